@@ -1,0 +1,17 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data sets beside the project, or `$GTX_SHARED_DATA`; tests that need it skip without it."""
+    folder = Path(os.environ.get("GTX_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"real data not at hand: {folder} does not exist (set GTX_SHARED_DATA)")
+    return folder
