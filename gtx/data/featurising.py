@@ -1,0 +1,164 @@
+"""Texts to a store: molecules are read and featurised in worker processes, and the result is cached by content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from joblib.externals.loky import get_reusable_executor
+from safetensors import safe_open
+
+from gtx.data.store import MoleculeStore
+from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
+
+Coordinates = Sequence[np.ndarray | None] | None
+
+
+@dataclass(frozen=True)
+class Featurised:
+    """What became of n texts.
+
+    Attributes:
+        store: the m molecules that could be read, in order.
+        smiles: per text, the canonical SMILES, or None.
+        errors: per text, why it could not be read, or None.
+        warnings: per text, what was odd about it.
+    """
+
+    store: MoleculeStore
+    smiles: list[str | None]
+    errors: list[str | None]
+    warnings: list[tuple[str, ...]]
+
+    @property
+    def good(self) -> np.ndarray:
+        """int64 `[m]`: the numbers of the texts that could be read."""
+        return np.flatnonzero([error is None for error in self.errors])
+
+    @classmethod
+    def join(cls, parts: Sequence[FlatMolecules]) -> Featurised:
+        """The outcome of chunks, one after the other."""
+
+        def chain(name: str) -> list:
+            return [entry for part in parts for entry in getattr(part, name)]
+
+        return cls(MoleculeStore.from_flat(parts), chain("smiles"), chain("errors"), chain("warnings"))
+
+
+def default_workers() -> int:
+    """Worker processes used unless told otherwise: the cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def featurise_stream(
+    featuriser: Featuriser,
+    chunks: Iterable[tuple[Sequence[str], Coordinates]],
+    workers: int | None = None,
+    ahead: int = 2,
+) -> Iterator[FlatMolecules]:
+    """Featurise chunks in worker processes, in order, never more than `ahead` chunks per worker in hand.
+
+    Args:
+        featuriser: how molecules are read.
+        chunks: (texts, coordinates or None), drawn only as they are needed, so memory stays bounded.
+        workers: processes; 0 works in this one. Default: all cores.
+        ahead: chunks in hand per worker.
+    """
+    workers = default_workers() if workers is None else workers
+    if workers == 0:
+        for texts, coordinates in chunks:
+            yield featurise_texts(featuriser, texts, coordinates)
+        return
+    chunks = iter(chunks)
+    # loky's workers outlive the call and need no `if __name__ == "__main__"` in the user's script
+    pool = get_reusable_executor(workers)
+
+    def submit(count: int) -> list:
+        return [pool.submit(featurise_texts, featuriser, *chunk) for chunk in islice(chunks, count)]
+
+    waiting = deque(submit(workers * ahead))
+    while waiting:
+        part = waiting.popleft().result()
+        waiting.extend(submit(1))
+        yield part
+
+
+def featurise(
+    featuriser: Featuriser,
+    texts: Sequence[str],
+    coordinates: Coordinates = None,
+    *,
+    workers: int | None = None,
+    cache: str | Path | None = None,
+    progress: bool = False,
+    chunk: int = 500,
+) -> Featurised:
+    """Featurise `texts`, or take them from the cache.
+
+    Args:
+        featuriser: how molecules are read.
+        texts: SMILES or mol blocks.
+        coordinates: per text, positions in Å as `Featuriser` takes them, or None.
+        workers: processes; 0 works in this one. Default: as many as the cores, but none for under `2 * chunk` texts,
+            where starting them takes longer than the work.
+        cache: a folder; a result is kept there under a hash of the featuriser and of the texts and coordinates.
+        progress: show a progress bar.
+        chunk: texts handed to a worker at a time.
+    """
+    file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates)}.safetensors"
+    if file is not None and file.is_file():
+        return _open(file)
+    if workers is None and len(texts) < 2 * chunk:
+        workers = 0
+    chunks = (
+        (texts[i : i + chunk], None if coordinates is None else coordinates[i : i + chunk])
+        for i in range(0, max(len(texts), 1), chunk)
+    )
+    stream = featurise_stream(featuriser, chunks, workers)
+    done = Featurised.join(list(_tracked(stream, len(texts)) if progress else stream))
+    if file is not None:
+        _save(done, file)
+    return done
+
+
+def _tracked(stream: Iterator[FlatMolecules], total: int) -> Iterator[FlatMolecules]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("Reading molecules"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns) as bar:
+        task = bar.add_task("", total=total)
+        for part in stream:
+            bar.advance(task, len(part.errors))
+            yield part
+
+
+def _key(featuriser: Featuriser, texts: Sequence[str], coordinates: Coordinates) -> str:
+    digest = hashlib.sha256(featuriser.hash.encode())
+    for text in texts:
+        encoded = text.encode("utf-8", "surrogateescape")
+        digest.update(f"{len(encoded)} ".encode() + encoded)
+    for position in coordinates or ():
+        digest.update(b"none" if position is None else np.asarray(position, np.float32).tobytes())
+    return digest.hexdigest()
+
+
+def _save(done: Featurised, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(f".{os.getpid()}.partial")
+    words = {"smiles": done.smiles, "errors": done.errors, "warnings": done.warnings}
+    done.store.save(partial, {"texts": json.dumps(words)})
+    partial.replace(file)  # whole or not at all, also when killed
+
+
+def _open(file: Path) -> Featurised:
+    with safe_open(file, "pt") as opened:
+        words = json.loads(opened.metadata()["texts"])
+    warnings = [tuple(entry) for entry in words["warnings"]]
+    return Featurised(MoleculeStore.open(file), words["smiles"], words["errors"], warnings)

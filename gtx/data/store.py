@@ -1,0 +1,168 @@
+"""All molecules of a set in a few flat tensors; a batch is cut out by index arithmetic.
+
+Nothing here loops over molecules: a store of a million is as quick to cut as one of ten, wherever its tensors live
+(memory-mapped from disk, or on the device).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+if TYPE_CHECKING:
+    from gtx.molecules import FlatMolecules
+
+
+@dataclass(frozen=True)
+class MoleculeStore:
+    """M molecules with N atoms and E directed bonds in all.
+
+    Only what was read is kept; path distances, random walks and the like are functions of a batch (`gtx.encodings`).
+
+    Attributes:
+        atoms: uint8 `[N, A]`, one code per atom and column of `gtx.molecules.ATOM_COLUMNS`.
+        bonds: int32 `[2, E]`, sender and receiver, numbered within their molecule; every bond in both directions.
+        bond_codes: uint8 `[E, F]`, one code per bond and column of `gtx.molecules.BOND_COLUMNS`.
+        descriptors: float32 `[M, D]`, global features u of each molecule; NaN where one could not be computed.
+        atom_ptr: int64 `[M + 1]`; molecule m has atoms `atom_ptr[m]` to `atom_ptr[m + 1]`.
+        bond_ptr: int64 `[M + 1]`, the same for bonds.
+        positions: float32 `[N, 3]` in Å, or None.
+        y: float32 `[M, T]`, targets in their own units, NaN for blanks, or None.
+    """
+
+    atoms: Tensor
+    bonds: Tensor
+    bond_codes: Tensor
+    descriptors: Tensor
+    atom_ptr: Tensor
+    bond_ptr: Tensor
+    positions: Tensor | None = None
+    y: Tensor | None = None
+
+    @classmethod
+    def from_flat(cls, parts: Sequence[FlatMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
+        """Lay featurised molecules end to end.
+
+        Args:
+            parts: what `gtx.molecules.featurise_texts` made, with one featuriser; the molecules that could be read.
+            y: targets `[M, T]` of those molecules in their own units, NaN for blanks.
+        """
+
+        def join(name: str, axis: int = 0) -> Tensor | None:
+            arrays = [getattr(part, name) for part in parts]
+            return None if arrays[0] is None else torch.from_numpy(np.concatenate(arrays, axis))
+
+        store = cls(
+            atoms=join("atoms"),
+            bonds=join("bonds", axis=1),
+            bond_codes=join("bond_codes"),
+            descriptors=join("descriptors"),
+            atom_ptr=_offsets(join("atom_counts")),
+            bond_ptr=_offsets(join("bond_counts")),
+            positions=join("positions"),
+        )
+        return store if y is None else store.with_targets(y)
+
+    def with_targets(self, y: np.ndarray | Tensor) -> MoleculeStore:
+        """The same molecules with targets `y` `[M, T]` (own units, NaN for blanks)."""
+        y = torch.as_tensor(y, dtype=torch.float32)
+        if y.dim() != 2 or len(y) != len(self):
+            raise ValueError(f"expected targets [{len(self)}, T], one row per molecule, got {list(y.shape)}")
+        return replace(self, y=y)
+
+    def __len__(self) -> int:
+        return len(self.atom_ptr) - 1
+
+    @property
+    def sizes(self) -> Tensor:
+        """int64 `[M]`: atoms per molecule."""
+        return self.atom_ptr.diff()
+
+    @property
+    def device(self) -> torch.device:
+        return self.atoms.device
+
+    def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
+        """The molecules `index` (int64 `[B]`), in that order."""
+        index, atom, bond = self._cut(index)
+        return MoleculeStore(
+            atoms=self.atoms[atom],
+            bonds=self.bonds[:, bond],
+            bond_codes=self.bond_codes[bond],
+            descriptors=self.descriptors[index],
+            atom_ptr=_offsets(self.sizes[index]),
+            bond_ptr=_offsets(self.bond_ptr.diff()[index]),
+            positions=None if self.positions is None else self.positions[atom],
+            y=None if self.y is None else self.y[index],
+        )
+
+    def batch(self, index: Tensor | np.ndarray) -> Batch:
+        """The molecules `index` (int64 `[B]`) as one PyG batch.
+
+        Returns:
+            A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
+            `[e, F]`, `u` `[B, D]`, `row` `[B]` (the molecule's number here), `batch`, `ptr`, and, where the store has
+            them, `pos` `[n, 3]` and `y` `[B, T]`; `to_data_list()` gives the molecules back.
+        """
+        part = self.subset(index)
+        count = len(part)
+        ptr, bond_ptr = part.atom_ptr, part.bond_ptr
+        each = torch.arange(count, device=self.device)
+        contents = {
+            "x": part.atoms.long(),
+            "edge_index": part.bonds.long() + torch.repeat_interleave(ptr[:-1], bond_ptr.diff()),
+            "edge_attr": part.bond_codes.long(),
+            "u": part.descriptors,
+            "row": torch.as_tensor(index, device=self.device),
+        }
+        slices = {"x": ptr, "edge_index": bond_ptr, "edge_attr": bond_ptr, "u": None, "row": None}
+        if part.positions is not None:
+            contents["pos"], slices["pos"] = part.positions, ptr
+        if part.y is not None:
+            contents["y"], slices["y"] = part.y, None
+        batch = Batch(_base_cls=Data, **contents, batch=torch.repeat_interleave(each, part.sizes), ptr=ptr)
+        batch._num_graphs = count
+        whole, still = torch.arange(count + 1), torch.zeros(count, dtype=torch.long)
+        batch._slice_dict = {name: whole if at is None else at for name, at in slices.items()}
+        batch._inc_dict = {name: ptr[:-1] if name == "edge_index" else still for name in slices}
+        return batch
+
+    def to(self, device: torch.device | str) -> MoleculeStore:
+        """The same store with its tensors on `device`."""
+        moved = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: v.to(device) for k, v in moved.items() if v is not None})
+
+    def save(self, path: str | Path, metadata: dict[str, str] | None = None) -> None:
+        """Write to a safetensors file; the same molecules give the same bytes."""
+        tensors = {f.name: getattr(self, f.name) for f in fields(self)}
+        save_file({k: v.contiguous() for k, v in tensors.items() if v is not None}, path, metadata)
+
+    @classmethod
+    def open(cls, path: str | Path) -> MoleculeStore:
+        """Map a file written by `save` into memory."""
+        return cls(**load_file(path))
+
+    def _cut(self, index: Tensor | np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        index = torch.as_tensor(index, device=self.device)
+        return index, _ranges(self.atom_ptr, index), _ranges(self.bond_ptr, index)
+
+
+def _offsets(counts: Sequence[int] | Tensor) -> Tensor:
+    counts = torch.as_tensor(counts, dtype=torch.long)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def _ranges(ptr: Tensor, index: Tensor) -> Tensor:
+    """The positions `ptr[i]` to `ptr[i + 1]` of every i of `index`, one after the other."""
+    counts = ptr.diff()[index]
+    ends = counts.cumsum(0)
+    shift = ptr[index] - (ends - counts)
+    return torch.arange(int(counts.sum()), device=ptr.device) + torch.repeat_interleave(shift, counts)
