@@ -1,0 +1,170 @@
+"""One molecule from text to arrays, which do not depend on how it was written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from rdkit import Chem, rdBase
+from rdkit.Geometry import Point3D
+
+from gtx.molecules.descriptors import DESCRIPTORS, descriptors
+from gtx.molecules.errors import MoleculeError
+from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, bond_codes, bond_ends
+from gtx.molecules.reading import read_molblock, read_smiles
+from gtx.molecules.standardise import standardise
+from gtx.molecules.stereo import label_stereo
+
+FEATURISER_VERSION = 1
+"""Raised whenever the same molecule would give other codes or descriptors."""
+
+
+class Molecule(NamedTuple):
+    """One featurised molecule with n atoms and m bonds.
+
+    Attributes:
+        atoms: uint8 `[n, A]`, a code per atom and column of `ATOM_COLUMNS`.
+        bonds: int32 `[2, 2m]`, sender and receiver of every bond in both directions.
+        bond_codes: uint8 `[2m, F]`, a code per directed bond and column of `BOND_COLUMNS`.
+        positions: float32 `[n, 3]` in Å, or None.
+        descriptors: float32 `[D]`, NaN where one could not be computed.
+        smiles: the canonical isomeric SMILES.
+        warnings: what the user should know about it.
+    """
+
+    atoms: np.ndarray
+    bonds: np.ndarray
+    bond_codes: np.ndarray
+    positions: np.ndarray | None
+    descriptors: np.ndarray
+    smiles: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Featuriser:
+    """Texts to molecules, always in the same way; a model file stores these settings.
+
+    Args:
+        max_atoms: larger molecules are refused.
+        standardise: keep the largest fragment and neutralise it.
+        coordinates: three-dimensional coordinates are required and kept; otherwise they are dropped.
+        hydrogens: hydrogen atoms are nodes; otherwise they are counted at their neighbours.
+        descriptors: compute global descriptors; otherwise there are none (D = 0).
+    """
+
+    max_atoms: int = 1000
+    standardise: bool = False
+    coordinates: bool = False
+    hydrogens: bool = False
+    descriptors: bool = True
+
+    def __call__(self, text: str, coordinates: np.ndarray | None = None) -> Molecule:
+        """Read and featurise one molecule.
+
+        Args:
+            text: a SMILES, or a mol block.
+            coordinates: flat or `[k, 3]` in Å, for the atoms in the order of the text: the heavy atoms, all atoms of
+                the text, or these and then the hydrogens that RDKit's `AddHs` appends.
+
+        Raises:
+            MoleculeError: the text cannot be read, the molecule is too large, or coordinates lack or do not fit.
+        """
+        mol = self.read(text, coordinates)
+        if mol.GetNumAtoms() > self.max_atoms:
+            raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; the limit is {self.max_atoms}")
+        positions = self._positions(mol)
+        warnings = []
+        if not label_stereo(mol):
+            warnings.append("stereocentres left unlabelled: the molecule is too symmetric to rank their neighbours")
+        values = descriptors(mol) if self.descriptors else np.zeros(0, np.float32)
+        if missing := [name for name, value in zip(DESCRIPTORS, values, strict=False) if np.isnan(value)]:
+            warnings.append(f"descriptors that could not be computed: {', '.join(missing)}")
+        return Molecule(
+            atom_codes(mol), bond_ends(mol), bond_codes(mol), positions, values, Chem.MolToSmiles(mol), tuple(warnings)
+        )
+
+    def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
+        """The RDKit molecule that is featurised, with its coordinates as a conformer if it has any; as `__call__`."""
+        block = "\n" in text and "M  END" in text
+        if not self.coordinates:
+            coordinates = None
+        if coordinates is not None:
+            mol = _with_coordinates(
+                (read_molblock if block else read_smiles)(text, remove_hydrogens=False), coordinates
+            )
+            mol = Chem.RemoveHs(mol)
+        else:
+            mol = read_molblock(text) if block else read_smiles(text)
+        if self.standardise:
+            mol = standardise(mol)
+        return Chem.AddHs(mol, addCoords=self.coordinates) if self.hydrogens else mol
+
+    def _positions(self, mol: Chem.Mol) -> np.ndarray | None:
+        if not self.coordinates:
+            return None
+        if not (mol.GetNumConformers() and mol.GetConformer().Is3D()):
+            raise MoleculeError("has no coordinates in space; this model needs them")
+        return mol.GetConformer().GetPositions().astype(np.float32)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Settings as plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any]) -> Featuriser:
+        """The featuriser `to_dict` described."""
+        if unknown := set(settings) - {field.name for field in fields(cls)}:
+            raise ValueError(f"unknown featuriser settings: {', '.join(sorted(unknown))}")
+        return cls(**settings)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of everything that decides what the arrays mean: equal hashes, equal columns and settings."""
+        what = [FEATURISER_VERSION, self.to_dict(), ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS]
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def cache_key(self) -> str:
+        """As `hash`, for one RDKit version: perception of rings, aromaticity and stereo changes between releases."""
+        return hashlib.sha256(f"{self.hash} {rdBase.rdkitVersion}".encode()).hexdigest()
+
+    @property
+    def num_descriptors(self) -> int:
+        """D, the number of global descriptors."""
+        return len(DESCRIPTORS) if self.descriptors else 0
+
+    @property
+    def atom_sizes(self) -> tuple[int, ...]:
+        """Codes per atom column, "other" included."""
+        return tuple(len(values) + 1 for values in ATOM_COLUMNS.values())
+
+    @property
+    def bond_sizes(self) -> tuple[int, ...]:
+        """Codes per bond column, "other" included."""
+        return tuple(len(values) + 1 for values in BOND_COLUMNS.values())
+
+
+def _with_coordinates(mol: Chem.Mol, coordinates: np.ndarray) -> Chem.Mol:
+    """A copy of `mol`, heavy atoms alone or with all hydrogens as the number of coordinates says, with a conformer."""
+    flat = np.asarray(coordinates, dtype=np.float64).ravel()
+    if len(flat) % 3 or not np.isfinite(flat).all():
+        raise MoleculeError(f"coordinates must be finite numbers, three per atom; {flat.size} came")
+    points = flat.reshape(-1, 3)
+    sizes = []
+    for form in (lambda: mol, lambda: Chem.RemoveHs(mol), lambda: Chem.AddHs(mol)):
+        fitting = form()
+        sizes.append(fitting.GetNumAtoms())
+        if sizes[-1] == len(points):
+            conformer = Chem.Conformer(len(points))
+            for i, point in enumerate(points.tolist()):
+                conformer.SetAtomPosition(i, Point3D(*point))
+            conformer.Set3D(True)
+            fitting.RemoveAllConformers()
+            fitting.AddConformer(conformer, assignId=True)
+            return fitting
+    expected = " or ".join(map(str, sorted(set(sizes))))
+    raise MoleculeError(f"coordinates for {len(points)} atoms came; the molecule has {expected}")
