@@ -166,7 +166,7 @@ def _starts(counts: Tensor) -> Tensor:
 
 
 def _buckets(sizes: list[int], most: int) -> list[tuple[list[int], int]]:
-    """Graphs sorted by size and cut where padding costs most: [(graphs, size of the largest)]; empty graphs left out."""
+    """Graphs by size, cut where padding costs most: [(graphs, size of the largest)]; empty graphs are left out."""
     order = sorted((i for i, n in enumerate(sizes) if n), key=lambda i: sizes[i])
     if not order:
         return []

@@ -1,0 +1,215 @@
+"""Multi-head attention as an edge update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.dense.linear import Linear
+
+from gtx.attention import Normaliser, ScaledDot, Score, Softmax, attend
+from gtx.graph import CompleteGraph
+
+
+class EdgeAttention(MessagePassing):
+    r"""Multi-head attention as what it is: an edge update of a graph network, and a sum.
+
+    For an edge k from sender s to receiver r with features \(e_k\), in every head,
+
+    \[ q_k = W_q v_r, \qquad K_k = W_k v_s + W_{ek} e_k, \qquad V_k = W_v v_s + W_{ev} e_k \]
+    \[ b_k = \operatorname{softmax}_{k \to r} \bigl( \mathrm{score}(q_k, K_k) + w_b \cdot e_k \bigr), \qquad
+       \bar e_r = \sum_{k \to r} b_k V_k \]
+
+    and the heads are concatenated, averaged, or merged by the weight tensor
+    \(\bar e_{rl} = \sum_{kjh} e'_{kjh} w_{jhl}\) (concatenation and \(W_o\)).
+
+    The graph is an edge list, int64 `[2, E]`, or a `gtx.graph.CompleteGraph`; the weights and the result are the same.
+    No root weight is added and no self-loops.
+
+    Sources: Vaswani et al. 2017 (arXiv:1706.03762) for the attention; Battaglia et al. 2018 (arXiv:1806.01261) for
+    graph networks; Shaw et al. 2018 (arXiv:1803.02155) for edge features in key and value.
+
+    Args:
+        in_channels: channels of the nodes; a pair (source, target) for a bipartite graph; -1 to learn it from the
+            first input.
+        out_channels: channels of the values, PER HEAD.
+        heads: number of heads H.
+        concat: give the heads side by side, `H * out_channels` wide; if False, their mean.
+        dropout: share of the attention weights set to zero in training.
+        edge_dim: channels K of the edge features, or None.
+        bias: whether the projections of nodes have a bias.
+        key_channels: channels of queries and keys per head, d_k; default `out_channels`.
+        project: merge the heads by \(W_o\), to `H * out_channels` if `concat`, else to `out_channels`.
+        score: the score.
+        normaliser: from the scores of a receiver to weights.
+        edge_bias: edge features enter the score as a bias per head.
+        edge_key: edge features enter the key.
+        edge_value: edge features enter the value.
+
+    Shapes:
+        x `[N, in_channels]`, or (`[N_s, ...]`, `[N_t, ...]`); edge_attr flat, `[E, edge_dim]`; for a complete graph
+        `[num_edges, edge_dim]`, receiver-major. Output `[N, H * out_channels]` or `[N, out_channels]`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        dropout: float = 0.0,
+        edge_dim: int | None = None,
+        bias: bool = True,
+        key_channels: int | None = None,
+        project: bool = False,
+        score: Score | None = None,
+        normaliser: Normaliser | None = None,
+        edge_bias: bool = True,
+        edge_key: bool = False,
+        edge_value: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(aggr="add", node_dim=0, **kwargs)
+        self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
+        self.key_channels = out_channels if key_channels is None else key_channels
+        for name in ("out_channels", "heads", "key_channels"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"expected a positive {name}, got {getattr(self, name)}")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"expected 0 <= dropout < 1, got {dropout}")
+        self.concat, self.dropout, self.edge_dim = concat, dropout, edge_dim
+        self.score = ScaledDot() if score is None else score
+        self.normaliser = Softmax() if normaliser is None else normaliser
+
+        source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        self.lin_query = Linear(target, heads * self.key_channels, bias=bias)
+        self.lin_key = Linear(source, heads * self.key_channels, bias=bias)
+        self.lin_value = Linear(source, heads * out_channels, bias=bias)
+
+        def edge_linear(used: bool, channels: int) -> Linear | None:
+            return Linear(edge_dim, channels, bias=False) if used and edge_dim is not None else None
+
+        self.lin_edge_bias = edge_linear(edge_bias, heads)
+        self.lin_edge_key = edge_linear(edge_key, heads * self.key_channels)
+        self.lin_edge_value = edge_linear(edge_value, heads * out_channels)
+        self.lin_out = Linear(heads * out_channels, self.width, bias=bias) if project else None
+        self.reset_parameters()
+
+    @property
+    def width(self) -> int:
+        """Channels of the output."""
+        return self.heads * self.out_channels if self.concat else self.out_channels
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        for module in self.children():
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor],
+        edge_index: Tensor | CompleteGraph,
+        edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Tensor | tuple[Tensor, tuple[Tensor | CompleteGraph, Tensor]]:
+        """Attend.
+
+        Args:
+            x: node features, flat; a pair (source, target) for a bipartite graph.
+            edge_index: int64 `[2, E]`, senders and receivers, or a complete graph.
+            edge_attr: edge features, flat.
+            return_attention_weights: also give `(edge_index, weights [E, H])`, the weights before dropout.
+
+        Raises:
+            ValueError: where shapes do not fit, naming what was expected and what came.
+        """
+        complete = isinstance(edge_index, CompleteGraph)
+        source, target = x if isinstance(x, tuple) else (x, x)
+        self._check(source, target, edge_index, edge_attr, complete)
+        query = self.lin_query(target).view(-1, self.heads, self.key_channels)
+        key = self.lin_key(source).view(-1, self.heads, self.key_channels)
+        value = self.lin_value(source).view(-1, self.heads, self.out_channels)
+
+        if complete:
+            dropout = self.dropout if self.training else 0.0
+            out, alpha = attend(
+                edge_index,
+                query,
+                key,
+                value,
+                self.score,
+                self.normaliser,
+                bias=None if self.lin_edge_bias is None else self.lin_edge_bias(edge_attr),
+                edge_attr=edge_attr,
+                edge_key=self._per_head(self.lin_edge_key),
+                edge_value=self._per_head(self.lin_edge_value),
+                dropout=dropout,
+                return_weights=bool(return_attention_weights),
+            )
+        else:
+            size = (source.size(0), target.size(0))
+            alpha = self.edge_updater(edge_index, query=query, key=key, edge_attr=edge_attr, size=size)
+            out = self.propagate(edge_index, value=value, alpha=alpha, edge_attr=edge_attr, size=size)
+
+        if self.lin_out is not None:
+            out = self.lin_out(out.flatten(1))
+        else:
+            out = out.flatten(1) if self.concat else out.mean(1)
+        return (out, (edge_index, alpha)) if return_attention_weights else out
+
+    def edge_update(
+        self, query_i: Tensor, key_j: Tensor, edge_attr: Tensor | None, index: Tensor, size_i: int | None
+    ) -> Tensor:
+        """phi^e, first half: the weight of every edge, `[E, H]`."""
+        if self.lin_edge_key is not None:
+            key_j = key_j + self.lin_edge_key(edge_attr).view_as(key_j)
+        score = self.score(query_i, key_j)
+        if self.lin_edge_bias is not None:
+            score = score + self.lin_edge_bias(edge_attr)
+        return self.normaliser.edges(score, index, size_i)
+
+    def message(self, value_j: Tensor, alpha: Tensor, edge_attr: Tensor | None) -> Tensor:
+        """phi^e, second half: the weighted value of every edge, `[E, H, C]`; the sum over edges is `aggr="add"`."""
+        if self.lin_edge_value is not None:
+            value_j = value_j + self.lin_edge_value(edge_attr).view_as(value_j)
+        return F.dropout(alpha, self.dropout, self.training).unsqueeze(-1) * value_j
+
+    def _per_head(self, linear: Linear | None) -> Tensor | None:
+        return None if linear is None else linear.weight.view(self.heads, -1, self.edge_dim)
+
+    def _check(
+        self,
+        source: Tensor,
+        target: Tensor,
+        edge_index: Tensor | CompleteGraph,
+        edge_attr: Tensor | None,
+        complete: bool,
+    ) -> None:
+        if complete:
+            if self.explain or self._message_forward_hooks:
+                raise ValueError(
+                    "an explainer must see the edges it explains: pass the edge list, `graph.edge_index`, "
+                    "instead of the CompleteGraph"
+                )
+            if source is not target:
+                raise ValueError("a CompleteGraph joins one set of nodes; for (source, target) pass an edge list")
+            if source.size(0) != edge_index.num_nodes:
+                raise ValueError(f"expected {edge_index.num_nodes} nodes, as in {edge_index}, got {source.size(0)}")
+            edges = edge_index.num_edges
+        else:
+            if edge_index.dim() != 2 or edge_index.size(0) != 2:
+                raise ValueError(f"expected edge_index [2, E] or a CompleteGraph, got {list(edge_index.shape)}")
+            edges = edge_index.size(1)
+        if self.edge_dim is None:
+            if edge_attr is not None:
+                raise ValueError(f"edge features {list(edge_attr.shape)} came, but this layer has edge_dim=None")
+        elif edge_attr is None:
+            raise ValueError(f"expected edge features [{edges}, {self.edge_dim}], got None")
+        elif edge_attr.dim() != 2 or edge_attr.size(0) != edges:
+            raise ValueError(f"expected edge features [{edges}, {self.edge_dim}], got {list(edge_attr.shape)}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"

@@ -1,0 +1,279 @@
+"""Both layouts are one equation; known attentions are special cases; guarantees hold."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.explain import AttentionExplainer, Explainer
+from torch_geometric.nn import TransformerConv
+
+from gtx.attention import ScaledDot, Score
+from gtx.graph import CompleteGraph
+from gtx.nn import EdgeAttention
+
+SIZES = [3, 1, 7, 2, 12, 0]
+
+
+class SlowDot(Score):
+    """The scaled dot product without its matrix form."""
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        return (query * key).sum(-1) / query.shape[-1] ** 0.5
+
+
+@pytest.fixture
+def graph() -> CompleteGraph:
+    return CompleteGraph.from_ptr(torch.tensor([0, *SIZES]).cumsum(0))
+
+
+def inputs(graph: CompleteGraph, channels: int = 8, edge_dim: int = 5, dtype: torch.dtype = torch.float64) -> tuple:
+    torch.manual_seed(0)
+    x = torch.randn(graph.num_nodes, channels, dtype=dtype, requires_grad=True)
+    e = torch.randn(graph.num_edges, edge_dim, dtype=dtype, requires_grad=True)
+    return x, e
+
+
+OPTIONS = [
+    dict(zip(("edge_bias", "edge_key", "edge_value"), on, strict=True)) for on in product([True, False], repeat=3)
+]
+
+
+@pytest.mark.parametrize("score", [ScaledDot(), ScaledDot(1.0), SlowDot()], ids=repr)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "".join(str(int(v)) for v in o.values()))
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+def test_layouts_agree(graph: CompleteGraph, score: Score, options: dict, dtype: torch.dtype, tolerance: float) -> None:
+    """Outputs, weights and every gradient, edge list against complete graph."""
+    torch.manual_seed(1)
+    layer = EdgeAttention(8, 6, heads=3, edge_dim=5, key_channels=4, project=True, score=score, **options).to(dtype)
+    x, e = inputs(graph, dtype=dtype)
+    target = torch.randn(graph.num_nodes, 18, dtype=dtype)
+    results = []
+    for edges in (graph, graph.edge_index):
+        out, (_, alpha) = layer(x, edges, e, return_attention_weights=True)
+        used = [p for p in (x, e, *layer.parameters())]
+        grads = torch.autograd.grad((out * target).sum(), used, allow_unused=True)
+        results.append([out, alpha, *grads])
+    for one, other in zip(*results, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one, other, atol=tolerance * max(1.0, float(one.detach().abs().max())), rtol=0)
+
+
+def test_blocks_of_receivers_change_nothing(graph: CompleteGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = EdgeAttention(8, 4, heads=2, edge_dim=5, edge_key=True, score=SlowDot()).double()
+    x, e = inputs(graph)
+    whole = layer(x, graph, e)
+    monkeypatch.setattr("gtx.attention.complete._BLOCK", 1)
+    torch.testing.assert_close(layer(x, graph, e), whole, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_is_torch_multihead_attention(graph: CompleteGraph, bias: bool) -> None:
+    """With its weights copied in, molecule by molecule."""
+    torch_layer = torch.nn.MultiheadAttention(8, 2, bias=bias, batch_first=True).double()
+    layer = EdgeAttention(8, 4, heads=2, bias=bias, project=True).double()
+    ours = (layer.lin_query, layer.lin_key, layer.lin_value)
+    with torch.no_grad():
+        for linear, weight in zip(ours, torch_layer.in_proj_weight.chunk(3), strict=True):
+            linear.weight.copy_(weight)
+        layer.lin_out.weight.copy_(torch_layer.out_proj.weight)
+        if bias:
+            torch_layer.in_proj_bias.normal_()
+            torch_layer.out_proj.bias.normal_()
+            for linear, b in zip(ours, torch_layer.in_proj_bias.chunk(3), strict=True):
+                linear.bias.copy_(b)
+            layer.lin_out.bias.copy_(torch_layer.out_proj.bias)
+    x, _ = inputs(graph)
+    expected = torch.cat([torch_layer(m[None], m[None], m[None])[0][0] for m in x.split(SIZES) if len(m)])
+    for edges in (graph, graph.edge_index):
+        torch.testing.assert_close(layer(x, edges), expected, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("concat", [True, False])
+def test_is_pyg_transformer_conv(graph: CompleteGraph, concat: bool) -> None:
+    """With edge features in key and value and its weights copied in."""
+    conv = TransformerConv(8, 4, heads=3, concat=concat, edge_dim=5, root_weight=False).double()
+    layer = EdgeAttention(8, 4, 3, concat, edge_dim=5, edge_bias=False, edge_key=True, edge_value=True).double()
+    for name in ("lin_query", "lin_key", "lin_value"):
+        getattr(layer, name).load_state_dict(getattr(conv, name).state_dict())
+    for name in ("lin_edge_key", "lin_edge_value"):  # PyG shares one projection between key and value
+        getattr(layer, name).load_state_dict(conv.lin_edge.state_dict())
+    x, e = inputs(graph)
+    expected = conv(x, graph.edge_index, e)
+    for edges in (graph, graph.edge_index):
+        torch.testing.assert_close(layer(x, edges, e), expected, atol=1e-10, rtol=0)
+
+
+def test_merging_heads_by_one_weight_tensor_is_concatenation_and_output_weights(graph: CompleteGraph) -> None:
+    layer = EdgeAttention(8, 4, heads=3, project=True, bias=False).double()
+    plain = EdgeAttention(8, 4, heads=3, bias=False).double()
+    plain.load_state_dict({k: v for k, v in layer.state_dict().items() if "lin_out" not in k})
+    x, _ = inputs(graph)
+    summed = plain(x, graph).view(-1, 3, 4)  # [N, h, j]
+    w = layer.lin_out.weight.view(12, 3, 4)  # [l, h, j]
+    torch.testing.assert_close(layer(x, graph), torch.einsum("nhj,lhj->nl", summed, w), atol=1e-12, rtol=0)
+
+
+def test_weights_into_a_receiver_sum_to_one(graph: CompleteGraph) -> None:
+    layer = EdgeAttention(8, 4, heads=3, edge_dim=5, dropout=0.5).double()  # in training: weights are before dropout
+    x, e = inputs(graph)
+    for edges in (graph, graph.edge_index):
+        _, (_, alpha) = layer(x, edges, e, return_attention_weights=True)
+        sums = torch.zeros(graph.num_nodes, 3, dtype=torch.float64).index_add(0, graph.edge_index[1], alpha)
+        torch.testing.assert_close(sums, torch.ones_like(sums), atol=1e-12, rtol=0)
+
+
+def test_receiver_without_edges_yields_zeros() -> None:
+    layer = EdgeAttention(4, 2, heads=2)
+    out = layer(torch.randn(3, 4), torch.tensor([[0, 2], [1, 1]]))
+    assert out[[0, 2]].eq(0).all() and out[1].ne(0).any()
+    assert layer(torch.randn(3, 4), torch.zeros(2, 0, dtype=torch.long)).eq(0).all()
+
+
+def test_renumbering_the_nodes_renumbers_the_output(graph: CompleteGraph) -> None:
+    layer = EdgeAttention(8, 4, heads=2, edge_dim=5, edge_key=True, edge_value=True).double()
+    x, e = inputs(graph)
+    order = torch.cat([p + start for p, start in zip(map(torch.randperm, SIZES), graph.ptr[:-1], strict=True)])
+    pairs = graph.pair_of(torch.stack([order[graph.edge_index[0]], order[graph.edge_index[1]]]))
+    torch.testing.assert_close(layer(x[order], graph, e[pairs]), layer(x, graph, e)[order], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+def test_batch_mates_do_not_matter(graph: CompleteGraph, dtype: torch.dtype, tolerance: float) -> None:
+    layer = EdgeAttention(8, 4, heads=2, edge_dim=5, edge_key=True, edge_value=True).to(dtype)
+    x, e = inputs(graph, dtype=dtype)
+    together = layer(x, graph, e)
+    for b, size in enumerate(SIZES):
+        if size:
+            nodes, pairs = slice(graph.ptr[b], graph.ptr[b + 1]), slice(graph.pair_ptr[b], graph.pair_ptr[b + 1])
+            alone = layer(x[nodes], CompleteGraph.from_ptr(torch.tensor([0, size])), e[pairs])
+            torch.testing.assert_close(
+                alone, together[nodes], atol=tolerance * float(together.detach().abs().max()), rtol=0
+            )
+
+
+def test_gradcheck(graph: CompleteGraph) -> None:
+    small = CompleteGraph.from_ptr(torch.tensor([0, 2, 5]))
+    layer = EdgeAttention(4, 2, heads=2, edge_dim=3, edge_key=True, edge_value=True).double()
+    x, e = inputs(small, 4, 3)
+    assert torch.autograd.gradcheck(lambda x, e: layer(x, small, e), (x, e))
+    assert torch.autograd.gradcheck(lambda x, e: layer(x, small.edge_index, e), (x, e))
+
+
+def test_bipartite_and_lazy() -> None:
+    torch.manual_seed(0)
+    layer = EdgeAttention((-1, -1), 4, heads=2)
+    source, target = torch.randn(5, 7), torch.randn(3, 6)
+    edge_index = torch.tensor([[0, 4, 2, 3], [0, 0, 2, 2]])
+    out = layer((source, target), edge_index)
+    assert out.shape == (3, 8) and out[1].eq(0).all()
+    assert layer.lin_key.in_channels == 7 and layer.lin_query.in_channels == 6
+    q, k, v = layer.lin_query(target), layer.lin_key(source), layer.lin_value(source)
+    w = ((q[0, :4] @ k[[0, 4], :4].T) / 2).softmax(0)
+    torch.testing.assert_close(out[0, :4], w @ v[[0, 4], :4])
+    assert EdgeAttention(-1, 4)(source, torch.tensor([[0], [1]])).shape == (5, 4)
+    with pytest.raises(ValueError, match="one set of nodes"):
+        layer((source, target), CompleteGraph.from_ptr(torch.tensor([0, 3])))
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = EdgeAttention(8, 4, heads=2)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.attention(x, edge_index).sum(-1, keepdim=True)
+
+
+def test_attention_explainer_reads_the_weights() -> None:
+    graph = CompleteGraph.from_ptr(torch.tensor([0, 4]))
+    net = Net().eval()
+    x = torch.randn(4, 8)
+    explainer = Explainer(
+        net,
+        AttentionExplainer(),
+        explanation_type="model",
+        edge_mask_type="object",
+        model_config={"mode": "regression", "task_level": "node"},
+    )
+    explanation = explainer(x, graph.edge_index)
+    _, (_, alpha) = net.attention(x, graph.edge_index, return_attention_weights=True)
+    torch.testing.assert_close(explanation.edge_mask, alpha.max(-1).values)
+    with pytest.raises(ValueError, match=r"graph\.edge_index"):
+        explainer(x, graph)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_compiles_without_graph_breaks(graph: CompleteGraph) -> None:
+    layer = EdgeAttention(8, 4, heads=2, edge_dim=5, edge_key=True, edge_value=True, project=True)
+    x, e = inputs(graph, dtype=torch.float32)
+    for edges in (graph, graph.edge_index):
+        torch._dynamo.reset()
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        out = compiled(x, edges, e)
+        torch.testing.assert_close(out, layer(x, edges, e), atol=1e-6, rtol=1e-5)
+        (grad,) = torch.autograd.grad(out.square().sum(), x)
+        (expected,) = torch.autograd.grad(layer(x, edges, e).square().sum(), x)
+        torch.testing.assert_close(grad, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_exports_with_dynamic_nodes_and_edges() -> None:
+    layer = EdgeAttention(8, 4, heads=2, edge_dim=5, edge_key=True).eval()
+    N, E = torch.export.Dim("N", min=2, max=5000), torch.export.Dim("E", min=2, max=50000)
+    edge_index = torch.randint(0, 9, (2, 30))
+    program = torch.export.export(
+        layer,
+        (torch.randn(9, 8), edge_index, torch.randn(30, 5)),
+        dynamic_shapes={"x": {0: N}, "edge_index": {1: E}, "edge_attr": {0: E}},
+    )
+    x, edge_index, e = torch.randn(40, 8), torch.randint(0, 40, (2, 77)), torch.randn(77, 5)
+    torch.testing.assert_close(program.module()(x, edge_index, e), layer(x, edge_index, e))
+
+
+def test_dropout_acts_on_the_weights_in_training_only(graph: CompleteGraph) -> None:
+    layer = EdgeAttention(8, 4, heads=2, dropout=0.5)
+    x, _ = inputs(graph, dtype=torch.float32)
+    for edges in (graph, graph.edge_index):
+        assert not torch.equal(layer.train()(x, edges), layer(x, edges))
+        assert torch.equal(layer.eval()(x, edges), layer(x, edges))
+
+
+def test_state_dict_round_trip_and_repr(graph: CompleteGraph) -> None:
+    layer, other = (EdgeAttention(8, 4, heads=2, edge_dim=5, project=True) for _ in range(2))
+    other.load_state_dict(layer.state_dict())
+    x, e = inputs(graph, dtype=torch.float32)
+    assert torch.equal(layer(x, graph, e), other(x, graph, e))
+    assert repr(layer) == "EdgeAttention(8, 4, heads=2)"
+
+
+def test_large_and_empty_graphs(graph: CompleteGraph) -> None:
+    layer = EdgeAttention(8, 4, heads=2)
+    big = CompleteGraph.from_ptr(torch.tensor([0, 300]))
+    assert layer(torch.randn(300, 8), big).isfinite().all()
+    empty = CompleteGraph.from_ptr(torch.tensor([0]))
+    assert layer(torch.randn(0, 8), empty).shape == (0, 8)
+    out, (_, alpha) = layer(torch.randn(0, 8), empty, return_attention_weights=True)
+    assert out.shape == (0, 8) and alpha.shape == (0, 2)
+
+
+def test_wrong_shapes_are_named(graph: CompleteGraph) -> None:
+    layer = EdgeAttention(8, 4, heads=2, edge_dim=5)
+    x, e = inputs(graph, dtype=torch.float32)
+    with pytest.raises(ValueError, match=r"expected edge features \[207, 5\], got \[206, 5\]"):
+        layer(x, graph, e[1:])
+    with pytest.raises(ValueError, match=r"expected edge features \[207, 5\], got None"):
+        layer(x, graph)
+    with pytest.raises(ValueError, match="expected 25 nodes"):
+        layer(x[1:], graph, e)
+    with pytest.raises(ValueError, match="edge_dim=None"):
+        EdgeAttention(8, 4)(x, graph, e)
+    with pytest.raises(ValueError, match=r"expected edge_index \[2, E\]"):
+        layer(x, torch.zeros(3, 4, dtype=torch.long), e)
+    with pytest.raises(ValueError, match="positive heads, got 0"):
+        EdgeAttention(8, 4, heads=0)
+    with pytest.raises(ValueError, match="0 <= dropout < 1"):
+        EdgeAttention(8, 4, dropout=1.5)
