@@ -69,4 +69,4 @@ def _parse(lines: list[str]) -> SdfRecord:
 
 def molblock_smiles(block: str) -> str:
     """Canonical isomeric SMILES of a mol block, hydrogens implicit; raises `MoleculeError` as `read_molblock` does."""
-    return Chem.MolToSmiles(Chem.RemoveHs(read_molblock(block)))
+    return Chem.MolToSmiles(read_molblock(block))

@@ -1,0 +1,115 @@
+"""The row ledger: every input row has an outcome, and nothing vanishes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+from gtx.errors import InputError
+
+if TYPE_CHECKING:
+    from gtx.data.tables import Row
+
+LONGEST_VALUE = 80  # characters of a cell that a message shows
+
+
+class Ledger:
+    """What became of each row of a table: read, or an error; and what there is to warn of.
+
+    Counts are kept for good; messages until they are taken with `pop`, so that a stream of any length can be followed
+    in bounded memory.
+
+    Args:
+        on_error: "report" notes an error and goes on; "fail" raises `InputError` at the first.
+
+    Attributes:
+        rows: how many rows were entered.
+        kinds: how many rows have an error, by the kind of their first.
+        warned: how many rows have a warning.
+        errors, warnings: row number to message or messages, of the rows not yet taken.
+    """
+
+    def __init__(self, on_error: Literal["report", "fail"] = "report") -> None:
+        if on_error not in ("report", "fail"):
+            raise InputError(f"on_error must be 'report' or 'fail', not {on_error!r}")
+        self.on_error = on_error
+        self.rows = 0
+        self.kinds: Counter[str] = Counter()
+        self.warned = 0
+        self.errors: dict[int, str] = {}
+        self.warnings: dict[int, list[str]] = {}
+
+    def enter(self, rows: Iterable[Row]) -> None:
+        """Count rows as they are read, and note the errors they came with."""
+        for row in rows:
+            self.rows += 1
+            if row.error:
+                self.error(row.number, None, None, row.error, kind="with a broken row")
+
+    def error(
+        self, row: int, column: str | None, value: str | None, reason: str, kind: str = "with an unusable molecule"
+    ) -> None:
+        """Note that a row cannot be used.
+
+        Args:
+            row: its number, from 1, the header not counted.
+            column, value: the cell at fault, if it is one cell.
+            reason: what is wrong, in one line.
+            kind: what to count it under in the summary; it should read well after a number.
+
+        Raises:
+            InputError: if `on_error` is "fail".
+        """
+        message = describe(row, column, value, reason)
+        if self.on_error == "fail":
+            raise InputError(message)
+        if row in self.errors:
+            self.errors[row] += f"; {message}"
+        else:
+            self.errors[row] = message
+            self.kinds[kind] += 1
+
+    def warn(self, row: int, column: str | None, value: str | None, reason: str) -> None:
+        """Note something about a row that can be used all the same."""
+        self.warned += row not in self.warnings
+        self.warnings.setdefault(row, []).append(describe(row, column, value, reason))
+
+    def pop(self, row: int) -> tuple[str | None, list[str]]:
+        """The error (or None) and the warnings of a row, which are forgotten; the counts stay."""
+        return self.errors.pop(row, None), self.warnings.pop(row, [])
+
+    @property
+    def num_errors(self) -> int:
+        """How many rows have an error."""
+        return self.kinds.total()
+
+    def summary(self) -> str:
+        """One line: `12050 rows: 12000 read, 50 errors (48 with an unusable molecule, ...), 7 with warnings`."""
+        line = f"{_count(self.rows, 'row')}: {self.rows - self.num_errors} read, {_count(self.num_errors, 'error')}"
+        if self.kinds:
+            line += f" ({', '.join(f'{n} {kind}' for kind, n in self.kinds.most_common())})"
+        return line + (f", {self.warned} with warnings" if self.warned else "")
+
+
+def describe(row: int, column: str | None, value: str | None, reason: str) -> str:
+    """`row 17, column "smiles", value "C1CC": reason`, on one line, whatever the value holds."""
+    place = f"row {row}"
+    if column is not None:
+        place += f', column "{printable(column)}"'
+    if value is not None:
+        place += f', value "{printable(value)}"'
+    return f"{place}: {printable(reason, None)}"
+
+
+def printable(value: str, longest: int | None = LONGEST_VALUE) -> str:
+    """A value fit to print on one line: control characters and stray bytes escaped, shortened to `longest`."""
+    if longest is not None and len(value) > longest:
+        value = value[: longest - 1] + "…"
+    value = value.encode("utf-8", "backslashreplace").decode()
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda control: repr(control[0])[1:-1], value)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gtx.data.delimited import sniff
+from gtx.data.table_writer import TableWriter
+from gtx.data.tables import Row, Table, open_table
+from gtx.errors import InputError
+
+HEADER = "id,smiles,y\n"
+
+
+@pytest.fixture
+def table_of(tmp_path: Path):
+    """Opens bytes (or text, as UTF-8) as a file of the given name."""
+
+    def make(content: bytes | str, name: str = "t.csv", smiles_column: str | None = None) -> Table:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return open_table(path, smiles_column)
+
+    return make
+
+
+def cells(table: Table) -> list[list[str]]:
+    return [row.cells for row in table.rows]
+
+
+# Delimited text
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_delimiters_line_ends_marks_and_compression(table_of, delimiter, end, mark, packed):
+    lines = ["id", "smiles", "y"], ["007", "CCO", "nan"], ["", "c1ccccc1", " 1.50 "]
+    content = (mark + end.join(map(delimiter.join, lines)) + end).encode()
+    table = table_of(gzip.compress(content) if packed else content, "t.csv.gz" if packed else "t.csv")
+    assert (table.columns, table.smiles_column) == (lines[0], "smiles")
+    assert list(table.rows) == [Row(1, lines[1], "CCO"), Row(2, lines[2], "c1ccccc1")]
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [
+        ("smiles", ","),
+        ("smiles;IC50 (nM, pH 7)", ";"),  # one of each: the one that sets the SMILES column free
+        ("id;smiles;logP, pH 7", ";"),
+        ('"a;b;c;d",smiles', ","),
+        ('"a,b,c"\tmol', "\t"),
+        ('smiles,"an open\n', ","),
+    ],
+)
+def test_the_delimiter_is_sniffed_from_unquoted_text(header, delimiter):
+    assert sniff(header, ["smiles"]) == delimiter
+
+
+def test_quotes_hold_delimiters_quotes_and_line_ends(table_of):
+    table = table_of('id,smiles,y\r\n"a,\r\nb",CCO,"say ""hi"""\r\n5" pipe,C,1\r\n"","N",""\r\n')
+    assert cells(table) == [["a,\r\nb", "CCO", 'say "hi"'], ['5" pipe', "C", "1"], ["", "N", ""]]
+
+
+@pytest.mark.parametrize("broken", ['"open,C,1', '"shut"early,C,1', 'x,C,"open'])
+def test_a_broken_quote_costs_one_row(table_of, broken):
+    rows = list(table_of(f'{HEADER}a,CC,1\n{broken}\nb,CCO,2\n"c",CCC,3\n').rows)
+    assert [row.cells[0] for row in rows if not row.error] == ["a", "b", "c"]
+    assert (rows[1].number, ",".join(rows[1].cells)) == (2, broken)
+    assert "broken quoting" in rows[1].error
+
+
+def test_ragged_and_blank_rows_keep_their_place_and_content(table_of):
+    rows = list(table_of(f"{HEADER}a,C\n\nb,CC,1,2,3\n,,\nc,CCC,1\n\n\n").rows)
+    assert [row.error for row in rows] == [
+        "2 cells where the header has 3",
+        "blank line",
+        "5 cells where the header has 3",
+        None,
+        None,
+    ]
+    assert [row.cells for row in rows] == [
+        ["a", "C", ""],
+        ["", "", ""],
+        ["b", "CC", "1,2,3"],
+        ["", "", ""],
+        ["c", "CCC", "1"],
+    ]
+    assert [row.number for row in rows] == [1, 2, 3, 4, 5]
+
+
+def test_one_column_and_a_blank_line_amid_it(table_of):
+    rows = list(table_of("smiles\nC\n\nCC,1\nCCO").rows)
+    assert [(row.text, bool(row.error)) for row in rows] == [("C", False), ("", False), ("CC,1", True), ("CCO", False)]
+
+
+def test_stray_bytes_are_an_error_in_the_smiles_and_survive_elsewhere(table_of, tmp_path):
+    content = b"id,smiles,y\nM\xfcller,CCO,1\nx,C\xffC,2\ny,C\0C,3\n"
+    rows = list(table_of(content).rows)
+    assert [row.error for row in rows] == [None, "is not UTF-8 text", "holds a NUL byte"]
+    with TableWriter(tmp_path / "out.csv", ["id", "smiles", "y"]) as out:
+        for row in rows:
+            out.write(row.cells)
+    assert (tmp_path / "out.csv").read_bytes() == content
+
+
+def test_repeated_names_are_kept_but_cannot_be_named(table_of):
+    table = table_of("y,smiles,y\n1,C,2\n")
+    assert table.columns == ["y", "smiles", "y"]
+    assert cells(table) == [["1", "C", "2"]]
+    with pytest.raises(InputError, match="2 columns are called 'y'"):
+        table.index("y")
+
+
+def test_a_cell_of_five_megabytes(table_of):
+    long = "x" * 5_000_000
+    assert cells(table_of(f'smiles,a,b\nC,"{long}",{long}\n')) == [["C", long, long]]
+
+
+@pytest.mark.parametrize(
+    ("header", "asked", "found"),
+    [
+        ("a,SMILES,b", None, "SMILES"),
+        ("a, smiles ,b", "smiles", " smiles "),
+        ("name,canonical_smiles", None, "canonical_smiles"),
+        ("canonical_smiles,Smiles", None, "Smiles"),
+        ("mol,smiles", "mol", "mol"),
+    ],
+)
+def test_which_column_holds_the_smiles(table_of, header, asked, found):
+    table = table_of(f"{header}\n{','.join('C' for _ in header.split(','))}\n", smiles_column=asked)
+    assert table.smiles_column == found
+
+
+@pytest.mark.parametrize(
+    ("content", "asked", "message"),
+    [
+        ("", None, "is empty"),
+        ("\n\n \n", None, "is empty"),
+        ("mol,y\nC,1\n", None, "no column called 'smiles'.*'mol', 'y'"),
+        ("mol,y\nC,1\n", "drug", "no column 'drug'; the columns are 'mol', 'y'"),
+        ("smiles_x,smiles_y\nC,C\n", None, "several columns"),
+        ("smiles,smiles\nC,C\n", None, "several columns"),
+        (b"PK\x03\x04\0\0\0smiles", None, "NUL byte"),
+        ("smiles,y\nC,1\n".encode("utf-16"), None, "header of .* cannot be read"),
+        ("smiles,µ\nC,1\n".encode("latin-1"), None, "not UTF-8"),
+        ('smiles,"y\nC,1\n', None, "broken quoting"),
+        (b"\x1f\x8b not gzip at all", None, "cannot read"),
+        (gzip.compress(b"smiles\n" + bytes(range(65, 90)) * 9999)[:-20], None, "cannot read"),
+    ],
+)
+def test_what_cannot_be_a_table_is_refused(table_of, content, asked, message):
+    with pytest.raises(InputError, match=message):
+        list(table_of(content, smiles_column=asked).rows)
+
+
+def test_a_header_alone_is_a_table_of_no_rows(table_of):
+    for content in ("id,smiles", HEADER, f"{HEADER}\n\n"):
+        table = table_of(content)
+        assert table.columns[:2] == ["id", "smiles"]
+        assert list(table.chunks(10)) == []
+
+
+def test_chunks_are_the_rows_in_order(table_of):
+    table = table_of("smiles\n" + "".join(f"{'C' * n}\n" for n in range(1, 11)))
+    chunks = list(table.chunks(4))
+    assert [len(chunk) for chunk in chunks] == [4, 4, 2]
+    assert [row.number for chunk in chunks for row in chunk] == list(range(1, 11))
+
+
+def test_every_shared_csv_reads_as_the_csv_module_does(shared_data):
+    files = sorted(path for path in shared_data.rglob("*.csv") if "published" not in path.parts)
+    assert len(files) >= 10
+    for path in files:
+        with path.open(newline="") as stream:
+            header, *rows = csv.reader(stream)
+        table = open_table(path)
+        assert table.columns == header
+        assert [(row.cells, row.error) for row in table.rows] == [(cells, None) for cells in rows]
+
+
+# Other sources
+
+
+def test_a_smiles_file(table_of):
+    table = table_of("CCO ethanol\r\n  c1ccccc1\tben zene \n\nC1CC\n\n", "t.smi")
+    assert table.columns == ["smiles", "name"]
+    assert cells(table) == [["CCO", "ethanol"], ["c1ccccc1", "ben zene "], ["", ""], ["C1CC", ""]]
+    assert cells(table_of("SMILES Name \nCCO 7\n", "t.smiles")) == [["CCO", "7"]]
+    with pytest.raises(InputError, match="nothing to read"):
+        table_of("", "t.smi")
+
+
+@pytest.mark.parametrize(("text", "texts"), [("CCO\nC C\n\nN\n", ["CCO", "C C", "", "N"]), ("smiles\nC", ["C"])])
+def test_standard_input(monkeypatch, text, texts):
+    stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    table = open_table("-", "mol")
+    assert table.columns == ["smiles"]
+    assert [row.text for row in table.rows] == texts
+    assert not stdin.buffer.closed
+
+
+@pytest.mark.parametrize("smiles", ["CCO", "C/C=C/C", "[Na+].[Cl-]", "CC.Cl", "C" * 5000, "C1CC", "not a molecule"])
+def test_a_bare_smiles(smiles):
+    assert list(open_table(smiles).rows) == [Row(1, [smiles], smiles)]
+
+
+def test_a_file_comes_before_a_smiles(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("CCO").write_text("smiles\nC\nN\n")
+    assert [row.text for row in open_table("CCO").rows] == ["C", "N"]
+
+
+@pytest.mark.parametrize("name", ["mols.csv", "a/b.smi.gz", "/no/where", "./x", "C.sdf", "my_molecules", Path("CCO")])
+def test_no_such_file(name):
+    with pytest.raises(InputError, match="no such file"):
+        open_table(name)
+
+
+def test_a_folder_is_no_table(tmp_path):
+    with pytest.raises(InputError, match="cannot read"):
+        open_table(tmp_path)
+
+
+# Parquet
+
+
+def test_parquet(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "t.parquet"
+    columns = {
+        "smiles": pa.array(["C", None, "C\0C"]),
+        "y": pa.array([1.5, float("nan"), None]),
+        "single": pa.array([0.1, 2.0, None], pa.float32()),
+        "n": pa.array([7, None, 8]),
+        "raw": pa.array([b"\xff", b"ab", None]),
+        "words": pa.array([["a"], None, []]),
+        "coordinates": pa.array([[[0, 0, 1.5]], None, [[1, 2, 3], [4, 5, 6]]], pa.list_(pa.list_(pa.float32(), 3))),
+    }
+    pq.write_table(pa.table(columns), path)
+    table = open_table(path)
+    assert (table.columns, table.length) == (["smiles", "y", "single", "n", "raw", "words"], 3)
+    first, second, third = table.rows
+    assert first.cells == ["C", "1.5", "0.1", "7", "\udcff", "['a']"]
+    assert second.cells == ["", "nan", "2", "", "ab", ""]
+    assert np.array_equal(first.coordinates, np.float32([0, 0, 1.5]))
+    assert second.coordinates is None
+    assert np.array_equal(third.coordinates, np.arange(1, 7, dtype=np.float32))
+    assert third.error == "holds a NUL byte"
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and nothing else PAR1"])
+def test_a_damaged_parquet_file(table_of, content):
+    with pytest.raises(InputError, match="cannot read"):
+        table_of(content, "t.parquet")
+
+
+# SDF
+
+
+def test_sdf(tmp_path):
+    from rdkit import Chem
+
+    blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) for smiles in ("CCO", "c1ccccc1", "C[C@H](N)O")]
+    broken = blocks[1].replace(" C ", " Qq")
+    records = [
+        "ethanol" + blocks[0] + ">  <logP>  (1)\n-0.31\n\n> <note>\ntwo\nlines\n\n",
+        broken + "> <logP>\n2.1\n\n",
+        blocks[2],
+        "lost\n> <logP>\n3\n\n",
+    ]
+    path = tmp_path / "t.sdf.gz"
+    path.write_bytes(gzip.compress("$$$$\r\n".join(r.replace("\n", "\r\n") for r in records).encode()))
+    table = open_table(path, "mol")
+    assert (table.columns, table.smiles_column, table.length) == (["smiles", "name", "logP", "note"], "smiles", 4)
+    rows = list(table.rows)
+    assert [row.cells for row in rows] == [
+        ["CCO", "ethanol", "-0.31", "two\nlines"],
+        ["", "", "2.1", ""],
+        ["C[C@H](N)O", "", "", ""],
+        ["", "lost", "3", ""],
+    ]
+    assert [row.error for row in rows] == [None, None, None, 'mol block without "M  END"']
+    assert rows[1].text == broken
+    assert Chem.MolToSmiles(Chem.MolFromMolBlock(rows[0].text)) == "CCO"
+
+
+def test_an_sdf_with_its_own_smiles_and_stray_bytes(table_of):
+    from rdkit import Chem
+
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CC")).encode()
+    content = b"M\xfcller" + block + b"> <SMILES>\nC-C\n\n$$$$\n" + block + b"$$$$\n"
+    table = table_of(content, "t.sdf")
+    assert table.columns == ["name", "SMILES"]
+    rows = list(table.rows)
+    assert [row.cells for row in rows] == [["M\udcfcller", "C-C"], ["", ""]]
+    assert [row.error for row in rows] == [None, None]
+    assert rows[0].text.isascii()
+    with pytest.raises(InputError, match="is empty"):
+        table_of("\n\n", "u.sdf")
