@@ -140,7 +140,7 @@ def _tracked(stream: Iterator[FlatMolecules], total: int) -> Iterator[FlatMolecu
 
 
 def _key(featuriser: Featuriser, texts: Sequence[str], coordinates: Coordinates) -> str:
-    digest = hashlib.sha256(featuriser.hash.encode())
+    digest = hashlib.sha256(featuriser.cache_key.encode())
     for text in texts:
         encoded = text.encode("utf-8", "surrogateescape")
         digest.update(f"{len(encoded)} ".encode() + encoded)

@@ -1,0 +1,77 @@
+"""What an encoding is: a function of a batch that says which node and pair features it yields."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+from gtx.graph import CompleteGraph
+
+
+class Codes(NamedTuple):
+    """Integer features int64 `[*, len(sizes)]`; column c has the codes 0 to `sizes[c] - 1`, to be looked up."""
+
+    sizes: tuple[int, ...]
+
+
+class Values(NamedTuple):
+    """Real features `[*, channels]`."""
+
+    channels: int
+
+
+Feature = Codes | Values
+
+
+class Encoding(nn.Module):
+    """A position or distance encoding, computed for a whole batch where the batch lives.
+
+    Attributes:
+        node: what it yields per node, or None.
+        pair: what it yields per ordered pair of nodes, or None.
+    """
+
+    node: Feature | None = None
+    pair: Feature | None = None
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
+        """Node features `[N, *]` and pair features `[num_edges, *]`, flat and receiver-major as in `graph`.
+
+        Args:
+            data: a PyG `Data` or `Batch` with `edge_index` and whatever else the encoding reads.
+            graph: the complete graph of its molecules.
+        """
+        raise TypeError(f"{type(self).__name__} does not say what it computes")
+
+
+@functional_transform("gtx_add_encoding")
+class AddEncoding(BaseTransform):
+    """A PyG transform that puts an encoding's features on a `Data`.
+
+    Args:
+        encoding: any encoding.
+        node: attribute for the node features `[n, *]`.
+        pair: attribute for the pair features, dense `[n, n, *]`, receiver before sender.
+    """
+
+    def __init__(self, encoding: Encoding, node: str = "node_encoding", pair: str = "pair_encoding") -> None:
+        self.encoding, self.node, self.pair = encoding, node, pair
+
+    @torch.no_grad()
+    def forward(self, data: Data) -> Data:
+        n = data.num_nodes
+        graph = CompleteGraph.from_ptr(torch.tensor([0, n], device=data.edge_index.device))
+        node, pair = self.encoding(data, graph)
+        if node is not None:
+            data[self.node] = node
+        if pair is not None:
+            data[self.pair] = pair.view(n, n, -1)
+        return data
+
+    def __repr__(self) -> str:
+        return f"AddEncoding({self.encoding})"

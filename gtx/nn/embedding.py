@@ -1,0 +1,82 @@
+"""Codes and values to channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gtx.encodings import Codes, Feature
+
+
+class CodeEmbedding(nn.Module):
+    """The sum over columns of one learned vector per code.
+
+    Args:
+        sizes: codes of each column.
+        channels: width of the vectors.
+
+    Shapes:
+        codes int64 `[*, len(sizes)]` to `[*, channels]`.
+    """
+
+    def __init__(self, sizes: Sequence[int], channels: int) -> None:
+        super().__init__()
+        self.sizes = tuple(sizes)
+        self.table = nn.Parameter(torch.empty(sum(sizes), channels))
+        self.register_buffer("offsets", _offsets(sizes), persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.table, std=len(self.sizes) ** -0.5)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        columns = (codes + self.offsets).unbind(-1)
+        return sum(nn.functional.embedding(column, self.table) for column in columns)
+
+    def __repr__(self) -> str:
+        return f"CodeEmbedding({list(self.sizes)}, {self.table.shape[1]})"
+
+
+def embed(feature: Feature, channels: int) -> nn.Module:
+    """What turns a feature into channels: a table for codes, a linear map for values."""
+    return (
+        CodeEmbedding(feature.sizes, channels) if isinstance(feature, Codes) else nn.Linear(feature.channels, channels)
+    )
+
+
+class Vocabulary(nn.Module):
+    """Which codes were seen in training; any other becomes code 0, "other".
+
+    Until `observe` is called every code counts as seen.
+
+    Args:
+        sizes: codes of each column; code 0 of each means "other".
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.sizes = tuple(sizes)
+        self.register_buffer("seen", torch.ones(sum(sizes), dtype=torch.bool))
+        self.register_buffer("offsets", _offsets(sizes), persistent=False)
+
+    def observe(self, codes: Tensor) -> None:
+        """Count exactly these codes, integers `[*, len(sizes)]`, as seen."""
+        self.seen.zero_()
+        self.seen[(codes.long() + self.offsets).flatten()] = True
+
+    def unseen(self, codes: Tensor) -> Tensor:
+        """bool `[*, len(sizes)]`: the codes not seen in training."""
+        return ~self.seen[codes + self.offsets]
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return codes.masked_fill(self.unseen(codes), 0)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({list(self.sizes)})"
+
+
+def _offsets(sizes: Sequence[int]) -> Tensor:
+    sizes = torch.tensor(tuple(sizes), dtype=torch.long)
+    return sizes.cumsum(0) - sizes

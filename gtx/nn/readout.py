@@ -1,0 +1,46 @@
+"""From nodes to one vector per molecule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn.aggr import AttentionalAggregation, MaxAggregation, MeanAggregation, SumAggregation
+
+KINDS = ("sum", "mean", "max", "attention")
+
+
+class Readout(nn.Module):
+    r"""Sum, mean, maximum or attention pooling over the nodes of each molecule, side by side.
+
+    Attention pooling is \(\sum_i \operatorname{softmax}_i(g(v_i))\, v_i\) with a learned linear g (Li et al. 2016,
+    arXiv:1511.05493). A molecule without nodes gives zeros.
+
+    Args:
+        channels: width of the nodes.
+        kinds: any of "sum", "mean", "max", "attention".
+
+    Shapes:
+        x `[N, channels]`, batch int64 `[N]` sorted, to `[num_graphs, width]`, `width = len(kinds) * channels`.
+    """
+
+    def __init__(self, channels: int, kinds: Sequence[str] = ("sum", "mean", "max")) -> None:
+        super().__init__()
+        if not kinds or (wrong := [kind for kind in kinds if kind not in KINDS]):
+            raise ValueError(f"expected readouts out of {', '.join(KINDS)}, got {list(kinds) and wrong}")
+        make = {
+            "sum": SumAggregation,
+            "mean": MeanAggregation,
+            "max": MaxAggregation,
+            "attention": lambda: AttentionalAggregation(nn.Linear(channels, 1)),
+        }
+        self.kinds = tuple(kinds)
+        self.parts = nn.ModuleList(make[kind]() for kind in kinds)
+        self.width = len(kinds) * channels
+
+    def forward(self, x: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
+        return torch.cat([part(x, batch, dim_size=num_graphs) for part in self.parts], -1)
+
+    def __repr__(self) -> str:
+        return f"Readout({', '.join(self.kinds)})"
