@@ -75,7 +75,7 @@ class TableWriter:
         if name.endswith((".parquet", ".pq")):
             return self._parquet(raw)
         if name.endswith(".gz"):  # no name and no time inside, so that the bytes are the same on every run
-            raw = self._stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+            raw = self._stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0))
         return self._text(raw, "\t" if name.removesuffix(".gz").endswith((".tsv", ".tab")) else ",")
 
     def _text(self, raw: io.BufferedIOBase, delimiter: str) -> Callable[[Sequence[str]], object]:

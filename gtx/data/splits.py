@@ -1,0 +1,141 @@
+"""Splits: which rows train, which choose the epoch, which are only scored."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from gtx.data.ledger import Ledger, printable
+from gtx.data.table_writer import TableWriter
+from gtx.data.tables import open_table
+from gtx.errors import InputError
+
+SPLITS = ("train", "val", "test")
+
+Split = dict[str, np.ndarray]
+"""int64 row indices, ascending, under "train", "val" and "test"."""
+
+_SPELLINGS = {"train": "train", "test": "test"} | dict.fromkeys(("val", "valid", "validation", "dev"), "val")
+
+
+def random_split(n: int, sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0) -> Split:
+    """Shuffle n rows and cut them in three, none of them empty.
+
+    Args:
+        n: how many rows.
+        sizes: of train, val and test, in any unit: shares or counts.
+        seed: the same seed gives the same split.
+
+    Raises:
+        InputError: for sizes that are not three positive numbers, or fewer than three rows.
+    """
+    counts = _counts(n, sizes)
+    order = np.random.default_rng(seed).permutation(n)
+    parts = np.split(order, np.cumsum(counts)[:-1])
+    return {name: np.sort(part) for name, part in zip(SPLITS, parts, strict=True)}
+
+
+def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
+    """Keep molecules of one scaffold together: the largest groups train, the rest go where they fit.
+
+    Groups come in order of size, ties in order of their scaffold; each goes to the first of train, val and test that
+    has room for it, or to test. The largest group always trains, and no part stays empty. (Scaffolds: Bemis & Murcko
+    1996, https://doi.org/10.1021/jm9602928; the split: Wu et al. 2018, https://arxiv.org/abs/1703.00564, who break
+    ties by position.)
+
+    Args:
+        scaffolds: per row; `gtx.molecules.scaffold` makes them. Molecules without a ring share the empty one.
+        sizes: as in `random_split`.
+
+    Raises:
+        InputError: for bad sizes, or fewer than three scaffolds.
+    """
+    groups: dict[str, list[int]] = defaultdict(list)
+    for i, scaffold in enumerate(scaffolds):
+        groups[scaffold].append(i)
+    if len(groups) < len(SPLITS):
+        raise InputError(f"a scaffold split needs at least 3 scaffolds, and there are {len(groups)}: split at random")
+    room = dict(zip(SPLITS, _counts(len(scaffolds), sizes), strict=True))
+    parts: dict[str, list[list[int]]] = {name: [] for name in SPLITS}
+    for scaffold in sorted(groups, key=lambda scaffold: (-len(groups[scaffold]), scaffold)):
+        group = groups[scaffold]
+        part = next((name for name in SPLITS if room[name] >= len(group)), "test") if parts["train"] else "train"
+        parts[part].append(group)
+        room[part] -= len(group)
+    for part in parts.values():
+        if not part:
+            part.append(max(parts.values(), key=len).pop())  # the smallest group of the part with most of them
+    return {name: np.sort(np.concatenate(part)) for name, part in parts.items()}
+
+
+def column_split(values: Sequence[str], ledger: Ledger | None = None, column: str = "split") -> Split:
+    """The split that a column of the table spells out; a part that it does not name is empty.
+
+    Args:
+        values: the column's cells: train; val, valid, validation or dev; test; in any case.
+        ledger: gets a warning for each row that says anything else; such a row is in no part.
+        column: its name, for messages.
+
+    Raises:
+        InputError: if no row says train.
+    """
+    parts: dict[str, list[int]] = {name: [] for name in SPLITS}
+    for i, value in enumerate(values):
+        part = _SPELLINGS.get(value.strip().lower())
+        if part:
+            parts[part].append(i)
+        elif ledger:
+            ledger.warn(i + 1, column, value, "is none of train, val and test; the row is left out")
+    if not parts["train"]:
+        seen = ", ".join(f"'{printable(value, 40)}' ({n})" for value, n in Counter(values).most_common(8))
+        raise InputError(f"split column {column!r} names no row 'train'; it holds {seen or 'nothing'}")
+    return {name: np.array(part, np.int64) for name, part in parts.items()}
+
+
+def leakage(smiles: Sequence[str | None], split: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
+    """How many molecules stand on both sides of each two parts, those pairs alone that share any.
+
+    Args:
+        smiles: canonical SMILES per row; None, or an empty one, is no molecule.
+        split: row indices of each part.
+    """
+    parts = {name: {smiles[i] for i in rows if smiles[i]} for name, rows in split.items()}
+    shared = {(a, b): len(parts[a] & parts[b]) for a, b in combinations(parts, 2)}
+    return {pair: count for pair, count in shared.items() if count}
+
+
+def write_split(path: str | os.PathLike[str], split: Mapping[str, np.ndarray]) -> None:
+    """Write a split as a table of row numbers (from 1, the header not counted) and part names."""
+    part_of = {int(i): name for name, rows in split.items() for i in rows}
+    with TableWriter(path, ["row", "split"]) as out:
+        for i in sorted(part_of):
+            out.write([str(i + 1), part_of[i]])
+
+
+def read_split(path: str | os.PathLike[str]) -> Split:
+    """Read what `write_split` wrote."""
+    parts: dict[str, list[int]] = {name: [] for name in SPLITS}
+    table = open_table(path, "row")
+    try:
+        for row in table.rows:
+            number, part = row.cells
+            parts[part].append(int(number) - 1)
+    except (KeyError, ValueError) as reason:
+        raise InputError(f"{path} is not a split as gtx writes it: {reason}") from None
+    return {name: np.array(part, np.int64) for name, part in parts.items()}
+
+
+def _counts(n: int, sizes: Sequence[float]) -> list[int]:
+    """Three whole numbers that add up to n, each at least 1."""
+    if len(sizes) != len(SPLITS) or not all(np.isfinite(size) and size > 0 for size in sizes):
+        raise InputError(f"split sizes must be three positive numbers (train, val, test), not {list(sizes)}")
+    if n < len(SPLITS):
+        raise InputError(f"{n} rows cannot be split in three")
+    val, test = (max(1, round(n * size / sum(sizes))) for size in sizes[1:])
+    while n - val - test < 1:
+        val, test = (val - 1, test) if val >= test else (val, test - 1)
+    return [n - val - test, val, test]

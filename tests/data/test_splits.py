@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gtx.data.ledger import Ledger
+from gtx.data.splits import SPLITS, column_split, leakage, random_split, read_split, scaffold_split, write_split
+from gtx.data.tables import open_table
+from gtx.errors import InputError
+
+
+def assert_partition(split: dict[str, np.ndarray], n: int) -> None:
+    assert tuple(split) == SPLITS
+    assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(n))
+    for rows in split.values():
+        assert len(rows) and (np.diff(rows) > 0).all() and rows.dtype == np.int64
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 7, 10, 1000])
+@pytest.mark.parametrize("sizes", [(0.8, 0.1, 0.1), (1, 1, 1), (700, 200, 100), (0.01, 0.01, 0.98), (1e-9, 1, 1)])
+def test_a_random_split_is_a_partition_of_the_sizes_asked_for(n, sizes):
+    split = random_split(n, sizes)
+    assert_partition(split, n)
+    for rows, size in zip(split.values(), sizes, strict=True):
+        assert abs(len(rows) - n * size / sum(sizes)) <= 2
+
+
+def test_the_seed_decides():
+    a, b, c = random_split(100, seed=1), random_split(100, seed=1), random_split(100, seed=2)
+    assert all(np.array_equal(a[name], b[name]) for name in SPLITS)
+    assert not np.array_equal(a["test"], c["test"])
+    assert not np.array_equal(a["test"], np.arange(90, 100))
+
+
+@pytest.mark.parametrize("sizes", [(0.8, 0.2), (1, 1, 0), (1, 1, -1), (1, 1, np.nan), (1, 1, np.inf), ()])
+def test_bad_sizes(sizes):
+    for split in (lambda: random_split(10, sizes), lambda: scaffold_split(["a", "b", "c", "d"], sizes)):
+        with pytest.raises(InputError, match="three positive numbers"):
+            split()
+
+
+def test_too_few_rows_or_scaffolds():
+    with pytest.raises(InputError, match="2 rows cannot be split"):
+        random_split(2)
+    with pytest.raises(InputError, match="at least 3 scaffolds, and there are 2"):
+        scaffold_split(["a", "b"] * 50)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_scaffold_split_keeps_scaffolds_whole_and_does_not_depend_on_the_order(seed):
+    rng = np.random.default_rng(seed)
+    scaffolds = [f"s{i:02.0f}" for i in rng.geometric(rng.uniform(0.02, 0.7), rng.integers(30, 200))]
+    if len(set(scaffolds)) < 3:
+        scaffolds += ["a", "b"]
+    split = scaffold_split(scaffolds)
+    assert_partition(split, len(scaffolds))
+    held = {name: {scaffolds[i] for i in rows} for name, rows in split.items()}
+    assert sum(map(len, held.values())) == len(set(scaffolds))
+    largest = max(sorted(set(scaffolds)), key=scaffolds.count)
+    assert largest in held["train"]
+    order = rng.permutation(len(scaffolds))
+    shuffled = scaffold_split([scaffolds[i] for i in order])
+    assert {name: {scaffolds[order[i]] for i in rows} for name, rows in shuffled.items()} == held
+
+
+def test_small_scaffolds_are_tested_on_and_sizes_are_kept_where_groups_allow():
+    scaffolds = [""] * 40 + ["ring"] * 30 + [f"rare{i}" for i in range(30)]
+    split = scaffold_split(scaffolds)
+    assert [len(rows) for rows in split.values()] == [80, 10, 10]
+    assert set(range(70)) <= set(split["train"])
+
+
+@pytest.mark.parametrize("groups", [(9, 1, 1), (98, 1, 1), (4, 4, 4), (50, 40, 1, 1), (1, 1, 1)])
+def test_no_part_of_a_scaffold_split_is_empty(groups):
+    scaffolds = [str(i) for i, size in enumerate(groups) for _ in range(size)]
+    assert_partition(scaffold_split(scaffolds), sum(groups))
+
+
+def test_a_split_column():
+    ledger = Ledger()
+    values = ["train", " Val ", "VALID", "validation", "dev", "TEST", "holdout", "", "Train"]
+    split = column_split(values, ledger, "fold")
+    assert {name: rows.tolist() for name, rows in split.items()} == {
+        "train": [0, 8],
+        "val": [1, 2, 3, 4],
+        "test": [5],
+    }
+    assert list(ledger.warnings) == [7, 8]
+    assert 'row 7, column "fold", value "holdout"' in ledger.warnings[7][0]
+    assert len(column_split(["train", "val"])["test"]) == 0
+    with pytest.raises(InputError, match=r"'fold' names no row 'train'; it holds 'A' \(2\), 'B' \(1\)"):
+        column_split(["A", "B", "A"], column="fold")
+
+
+def test_leakage_counts_molecules_on_both_sides():
+    smiles = ["C", "CC", "C", "CCC", "C", "O", None, None, "O"]
+    split = {"train": np.array([0, 1, 6]), "val": np.array([2, 3, 7]), "test": np.array([4, 5, 8])}
+    assert leakage(smiles, split) == {("train", "val"): 1, ("train", "test"): 1, ("val", "test"): 1}
+    assert leakage(["C", "N", "O"], {"train": [0], "val": [1], "test": [2]}) == {}
+
+
+def test_a_split_is_written_and_read(tmp_path):
+    split = random_split(50, seed=3)
+    write_split(tmp_path / "split.csv", split)
+    again = read_split(tmp_path / "split.csv")
+    assert all(np.array_equal(split[name], again[name]) for name in SPLITS)
+    assert (tmp_path / "split.csv").read_text().startswith("row,split\n1,")
+    for content in ("row,split\n1,extra\n", "row,split\nx,train\n", "row,smiles,split\n1,C,train\n"):
+        (tmp_path / "split.csv").write_text(content)
+        with pytest.raises(InputError, match="not a split"):
+            read_split(tmp_path / "split.csv")
+    with pytest.raises(InputError, match="no such file"):
+        read_split(tmp_path / "none.csv")
+
+
+def test_the_official_zinc_split(shared_data):
+    table = open_table(shared_data / "zinc12k" / "zinc12k.csv")
+    place = table.index("split")
+    split = column_split([row.cells[place] for row in table.rows])
+    assert_partition(split, 12_000)
+    assert [len(rows) for rows in split.values()] == [10_000, 1_000, 1_000]
