@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import scatter
 
 from gtx.encodings.adjacency import adjacency, flatten
 from gtx.encodings.encoding import Codes, Encoding
@@ -64,11 +63,7 @@ def components(edge_index: Tensor, num_nodes: int) -> Tensor:
     sender, receiver = edge_index
     label = torch.arange(num_nodes, device=edge_index.device)
     while True:
-        near = (
-            torch.minimum(label, scatter(label[sender], receiver, dim_size=num_nodes, reduce="min"))
-            if len(sender)
-            else label
-        )
+        near = label.scatter_reduce(0, receiver, label[sender], "amin")
         near = near[near]  # follow the label's own label: long chains shrink by half
         if near.equal(label):
             return label

@@ -143,9 +143,10 @@ class GraphTransformer(nn.Module):
         for encoding, of_node, of_pair in zip(self.encodings, self.node_embeddings, self.pair_embeddings, strict=True):
             node, pair = encoding(batch, graph)
             if node is not None:
-                x = x + of_node(node)
+                x = x + of_node(_as(node, x))
             if pair is not None:
-                pairs = of_pair(pair) if pairs is None else pairs + of_pair(pair)
+                embedded = of_pair(_as(pair, x))
+                pairs = embedded if pairs is None else pairs + embedded
         return x, None if pairs is None else self.pair_mlp(pairs)
 
     def observe(self, store: MoleculeStore) -> None:
@@ -167,6 +168,11 @@ class GraphTransformer(nn.Module):
             for g, c, code in zip(graph[at].tolist(), column.tolist(), codes[at, column].tolist(), strict=True):
                 found[g].add((kind, c, code))
         return [sorted(entry) for entry in found]
+
+
+def _as(feature: Tensor, x: Tensor) -> Tensor:
+    """Real features in the precision of the nodes; codes as they are."""
+    return feature.to(x.dtype) if feature.is_floating_point() else feature
 
 
 def bond_messages(channels: int) -> GINEConv:

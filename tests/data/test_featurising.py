@@ -1,0 +1,67 @@
+"""Texts to a store: in order, in workers, from the cache, with every failure kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import gtx.data.featurising as featurising
+from gtx.data import featurise, featurise_stream
+from gtx.molecules import Featuriser
+from tests.molecules_for_tests import SMILES
+
+TEXTS = [*SMILES, "C1CC", "", "not a molecule", "CO"]
+
+
+def test_failures_are_kept_in_their_place() -> None:
+    done = featurise(Featuriser(), TEXTS)
+    assert done.good.tolist() == [*range(len(SMILES)), len(TEXTS) - 1]
+    assert len(done.store) == len(done.good)
+    assert [error is None for error in done.errors] == [smiles is not None for smiles in done.smiles]
+    assert done.smiles[-1] == "CO"
+
+
+def test_workers_and_chunks_change_nothing() -> None:
+    one = featurise(Featuriser(), TEXTS, workers=0)
+    two = featurise(Featuriser(), TEXTS, workers=2, chunk=3)
+    assert one.errors == two.errors and one.smiles == two.smiles
+    assert one.store.atoms.equal(two.store.atoms) and one.store.bonds.equal(two.store.bonds)
+
+
+def test_the_stream_draws_no_more_than_it_needs() -> None:
+    drawn = []
+
+    def chunks() -> object:
+        for i in range(1000):
+            drawn.append(i)
+            yield [SMILES[0]], None
+
+    stream = featurise_stream(Featuriser(), chunks(), workers=1, ahead=2)
+    next(stream)
+    assert len(drawn) <= 4
+
+
+def test_the_cache_answers_for_the_same_content_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = featurise(Featuriser(), TEXTS, cache=tmp_path)
+    (file,) = tmp_path.iterdir()
+    before = file.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(featurising, "featurise_stream", lambda *_: pytest.fail("the cache was not used"))
+        again = featurise(Featuriser(), TEXTS, cache=tmp_path)
+    assert again.errors == first.errors and again.smiles == first.smiles and again.warnings == first.warnings
+    assert again.store.descriptors.equal(first.store.descriptors)
+    featurise(Featuriser(max_atoms=20), TEXTS, cache=tmp_path)
+    featurise(Featuriser(), TEXTS[1:], cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+    file.unlink()
+    featurise(Featuriser(), TEXTS, cache=tmp_path)
+    assert file.read_bytes() == before  # identical bytes on a re-run
+
+
+def test_no_molecule_at_all() -> None:
+    done = featurise(Featuriser(), [])
+    assert len(done.store) == 0 and done.errors == []
+    done = featurise(Featuriser(), ["C1CC"])
+    assert len(done.store) == 0 and done.store.batch(torch.zeros(0, dtype=torch.long)).num_graphs == 0

@@ -1,0 +1,144 @@
+"""Encodings equal their definitions, follow a renumbering, and do not see batch-mates."""
+
+from __future__ import annotations
+
+import networkx
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import AddRandomWalkPE
+from torch_geometric.utils import to_networkx
+
+from gtx.encodings import AddEncoding, Bonds, Codes, Degree, Encoding, GaussianDistance, RandomWalk, ShortestPath
+from gtx.graph import CompleteGraph
+from gtx.molecules import Featuriser
+from tests.molecules_for_tests import renumbered, whole_batch
+
+ENCODINGS = [Bonds(Featuriser().bond_sizes), ShortestPath(8), RandomWalk(6), Degree(2), GaussianDistance(8)]
+
+
+@pytest.fixture(scope="module")
+def batch() -> Batch:
+    made = whole_batch()
+    made.pos = torch.randn(made.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    return made
+
+
+@pytest.fixture(scope="module")
+def graph(batch: Batch) -> CompleteGraph:
+    return CompleteGraph.from_batch(batch.batch)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
+def test_yields_what_it_says(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
+    for feature, rows, values in zip(
+        (encoding.node, encoding.pair), (graph.num_nodes, graph.num_edges), encoding(batch, graph), strict=True
+    ):
+        assert (feature is None) == (values is None)
+        if isinstance(feature, Codes):
+            assert values.dtype == torch.long and values.shape == (rows, len(feature.sizes))
+            assert (values >= 0).all() and (values < torch.tensor(feature.sizes)).all()
+        elif feature is not None:
+            assert values.shape == (rows, feature.channels) and values.isfinite().all()
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
+def test_follows_a_renumbering(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
+    other, order = renumbered(batch)
+    pairs = graph.pair_of(order[graph.edge_index])
+    (node, pair), (node2, pair2) = encoding(batch, graph), encoding(other, graph)
+    if node is not None:
+        torch.testing.assert_close(node2, node[order])
+    if pair is not None:
+        torch.testing.assert_close(pair2, pair[pairs])
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
+def test_does_not_see_batch_mates(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
+    node, pair = encoding(batch, graph)
+    for b, data in enumerate(batch.to_data_list()):
+        data.pos = batch.pos[batch.ptr[b] : batch.ptr[b + 1]]
+        alone = CompleteGraph.from_ptr(torch.tensor([0, data.num_nodes]))
+        own_node, own_pair = encoding(data, alone)
+        if node is not None:
+            torch.testing.assert_close(own_node, node[graph.ptr[b] : graph.ptr[b + 1]])
+        if pair is not None:
+            torch.testing.assert_close(own_pair, pair[graph.pair_ptr[b] : graph.pair_ptr[b + 1]])
+
+
+@pytest.mark.parametrize("largest", [3, 20])
+def test_shortest_path_is_networkx(largest: int, batch: Batch) -> None:
+    encoding = ShortestPath(largest)
+    for data in batch.to_data_list():
+        n = data.num_nodes
+        _, codes = encoding(data, CompleteGraph.from_ptr(torch.tensor([0, n])))
+        expected = torch.full((n, n), largest + 2)
+        for source, lengths in networkx.all_pairs_shortest_path_length(to_networkx(data)):
+            for target, length in lengths.items():
+                expected[source, target] = min(length, largest + 1)
+        assert codes.view(n, n).equal(expected)
+
+
+def test_a_long_chain_is_bounded_work() -> None:
+    n = 1000
+    chain = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
+    data = Data(edge_index=torch.cat([chain, chain.flip(0)], 1), num_nodes=n)
+    _, codes = ShortestPath(2)(data, CompleteGraph.from_ptr(torch.tensor([0, n])))
+    assert torch.bincount(codes.flatten()).tolist() == [n, 2 * (n - 1), 2 * (n - 2), (n - 2) * (n - 3)]
+
+
+def test_random_walk_is_the_power_of_its_matrix(batch: Batch) -> None:
+    data = batch.to_data_list()[3]
+    n = data.num_nodes
+    A = torch.zeros(n, n)
+    A[data.edge_index[1], data.edge_index[0]] = 1
+    M = A / A.sum(1, keepdim=True)
+    node, pair = RandomWalk(5)(data, CompleteGraph.from_ptr(torch.tensor([0, n])))
+    for k in range(5):
+        torch.testing.assert_close(pair.view(n, n, 5)[..., k], torch.matrix_power(M, k))
+        torch.testing.assert_close(node[:, k], torch.matrix_power(M, k + 1).diagonal())
+
+
+def test_random_walk_of_nodes_is_pyg(batch: Batch) -> None:
+    for data in batch.to_data_list():
+        node, _ = RandomWalk(7)(data, CompleteGraph.from_ptr(torch.tensor([0, data.num_nodes])))
+        if data.num_edges:  # PyG's own divides by zero without bonds
+            torch.testing.assert_close(node, AddRandomWalkPE(7)(data.clone()).random_walk_pe)
+        else:
+            assert node.eq(0).all()
+
+
+def test_bonds_name_the_pair_they_join(batch: Batch, graph: CompleteGraph) -> None:
+    _, codes = ENCODINGS[0](batch, graph)
+    at = graph.pair_of(batch.edge_index)
+    assert codes[at].equal(batch.edge_attr + 1)
+    assert codes.any(1).sum() == batch.num_edges
+
+
+def test_degree(batch: Batch, graph: CompleteGraph) -> None:
+    node, _ = Degree(2)(batch, graph)
+    start = graph.ptr[0]
+    assert node[start : start + 4].flatten().tolist() == [1, 3, 1, 2]  # CC(=O)O of aspirin; 3 stands for "more than 2"
+
+
+def test_gaussian_distance_ignores_rotation_and_translation(batch: Batch, graph: CompleteGraph) -> None:
+    rotation, _ = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(1)))
+    moved = batch.clone()
+    moved.pos = batch.pos @ rotation + torch.tensor([1.0, -2.0, 3.0])
+    torch.testing.assert_close(ENCODINGS[4](moved, graph)[1], ENCODINGS[4](batch, graph)[1], atol=1e-5, rtol=0)
+    with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
+        ENCODINGS[4](whole_batch(), graph)
+
+
+def test_transform_puts_them_on_a_data(batch: Batch) -> None:
+    data = AddEncoding(RandomWalk(4))(batch.to_data_list()[1])
+    assert data.node_encoding.shape == (1, 4) and data.pair_encoding.shape == (1, 1, 4)
+    assert repr(AddEncoding(RandomWalk(4))) == "AddEncoding(RandomWalk(4))"
+
+
+def test_an_empty_batch_yields_nothing() -> None:
+    empty = Data(x=torch.zeros(0, 1), edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=0)
+    empty.edge_attr, empty.pos = torch.zeros(0, 4, dtype=torch.long), torch.zeros(0, 3)
+    graph = CompleteGraph.from_ptr(torch.tensor([0]))
+    for encoding in ENCODINGS:
+        assert all(len(values) == 0 for values in encoding(empty, graph) if values is not None)

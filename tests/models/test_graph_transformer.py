@@ -1,0 +1,161 @@
+"""The model keeps the guarantees: renumbering, batch-mates, layouts, edge cases, unseen codes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from gtx.attention import ScaledDot, Score
+from gtx.encodings import ShortestPath
+from gtx.models import GraphTransformer, standard
+from gtx.molecules import Featuriser
+from tests.molecules_for_tests import SMILES, renumbered, store, whole_batch
+
+FEATURISER = Featuriser()
+SIZES = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
+
+
+def make(seed: int = 0, **arguments: object) -> GraphTransformer:
+    torch.manual_seed(seed)
+    arguments = {"num_descriptors": FEATURISER.num_descriptors, "channels": 32, "layers": 2, "heads": 4} | arguments
+    model = standard(2, **SIZES, **arguments)
+    model.observe(store())
+    return model.eval()
+
+
+@pytest.fixture(scope="module")
+def batch() -> Batch:
+    return whole_batch()
+
+
+def close(one: Tensor, other: Tensor, tolerance: float) -> None:
+    torch.testing.assert_close(one, other, atol=tolerance * float(other.detach().abs().max()), rtol=0)
+
+
+def as_double(batch: Batch) -> Batch:
+    other = batch.clone()
+    other.u = batch.u.double()
+    return other
+
+
+VARIANTS = [
+    {},
+    {"norm_first": False},
+    {"local": False, "edge_value": False},
+    {"readout": ("attention",)},
+    {"num_descriptors": 0},
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_renumbering_the_atoms_changes_nothing(variant: dict, batch: Batch) -> None:
+    model = make(**variant)
+    close(model(renumbered(batch)[0]), model(batch), 1e-5)
+    nodes, order = model.nodes(batch), renumbered(batch)[1]
+    close(model.nodes(renumbered(batch)[0]), nodes[order], 1e-5)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_batch_mates_do_not_matter(variant: dict, batch: Batch) -> None:
+    model, molecules = make(**variant), store()
+    together = model(batch)
+    alone = torch.cat([model(molecules.batch(torch.tensor([i]))) for i in range(len(molecules))])
+    close(alone, together, 1e-5)
+    shuffled = torch.randperm(len(molecules))
+    close(model(molecules.batch(shuffled)), together[shuffled], 1e-5)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_layouts_agree_in_output_and_every_gradient(variant: dict, batch: Batch) -> None:
+    model, definition = make(**variant).double(), make(edge_list=True, **variant).double()
+    double = as_double(batch)
+    results = []
+    for each in (model, definition):
+        out = each(double)
+        grads = torch.autograd.grad(out.square().sum(), list(each.parameters()), allow_unused=True)
+        results.append([out, *(g for g in grads if g is not None)])
+    assert len(results[0]) == len(results[1])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-10 * max(1.0, float(other.detach().abs().max())), rtol=0)
+
+
+def test_an_empty_batch_and_a_molecule_of_300_atoms() -> None:
+    model = make()
+    assert model(store().batch(torch.zeros(0, dtype=torch.long))).shape == (0, 2)
+    peptide = whole_batch(["NCC(=O)" * 75 + "O"])
+    assert peptide.num_nodes == 301 and model(peptide).isfinite().all()
+
+
+def test_swapping_a_score_or_an_encoding_is_passing_another_module(batch: Batch) -> None:
+    class Negative(Score):
+        def forward(self, query: Tensor, key: Tensor) -> Tensor:
+            return -(query - key).square().sum(-1)
+
+    plain, swapped = make(score=ScaledDot()), make(score=Negative())
+    swapped.load_state_dict(plain.state_dict())
+    assert not torch.allclose(plain(batch), swapped(batch))
+    few = GraphTransformer(1, **SIZES, encodings=[ShortestPath(3)], channels=16, layers=1, heads=2).eval()
+    assert few(batch).shape == (len(SMILES), 1)
+    none = GraphTransformer(1, **SIZES, channels=16, layers=1, heads=2)
+    assert none(batch).shape == (len(SMILES), 1)
+
+
+def test_coordinates_enter_when_asked_and_rotation_changes_nothing(batch: Batch) -> None:
+    model = make(coordinates=True)
+    located = batch.clone()
+    located.pos = torch.randn(batch.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    rotated = located.clone()
+    rotation, _ = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(1)))
+    rotated.pos = located.pos @ rotation + 5.0
+    close(model(rotated), model(located), 1e-4)
+    moved = located.clone()
+    moved.pos = 2 * located.pos
+    assert not torch.allclose(model(moved), model(located))
+    with pytest.raises(ValueError, match="needs coordinates"):
+        model(batch)
+
+
+def test_an_unseen_code_is_other_and_is_named() -> None:
+    model = make()
+    seen, unseen = whole_batch(["CCO"]), whole_batch(["CCO", "CC[Se]"])
+    assert model.unseen(seen) == [[]]
+    selenium = ("atom", 0, 34)
+    assert selenium in model.unseen(unseen)[1] and not model.unseen(unseen)[0]
+    other = unseen.clone()
+    other.x[other.x[:, 0] == 34, 0] = 0
+    close(model(other), model(unseen), 1e-7)
+
+
+def test_descriptors_are_scaled_by_the_training_rows_and_unknown_says_nothing(batch: Batch) -> None:
+    model = make()
+    scaled = model.descriptor_scaler(store().descriptors)
+    assert scaled.abs().max() <= 5.0 and scaled.isfinite().all()
+    unknown, average = batch.clone(), batch.clone()
+    unknown.u = batch.u.clone()
+    unknown.u[0, 3] = torch.nan
+    average.u = batch.u.clone()
+    average.u[0, 3] = model.descriptor_scaler.mean[3]
+    close(model(unknown), model(average), 1e-6)
+
+
+def test_state_dict_round_trip_keeps_what_was_observed(batch: Batch) -> None:
+    model = make()
+    other = standard(2, **SIZES, num_descriptors=FEATURISER.num_descriptors, channels=32, layers=2, heads=4).eval()
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(model(batch), other(batch))
+
+
+def test_gradients_reach_every_parameter(batch: Batch) -> None:
+    model = make()
+    model(batch).square().sum().backward()
+    idle = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    assert idle == []
+
+
+def test_heads_must_divide_the_channels() -> None:
+    with pytest.raises(ValueError, match="heads that divide the channels, got 5 heads and 32 channels"):
+        make(heads=5)
+    with pytest.raises(ValueError, match="sum, mean, max, attention"):
+        make(readout=("median",))
