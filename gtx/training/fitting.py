@@ -1,0 +1,121 @@
+"""Training, as one call."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pytorch_lightning.utilities.seed import isolate_rng
+
+from gtx.data import MoleculeStore
+from gtx.errors import InputError
+from gtx.training.member import Member, Problem, train_member
+from gtx.training.run import RunFolder, run_config
+from gtx.training.settings import TrainSettings
+from gtx.training.targets import TargetScaler, composition
+
+
+def fit(
+    store: MoleculeStore,
+    split: Mapping[str, np.ndarray],
+    task: str,
+    target_names: Sequence[str],
+    model_spec: dict[str, Any],
+    settings: TrainSettings,
+    out: str | Path,
+    fingerprint: dict[str, Any],
+    *,
+    overwrite: bool = False,
+    start: Sequence[Member] = (),
+) -> list[Member]:
+    """Train an ensemble in the folder `out`; called again with the same arguments it goes on where it was stopped.
+
+    Members that are done are read, one that was killed goes on from its last whole epoch, and on one CPU thread the
+    weights end up the same to the last bit.
+
+    Args:
+        store: all molecules, with targets in their own units, NaN for blanks.
+        split: int64 indices into the store, `"train"` and, if any, `"val"`; others are not looked at.
+        task: `"regression"` or `"classification"` (targets 0 and 1).
+        target_names: one per column of `store.y`.
+        model_spec: `{"name": a function of gtx.models, "arguments": {...}}`.
+        settings: how to train.
+        out: the run's folder.
+        fingerprint: plain values that tell the data, the featuriser and the split from any other, for `config.yaml`.
+        overwrite: train anew whatever `out` holds.
+        start: trained members to go on from; member k starts from `start[k % len(start)]`, with its scaler if the
+            number of targets is the same, and with a fresh head otherwise.
+
+    Returns:
+        The trained members.
+
+    Raises:
+        InputError: `out` holds a run of other settings or data, a target has no training value, there are no training
+            molecules, the model or the loss does not suit, or training diverged.
+    """
+    train = store.subset(split["train"])
+    val = store.subset(split.get("val", np.zeros(0, np.int64)))
+    _check(train, target_names)
+    run = RunFolder(out)
+    run.open(run_config(task, target_names, model_spec, settings, fingerprint), overwrite)
+    scaler = _scaler(train, task, settings, start)
+    reference = composition(train) if scaler.reference is not None else None
+    problem = Problem(
+        train.with_targets(scaler.scale(train.y.cpu(), reference)),
+        val,
+        scaler,
+        target_names,
+        model_spec,
+        settings,
+        start,
+    )
+    with isolate_rng(), _quiet(), _threads(settings.threads):
+        return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
+
+
+def _check(train: MoleculeStore, names: Sequence[str]) -> None:
+    if len(train) == 0:
+        raise InputError("there are no training molecules")
+    for name, blank in zip(names, train.y.isnan().all(0).tolist(), strict=True):
+        if blank:
+            raise InputError(f"target {name!r} has no value among the training molecules")
+
+
+def _scaler(train: MoleculeStore, task: str, settings: TrainSettings, start: Sequence[Member]) -> TargetScaler:
+    if start and start[0].scaler.task == task and len(start[0].scaler.mean) == train.y.shape[1]:
+        return start[0].scaler
+    reference = settings.element_reference and task == "regression"
+    return TargetScaler.fit(train.y, task, composition(train) if reference else None)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Lightning's notices (devices found, tips, "`Trainer.fit` stopped") say nothing a user of gtx asked."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        for text in ("available but not used", "LeafSpec"):  # the second is Lightning's own use of torch
+            warnings.filterwarnings("ignore", f".*{text}.*")
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

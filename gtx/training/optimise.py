@@ -1,0 +1,44 @@
+"""How weights are updated: AdamW with a warm-up and a cosine."""
+
+from __future__ import annotations
+
+import math
+
+from torch import nn
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
+
+from gtx.nn import CodeEmbedding
+
+
+def adamw(model: nn.Module, lr: float, weight_decay: float, fused: bool = True) -> AdamW:
+    """AdamW (Loshchilov & Hutter 2019) that decays matrices alone: no norm, bias, scale or embedding.
+
+    Args:
+        model: whose parameters are learned.
+        lr: learning rate, the peak of the schedule.
+        weight_decay: decay per step, times the learning rate.
+        fused: one kernel for all parameters; five times as quick as the loop on a CPU. The gradient scaling of
+            16-bit floats cannot clip with it.
+    """
+    embeddings = (m for m in model.modules() if isinstance(m, nn.Embedding | CodeEmbedding))
+    tables = {id(p) for m in embeddings for p in m.parameters(recurse=False)}
+    learned = [p for p in model.parameters() if p.requires_grad]
+
+    def group(decayed: bool) -> list[nn.Parameter]:
+        return [p for p in learned if (p.dim() > 1 and id(p) not in tables) == decayed]
+
+    groups = [{"params": group(True), "weight_decay": weight_decay}, {"params": group(False), "weight_decay": 0.0}]
+    return AdamW([g for g in groups if g["params"]], lr=lr, fused=fused)
+
+
+def warmup_cosine(optimiser: AdamW, steps: int, warmup: float) -> LambdaLR:
+    """A linear rise over the first `warmup` (a fraction) of `steps`, then half a cosine down to 0."""
+    rise = max(1, round(warmup * steps))
+
+    def factor(step: int) -> float:
+        if step < rise:
+            return (step + 1) / (rise + 1)
+        return 0.5 + 0.5 * math.cos(math.pi * min(1.0, (step - rise) / max(1, steps - rise)))
+
+    return LambdaLR(optimiser, factor)

@@ -1,0 +1,133 @@
+"""The folder of a run: what it was asked to do, and whether it may go on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from lightning_fabric.utilities.rank_zero import _get_rank
+
+from gtx.errors import InputError
+from gtx.training.settings import TrainSettings
+
+
+def is_main_process() -> bool:
+    """Whether this process writes and speaks for the run; under DDP one of several does."""
+    return not _get_rank()
+
+
+class RunFolder:
+    """`config.yaml`, what the run was asked to do, and `members/0`, `members/1`, ..., one per model.
+
+    Args:
+        path: the folder; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self.config_file = self.path / "config.yaml"
+
+    def open(self, config: dict[str, Any], overwrite: bool = False) -> None:
+        """Begin the run `config`, or go on with it.
+
+        Args:
+            config: plain values that decide the result: settings, data, split, model.
+            overwrite: forget what an earlier run left.
+
+        Raises:
+            InputError: the folder holds a run of another config; the message names the entries that differ.
+        """
+        if not is_main_process():
+            return  # the main process has checked; removing things twice would be a race
+        config = json.loads(json.dumps(config))  # tuples and the like as YAML gives them back
+        if overwrite:
+            self._clear()
+        if self.config_file.exists():
+            self._compare(config)
+            return
+        if (self.path / "members").exists():
+            raise InputError(f"{self.path} holds members of a run but no config.yaml; --overwrite starts anew")
+        self._write(config)
+
+    @property
+    def finished(self) -> bool:
+        """Whether `finish` was called."""
+        return self._read().get("finished", False) if self.config_file.exists() else False
+
+    def finish(self) -> None:
+        """Note in `config.yaml` that every output of the run has been written."""
+        if is_main_process():
+            self._write({**self._read(), "finished": True})
+
+    def member(self, number: int) -> Path:
+        """The folder of one member."""
+        return self.path / "members" / str(number)
+
+    def _compare(self, config: dict[str, Any]) -> None:
+        old, new = dict(_flat(self._read())), dict(_flat(config))
+        old.pop("finished", None)
+        differ = [
+            f"{name} ({_shown(old, name)} there, {_shown(new, name)} now)"
+            for name in sorted(old.keys() | new.keys())
+            if old.get(name, _MISSING) != new.get(name, _MISSING)
+        ]
+        if differ:
+            raise InputError(
+                f"{self.path} holds a run with other settings or data: {'; '.join(differ)}. "
+                "Choose another --out, the same settings to go on, or --overwrite to start anew."
+            )
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            config = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
+            return dict(config)
+        except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError) as error:
+            raise InputError(f"{self.config_file} cannot be read; --overwrite starts anew") from error
+
+    def _write(self, config: dict[str, Any]) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        partial = self.config_file.with_suffix(".partial")
+        partial.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        partial.replace(self.config_file)
+
+    def _clear(self) -> None:
+        # nothing but what a run writes here: the folder may hold other things of the user's
+        self.config_file.unlink(missing_ok=True)
+        shutil.rmtree(self.path / "members", ignore_errors=True)
+
+
+def run_config(
+    task: str,
+    target_names: Sequence[str],
+    model_spec: dict[str, Any],
+    settings: TrainSettings,
+    fingerprint: dict[str, Any],
+) -> dict[str, Any]:
+    """What `config.yaml` says of a run: all that decides its result, and nothing else."""
+    return {
+        "task": task,
+        "targets": list(target_names),
+        **fingerprint,
+        "model": model_spec,
+        "settings": settings.decisive(),
+    }
+
+
+_MISSING = object()
+
+
+def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _shown(flat: dict[str, Any], name: str) -> str:
+    text = json.dumps(flat[name], ensure_ascii=False) if name in flat else "absent"
+    return text if len(text) <= 80 else f"{text[:77]}..."

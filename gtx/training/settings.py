@@ -1,0 +1,80 @@
+"""Every option of training, once: the command line, `config.yaml` and the estimators read it from here."""
+
+from __future__ import annotations
+
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from gtx.errors import InputError
+
+
+def option(default: Any, text: str, harmless: bool = False) -> Any:
+    """A field with its help text. A harmless option may differ when a run is resumed: it changes no result."""
+    factory = {"default_factory": default} if callable(default) else {"default": default}
+    return field(**factory, metadata={"help": text, "harmless": harmless})
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """The options of `gtx train` that concern the model and its training; each field holds its own help text.
+
+    Raises:
+        InputError: a value is out of its range.
+    """
+
+    model: str = option("standard", "Architecture: a function of gtx.models.")
+    model_arguments: dict[str, Any] = option(dict, "Arguments of the architecture, such as channels or layers.")
+
+    epochs: int = option(100, "Passes over the training molecules.")
+    batch_pairs: int = option(50_000, "Budget of a batch in (padded) pairs of atoms.")
+    batch_molecules: int = option(128, "No batch holds more molecules than this.")
+    jitter: float = option(0.2, "How loosely molecules of like size share a batch: sd of noise on log size.")
+    loss: Literal["auto", "mse", "mae", "huber", "bce"] = option(
+        "auto", "Loss in scaled units; auto is mse for regression, bce for classification."
+    )
+    element_reference: bool = option(
+        False, "Take a reference per element, fitted on the training rows, off the targets (extensive targets)."
+    )
+
+    lr: float = option(1e-3, "Peak learning rate of AdamW.")
+    weight_decay: float = option(1e-2, "Decay of weight matrices; norms, biases and embeddings have none.")
+    warmup: float = option(0.05, "Fraction of the steps over which the rate rises; a cosine takes it to 0.")
+    clip: float = option(1.0, "Largest gradient norm; 0 does not clip.")
+    ema: float = option(0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.")
+    patience: int = option(0, "Stop after so many epochs without a better validation score; 0 never stops early.")
+
+    seed: int = option(0, "Decides initial weights, batches and dropout.")
+    ensemble: int = option(1, "Members, trained one after the other from seeds of their own.")
+
+    precision: str = option("32-true", "Lightning's precision, e.g. 32-true, bf16-mixed, 16-mixed, 64-true.")
+    accelerator: str = option("auto", "Lightning's accelerator, e.g. cpu, gpu.")
+    devices: int | str = option(1, "Lightning's devices: how many, or which.")
+    strategy: str = option("auto", "Lightning's strategy, e.g. ddp.")
+
+    threads: int | None = option(None, "Threads of torch on a CPU; by default as many as torch takes.", True)
+    logger: str | None = option(None, "A Lightning logger beside the CSV log, by class path.", True)
+    logger_arguments: dict[str, Any] = option(dict, "Arguments of that logger.", True)
+    progress: bool = option(True, "Show a progress bar.", True)
+
+    def __post_init__(self) -> None:
+        positive = ("epochs", "batch_pairs", "batch_molecules", "lr", "ensemble")
+        self._require("above 0", positive, lambda value: value > 0)
+        self._require("0 or more", ("weight_decay", "clip", "patience", "jitter", "seed"), lambda value: value >= 0)
+        self._require("at least 0 and below 1", ("warmup", "ema"), lambda value: 0 <= value < 1)
+        self._require("above 0", ("threads",), lambda value: value is None or value > 0)
+
+    def _require(self, range_: str, names: tuple[str, ...], holds) -> None:
+        for name in names:
+            if not holds(getattr(self, name)):
+                raise InputError(f"{name}: expected a value {range_}, got {getattr(self, name)}")
+
+    def loss_for(self, task: str) -> str:
+        """The loss's name once `auto` is settled for the task, which it must suit."""
+        fitting = {"regression": ("mse", "mae", "huber"), "classification": ("bce",)}[task]
+        if self.loss not in ("auto", *fitting):
+            raise InputError(f"loss: expected one of {', '.join(fitting)} for {task}, got {self.loss}")
+        return fitting[0] if self.loss == "auto" else self.loss
+
+    def decisive(self) -> dict[str, Any]:
+        """The options that a result depends on, as plain values."""
+        return {f.name: asdict(self)[f.name] for f in fields(self) if not f.metadata["harmless"]}

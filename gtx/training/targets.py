@@ -1,0 +1,112 @@
+"""From the targets' own units to numbers a network learns well, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gtx.data import MoleculeStore
+from gtx.molecules import ATOM_COLUMNS
+
+ELEMENT, HYDROGENS = (list(ATOM_COLUMNS).index(name) for name in ("element", "hydrogens"))
+
+
+@dataclass(frozen=True)
+class TargetScaler:
+    r"""Targets as z-scores of the training rows, optionally after a reference per element is taken off.
+
+    For a molecule with \(n_a\) atoms of element a (hydrogen included),
+
+    .. math:: z = \frac{y - \sum_a n_a \varepsilon_a - \mu}{\sigma}
+
+    with \(\varepsilon\) by least squares on the training rows: an extensive target, such as an atomisation energy, is
+    nearly all composition, and what the network should learn is the rest. Classes stay as they are, and outputs
+    (logits) become probabilities.
+
+    Attributes:
+        task: `"regression"` or `"classification"`.
+        mean: float64 `[T]`, in the targets' own units.
+        sd: float64 `[T]`, in the targets' own units; 1 for a target that never varies.
+        reference: float64 `[119, T]`, energy (or the like) per atom of each atomic number, or None.
+    """
+
+    task: str
+    mean: Tensor
+    sd: Tensor
+    reference: Tensor | None = None
+
+    @classmethod
+    def fit(cls, y: Tensor, task: str, composition: Tensor | None = None) -> TargetScaler:
+        """Learn from training rows alone.
+
+        Args:
+            y: `[n, T]` in own units, NaN for blanks; every target has at least one value.
+            task: `"regression"` or `"classification"`.
+            composition: `[n, 119]` from `composition`, for a reference per element.
+        """
+        targets = y.shape[1]
+        if task == "classification":
+            return cls(task, torch.zeros(targets).double(), torch.ones(targets).double())
+        y = y.double().cpu()
+        reference = None
+        if composition is not None:
+            reference = torch.stack([_per_element(y[:, t], composition.cpu()) for t in range(targets)], dim=1)
+            y = y - composition.cpu() @ reference
+        mean = y.nanmean(0)
+        sd = (y - mean).square().nanmean(0).sqrt()
+        varies = sd > 1e-7 * mean.abs()  # a constant has a spread of rounding errors
+        return cls(task, mean, torch.where(varies, sd, 1.0), reference)
+
+    def scale(self, y: Tensor, composition: Tensor | None = None) -> Tensor:
+        """Own units `[n, T]` to scaled units, float32; blanks stay blank."""
+        return ((y.double() - self._offset(composition)) / self.sd).float()
+
+    def unscale(self, output: Tensor, composition: Tensor | None = None) -> Tensor:
+        """A network's output `[n, T]` to own units (regression) or probabilities (classification), float64."""
+        if self.task == "classification":
+            return output.double().sigmoid()
+        return output.double() * self.sd + self._offset(composition)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON; a float64 survives the round trip."""
+        reference = None if self.reference is None else self.reference.tolist()
+        return {"task": self.task, "mean": self.mean.tolist(), "sd": self.sd.tolist(), "reference": reference}
+
+    @classmethod
+    def from_dict(cls, numbers: dict[str, Any]) -> TargetScaler:
+        """The scaler `to_dict` described."""
+        mean, sd, reference = (
+            None if numbers[name] is None else torch.tensor(numbers[name], dtype=torch.float64)
+            for name in ("mean", "sd", "reference")
+        )
+        return cls(numbers["task"], mean, sd, reference)
+
+    def _offset(self, composition: Tensor | None) -> Tensor:
+        if self.reference is None:
+            return self.mean
+        if composition is None:
+            raise ValueError("this scaler has a reference per element: expected the molecules' composition")
+        return self.mean + composition @ self.reference
+
+
+def composition(store: MoleculeStore) -> Tensor:
+    """Atoms of each element in each molecule, implicit hydrogens among the hydrogens: float64 `[M, 119]`.
+
+    The column is the atomic number; column 0 counts atoms of no known element.
+    """
+    molecule = torch.repeat_interleave(torch.arange(len(store), device=store.device), store.sizes)
+    counts = torch.zeros(len(store), len(ATOM_COLUMNS["element"]) + 1, dtype=torch.float64, device=store.device)
+    one = torch.ones(1, dtype=torch.float64, device=store.device)
+    counts.index_put_((molecule, store.atoms[:, ELEMENT].long()), one, accumulate=True)
+    counts[:, 1].index_add_(0, molecule, (store.atoms[:, HYDROGENS].double() - 1).clamp(min=0))
+    return counts.cpu()
+
+
+def _per_element(y: Tensor, composition: Tensor) -> Tensor:
+    """Least squares of y on the composition and a constant; the constant is left to the mean."""
+    observed = ~y.isnan()
+    design = torch.cat([composition[observed], torch.ones(int(observed.sum()), 1, dtype=torch.float64)], dim=1)
+    return torch.linalg.lstsq(design, y[observed, None], driver="gelsd").solution[:-1, 0]
