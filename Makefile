@@ -1,0 +1,39 @@
+# Two commands do all the set-up: `make demo` and `make test`. Needs Python 3.11 or newer, and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.PHONY: demo test lint format clean
+.DEFAULT_GOAL := help
+
+help:  ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+# torch first and by its exact version, so that the build at hand is taken and nothing larger is pulled in later
+$(VENV)/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/tested: $(VENV)/installed
+	$(PIP) -e '.[test]'
+	touch $@
+
+demo: $(VENV)/installed  ## train on the bundled molecules, score beside baselines, write a report (about 5 minutes)
+	$(BIN)/gtx demo
+
+lint: $(VENV)/tested  ## ruff: style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+test: lint  ## lint and the whole test suite
+	$(BIN)/python -m pytest
+
+format: $(VENV)/tested  ## let ruff rewrite
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove the environment and what tests left
+	rm -rf $(VENV) build .pytest_cache .ruff_cache

@@ -1,0 +1,87 @@
+"""The arrows between folders point one way, and heavy imports wait until they are needed."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# each room and the rooms it may know
+ROOMS = {
+    "errors": set(),
+    "graph": set(),
+    "attention": {"graph"},
+    "encodings": {"graph"},
+    "nn": {"attention", "encodings", "graph"},
+    "models": {"nn", "attention", "encodings", "graph"},
+    "molecules": {"errors"},
+    "data": {"molecules", "errors"},
+    "training": {"models", "nn", "data", "molecules", "errors"},
+    "prediction": {"models", "data", "molecules", "training", "errors"},
+    "report": {"data", "molecules", "training", "errors"},
+    "workflow": {"prediction", "training", "report", "models", "data", "molecules", "errors"},
+    "estimators": {"workflow", "prediction", "training", "data", "molecules", "models", "errors"},
+    "cli": {"workflow", "prediction", "training", "report", "models", "data", "molecules", "errors"},
+}
+LIBRARIES = {
+    "rdkit": {"molecules"},
+    "pytorch_lightning": {"training"},
+    "lightning": set(),
+}
+
+
+def imports(file: Path) -> set[str]:
+    """Dotted names a file imports at run time; what stands under `if TYPE_CHECKING` is not run."""
+    tree = ast.parse(file.read_text())
+    found = set()
+    skipped = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+FILES = sorted((ROOT / "gtx").rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
+def test_a_room_knows_only_the_rooms_below(file: Path) -> None:
+    room = file.relative_to(ROOT / "gtx").parts[0].removesuffix(".py")
+    if room in ("__init__", "__main__"):
+        return
+    known = {name.split(".")[1] for name in imports(file) if name.startswith("gtx.")}
+    own_package_names = {"__version__", "load", "InputError"}
+    assert known - own_package_names <= ROOMS[room] | {room}
+    for library, rooms in LIBRARIES.items():
+        if any(name.split(".")[0] == library for name in imports(file)):
+            assert room in rooms, f"{library} is imported in {room}"
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import gtx", ["torch", "rdkit", "pandas", "numpy"]),
+        ("import gtx.molecules", ["torch", "pandas", "sklearn"]),
+        ("import gtx.nn", ["rdkit", "pytorch_lightning"]),
+        ("import gtx.models", ["rdkit", "pytorch_lightning"]),
+    ],
+)
+def test_importing_brings_no_more_than_it_needs(statement: str, absent: list[str]) -> None:
+    code = f"import sys; {statement}; print(*[m for m in {absent} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
