@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import pickle
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from gtx.data.assembling import _object_array
+from gtx.data.ledger import Ledger
+from gtx.data.named_sets import SETS, NamedSet, load_set
+from gtx.data.splits import column_split
+from gtx.data.tables import open_table
+from gtx.data.targets import infer_task, parse_targets
+from gtx.errors import InputError
+
+CONTENT = b"smiles,y\nCCO,1.5\nC,2\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path):
+    """A folder, and the address of a server on this machine that serves it."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *message: object) -> None:
+            pass
+
+        def send_header(self, keyword: str, value: str) -> None:
+            cut = self.path.endswith("broken.csv") and keyword == "Content-Length"
+            super().send_header(keyword, str(int(value) + 100) if cut else value)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield folder, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def toy(site, monkeypatch) -> NamedSet:
+    """A set of one file, with no hash known beforehand."""
+    folder, address = site
+    (folder / "toy.csv").write_bytes(CONTENT)
+    entry = NamedSet("toy", "", Path("toys", "toy.csv"), targets=("y",), sources=(f"{address}/toy.csv",))
+    monkeypatch.setitem(SETS, "toy", entry)
+    return entry
+
+
+def test_a_download_is_kept_recorded_and_compared(toy, site, tmp_path, monkeypatch):
+    monkeypatch.setenv("GTX_DATA", str(tmp_path / "root"))
+    with pytest.raises(InputError, match="'toy' is not at"):
+        load_set("toy", download=False)
+    loaded = load_set("toy")
+    assert loaded.path == tmp_path / "root" / "toys" / "toy.csv"
+    assert [row.text for row in open_table(loaded.path, loaded.smiles_column).rows] == ["CCO", "C"]
+    record = loaded.path.with_name("toy.csv.sha256")
+    assert record.read_text() == f"{hashlib.sha256(CONTENT).hexdigest()}  toy.csv\n"
+    assert sorted(path.name for path in loaded.path.parent.iterdir()) == ["toy.csv", "toy.csv.sha256"]
+
+    (site[0] / "toy.csv").write_bytes(CONTENT + b"N,3\n")  # what lies in place is used
+    assert load_set("toy").path.read_bytes() == CONTENT
+    loaded.path.write_bytes(CONTENT + b"N,3\n")  # but not if it changed
+    with pytest.raises(InputError, match=r"should have SHA-256 .* and has .* remove the file"):
+        load_set("toy")
+
+
+def test_a_known_hash_is_checked_before_anything_is_written(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(SETS, "toy", replace(toy, sha256="0" * 64))
+    with pytest.raises(InputError, match=f"should have SHA-256 {'0' * 64} and has"):
+        load_set("toy", tmp_path)
+    assert not (tmp_path / "toys").exists()
+    monkeypatch.setitem(SETS, "toy", replace(toy, sha256=hashlib.sha256(CONTENT).hexdigest()))
+    assert [path.name for path in load_set("toy", tmp_path).path.parent.iterdir()] == ["toy.csv"]
+
+
+def test_a_failed_download_says_what_where_and_what_to_do(toy, site, tmp_path, monkeypatch):
+    folder, address = site
+    (folder / "broken.csv").write_bytes(CONTENT)
+    (folder / "login.csv").write_text("<html>smiles, please\n")
+    for file, reason in (("none.csv", "404"), ("broken.csv", "broke after 21 of 121"), ("login.csv", "no column")):
+        monkeypatch.setitem(SETS, "toy", replace(toy, sources=(f"{address}/{file}",)))
+        with pytest.raises(InputError, match=reason) as error:
+            load_set("toy", tmp_path / "root")
+        assert f"{address}/{file}" in str(error.value)
+        assert str(tmp_path / "root" / "toys" / "toy.csv") in str(error.value)
+        assert not list((tmp_path / "root").rglob("*toy.csv*"))
+    monkeypatch.setitem(SETS, "toy", replace(toy, sources=("http://127.0.0.1:9/none.csv",)))
+    with pytest.raises(InputError, match="cannot be downloaded"):
+        load_set("toy", tmp_path / "root")
+
+
+def test_an_unknown_name():
+    with pytest.raises(InputError, match="no data set 'essol'; the names are xtb9, esol, freesolv"):
+        load_set("essol")
+
+
+SHARED = ["esol", "freesolv", "bbbp", "zinc12k"] + [name for name in SETS if "/" in name]
+ROWS = {"esol": 1128, "freesolv": 642, "bace": 1513, "tox21": 7831, "zinc12k": 12_000}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_sets_in_place_hold_what_their_entries_say(name, shared_data):
+    loaded = load_set(name, shared_data, download=False)
+    table = open_table(loaded.path, loaded.smiles_column)
+    rows = list(table.rows)
+    bbbp = {"bbbp": 2050, "mat/bbbp": 2039, "scaffold/bbbp": 2039}
+    assert len(rows) == bbbp.get(name) or len(rows) == ROWS[name.split("/")[-1]]
+    ledger = Ledger("fail")
+    ledger.enter(rows)
+    y = parse_targets(rows, table.columns, loaded.targets, ledger)
+    assert infer_task(y) == loaded.task
+    for column in loaded.split_columns:
+        place = table.index(column)
+        split = column_split([row.cells[place] for row in rows], ledger)
+        assert sum(map(len, split.values())) == len(rows)
+        assert min(map(len, split.values())) > 0
+
+
+def test_the_bundled_set():
+    if not SETS["xtb9"].path.is_file():
+        pytest.skip("xtb9.parquet is not there yet")
+    loaded = load_set("xtb9", "/nowhere", download=False)
+    table = open_table(loaded.path, loaded.smiles_column)
+    for column in (*loaded.targets, *loaded.split_columns):
+        table.index(column)
+    assert 8_000 <= table.length <= 12_000
+    assert all(row.coordinates is not None and not row.error for row in table.rows)
+
+
+# The files as they are published, taken apart from the tables that were made of them
+
+
+def object_array(parts: list[np.ndarray]) -> bytes:
+    array = np.empty(len(parts), dtype=object)
+    array[:] = parts
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=True)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["mat/freesolv", "mat/bbbp"])
+def test_the_sets_of_mat_are_assembled(name, site, shared_data, tmp_path, monkeypatch):
+    folder, address = site
+    entry = SETS[name]
+    table = open_table(shared_data / entry.path)
+    rows = [row.cells for row in table.rows]
+    files = [source.rpartition("/")[2] for source in entry.sources]
+    (folder / files[0]).write_text("smiles,y\r\n" + "".join(f"{smiles} ,{y}\r\n" for smiles, y, *_ in rows))
+    for i, file in enumerate(files[1:], start=2):
+        parts = [np.flatnonzero([row[i] == part for row in rows]) for part in ("train", "val", "test")]
+        (folder / file).write_bytes(object_array(parts))
+    monkeypatch.setitem(SETS, name, replace(entry, sources=tuple(f"{address}/{file}" for file in files)))
+    assert load_set(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["scaffold/freesolv", "scaffold/tox21"])
+def test_the_sets_of_muben_are_assembled(name, site, shared_data, tmp_path, monkeypatch):
+    folder, address = site
+    entry = SETS[name]
+    rows = [row.cells for row in open_table(shared_data / entry.path).rows]
+    sources = []
+    for part in ("train", "val", "test"):
+        lines = [",smiles,labels,masks"]
+        for smiles, *labels, split in rows:
+            if split == part:
+                shown = [label or "-1" for label in labels]
+                lines.append(f'{len(lines) - 1},{smiles},"[{", ".join(shown)}]","{[int(bool(y)) for y in labels]}"')
+        (folder / f"{part}.csv").write_text("\n".join(lines) + "\n")
+        sources.append(f"{address}/{part}.csv")
+    monkeypatch.setitem(SETS, name, replace(entry, sources=tuple(sources)))
+    assert load_set(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
+
+
+def test_zinc12k_is_assembled(shared_data, monkeypatch):
+    import torch
+    from torch_geometric.datasets import ZINC
+
+    wanted = [row.cells for row in open_table(shared_data / "zinc12k" / "zinc12k.csv").rows]
+    parts = {part: [row for row in wanted if row[2] == part][:7] for part in ("train", "val", "test")}
+    smiles, indices = {}, {}
+    for part, rows in parts.items():
+        lines = ["C"] * (max(int(row[3]) for row in rows) + 1)
+        for row in rows:
+            lines[int(row[3])] = row[0]
+        smiles[part] = "\n".join(lines).encode()
+        indices[part] = (",".join(row[3] for row in rows) + "\n").encode()
+
+    def download(self: ZINC) -> None:  # stands in for the network alone; PyG reads these as it reads the official ones
+        folder = Path(self.raw_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        for part, rows in parts.items():
+            graphs: list = [None] * (max(int(row[3]) for row in rows) + 1)
+            for row in rows:
+                y, bonds = torch.tensor([float(row[1])]), torch.ones(2, 2, dtype=torch.uint8).triu(1)
+                graphs[int(row[3])] = {
+                    "atom_type": torch.zeros(2, dtype=torch.uint8),
+                    "bond_type": bonds + bonds.T,
+                    "logP_SA_cycle_normalized": y,
+                }
+            (folder / f"{part}.pickle").write_bytes(pickle.dumps(graphs))
+            (folder / f"{part}.index").write_bytes(indices[part])
+
+    monkeypatch.setattr(ZINC, "download", download)
+    made = SETS["zinc12k"].assemble([*smiles.values(), *indices.values()]).decode().splitlines()
+    assert made == ["smiles,y,split,source_index"] + [",".join(row) for rows in parts.values() for row in rows]
+
+
+def test_nothing_but_arrays_comes_out_of_a_pickled_array(tmp_path):
+    class Harm:
+        def __reduce__(self) -> tuple:
+            return os.system, (f"touch {tmp_path / 'harmed'}",)
+
+    array = np.empty(1, dtype=object)
+    array[0] = Harm()
+    with pytest.raises(pickle.UnpicklingError, match="has no place in an array"):
+        _object_array(object_array(list(array)))
+    assert not (tmp_path / "harmed").exists()
+
+
+def test_a_set_that_is_served_compressed(site, monkeypatch, tmp_path):
+    folder, address = site
+    (folder / "t.csv.gz").write_bytes(gzip.compress(CONTENT))
+    entry = NamedSet("packed", "", Path("t.csv.gz"), targets=("y",), sources=(f"{address}/t.csv.gz",))
+    monkeypatch.setitem(SETS, "packed", entry)
+    assert [row.text for row in open_table(load_set("packed", tmp_path).path).rows] == ["CCO", "C"]
+
+
+def test_downloads_report_to_standard_error_alone(toy, tmp_path, capfd):
+    load_set("toy", tmp_path)
+    assert capfd.readouterr().out == ""
