@@ -87,7 +87,15 @@ def test_a_failed_download_says_what_where_and_what_to_do(toy, site, tmp_path, m
     folder, address = site
     (folder / "broken.csv").write_bytes(CONTENT)
     (folder / "login.csv").write_text("<html>smiles, please\n")
-    for file, reason in (("none.csv", "404"), ("broken.csv", "broke after 21 of 121"), ("login.csv", "no column")):
+    (folder / "other.csv").write_text("smiles,z\nC,1\n")
+    reasons = {
+        "none": "404",
+        "broken": "broke after 21 of 121",
+        "login": "no column 'smiles'",
+        "other": "no column 'y'",
+    }
+    for stem, reason in reasons.items():
+        file = f"{stem}.csv"
         monkeypatch.setitem(SETS, "toy", replace(toy, sources=(f"{address}/{file}",)))
         with pytest.raises(InputError, match=reason) as error:
             load_set("toy", tmp_path / "root")

@@ -71,9 +71,11 @@ def test_small_scaffolds_are_tested_on_and_sizes_are_kept_where_groups_allow():
 
 
 @pytest.mark.parametrize("groups", [(9, 1, 1), (98, 1, 1), (4, 4, 4), (50, 40, 1, 1), (1, 1, 1)])
-def test_no_part_of_a_scaffold_split_is_empty(groups):
+def test_no_part_of_a_scaffold_split_is_empty_and_the_largest_group_trains(groups):
     scaffolds = [str(i) for i, size in enumerate(groups) for _ in range(size)]
-    assert_partition(scaffold_split(scaffolds), sum(groups))
+    split = scaffold_split(scaffolds)
+    assert_partition(split, sum(groups))
+    assert set(range(groups[0])) <= set(split["train"])
 
 
 def test_a_split_column():
