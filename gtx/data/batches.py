@@ -10,19 +10,20 @@ from torch.utils.data import Sampler
 
 
 class PairBudgetSampler(Sampler[Tensor]):
-    r"""Batches whose padded atom pairs stay within a budget.
+    r"""Batches whose atom pairs stay within a budget.
 
-    A batch of B molecules with at most n atoms each costs \(B n^2\) pairs, which is what attention over all pairs must
-    do. Molecules are ordered by a jittered size, filled into batches until the budget is reached, and the batches are
-    shuffled. A molecule larger than the budget is a batch of its own.
+    Attention over all pairs of a batch does work in \(\sum_b n_b^2\), whatever the number of molecules. Molecules are
+    ordered by a jittered size, filled into batches until the budget is reached, and the batches are shuffled. A
+    molecule larger than the budget is a batch of its own.
 
     Args:
         sizes: atoms per molecule, int64 `[M]`.
-        budget: padded pairs per batch.
+        budget: pairs per batch.
         max_molecules: no batch holds more molecules than this (small molecules would otherwise fill huge batches).
         shuffle: if False, sizes descend, no jitter: for evaluation.
-        jitter: standard deviation of the noise on log size. 0 keeps like sizes strictly together; large values make
-            batches random. Drawn anew each epoch.
+        jitter: standard deviation of the noise on log size, drawn anew each epoch. 0 keeps like sizes strictly
+            together, which saves padding; large values make batches random, which small sets want (see
+            `gtx.training`).
         seed: with the epoch's number it decides everything.
         rank: this process's number among `replicas`; every rank gets the same number of batches (the first few are
             dealt again where they do not divide).
@@ -59,13 +60,12 @@ class PairBudgetSampler(Sampler[Tensor]):
         if self.shuffle:
             key = key + self.jitter * torch.randn(len(key), generator=generator)
         order = torch.argsort(key, descending=True, stable=True)
-        batches, start, largest = [], 0, 0
+        batches, start, pairs = [], 0, 0
         for stop, size in enumerate(self.sizes[order].tolist()):
-            largest = max(largest, size)
-            count = stop - start + 1
-            if count > 1 and (count * largest**2 > self.budget or count > self.max_molecules):
+            if stop > start and (pairs + size**2 > self.budget or stop - start == self.max_molecules):
                 batches.append(order[start:stop])
-                start, largest = stop, size
+                start, pairs = stop, 0
+            pairs += size**2
         if len(order):
             batches.append(order[start:])
         if self.shuffle:

@@ -16,11 +16,11 @@ def test_each_molecule_once_within_the_budget(shuffle: bool) -> None:
     batches = list(sampler)
     assert sorted(torch.cat(batches).tolist()) == list(range(500))
     assert len(batches) == len(sampler)
-    assert all(len(b) * int(SIZES[b].max()) ** 2 <= 20_000 for b in batches)
+    assert all(int(SIZES[b].square().sum()) <= 20_000 for b in batches)
 
 
 def test_one_molecule_beyond_the_budget_is_a_batch_of_its_own() -> None:
-    batches = list(PairBudgetSampler(torch.tensor([5, 100, 5]), budget=60, shuffle=False))
+    batches = list(PairBudgetSampler(torch.tensor([5, 100, 5]), budget=50, shuffle=False))
     assert [b.tolist() for b in batches] == [[1], [0, 2]]
 
 
