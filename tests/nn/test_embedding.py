@@ -1,0 +1,36 @@
+"""Codes become sums of vectors; unseen ones are "other"; z-scores are clipped and know what is unknown."""
+
+from __future__ import annotations
+
+import torch
+
+from gtx.encodings import Codes, Values
+from gtx.nn import ClippedScaler, CodeEmbedding, Vocabulary, embed
+
+
+def test_code_embedding_is_the_sum_over_columns() -> None:
+    layer = CodeEmbedding([3, 2], 4)
+    out = layer(torch.tensor([[2, 1], [0, 0]]))
+    torch.testing.assert_close(out, torch.stack([layer.table[2] + layer.table[4], layer.table[0] + layer.table[3]]))
+    assert repr(layer) == "CodeEmbedding([3, 2], 4)"
+    assert isinstance(embed(Codes((3,)), 4), CodeEmbedding) and embed(Values(3), 4).in_features == 3
+
+
+def test_vocabulary_turns_unseen_codes_into_other() -> None:
+    vocabulary = Vocabulary([3, 2])
+    codes = torch.tensor([[2, 1], [1, 1]])
+    assert vocabulary(codes).equal(codes)  # nothing observed yet
+    vocabulary.observe(torch.tensor([[2, 0]], dtype=torch.uint8))
+    assert vocabulary(codes).tolist() == [[2, 0], [0, 0]]
+    assert vocabulary.unseen(codes).tolist() == [[False, True], [True, True]]
+
+
+def test_clipped_scaler() -> None:
+    scaler = ClippedScaler(3, clip=2.0)
+    train = torch.tensor([[1.0, 5.0, torch.nan], [3.0, 5.0, 2.0], [2.0, 5.0, 4.0]])
+    scaler.observe(train)
+    out = scaler(train)
+    torch.testing.assert_close(out[:, 0].square().mean(), torch.tensor(1.0))
+    assert out[:, 1].eq(0).all()  # constant in training: says nothing
+    assert out[0, 2] == 0 and out[1, 2] == -out[2, 2]
+    assert scaler(torch.tensor([[1e9, 7.0, -1e9]])).tolist() == [[2.0, 0.0, -2.0]]
