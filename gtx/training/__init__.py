@@ -19,7 +19,7 @@ _LAZY = {
     "run_config": "run",
 }
 
-__all__ = list(_LAZY)  # noqa: PLE0605
+__all__ = list(_LAZY)
 
 
 def __getattr__(name: str) -> object:

@@ -78,7 +78,8 @@ class KeepBest(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         score = float(trainer.callback_metrics.get("val_score", math.inf))
-        if not score > self.score:  # a NaN too, lest there be no weights at all
+        score = math.inf if math.isnan(score) else score
+        if score <= self.score:
             self.score, self.epoch = score, trainer.current_epoch
             with self.average.in_place():
                 self.weights = {k: v.detach().clone() for k, v in module.model.state_dict().items()}

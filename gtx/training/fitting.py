@@ -102,7 +102,7 @@ def _quiet() -> Iterator[None]:
     for logger in loggers:
         logger.setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        for text in ("available but not used", "LeafSpec"):  # the second is Lightning's own use of torch
+        for text in ("available but not used", "exists and is not empty", "LeafSpec"):
             warnings.filterwarnings("ignore", f".*{text}.*")
         try:
             yield

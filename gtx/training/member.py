@@ -110,7 +110,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
             save_whole(trained, file)
             (folder / "last.ckpt").unlink(missing_ok=True)
     model.load_state_dict(trained.pop("weights"))
-    return Member(model.cpu().eval(), problem.scaler, **trained)
+    return Member(model.cpu().float().eval(), problem.scaler, **trained)
 
 
 def _train(problem: Problem, model: nn.Module, number: int, seed: int, folder: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def evaluate(
         y: `[n, T]` measured values in the targets' own units, or classes 0 and 1; NaN for blanks.
         prediction: `[n, T]` predictions in the same units, or probabilities of class 1.
         task: `"regression"` (`rmse`, `mae`, both in the target's unit, and `r2`) or `"classification"` (`roc_auc`,
-            `pr_auc`, which is the average precision, and `accuracy` at probability 1/2).
+            `pr_auc`, which is the average precision, and `accuracy`, class 1 being more probable than 1/2).
         names: the T targets' names.
 
     Returns:
@@ -57,9 +57,8 @@ def evaluate(
     """
     y, prediction = torch.as_tensor(y).double().cpu(), torch.as_tensor(prediction).double().cpu()
     if y.shape != prediction.shape or y.dim() != 2 or y.shape[1] != len(names):
-        raise ValueError(
-            f"expected y and predictions of one shape [n, {len(names)}], got {list(y.shape)} and {list(prediction.shape)}"
-        )
+        shapes = f"{list(y.shape)} and {list(prediction.shape)}"
+        raise ValueError(f"expected y and predictions of one shape [n, {len(names)}], got {shapes}")
     per_target = {name: _evaluate_one(y[:, t], prediction[:, t], task) for t, name in enumerate(names)}
     means = {metric: _mean(scores[metric] for scores in per_target.values()) for metric in METRICS[task]}
     return {**means, "per_target": per_target}
@@ -78,6 +77,6 @@ def _plain(value: Tensor) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _mean(scores) -> float | None:
+def _mean(scores: Iterable[float | None]) -> float | None:
     defined = [score for score in scores if score is not None]
     return sum(defined) / len(defined) if defined else None

@@ -42,6 +42,8 @@ class PropertyModule(LightningModule):
         self.validate = validate
 
     def forward(self, batch: Batch) -> Tensor:
+        if self.dtype != torch.float32:  # precisions such as bf16-true convert the model, not what it reads
+            batch = batch.apply(lambda t: t.to(self.dtype) if t.is_floating_point() else t)
         return self.model(batch)
 
     def on_train_epoch_start(self) -> None:
@@ -49,13 +51,13 @@ class PropertyModule(LightningModule):
         torch.manual_seed(spread_seed(self.seed, self.current_epoch, self.global_rank))
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
-        return self.loss(self.model(batch), batch.y)
+        return self.loss(self(batch), batch.y)
 
     def on_validation_epoch_start(self) -> None:
         self.outputs = None
 
     def validation_step(self, batch: Batch, _: int) -> None:
-        output = self.model(batch).float()
+        output = self(batch).float()
         if self.outputs is None:
             rows = len(self.trainer.datamodule.val)
             self.outputs = output.new_full((rows, output.shape[1]), -torch.inf)
@@ -68,7 +70,8 @@ class PropertyModule(LightningModule):
 
     def configure_optimizers(self) -> dict[str, Any]:
         s = self.settings
-        optimiser = adamw(self.model, s.lr, s.weight_decay, fused=not str(s.precision).startswith("16"))
+        mixed = "mixed" in s.precision or s.precision in ("16", "bf16")
+        optimiser = adamw(self.model, s.lr, s.weight_decay, fused=not mixed)
         schedule = warmup_cosine(optimiser, int(self.trainer.estimated_stepping_batches), s.warmup)
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from gtx.errors import InputError
@@ -10,8 +10,11 @@ from gtx.errors import InputError
 
 def option(default: Any, text: str, harmless: bool = False) -> Any:
     """A field with its help text. A harmless option may differ when a run is resumed: it changes no result."""
-    factory = {"default_factory": default} if callable(default) else {"default": default}
-    return field(**factory, metadata={"help": text, "harmless": harmless})
+    return field(default=default, metadata=_about(text, harmless))
+
+
+def _about(text: str, harmless: bool = False) -> dict[str, Any]:
+    return {"help": text, "harmless": harmless}
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,9 @@ class TrainSettings:
     """
 
     model: str = option("standard", "Architecture: a function of gtx.models.")
-    model_arguments: dict[str, Any] = option(dict, "Arguments of the architecture, such as channels or layers.")
+    model_arguments: dict[str, Any] = field(
+        default_factory=dict, metadata=_about("Arguments of the architecture, such as channels or layers.")
+    )
 
     epochs: int = option(100, "Passes over the training molecules.")
     batch_pairs: int = option(50_000, "Budget of a batch in (padded) pairs of atoms.")
@@ -53,7 +58,7 @@ class TrainSettings:
 
     threads: int | None = option(None, "Threads of torch on a CPU; by default as many as torch takes.", True)
     logger: str | None = option(None, "A Lightning logger beside the CSV log, by class path.", True)
-    logger_arguments: dict[str, Any] = option(dict, "Arguments of that logger.", True)
+    logger_arguments: dict[str, Any] = field(default_factory=dict, metadata=_about("Arguments of that logger.", True))
     progress: bool = option(True, "Show a progress bar.", True)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,83 @@
+"""The average of the weights is what its equation says, stands in for validation, and the best of it is kept."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from gtx.training.averaging import KeepBest, WeightAverage
+
+
+class Wrapped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = nn.Linear(3, 2)
+
+
+def at(step: int = 0, epoch: int = 0, **metrics: float) -> SimpleNamespace:
+    return SimpleNamespace(global_step=step, current_epoch=epoch, callback_metrics=metrics)
+
+
+def begun(decay: float = 0.99) -> tuple[Wrapped, WeightAverage]:
+    module, average = Wrapped(), WeightAverage(decay)
+    average.on_fit_start(at(), module)
+    return module, average
+
+
+def step(module: Wrapped, average: WeightAverage, number: int) -> None:
+    with torch.no_grad():
+        module.model.weight.normal_()
+    average.on_train_batch_end(at(number), module, None, None, 0)
+
+
+def test_follows_its_equation() -> None:
+    module, average = begun(decay=0.4)
+    expected = module.model.weight.detach().double().clone()
+    for t in range(1, 12):
+        step(module, average, t)
+        decay = min(0.4, (1 + t) / (10 + t))
+        expected = decay * expected + (1 - decay) * module.model.weight.detach().double()
+    torch.testing.assert_close(average.average[0].double(), expected)
+
+
+def test_no_decay_is_no_average() -> None:
+    module, average = begun(decay=0.0)
+    step(module, average, 1)
+    assert torch.equal(average.average[0], module.model.weight)
+
+
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+def test_stands_in_and_gives_way_again(context: type) -> None:
+    module, average = begun()
+    step(module, average, 1)
+    learned, averaged = module.model.weight.detach().clone(), average.average[0].clone()
+    with context():  # as Lightning validates
+        average.on_validation_start()
+        assert torch.equal(module.model.weight, averaged)
+        average.on_validation_end()
+    assert torch.equal(module.model.weight, learned) and torch.equal(average.average[0], averaged)
+    module.model(torch.randn(4, 3)).sum().backward()  # still a weight that learns
+    step(module, average, 2)
+
+
+def test_keeps_the_averaged_weights_of_the_best_epoch() -> None:
+    module, average = begun()
+    best, kept = KeepBest(average), []
+    for epoch, score in enumerate([3.0, 1.0, 2.0, 1.0, torch.nan]):
+        step(module, average, epoch + 1)
+        best.on_train_epoch_end(at(epoch=epoch, val_score=score), module)
+        kept.append(average.average[0].clone())
+    assert best.epoch == 3  # of equals the later
+    assert torch.equal(best.weights["weight"], kept[3])
+
+
+def test_without_validation_the_last_epoch_is_kept() -> None:
+    module, average = begun()
+    best = KeepBest(average)
+    for epoch in range(3):
+        step(module, average, epoch + 1)
+        best.on_train_epoch_end(at(epoch=epoch), module)
+    assert best.epoch == 2 and torch.equal(best.weights["weight"], average.average[0])

@@ -1,0 +1,185 @@
+"""Training learns, and what it gives back is what it says."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gtx.errors import InputError
+from gtx.training import evaluate
+
+from .task import LOGP, SMALL, SPLIT, spec, store, train
+
+VAL = SPLIT["val"]
+
+
+def predictions(member, y: np.ndarray = LOGP, rows: np.ndarray = VAL) -> torch.Tensor:
+    with torch.no_grad():
+        return member.scaler.unscale(member.model(store(y).batch(rows)))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(scope="module")
+def members(run: Path) -> list:
+    return train(run, epochs=40, lr=5e-3, ensemble=2)
+
+
+def test_learns(members: list) -> None:
+    scores = evaluate(LOGP[SPLIT["test"]], predictions(members[0], rows=SPLIT["test"]), "regression", ["y"])
+    assert scores["r2"] > 0.8
+
+
+def test_the_member_is_the_best_epoch_of_its_history(members: list) -> None:
+    for member in members:
+        assert [row["epoch"] for row in member.history] == list(range(40))
+        best = min(row["val_score"] for row in member.history)
+        assert member.best_score == best == member.history[member.best_epoch]["val_score"]
+        rmse = evaluate(LOGP[VAL], predictions(member), "regression", ["y"])["rmse"]
+        assert rmse == pytest.approx(member.history[member.best_epoch]["val_rmse"], rel=1e-5)
+        # one target: the score is the RMSE in standard deviations
+        assert member.best_score == pytest.approx(rmse / member.scaler.sd.item(), rel=1e-5)
+
+
+def test_members_differ(members: list) -> None:
+    one, other = (member.history[0]["train_loss"] for member in members)
+    assert one != other
+
+
+def test_targets_are_scaled_on_training_rows_alone(members: list) -> None:
+    assert members[0].scaler.mean.item() == pytest.approx(LOGP[SPLIT["train"]].mean(), rel=1e-6)
+
+
+def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Path) -> None:
+    rows = list(csv.DictReader((run / "members" / "1" / "log.csv").open()))
+    assert [{k: float(v) for k, v in row.items()} for row in rows] == members[1].history
+    assert sorted(p.name for p in (run / "members" / "1").iterdir()) == ["log.csv", "trained.pt"]
+    assert sorted(p.name for p in run.iterdir()) == ["config.yaml", "members"]
+    assert not Path("lightning_logs").exists()
+
+
+def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gtx.training.member._train", None)
+    again = train(run, epochs=40, lr=5e-3, ensemble=2)
+    for one, other in zip(members, again, strict=True):
+        assert torch.equal(predictions(one), predictions(other)) and one.history == other.history
+
+
+def test_another_run_in_its_place_is_refused(members: list, run: Path) -> None:
+    with pytest.raises(InputError, match=r"settings\.lr \(0\.005 there, 0\.001 now\)"):
+        train(run, epochs=40, ensemble=2)
+    with pytest.raises(InputError, match=r"data \(.*\"rows\": 71|data.rows \(72 there, 71 now\)"):
+        train(run, epochs=40, lr=5e-3, ensemble=2, fingerprint={"data": {"file": "benzenes", "rows": 71}})
+
+
+def test_classification_of_several_targets_with_blanks(tmp_path: Path) -> None:
+    y = np.hstack([np.median(LOGP) < LOGP, np.quantile(LOGP, 0.8) < LOGP, LOGP > -100]).astype(float)
+    y[::3, 1] = np.nan
+    y[VAL, 2] = np.nan
+    (member,) = train(tmp_path, y, "classification", epochs=15, lr=5e-3)
+    probabilities = predictions(member, y)
+    assert probabilities.min() >= 0 and probabilities.max() <= 1
+    scores = evaluate(y[VAL], probabilities, "classification", ["a", "b", "c"])
+    assert member.best_score == pytest.approx(1 - scores["roc_auc"])
+    assert scores["roc_auc"] > 0.8
+
+
+def test_one_class_in_validation_is_judged_by_the_loss(tmp_path: Path) -> None:
+    y = (np.median(LOGP) < LOGP).astype(float)
+    y[VAL] = 1.0
+    (member,) = train(tmp_path, y, "classification", epochs=2)
+    assert member.best_score == min(row["val_loss"] for row in member.history)
+    assert "val_roc_auc" not in member.history[0] and "val_accuracy" in member.history[0]
+
+
+def test_mae_is_judged_by_mae(tmp_path: Path) -> None:
+    (member,) = train(tmp_path, epochs=2, loss="mae")
+    row = member.history[member.best_epoch]
+    assert member.best_score == pytest.approx(row["val_mae"] / member.scaler.sd.item(), rel=1e-5)
+
+
+def test_without_validation_the_last_epoch_is_kept(tmp_path: Path) -> None:
+    (member,) = train(tmp_path, epochs=3, split={"train": SPLIT["train"]}, patience=1)
+    assert member.best_epoch == 2 and len(member.history) == 3 and "val_score" not in member.history[0]
+
+
+def test_patience_stops_early(tmp_path: Path) -> None:
+    y = np.random.default_rng(0).normal(size=LOGP.shape)  # noise cannot be learned
+    (member,) = train(tmp_path, y, epochs=60, lr=1e-2, patience=3)
+    assert len(member.history) == member.best_epoch + 4 < 60
+
+
+def test_element_reference_is_taken_off_and_put_back(tmp_path: Path) -> None:
+    from gtx.training import composition
+
+    counts = composition(store())
+    y = (counts[:, [6]] * 170 + counts[:, [1]] * 100).numpy() + LOGP
+    (member,) = train(tmp_path, y, epochs=2, element_reference=True)
+    assert member.scaler.sd.item() < 3  # what is left of a spread of hundreds
+    with torch.no_grad():
+        z = member.model(store().batch(VAL))
+    rmse = evaluate(store(y).y[VAL], member.scaler.unscale(z, counts[VAL]), "regression", ["y"])["rmse"]
+    assert rmse == pytest.approx(member.history[member.best_epoch]["val_rmse"], rel=1e-4)
+
+
+def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:
+    (tuned,) = train(tmp_path, epochs=1, lr=1e-5, ema=0.0, start=members)
+    assert tuned.scaler is members[0].scaler
+    torch.testing.assert_close(predictions(tuned), predictions(members[0]), atol=0.05, rtol=0)
+    two = np.hstack([LOGP, -LOGP])
+    (headless,) = train(tmp_path / "two", two, epochs=1, lr=1e-5, ema=0.0, start=members)
+    table = "atom_embedding.table"
+    kept, before = headless.model.state_dict()[table], members[0].model.state_dict()[table]
+    torch.testing.assert_close(kept, before, atol=1e-4, rtol=0)
+    assert headless.scaler.mean.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"split": {"train": SPLIT["train"][:0]}}, "no training molecules"),
+        ({"y": np.where(np.isin(np.arange(len(LOGP)), SPLIT["train"])[:, None], np.nan, LOGP)}, "'y0' has no value"),
+        ({"model_spec": {"name": "nosuch", "arguments": {}}}, "nosuch"),
+        ({"model_spec": spec(channels=15)}, "15 channels"),
+        ({"logger": "pytorch_lightning.loggers.NoSuch"}, "NoSuch"),
+        ({"logger": "pathlib.Path"}, "expected a class of Lightning loggers"),
+        ({"lr": 1e30, "clip": 0.0}, "training diverged"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_input_at_fault_is_named(changes: dict, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        train(tmp_path, **changes)
+
+
+def test_nothing_is_said_and_nothing_outside_is_changed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(1)
+    torch.manual_seed(7)
+    threads = torch.get_num_threads()
+    train(tmp_path, epochs=1, threads=threads + 1)
+    assert torch.equal(torch.rand(1), expected) and torch.get_num_threads() == threads
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+
+
+def test_another_logger_gets_every_epoch(tmp_path: Path) -> None:
+    train(tmp_path, logger="pytorch_lightning.loggers.CSVLogger", logger_arguments={"name": "other", "version": "0"})
+    (file,) = (tmp_path / "members" / "0").glob("**/metrics.csv")
+    rows = list(csv.DictReader(file.open()))
+    for column in ("val_score", "train_loss"):
+        assert sum(bool(row[column]) for row in rows) == SMALL["epochs"]
+
+
+@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true", "bf16-true"])
+def test_other_precisions_train(precision: str, tmp_path: Path) -> None:
+    (member,) = train(tmp_path, epochs=2, precision=precision)
+    assert np.isfinite(member.best_score)
+    assert predictions(member).isfinite().all()

@@ -1,0 +1,51 @@
+"""What decays, and how the learning rate runs."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+import gtx.models
+from gtx.training.optimise import adamw, warmup_cosine
+
+from .task import spec
+
+
+def test_matrices_alone_decay() -> None:
+    model = gtx.models.standard(**spec()["arguments"])
+    names = {id(p): name for name, p in model.named_parameters()}
+    decayed, free = ({names[id(p)] for p in group["params"]} for group in adamw(model, 1e-3, 0.1).param_groups)
+    assert decayed | free == set(names.values()) and not decayed & free
+    assert not [n for n in decayed if "norm" in n or n.endswith(("bias", "table"))]
+    assert "head.0.weight" in decayed and "atom_embedding.table" in free
+    assert not [n for n in free if n.endswith("lin.weight") or (n.startswith("head") and n.endswith("weight"))]
+
+
+def test_only_decay_moves_weights_without_gradient() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    adamw(model, lr=0.1, weight_decay=0.5).step()
+    moved = {k for k, v in model.state_dict().items() if not torch.equal(v, before[k])}
+    assert moved == {"0.weight"}
+    torch.testing.assert_close(model[0].weight, before["0.weight"] * 0.95)
+
+
+def test_rate_rises_then_falls_to_zero() -> None:
+    optimiser = adamw(nn.Linear(2, 2), lr=0.01, weight_decay=0)
+    schedule = warmup_cosine(optimiser, steps=200, warmup=0.1)
+    rates = []
+    for _ in range(201):
+        rates.append(schedule.get_last_lr()[0])
+        optimiser.step()
+        schedule.step()
+    assert 0 < rates[0] < 0.001 and max(rates) == rates[20] == 0.01
+    assert rates[:21] == sorted(rates[:21]) and rates[20:] == sorted(rates[20:], reverse=True)
+    assert abs(rates[110] - 0.005) < 1e-9 and rates[200] < 1e-12
+
+
+def test_one_step_is_not_too_few() -> None:
+    optimiser = adamw(nn.Linear(2, 2), lr=0.01, weight_decay=0)
+    schedule = warmup_cosine(optimiser, steps=1, warmup=0.05)
+    assert 0 < schedule.get_last_lr()[0] <= 0.01

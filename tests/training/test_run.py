@@ -1,0 +1,82 @@
+"""A folder holds one run: another in its place is refused, by name, unless it is told to overwrite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gtx.errors import InputError
+from gtx.training import RunFolder, TrainSettings, run_config
+
+SPEC = {"name": "standard", "arguments": {"channels": 16}}
+
+
+def config(rows: int = 10, **settings: object) -> dict:
+    return run_config("regression", ["y"], SPEC, TrainSettings(**settings), {"data": {"rows": rows}})
+
+
+def test_the_config_is_readable_yaml(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "a" / "run").open(config(lr=0.002))
+    written = yaml.safe_load((tmp_path / "a" / "run" / "config.yaml").read_text())
+    assert written["settings"]["lr"] == 0.002 and written["data"] == {"rows": 10} and written["targets"] == ["y"]
+
+
+def test_the_same_run_goes_on_and_another_is_refused(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.open(config())
+    run.open(config(progress=False, threads=2))  # harmless
+    with pytest.raises(InputError) as error:
+        run.open(config(rows=11, lr=0.5))
+    assert "data.rows (10 there, 11 now)" in str(error.value)
+    assert "settings.lr (0.001 there, 0.5 now)" in str(error.value)
+    assert "epochs" not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_entries_that_come_or_go_are_named(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.open({"a": 1, "b": {"c": [1, 2]}})
+    run.open({"a": 1, "b": {"c": (1, 2)}})
+    with pytest.raises(InputError, match=r"b\.c \(\[1, 2\] there, absent now\); d \(absent there, 5 now\)"):
+        run.open({"a": 1, "d": 5})
+
+
+def test_overwriting_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.open(config())
+    run.member(0).mkdir(parents=True)
+    (run.member(0) / "last.ckpt").write_text("x")
+    (tmp_path / "thesis.tex").write_text("years of work")
+    run.finish()
+    run.open(config(lr=0.5), overwrite=True)
+    assert not run.member(0).exists() and not run.finished
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_finished_is_remembered_and_no_conflict(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    assert not run.finished
+    run.open(config())
+    assert not run.finished
+    run.finish()
+    run.open(config())
+    assert RunFolder(tmp_path).finished
+
+
+def test_a_broken_config_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("a: [1,")
+    with pytest.raises(InputError, match=r"config\.yaml cannot be read"):
+        RunFolder(tmp_path).open(config())
+
+
+def test_members_of_an_unknown_run_are_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "members" / "0").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"no config\.yaml"):
+        RunFolder(tmp_path).open(config())
+
+
+def test_only_the_main_process_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    RunFolder(tmp_path).open(config(), overwrite=True)
+    assert not list(tmp_path.iterdir())

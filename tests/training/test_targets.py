@@ -1,0 +1,78 @@
+"""Scaled targets are z-scores of the training rows, and come back unchanged."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from gtx.training import TargetScaler, composition
+from tests.molecules_for_tests import SMILES, store
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_z_scores_there_and_back(scale: float) -> None:
+    y = scale * (torch.randn(50, 2).double() + 7)
+    y[::4, 0] = torch.nan
+    scaler = TargetScaler.fit(y, "regression")
+    z = scaler.scale(y)
+    assert torch.equal(z.isnan(), y.isnan())
+    torch.testing.assert_close(z.double().nanmean(0), torch.zeros(2).double(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(z.double().square().nanmean(0), torch.ones(2).double(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(scaler.unscale(z), y, equal_nan=True, rtol=1e-6, atol=0)
+
+
+def test_a_target_that_never_varies_keeps_its_unit() -> None:
+    scaler = TargetScaler.fit(torch.tensor([[0.1], [0.1], [torch.nan]]), "regression")
+    assert scaler.sd.tolist() == [1.0]
+    assert scaler.unscale(torch.zeros(1, 1)).item() == pytest.approx(0.1)
+    assert scaler.scale(torch.tensor([[0.1]])).item() == pytest.approx(0, abs=1e-6)
+
+
+def test_classes_stay_and_logits_become_probabilities() -> None:
+    y = torch.tensor([[0.0], [1.0], [torch.nan]])
+    scaler = TargetScaler.fit(y, "classification")
+    assert torch.equal(scaler.scale(y).nan_to_num(5), y.nan_to_num(5))
+    assert scaler.unscale(torch.tensor([[0.0]])).item() == 0.5
+
+
+def test_composition_counts_implicit_and_explicit_hydrogens_alike() -> None:
+    smiles = ["CCO", "[NH4+]", "[Na+].[Cl-]", "[H][H]"]
+    counts = composition(store(smiles))
+    assert {z: int(n) for z, n in enumerate(counts[0]) if n} == {1: 6, 6: 2, 8: 1}
+    assert {z: int(n) for z, n in enumerate(counts[1]) if n} == {1: 4, 7: 1}
+    assert {z: int(n) for z, n in enumerate(counts[2]) if n} == {11: 1, 17: 1}
+    assert torch.equal(counts[:3], composition(store(smiles[:3], hydrogens=True)))
+    assert counts[3, 1] == 2
+
+
+def test_a_reference_per_element_takes_off_what_composition_explains() -> None:
+    counts = composition(store(SMILES))
+    energy = counts[:, [1]] * 100.0 + counts[:, [6]] * 170.0 + counts[:, [8]] * 50.0 + 3.0
+    rest = 0.01 * torch.randn(len(counts), 1, generator=torch.Generator().manual_seed(0)).double()
+    scaler = TargetScaler.fit(energy + rest, "regression", counts)
+    assert scaler.sd.item() < 0.02  # of a spread of thousands
+    z = scaler.scale(energy + rest, counts)
+    torch.testing.assert_close(scaler.unscale(z, counts), energy + rest, rtol=0, atol=1e-6)
+    with pytest.raises(ValueError, match="composition"):
+        scaler.unscale(z)
+
+
+def test_an_element_unseen_in_training_has_no_reference() -> None:
+    counts = composition(store(["C", "CC", "CCO", "CO"]))
+    scaler = TargetScaler.fit(counts[:, [6]] * 5, "regression", counts)
+    bromide = composition(store(["CBr"]))
+    assert scaler.reference[35].item() == 0
+    assert np.isfinite(scaler.unscale(torch.zeros(1, 1), bromide).item())
+
+
+def test_plain_numbers_round_trip_exactly() -> None:
+    counts = composition(store(SMILES))
+    scaler = TargetScaler.fit(torch.randn(len(counts), 2), "regression", counts)
+    again = TargetScaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
+    for name in ("mean", "sd", "reference"):
+        assert torch.equal(getattr(again, name), getattr(scaler, name))
+    plain = TargetScaler.fit(torch.randn(5, 1), "regression")
+    assert TargetScaler.from_dict(plain.to_dict()).reference is None

@@ -1,0 +1,58 @@
+"""A training that kills itself with SIGKILL at a given place: `python -m tests.training.victim FOLDER PLACE`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import gtx.training.checkpoints
+import gtx.training.member
+from gtx.training.module import PropertyModule
+
+from .task import train
+
+SETTINGS: dict[str, Any] = {"epochs": 5, "ensemble": 2, "patience": 2, "ema": 0.9}
+PLACES = ("in mid-epoch", "while writing a checkpoint", "after the last epoch")
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(place: str) -> None:
+    """Have the second member die."""
+    step, write = PropertyModule.training_step, gtx.training.checkpoints.save_whole
+    steps, writes = [], []
+
+    def training_step(self: PropertyModule, batch: Any, index: int) -> Any:
+        steps.append(index)
+        if steps.count(0) == 5 + 4 and index == 1:  # its fourth epoch, second batch
+            die()
+        return step(self, batch, index)
+
+    def half_write(contents: Any, path: Path) -> None:
+        writes.append(path)
+        if path.parent.name == "1" and writes.count(path) == 4:
+            path.with_name(f"{path.name}.partial").write_bytes(b"half a checkpoint")
+            die()
+        write(contents, path)
+
+    def last_write(contents: Any, path: Path) -> None:
+        if path.parent.name == "1":
+            die()
+        write(contents, path)
+
+    if place == PLACES[0]:
+        PropertyModule.training_step = training_step
+    elif place == PLACES[1]:
+        gtx.training.checkpoints.save_whole = half_write
+    else:
+        gtx.training.member.save_whole = last_write
+
+
+if __name__ == "__main__":
+    arm(sys.argv[2])
+    train(Path(sys.argv[1]), **SETTINGS)
