@@ -6,6 +6,7 @@ from gtx.molecules.descriptors import DESCRIPTORS, descriptors
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, bond_codes, bond_ends
 from gtx.molecules.featuriser import FEATURISER_VERSION, Featuriser, Molecule
+from gtx.molecules.flat import FlatMolecules, featurise_texts
 from gtx.molecules.reading import read_molblock, read_smiles
 from gtx.molecules.standardise import standardise
 
@@ -15,12 +16,14 @@ __all__ = [
     "DESCRIPTORS",
     "FEATURISER_VERSION",
     "Featuriser",
+    "FlatMolecules",
     "Molecule",
     "MoleculeError",
     "atom_codes",
     "bond_codes",
     "bond_ends",
     "descriptors",
+    "featurise_texts",
     "read_molblock",
     "read_smiles",
     "standardise",

@@ -5,88 +5,104 @@ Code 0 means "other": a value the table does not list. Value i of a column has c
 
 from __future__ import annotations
 
-from itertools import chain
+from functools import cache
 
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem import BondType, HybridizationType
 
+from gtx.molecules.stereo import LABEL
+
 ATOM_COLUMNS: dict[str, tuple] = {
     "element": tuple(range(1, 119)),
     "charge": tuple(range(-4, 5)),
     "hydrogens": tuple(range(5)),
+    "degree": tuple(range(9)),
     "hybridisation": ("S", "SP", "SP2", "SP3", "SP2D", "SP3D", "SP3D2"),
     "aromatic": (False, True),
-    "radical": tuple(range(4)),
-    "isotope": ("natural", "labelled"),
-    "degree": tuple(range(9)),
     "ring": (0, *range(3, 25)),
     "chirality": ("none", "R", "S", "r", "s"),
+    "radical": tuple(range(5)),
+    "isotope": (False, True),
 }
-"""Known values of each atom column; "ring" is the size of the smallest ring through the atom, 0 without one."""
+"""Known values of each atom column.
+
+element: atomic number. charge: formal, in e. hydrogens: attached, as nodes or implicit. degree: neighbours that are
+nodes. ring: size of the smallest ring through the atom, 0 outside rings. chirality: CIP label. radical: unpaired
+electrons. isotope: a mass number is given.
+"""
 
 BOND_COLUMNS: dict[str, tuple] = {
     "type": ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "DATIVE"),
+    "stereo": ("none", "E", "Z", "e", "z"),
     "conjugated": (False, True),
     "ring": (False, True),
-    "stereo": ("none", "E", "Z"),
 }
-"""Known values of each bond column."""
-
-_ATOM = {name: {value: i for i, value in enumerate(values, 1)} for name, values in ATOM_COLUMNS.items()}
-_BOND = {name: {value: i for i, value in enumerate(values, 1)} for name, values in BOND_COLUMNS.items()}
-_HYBRIDISATION = {getattr(HybridizationType, name): code for name, code in _ATOM["hybridisation"].items()}
-_TYPE = {getattr(BondType, name): code for name, code in _BOND["type"].items()}
+"""Known values of each bond column; stereo is the CIP label."""
 
 
 def atom_codes(mol: Chem.Mol) -> np.ndarray:
-    """One code per atom and column: uint8 `[n, len(ATOM_COLUMNS)]`."""
-    element, charge, hydrogens, aromatic, radical, isotope, degree, ring, chirality = (
-        _ATOM[name] for name in ATOM_COLUMNS if name != "hybridisation"
-    )
-    rings = mol.GetRingInfo()
+    """One code per atom and column: uint8 `[n, len(ATOM_COLUMNS)]`; chirality as `label_stereo` left it."""
+    ring_size = mol.GetRingInfo().MinAtomRingSize
     rows = []
-    for i in range(mol.GetNumAtoms()):
+    for i in range(mol.GetNumAtoms()):  # by index: a third of the time of iterating over GetAtoms()
         atom = mol.GetAtomWithIdx(i)
         rows.append(
-            (
-                element.get(atom.GetAtomicNum(), 0),
-                charge.get(atom.GetFormalCharge(), 0),
-                hydrogens.get(atom.GetTotalNumHs(), 0),
-                _HYBRIDISATION.get(atom.GetHybridization(), 0),
-                aromatic[atom.GetIsAromatic()],
-                radical.get(atom.GetNumRadicalElectrons(), 0),
-                isotope["labelled" if atom.GetIsotope() else "natural"],
-                degree.get(atom.GetDegree(), 0),
-                ring.get(rings.MinAtomRingSize(i), 0),
-                chirality.get(atom.GetProp("_CIPCode"), 0) if atom.HasProp("_CIPCode") else chirality["none"],
+            _atom_row(
+                atom.GetAtomicNum(),
+                atom.GetFormalCharge(),
+                atom.GetTotalNumHs(True),
+                atom.GetDegree(),
+                atom.GetHybridization(),
+                atom.GetIsAromatic(),
+                ring_size(i),
+                atom.GetProp(LABEL) if atom.HasProp(LABEL) else "none",
+                atom.GetNumRadicalElectrons(),
+                atom.GetIsotope() > 0,
             )
         )
-    return np.array(rows, dtype=np.uint8).reshape(-1, len(ATOM_COLUMNS))
+    return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, len(ATOM_COLUMNS))
 
 
 def bond_ends(mol: Chem.Mol) -> np.ndarray:
     """Sender (row 0) and receiver (row 1) of every bond, both ways: int32 `[2, 2m]`; bond k is at 2k and 2k + 1."""
-    ends = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in _bonds(mol)]
-    flat = np.array([(i, j, j, i) for i, j in ends], dtype=np.int32).reshape(-1, 2)
-    return np.ascontiguousarray(flat.T)
+    ends = []
+    for k in range(mol.GetNumBonds()):
+        bond = mol.GetBondWithIdx(k)
+        i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        ends += (i, j, j, i)
+    return np.ascontiguousarray(np.array(ends, dtype=np.int32).reshape(-1, 2).T)
 
 
 def bond_codes(mol: Chem.Mol) -> np.ndarray:
     """One code per directed bond and column, in the order of `bond_ends`: uint8 `[2m, len(BOND_COLUMNS)]`."""
-    _, conjugated, ring, stereo = (_BOND[name] for name in BOND_COLUMNS)
-    in_ring = set(chain.from_iterable(mol.GetRingInfo().BondRings()))
-    rows = [
-        (
-            _TYPE.get(bond.GetBondType(), 0),
-            conjugated[bond.GetIsConjugated()],
-            ring[k in in_ring],
-            stereo.get(bond.GetProp("_CIPCode"), 0) if bond.HasProp("_CIPCode") else stereo["none"],
+    rows = []
+    for k in range(mol.GetNumBonds()):
+        bond = mol.GetBondWithIdx(k)
+        row = _bond_row(
+            bond.GetBondType(),
+            bond.GetProp(LABEL) if bond.HasProp(LABEL) else "none",
+            bond.GetIsConjugated(),
+            bond.IsInRing(),
         )
-        for k, bond in enumerate(_bonds(mol))
-    ]
-    return np.repeat(np.array(rows, dtype=np.uint8).reshape(-1, len(BOND_COLUMNS)), 2, axis=0)
+        rows += (row, row)
+    return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, len(BOND_COLUMNS))
 
 
-def _bonds(mol: Chem.Mol) -> list[Chem.Bond]:
-    return [mol.GetBondWithIdx(k) for k in range(mol.GetNumBonds())]  # twice as quick as mol.GetBonds()
+_ATOM = [{value: code for code, value in enumerate(values, 1)} for values in ATOM_COLUMNS.values()]
+_BOND = [{value: code for code, value in enumerate(values, 1)} for values in BOND_COLUMNS.values()]
+
+
+@cache
+def _atom_row(*values: object) -> bytes:
+    return _row(_ATOM, values)
+
+
+@cache
+def _bond_row(*values: object) -> bytes:
+    return _row(_BOND, values)
+
+
+def _row(tables: list[dict], values: tuple) -> bytes:
+    names = (v.name if isinstance(v, (HybridizationType, BondType)) else v for v in values)
+    return bytes(table.get(v, 0) for table, v in zip(tables, names, strict=True))

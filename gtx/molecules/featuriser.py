@@ -78,14 +78,11 @@ class Featuriser:
             raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; the limit is {self.max_atoms}")
         positions = self._positions(mol)
         warnings = []
-        if not label_stereo(mol):
-            warnings.append("stereocentres left unlabelled: the molecule is too symmetric to rank their neighbours")
+        smiles = label_stereo(mol)
         values = descriptors(mol) if self.descriptors else np.zeros(0, np.float32)
         if missing := [name for name, value in zip(DESCRIPTORS, values, strict=False) if np.isnan(value)]:
             warnings.append(f"descriptors that could not be computed: {', '.join(missing)}")
-        return Molecule(
-            atom_codes(mol), bond_ends(mol), bond_codes(mol), positions, values, Chem.MolToSmiles(mol), tuple(warnings)
-        )
+        return Molecule(atom_codes(mol), bond_ends(mol), bond_codes(mol), positions, values, smiles, tuple(warnings))
 
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
         """The RDKit molecule that is featurised, with its coordinates as a conformer if it has any; as `__call__`."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from rdkit import Chem, rdBase
 
 from gtx.molecules.errors import MoleculeError
+from gtx.molecules.stereo import legacy_perception
 
 _STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\] ")
 _ECHO = re.compile(
@@ -53,7 +54,7 @@ def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
 
 
 def _read(parse: Callable[[], Chem.Mol | None]) -> Chem.Mol:
-    with rdBase.BlockLogs():
+    with rdBase.BlockLogs(), legacy_perception():
         mol = parse()
         if mol is None:  # rare, so the log is kept only for a second attempt
             with rdBase.CaptureErrorLog() as log:
