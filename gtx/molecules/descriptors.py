@@ -1,25 +1,81 @@
-"""Global features of a molecule: the cheap, order-independent part of RDKit's two-dimensional descriptors."""
+"""Global features of a molecule: those of RDKit's two-dimensional descriptors that are cheap and order-independent.
+
+Left out for their cost, each as much as reading the molecule or more: Crippen's sums with hydrogens, chi and kappa
+beyond order 1, BCUT. Left out because they depend on the order of atoms: AUTOCORR2D.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors as rd
+from rdkit.Chem import rdPartialCharges
 
 _PROPERTIES = rd.Properties(
     [
-        "amw", "FractionCSP3", "NumHBD", "NumHBA", "NumHeteroatoms", "NumRings", "NumAromaticRings",
-        "NumAliphaticRings", "NumSaturatedRings", "NumHeterocycles", "NumSpiroAtoms", "NumBridgeheadAtoms",
-        "labuteASA", "tpsa", "CrippenClogP", "CrippenMR", "chi0v", "chi1v", "chi0n", "chi1n", "hallKierAlpha", "kappa1",
+        "amw",
+        "FractionCSP3",
+        "lipinskiHBA",
+        "lipinskiHBD",
+        "NumHBD",
+        "NumHeteroatoms",
+        "NumAmideBonds",
+        "NumRings",
+        "NumAromaticRings",
+        "NumAliphaticRings",
+        "NumSaturatedRings",
+        "NumHeterocycles",
+        "NumAromaticHeterocycles",
+        "NumSaturatedHeterocycles",
+        "NumAliphaticHeterocycles",
+        "NumSpiroAtoms",
+        "NumBridgeheadAtoms",
+        "labuteASA",
+        "tpsa",
+        "chi0v",
+        "chi1v",
+        "chi0n",
+        "chi1n",
+        "hallKierAlpha",
+        "kappa1",
     ]
-)  # fmt: skip
+)
 
-DESCRIPTORS: tuple[str, ...] = tuple(_PROPERTIES.GetPropertyNames())
-"""Names of what `descriptors` returns, in order."""
+_PEOE = 14
+
+DESCRIPTORS: tuple[str, ...] = (
+    *_PROPERTIES.GetPropertyNames(),
+    "CrippenLogP_heavy",
+    "CrippenMR_heavy",
+    *(f"SlogP_VSA{i}" for i in range(1, 13)),
+    *(f"SMR_VSA{i}" for i in range(1, 11)),
+    *(f"PEOE_VSA{i}" for i in range(1, _PEOE + 1)),
+    *(f"MQN{i}" for i in range(1, 43)),
+)
+"""Names of what `descriptors` returns, in order: RDKit properties; Crippen's logP and molar
+refractivity, contributions of heavy atoms alone; van der Waals surface (Å²) by ranges of these contributions and of
+Gasteiger's charge; molecular quantum numbers (Nguyen et al. 2009)."""
 
 
 def descriptors(mol: Chem.Mol) -> np.ndarray:
     """Descriptors `DESCRIPTORS` of one molecule: float32 `[len(DESCRIPTORS)]`, NaN where RDKit cannot compute one."""
-    with np.errstate(over="ignore"):
-        values = np.array(_PROPERTIES.ComputeProperties(mol)).astype(np.float32)
-    return np.where(np.isfinite(values), values, np.float32(np.nan))
+    values = np.array(
+        [
+            *_PROPERTIES.ComputeProperties(mol),
+            *np.sum(rd._CalcCrippenContribs(mol), axis=0),
+            *rd.SlogP_VSA_(mol),
+            *rd.SMR_VSA_(mol),
+            *_charge_surface(mol),
+            *rd.MQNs_(mol),
+        ]
+    )
+    return np.where(abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)
+
+
+def _charge_surface(mol: Chem.Mol) -> list[float]:
+    """PEOE_VSA; without parameters for an element RDKit would file every atom under the last range."""
+    try:
+        rdPartialCharges.ComputeGasteigerCharges(mol, throwOnParamFailure=True)  # kept, so the next line is cheap
+    except ValueError:
+        return [np.nan] * _PEOE
+    return rd.PEOE_VSA_(mol)
