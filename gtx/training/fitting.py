@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from pytorch_lightning.utilities.seed import isolate_rng
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.training.member import Member, Problem, train_member
+from gtx.training.member import Member
 from gtx.training.run import RunFolder, run_config
 from gtx.training.settings import TrainSettings
+from gtx.training.surroundings import interruptible, quiet, threads
 from gtx.training.targets import TargetScaler, composition
+from gtx.training.trainer import Problem, train_member
 
 
 def fit(
@@ -75,7 +73,7 @@ def fit(
         settings,
         start,
     )
-    with isolate_rng(), _quiet(), _threads(settings.threads):
+    with isolate_rng(), quiet(), interruptible(), threads(settings.threads):
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
 
 
@@ -92,30 +90,3 @@ def _scaler(train: MoleculeStore, task: str, settings: TrainSettings, start: Seq
         return start[0].scaler
     reference = settings.element_reference and task == "regression"
     return TargetScaler.fit(train.y, task, composition(train) if reference else None)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Lightning's notices (devices found, tips, "`Trainer.fit` stopped") say nothing a user of gtx asked."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    with warnings.catch_warnings():
-        for text in ("available but not used", "exists and is not empty", "LeafSpec"):
-            warnings.filterwarnings("ignore", f".*{text}.*")
-        try:
-            yield
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -31,27 +31,31 @@ class RunFolder:
         self.path = Path(path)
         self.config_file = self.path / "config.yaml"
 
-    def open(self, config: dict[str, Any], overwrite: bool = False) -> None:
+    def open(self, config: dict[str, Any], overwrite: bool = False) -> bool:
         """Begin the run `config`, or go on with it.
 
         Args:
             config: plain values that decide the result: settings, data, split, model.
             overwrite: forget what an earlier run left.
 
+        Returns:
+            Whether the folder holds this run already, so that it goes on.
+
         Raises:
             InputError: the folder holds a run of another config; the message names the entries that differ.
         """
         if not is_main_process():
-            return  # the main process has checked; removing things twice would be a race
+            return True  # the main process has checked; removing things twice would be a race
         config = json.loads(json.dumps(config))  # tuples and the like as YAML gives them back
         if overwrite:
             self._clear()
         if self.config_file.exists():
             self._compare(config)
-            return
+            return True
         if (self.path / "members").exists():
             raise InputError(f"{self.path} holds members of a run but no config.yaml; --overwrite starts anew")
         self._write(config)
+        return False
 
     @property
     def finished(self) -> bool:

@@ -66,7 +66,7 @@ def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Pat
 
 
 def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gtx.training.member._train", None)
+    monkeypatch.setattr("gtx.training.trainer._train", None)
     again = train(run, epochs=40, lr=5e-3, ensemble=2)
     for one, other in zip(members, again, strict=True):
         assert torch.equal(predictions(one), predictions(other)) and one.history == other.history
@@ -168,6 +168,13 @@ def test_nothing_is_said_and_nothing_outside_is_changed(tmp_path: Path, capfd: p
     assert torch.equal(torch.rand(1), expected) and torch.get_num_threads() == threads
     out, err = capfd.readouterr()
     assert (out, err) == ("", "")
+
+
+def test_one_bar_tells_of_all_epochs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (member,) = train(tmp_path, progress=True)
+    out, err = capfd.readouterr()
+    assert out == "" and err.count("member 1/1 epoch 4/4") == 1
+    assert f"best {member.best_score:.4f}" in err
 
 
 def test_another_logger_gets_every_epoch(tmp_path: Path) -> None:

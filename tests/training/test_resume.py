@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Batch
 
 from gtx.training import Member
 from gtx.training.checkpoints import save_whole
+from gtx.training.module import PropertyModule
 
-from .task import train
+from .task import LOGP, train
 from .victim import PLACES, SETTINGS
 
 
@@ -56,3 +59,33 @@ def test_a_half_written_file_never_has_the_final_name(tmp_path: Path, monkeypatc
     with pytest.raises(OSError, match="disk full"):
         save_whole({"epoch": 2}, file)
     assert torch.load(file, weights_only=True) == {"epoch": 1}
+
+
+def test_what_had_stopped_early_does_not_train_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = np.random.default_rng(0).normal(size=LOGP.shape)
+    settings = {"epochs": 60, "lr": 1e-2, "patience": 3}
+    (whole,) = train(tmp_path / "whole", noise, **settings)
+    with monkeypatch.context() as patch:
+        patch.setattr("gtx.training.trainer.save_whole", None)  # dies between its last epoch and its end
+        with pytest.raises(TypeError):
+            train(tmp_path / "cut", noise, **settings)
+    (cut,) = train(tmp_path / "cut", noise, **settings)
+    assert len(cut.history) == len(whole.history) < 60
+    assert cut.best_score == whole.best_score
+
+
+def test_ctrl_c_is_heard_again_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handler, step = signal.getsignal(signal.SIGINT), PropertyModule.training_step
+
+    def interrupted(self: PropertyModule, batch: Batch, index: int) -> torch.Tensor:
+        if self.current_epoch == 2:
+            raise KeyboardInterrupt
+        return step(self, batch, index)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PropertyModule, "training_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path)
+    assert signal.getsignal(signal.SIGINT) is handler
+    (member,) = train(tmp_path)
+    assert [row["epoch"] for row in member.history] == [0, 1, 2, 3]

@@ -25,8 +25,8 @@ def test_the_config_is_readable_yaml(tmp_path: Path) -> None:
 
 def test_the_same_run_goes_on_and_another_is_refused(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    run.open(config())
-    run.open(config(progress=False, threads=2))  # harmless
+    assert not run.open(config())
+    assert run.open(config(progress=False, threads=2))  # harmless
     with pytest.raises(InputError) as error:
         run.open(config(rows=11, lr=0.5))
     assert "data.rows (10 there, 11 now)" in str(error.value)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import gtx.training.checkpoints
-import gtx.training.member
+import gtx.training.trainer
 from gtx.training.module import PropertyModule
 
 from .task import train
@@ -50,7 +50,7 @@ def arm(place: str) -> None:
     elif place == PLACES[1]:
         gtx.training.checkpoints.save_whole = half_write
     else:
-        gtx.training.member.save_whole = last_write
+        gtx.training.trainer.save_whole = last_write
 
 
 if __name__ == "__main__":

@@ -1,0 +1,148 @@
+"""One model of an ensemble, trained in its own folder, from the start or from where it was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pytorch_lightning import Callback, LightningModule, Trainer
+from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+from torch import nn
+
+import gtx.models
+from gtx.data import MoleculeStore
+from gtx.errors import InputError
+from gtx.training.averaging import KeepBest, WeightAverage
+from gtx.training.checkpoints import WholeCheckpointIO, save_whole
+from gtx.training.datamodule import StoreDataModule
+from gtx.training.history import History
+from gtx.training.loggers import make_logger
+from gtx.training.member import Member
+from gtx.training.module import PropertyModule, spread_seed
+from gtx.training.progress import TrainingBar
+from gtx.training.run import is_main_process
+from gtx.training.settings import TrainSettings
+from gtx.training.targets import TargetScaler
+from gtx.training.validation import Validation
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What every member of an ensemble is trained on.
+
+    Attributes:
+        train: molecules with targets in scaled units.
+        val: molecules with targets in their own units; may be empty.
+        scaler: between the two.
+        names: of the targets.
+        model_spec: `{"name": a function of gtx.models, "arguments": {...}}`.
+        settings: how to train.
+        start: members to go on from, when a trained model is tuned further.
+    """
+
+    train: MoleculeStore
+    val: MoleculeStore
+    scaler: TargetScaler
+    names: Sequence[str]
+    model_spec: dict[str, Any]
+    settings: TrainSettings
+    start: Sequence[Member] = ()
+
+    def model(self, number: int) -> nn.Module:
+        """The untrained model of member `number`."""
+        name, arguments = self.model_spec["name"], self.model_spec["arguments"]
+        try:
+            model = getattr(gtx.models, name)(**arguments)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise InputError(f"model {name}: {error}") from error
+        if self.start:
+            _adopt(model, self.start[number % len(self.start)].model)
+        else:
+            model.observe(self.train)
+        return model
+
+
+class Patience(EarlyStopping):
+    """Early stopping that also holds when a run was killed between its last epoch and its end."""
+
+    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+        trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
+
+
+def train_member(problem: Problem, number: int, folder: Path) -> Member:
+    """Train member `number`, or go on with it, or read it if it is done.
+
+    Args:
+        problem: what it is trained on.
+        number: with the settings' seed, decides its own.
+        folder: holds `log.csv`, and `last.ckpt` of the last whole epoch while it trains, `trained.pt` afterwards.
+    """
+    seed = spread_seed(problem.settings.seed, number)
+    torch.manual_seed(seed)
+    model = problem.model(number)
+    file = folder / "trained.pt"
+    if file.exists():
+        trained = torch.load(file, map_location="cpu", weights_only=True)
+    else:
+        trained = _train(problem, model, number, seed, folder)
+        if is_main_process():
+            save_whole(trained, file)
+            (folder / "last.ckpt").unlink(missing_ok=True)
+    model.load_state_dict(trained.pop("weights"))
+    return Member(model.cpu().float().eval(), problem.scaler, **trained)
+
+
+def _train(problem: Problem, model: nn.Module, number: int, seed: int, folder: Path) -> dict[str, Any]:
+    settings, last = problem.settings, folder / "last.ckpt"
+    folder.mkdir(parents=True, exist_ok=True)
+    loss = settings.loss_for(problem.scaler.task)
+    validated = len(problem.val) > 0
+    validation = Validation(problem.val, problem.scaler, loss, problem.names) if validated else None
+    average = WeightAverage(settings.ema)
+    history, best = History(folder / "log.csv"), KeepBest(average)
+    callbacks: list[Callback] = [average, history, best]
+    callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
+    if settings.patience and validated:
+        callbacks.append(Patience("val_score", patience=settings.patience))
+    if settings.progress:
+        callbacks.append(TrainingBar(f"member {number + 1}/{settings.ensemble}"))
+    trainer = Trainer(
+        accelerator=settings.accelerator,
+        devices=settings.devices,
+        strategy=settings.strategy,
+        precision=settings.precision,
+        max_epochs=settings.epochs,
+        gradient_clip_val=settings.clip or None,
+        callbacks=callbacks,
+        logger=make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else False,
+        plugins=[WholeCheckpointIO()],
+        limit_val_batches=None if validated else 0,
+        num_sanity_val_steps=0,
+        log_every_n_steps=1,
+        reload_dataloaders_every_n_epochs=1,
+        enable_progress_bar=settings.progress,
+        enable_model_summary=False,
+        default_root_dir=folder,
+    )
+    trainer.fit(
+        PropertyModule(model, loss, settings, seed, validation),
+        datamodule=StoreDataModule(problem.train, problem.val, settings, seed),
+        ckpt_path=last if last.exists() else None,
+        weights_only=True,
+    )
+    return {
+        "weights": {name: weight.cpu() for name, weight in best.weights.items()},
+        "history": history.rows,
+        "best_epoch": best.epoch,
+        "best_score": best.score,
+    }
+
+
+def _adopt(model: nn.Module, start: nn.Module) -> None:
+    """Take over the weights that fit: all but, perhaps, the head."""
+    own = model.state_dict()
+    fitting = {k: v for k, v in start.state_dict().items() if k in own and own[k].shape == v.shape}
+    model.load_state_dict({**own, **fitting})
