@@ -1,8 +1,8 @@
 """Packs the labels of xtb9 into one Parquet file with splits, and prints the figures of its data card.
 
-    python -m experiments.xtb9.pack        # reads labels.jsonl, writes gtx/data/sets/xtb9.parquet
+    python -m experiments.xtb9.pack        # reads candidates.smi and labels.jsonl, writes xtb9.parquet
 
-Rows keep the order of the labels, which is a seeded shuffle. Same labels and versions, same bytes.
+Rows keep the order of the candidates, which is a seeded shuffle. Same labels and versions, same bytes.
 """
 
 from __future__ import annotations
@@ -154,11 +154,14 @@ def figures(done: list[dict], good: list[dict], packed: pa.Table) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--candidates", type=Path, default=Path("build/xtb9/candidates.smi"))
     parser.add_argument("--labels", type=Path, default=Path("build/xtb9/labels.jsonl"))
     parser.add_argument("--out", type=Path, default=Path("gtx/data/sets/xtb9.parquet"))
     args = parser.parse_args()
     RDLogger.DisableLog("rdApp.warning")
-    done = [json.loads(line) for line in args.labels.read_text().splitlines()]
+    records = map(json.loads, args.labels.read_text().splitlines())
+    labelled = {record["candidate"]: record for record in records}
+    done = [labelled[smiles] for smiles in args.candidates.read_text().split() if smiles in labelled]
     good = kept(done)
     packed = table(good)
     coordinates = "coordinates.list.element"
