@@ -55,7 +55,7 @@ class History(Callback):
     def _write(self) -> None:
         partial = self.file.with_suffix(".partial")
         with partial.open("w", newline="") as opened:
-            writer = csv.DictWriter(opened, self.rows[-1])
+            writer = csv.DictWriter(opened, self.rows[-1], lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rows)
         partial.replace(self.file)

@@ -19,7 +19,9 @@ from gtx.training.settings import TrainSettings
 class PropertyModule(LightningModule):
     """Trains `model(batch) -> [B, T]` on `batch.y` `[B, T]`, in scaled units with NaN for blanks.
 
-    Nothing is logged, moved or synchronised per step, so that small molecules train at the speed of the model.
+    Every molecule has the same say: a batch's mean loss is weighted by its share of molecules, since a budget of pairs
+    makes batches of large molecules short, and one batch of an epoch takes what was left. Nothing is logged, moved or
+    synchronised per step, so that small molecules train at the speed of the model.
 
     Args:
         model: gives one row of outputs per molecule.
@@ -49,9 +51,11 @@ class PropertyModule(LightningModule):
     def on_train_epoch_start(self) -> None:
         # a resumed run draws what the uninterrupted one drew, whatever was drawn before
         torch.manual_seed(spread_seed(self.seed, self.current_epoch, self.global_rank))
+        batches = self.trainer.num_training_batches * self.trainer.world_size
+        self.usual_count = len(self.trainer.datamodule.train) / batches
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
-        return self.loss(self(batch), batch.y)
+        return self.loss(self(batch), batch.y) * (batch.num_graphs / self.usual_count)
 
     def on_validation_epoch_start(self) -> None:
         self.outputs = None

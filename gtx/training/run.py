@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from lightning_fabric.utilities.rank_zero import _get_rank
 
 from gtx.errors import InputError
 from gtx.training.settings import TrainSettings
@@ -17,7 +17,7 @@ from gtx.training.settings import TrainSettings
 
 def is_main_process() -> bool:
     """Whether this process writes and speaks for the run; under DDP one of several does."""
-    return not _get_rank()
+    return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
 
 
 class RunFolder:
@@ -32,7 +32,7 @@ class RunFolder:
         self.config_file = self.path / "config.yaml"
 
     def open(self, config: dict[str, Any], overwrite: bool = False) -> bool:
-        """Begin the run `config`, or go on with it.
+        """Begin the run `config`, or go on with it. A run without a single whole epoch is nothing to go on with.
 
         Args:
             config: plain values that decide the result: settings, data, split, model.
@@ -49,13 +49,13 @@ class RunFolder:
         config = json.loads(json.dumps(config))  # tuples and the like as YAML gives them back
         if overwrite:
             self._clear()
-        if self.config_file.exists():
-            self._compare(config)
-            return True
-        if (self.path / "members").exists():
+        if not self.config_file.exists() and self._begun():
             raise InputError(f"{self.path} holds members of a run but no config.yaml; --overwrite starts anew")
-        self._write(config)
-        return False
+        if begun := self._begun() or self.finished:
+            self._compare(config)
+        else:
+            self._write(config)
+        return begun
 
     @property
     def finished(self) -> bool:
@@ -70,6 +70,9 @@ class RunFolder:
     def member(self, number: int) -> Path:
         """The folder of one member."""
         return self.path / "members" / str(number)
+
+    def _begun(self) -> bool:
+        return any((self.path / "members").glob("*/*"))
 
     def _compare(self, config: dict[str, Any]) -> None:
         old, new = dict(_flat(self._read())), dict(_flat(config))
@@ -95,7 +98,10 @@ class RunFolder:
     def _write(self, config: dict[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         partial = self.config_file.with_suffix(".partial")
-        partial.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        partial.write_text(
+            yaml.safe_dump(config, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120),
+            encoding="utf-8",
+        )
         partial.replace(self.config_file)
 
     def _clear(self) -> None:

@@ -98,15 +98,11 @@ def composition(store: MoleculeStore) -> Tensor:
     The column is the atomic number; column 0 counts atoms of no known element.
     """
     each = torch.arange(len(store), device=store.device)
-    of_atom, of_bond = (torch.repeat_interleave(each, ptr.diff()) for ptr in (store.atom_ptr, store.bond_ptr))
-    element = store.atoms[:, ELEMENT].long()
+    molecule = torch.repeat_interleave(each, store.sizes)
     counts = torch.zeros(len(store), len(ATOM_COLUMNS["element"]) + 1, dtype=torch.float64, device=store.device)
-    one = counts.new_ones(1)
-    counts.index_put_((of_atom, element), one, accumulate=True)
-    # attached hydrogens, less those that are nodes and counted already
-    counts[:, 1].index_add_(0, of_atom, (store.atoms[:, HYDROGENS].double() - 1).clamp(min=0))
-    hydrogen_sends = element[store.bonds[0] + store.atom_ptr[of_bond]] == 1
-    counts[:, 1].index_add_(0, of_bond, -hydrogen_sends.double())
+    counts.index_put_((molecule, store.atoms[:, ELEMENT].long()), counts.new_ones(1), accumulate=True)
+    # code i + 1 means i hydrogens that are not atoms of the graph
+    counts[:, 1].index_add_(0, molecule, (store.atoms[:, HYDROGENS].double() - 1).clamp(min=0))
     return counts.cpu()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import nn
 
 import gtx.models
@@ -109,24 +110,9 @@ def _train(problem: Problem, model: nn.Module, number: int, seed: int, folder: P
         callbacks.append(Patience("val_score", patience=settings.patience))
     if settings.progress:
         callbacks.append(TrainingBar(f"member {number + 1}/{settings.ensemble}"))
-    trainer = Trainer(
-        accelerator=settings.accelerator,
-        devices=settings.devices,
-        strategy=settings.strategy,
-        precision=settings.precision,
-        max_epochs=settings.epochs,
-        gradient_clip_val=settings.clip or None,
-        callbacks=callbacks,
-        logger=make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else False,
-        plugins=[WholeCheckpointIO()],
-        limit_val_batches=None if validated else 0,
-        num_sanity_val_steps=0,
-        log_every_n_steps=1,
-        reload_dataloaders_every_n_epochs=1,
-        enable_progress_bar=settings.progress,
-        enable_model_summary=False,
-        default_root_dir=folder,
-    )
+    logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else False
+    limit = None if validated else 0
+    trainer = _trainer(settings, callbacks=callbacks, logger=logger, limit_val_batches=limit, default_root_dir=folder)
     trainer.fit(
         PropertyModule(model, loss, settings, seed, validation),
         datamodule=StoreDataModule(problem.train, problem.val, settings, seed),
@@ -139,6 +125,27 @@ def _train(problem: Problem, model: nn.Module, number: int, seed: int, folder: P
         "best_epoch": best.epoch,
         "best_score": best.score,
     }
+
+
+def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
+    try:
+        return Trainer(
+            accelerator=settings.accelerator,
+            devices=settings.devices,
+            strategy=settings.strategy,
+            precision=settings.precision,
+            max_epochs=settings.epochs,
+            gradient_clip_val=settings.clip or None,
+            plugins=[WholeCheckpointIO()],
+            num_sanity_val_steps=0,
+            log_every_n_steps=1,
+            reload_dataloaders_every_n_epochs=1,
+            enable_progress_bar=settings.progress,
+            enable_model_summary=False,
+            **arguments,
+        )
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        raise InputError(f"Lightning cannot train so: {error}") from error
 
 
 def _adopt(model: nn.Module, start: nn.Module) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gtx.errors import InputError
-from gtx.training import evaluate
+from gtx.training import evaluate, masked_loss
 
 from .task import LOGP, SMALL, SPLIT, spec, store, train
 
@@ -46,6 +46,17 @@ def test_the_member_is_the_best_epoch_of_its_history(members: list) -> None:
         assert rmse == pytest.approx(member.history[member.best_epoch]["val_rmse"], rel=1e-5)
         # one target: the score is the RMSE in standard deviations
         assert member.best_score == pytest.approx(rmse / member.scaler.sd.item(), rel=1e-5)
+
+
+def test_every_molecule_has_the_same_say(tmp_path: Path) -> None:
+    """Whatever the batches: 48 molecules in two of 20 and one of 8."""
+    still = {"lr": 1e-12, "ema": 0.0, "epochs": 1, "model_spec": spec(dropout=0.0)}
+    (member,) = train(tmp_path, **still, batch_molecules=20)
+    rows = SPLIT["train"]
+    z = member.scaler.scale(store().y[rows])
+    with torch.no_grad():
+        loss = masked_loss("mse")(member.model(store().batch(rows)), z)
+    assert member.history[0]["train_loss"] == pytest.approx(loss.item(), rel=1e-4)
 
 
 def test_members_differ(members: list) -> None:
@@ -151,6 +162,9 @@ def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:
         ({"logger": "pytorch_lightning.loggers.NoSuch"}, "NoSuch"),
         ({"logger": "pathlib.Path"}, "expected a class of Lightning loggers"),
         ({"lr": 1e30, "clip": 0.0}, "training diverged"),
+        ({"accelerator": "abacus"}, "abacus"),
+        ({"precision": "3-true"}, "3-true"),
+        ({"strategy": "charge"}, "charge"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -164,8 +178,10 @@ def test_nothing_is_said_and_nothing_outside_is_changed(tmp_path: Path, capfd: p
     expected = torch.rand(1)
     torch.manual_seed(7)
     threads = torch.get_num_threads()
-    train(tmp_path, epochs=1, threads=threads + 1)
-    assert torch.equal(torch.rand(1), expected) and torch.get_num_threads() == threads
+    torch.set_num_threads(2)
+    train(tmp_path, epochs=1, threads=1)
+    assert torch.equal(torch.rand(1), expected) and torch.get_num_threads() == 2
+    torch.set_num_threads(threads)
     out, err = capfd.readouterr()
     assert (out, err) == ("", "")
 

@@ -21,22 +21,30 @@ from .victim import PLACES, SETTINGS
 
 
 @pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders of runs that died."""
+    folders = {place: tmp_path_factory.mktemp("killed") for place in PLACES}
+    victims = [
+        subprocess.Popen([sys.executable, "-m", "tests.training.victim", folder, place], cwd=Path(__file__).parents[2])
+        for place, folder in folders.items()
+    ]
+    assert [victim.wait(timeout=300) for victim in victims] == [-signal.SIGKILL] * len(victims)
+    return folders
+
+
+@pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Member]:
     return train(tmp_path_factory.mktemp("whole"), **SETTINGS)
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_sigkill_leaves_no_trace(place: str, whole: list[Member], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.training.victim", tmp_path, place]
-    killed = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    done, cut = (tmp_path / "members" / number for number in "01")
+def test_sigkill_leaves_no_trace(place: str, killed: dict[str, Path], whole: list[Member]) -> None:
+    done, cut = (killed[place] / "members" / number for number in "01")
     assert not (cut / "trained.pt").exists()
-    state = torch.load(cut / "last.ckpt", weights_only=True)
-    assert state["epoch"] == (4 if place == PLACES[2] else 2)
+    assert torch.load(cut / "last.ckpt", weights_only=True)["epoch"] == 2
     untouched = (done / "trained.pt").stat().st_mtime_ns
 
-    resumed = train(tmp_path, **SETTINGS)
+    resumed = train(killed[place], **SETTINGS)
 
     assert (done / "trained.pt").stat().st_mtime_ns == untouched
     for one, other in zip(whole, resumed, strict=True):
@@ -61,9 +69,11 @@ def test_a_half_written_file_never_has_the_final_name(tmp_path: Path, monkeypatc
     assert torch.load(file, weights_only=True) == {"epoch": 1}
 
 
-def test_what_had_stopped_early_does_not_train_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("settings", [{"epochs": 60, "lr": 1e-2, "patience": 3}, {"epochs": 4}], ids=["early", "last"])
+def test_what_had_come_to_its_last_epoch_does_not_train_on(
+    settings: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     noise = np.random.default_rng(0).normal(size=LOGP.shape)
-    settings = {"epochs": 60, "lr": 1e-2, "patience": 3}
     (whole,) = train(tmp_path / "whole", noise, **settings)
     with monkeypatch.context() as patch:
         patch.setattr("gtx.training.trainer.save_whole", None)  # dies between its last epoch and its end

@@ -8,13 +8,20 @@ import pytest
 import yaml
 
 from gtx.errors import InputError
-from gtx.training import RunFolder, TrainSettings, run_config
+from gtx.training import RunFolder, TrainSettings, is_main_process, run_config
 
 SPEC = {"name": "standard", "arguments": {"channels": 16}}
 
 
 def config(rows: int = 10, **settings: object) -> dict:
     return run_config("regression", ["y"], SPEC, TrainSettings(**settings), {"data": {"rows": rows}})
+
+
+def begin(run: RunFolder, config: dict) -> None:
+    """As if one epoch had been trained."""
+    run.open(config)
+    run.member(0).mkdir(parents=True)
+    (run.member(0) / "last.ckpt").write_text("x")
 
 
 def test_the_config_is_readable_yaml(tmp_path: Path) -> None:
@@ -25,7 +32,7 @@ def test_the_config_is_readable_yaml(tmp_path: Path) -> None:
 
 def test_the_same_run_goes_on_and_another_is_refused(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    assert not run.open(config())
+    begin(run, config())
     assert run.open(config(progress=False, threads=2))  # harmless
     with pytest.raises(InputError) as error:
         run.open(config(rows=11, lr=0.5))
@@ -36,7 +43,7 @@ def test_the_same_run_goes_on_and_another_is_refused(tmp_path: Path) -> None:
 
 def test_entries_that_come_or_go_are_named(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    run.open({"a": 1, "b": {"c": [1, 2]}})
+    begin(run, {"a": 1, "b": {"c": [1, 2]}})
     run.open({"a": 1, "b": {"c": (1, 2)}})
     with pytest.raises(InputError, match=r"b\.c \(\[1, 2\] there, absent now\); d \(absent there, 5 now\)"):
         run.open({"a": 1, "d": 5})
@@ -44,9 +51,7 @@ def test_entries_that_come_or_go_are_named(tmp_path: Path) -> None:
 
 def test_overwriting_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    run.open(config())
-    run.member(0).mkdir(parents=True)
-    (run.member(0) / "last.ckpt").write_text("x")
+    begin(run, config())
     (tmp_path / "thesis.tex").write_text("years of work")
     run.finish()
     run.open(config(lr=0.5), overwrite=True)
@@ -64,6 +69,22 @@ def test_finished_is_remembered_and_no_conflict(tmp_path: Path) -> None:
     assert RunFolder(tmp_path).finished
 
 
+def test_what_never_trained_gives_way(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    assert not run.open(config(lr=1e9))
+    run.member(0).mkdir(parents=True)
+    assert not run.open(config())
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["settings"]["lr"] == 1e-3
+
+
+def test_a_finished_run_keeps_its_place_without_its_members(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.open(config())
+    run.finish()
+    with pytest.raises(InputError, match=r"settings\.lr"):
+        run.open(config(lr=0.5))
+
+
 def test_a_broken_config_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("a: [1,")
     with pytest.raises(InputError, match=r"config\.yaml cannot be read"):
@@ -72,11 +93,14 @@ def test_a_broken_config_is_named(tmp_path: Path) -> None:
 
 def test_members_of_an_unknown_run_are_not_taken_over(tmp_path: Path) -> None:
     (tmp_path / "members" / "0").mkdir(parents=True)
+    (tmp_path / "members" / "0" / "trained.pt").touch()
     with pytest.raises(InputError, match=r"no config\.yaml"):
         RunFolder(tmp_path).open(config())
 
 
 def test_only_the_main_process_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_main_process()
     monkeypatch.setenv("LOCAL_RANK", "1")
+    assert not is_main_process()
     RunFolder(tmp_path).open(config(), overwrite=True)
     assert not list(tmp_path.iterdir())

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import gtx.training.checkpoints
-import gtx.training.trainer
 from gtx.training.module import PropertyModule
 
 from .task import train
 
 SETTINGS: dict[str, Any] = {"epochs": 5, "ensemble": 2, "patience": 2, "ema": 0.9}
-PLACES = ("in mid-epoch", "while writing a checkpoint", "after the last epoch")
+PLACES = ("in mid-epoch", "while writing a checkpoint")
 
 
 def die() -> None:
@@ -40,17 +39,10 @@ def arm(place: str) -> None:
             die()
         write(contents, path)
 
-    def last_write(contents: Any, path: Path) -> None:
-        if path.parent.name == "1":
-            die()
-        write(contents, path)
-
     if place == PLACES[0]:
         PropertyModule.training_step = training_step
-    elif place == PLACES[1]:
-        gtx.training.checkpoints.save_whole = half_write
     else:
-        gtx.training.trainer.save_whole = last_write
+        gtx.training.checkpoints.save_whole = half_write
 
 
 if __name__ == "__main__":
