@@ -62,7 +62,7 @@ def descriptors(mol: Chem.Mol) -> np.ndarray:
     values = np.array(
         [
             *_PROPERTIES.ComputeProperties(mol),
-            *np.sum(rd._CalcCrippenContribs(mol), axis=0),
+            *map(sum, zip(*rd._CalcCrippenContribs(mol), strict=True)),
             *rd.SlogP_VSA_(mol),
             *rd.SMR_VSA_(mol),
             *_charge_surface(mol),
@@ -73,9 +73,11 @@ def descriptors(mol: Chem.Mol) -> np.ndarray:
 
 
 def _charge_surface(mol: Chem.Mol) -> list[float]:
-    """PEOE_VSA; without parameters for an element RDKit would file every atom under the last range."""
+    """PEOE_VSA; atoms whose charge is NaN, for want of parameters, RDKit would file under the last range."""
     try:
-        rdPartialCharges.ComputeGasteigerCharges(mol, throwOnParamFailure=True)  # kept, so the next line is cheap
+        rdPartialCharges.ComputeGasteigerCharges(mol, throwOnParamFailure=True)  # kept, so what follows is cheap
     except ValueError:
-        return [np.nan] * _PEOE
+        rdPartialCharges.ComputeGasteigerCharges(mol)
+        if any(np.isnan(atom.GetDoubleProp("_GasteigerCharge")) for atom in mol.GetAtoms()):
+            return [np.nan] * _PEOE
     return rd.PEOE_VSA_(mol)

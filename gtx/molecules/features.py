@@ -27,14 +27,14 @@ ATOM_COLUMNS: dict[str, tuple] = {
 }
 """Known values of each atom column.
 
-element: atomic number. charge: formal, in e. hydrogens: attached, as nodes or implicit. degree: neighbours that are
+element: atomic number. charge: formal, in e. hydrogens: attached ones that are not nodes. degree: neighbours that are
 nodes. ring: size of the smallest ring through the atom, 0 outside rings. chirality: CIP label. radical: unpaired
 electrons. isotope: a mass number is given.
 """
 
 BOND_COLUMNS: dict[str, tuple] = {
     "type": ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "DATIVE"),
-    "stereo": ("none", "E", "Z", "e", "z"),
+    "stereo": ("none", "E", "Z", "e", "z", "M", "P", "m", "p"),
     "conjugated": (False, True),
     "ring": (False, True),
 }
@@ -51,7 +51,7 @@ def atom_codes(mol: Chem.Mol) -> np.ndarray:
             _atom_row(
                 atom.GetAtomicNum(),
                 atom.GetFormalCharge(),
-                atom.GetTotalNumHs(True),
+                atom.GetTotalNumHs(),
                 atom.GetDegree(),
                 atom.GetHybridization(),
                 atom.GetIsAromatic(),
@@ -66,27 +66,32 @@ def atom_codes(mol: Chem.Mol) -> np.ndarray:
 
 def bond_ends(mol: Chem.Mol) -> np.ndarray:
     """Sender (row 0) and receiver (row 1) of every bond, both ways: int32 `[2, 2m]`; bond k is at 2k and 2k + 1."""
-    ends = []
-    for k in range(mol.GetNumBonds()):
-        bond = mol.GetBondWithIdx(k)
-        i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-        ends += (i, j, j, i)
-    return np.ascontiguousarray(np.array(ends, dtype=np.int32).reshape(-1, 2).T)
+    return ends_and_codes(mol)[0]
 
 
 def bond_codes(mol: Chem.Mol) -> np.ndarray:
     """One code per directed bond and column, in the order of `bond_ends`: uint8 `[2m, len(BOND_COLUMNS)]`."""
-    rows = []
+    return ends_and_codes(mol)[1]
+
+
+def ends_and_codes(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
+    """`bond_ends` and `bond_codes` in one pass."""
+    ends, rows = [], []
     for k in range(mol.GetNumBonds()):
         bond = mol.GetBondWithIdx(k)
+        i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
         row = _bond_row(
             bond.GetBondType(),
             bond.GetProp(LABEL) if bond.HasProp(LABEL) else "none",
             bond.GetIsConjugated(),
             bond.IsInRing(),
         )
+        ends += (i, j, j, i)
         rows += (row, row)
-    return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, len(BOND_COLUMNS))
+    return (
+        np.ascontiguousarray(np.array(ends, dtype=np.int32).reshape(-1, 2).T),
+        np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, len(BOND_COLUMNS)),
+    )
 
 
 _ATOM = [{value: code for code, value in enumerate(values, 1)} for values in ATOM_COLUMNS.values()]

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem, rdBase
-from rdkit.Geometry import Point3D
 
+from gtx.molecules.coordinates import with_coordinates, without_hydrogens
 from gtx.molecules.descriptors import DESCRIPTORS, descriptors
 from gtx.molecules.errors import MoleculeError
-from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, bond_codes, bond_ends
+from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, ends_and_codes
 from gtx.molecules.reading import read_molblock, read_smiles
 from gtx.molecules.standardise import standardise
-from gtx.molecules.stereo import label_stereo
+from gtx.molecules.stereo import copy_labels, label_stereo
 
 FEATURISER_VERSION = 1
 """Raised whenever the same molecule would give other codes or descriptors."""
+
+_CHIRALITY = list(ATOM_COLUMNS).index("chirality")
+_STEREO = list(BOND_COLUMNS).index("stereo")
 
 
 class Molecule(NamedTuple):
@@ -73,32 +77,39 @@ class Featuriser:
         Raises:
             MoleculeError: the text cannot be read, the molecule is too large, or coordinates lack or do not fit.
         """
-        mol = self.read(text, coordinates)
-        if mol.GetNumAtoms() > self.max_atoms:
-            raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; the limit is {self.max_atoms}")
-        positions = self._positions(mol)
-        warnings = []
-        smiles = label_stereo(mol)
-        values = descriptors(mol) if self.descriptors else np.zeros(0, np.float32)
-        if missing := [name for name, value in zip(DESCRIPTORS, values, strict=False) if np.isnan(value)]:
-            warnings.append(f"descriptors that could not be computed: {', '.join(missing)}")
-        return Molecule(atom_codes(mol), bond_ends(mol), bond_codes(mol), positions, values, smiles, tuple(warnings))
+        with rdBase.BlockLogs():
+            return self._featurise(self.read(text, coordinates))
 
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
-        """The RDKit molecule that is featurised, with its coordinates as a conformer if it has any; as `__call__`."""
+        """The RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
         block = "\n" in text and "M  END" in text
-        if not self.coordinates:
-            coordinates = None
-        if coordinates is not None:
-            mol = _with_coordinates(
-                (read_molblock if block else read_smiles)(text, remove_hydrogens=False), coordinates
-            )
-            mol = Chem.RemoveHs(mol)
+        read = read_molblock if block else read_smiles
+        if self.coordinates and coordinates is not None:
+            mol = with_coordinates(read(text, remove_hydrogens=False), coordinates)
+            if not self.hydrogens:
+                mol = Chem.RemoveHs(mol)
         else:
-            mol = read_molblock(text) if block else read_smiles(text)
+            mol = read(text, remove_hydrogens=not self.hydrogens)
         if self.standardise:
-            mol = standardise(mol)
-        return Chem.AddHs(mol, addCoords=self.coordinates) if self.hydrogens else mol
+            mol = standardise(Chem.RemoveHs(mol))
+        if self.hydrogens:
+            mol = Chem.AddHs(mol, addCoords=mol.GetNumConformers() > 0)
+        if mol.GetNumAtoms() > self.max_atoms:
+            raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; the limit is {self.max_atoms}")
+        return mol
+
+    def _featurise(self, mol: Chem.Mol) -> Molecule:
+        bare = mol
+        if self.hydrogens:  # labels and descriptors are those of the molecule without hydrogen atoms
+            bare, kept = without_hydrogens(mol)
+        smiles = label_stereo(bare)
+        if self.hydrogens:
+            copy_labels(bare, mol, kept)
+        atoms = atom_codes(mol)
+        ends, bonds = ends_and_codes(mol)
+        values = descriptors(bare) if self.descriptors else np.zeros(0, np.float32)
+        warnings = tuple(_warnings(atoms, bonds, values))
+        return Molecule(atoms, ends, bonds, self._positions(mol), values, smiles, warnings)
 
     def _positions(self, mol: Chem.Mol) -> np.ndarray | None:
         if not self.coordinates:
@@ -145,23 +156,9 @@ class Featuriser:
         return tuple(len(values) + 1 for values in BOND_COLUMNS.values())
 
 
-def _with_coordinates(mol: Chem.Mol, coordinates: np.ndarray) -> Chem.Mol:
-    """A copy of `mol`, heavy atoms alone or with all hydrogens as the number of coordinates says, with a conformer."""
-    flat = np.asarray(coordinates, dtype=np.float64).ravel()
-    if len(flat) % 3 or not np.isfinite(flat).all():
-        raise MoleculeError(f"coordinates must be finite numbers, three per atom; {flat.size} came")
-    points = flat.reshape(-1, 3)
-    sizes = []
-    for form in (lambda: mol, lambda: Chem.RemoveHs(mol), lambda: Chem.AddHs(mol)):
-        fitting = form()
-        sizes.append(fitting.GetNumAtoms())
-        if sizes[-1] == len(points):
-            conformer = Chem.Conformer(len(points))
-            for i, point in enumerate(points.tolist()):
-                conformer.SetAtomPosition(i, Point3D(*point))
-            conformer.Set3D(True)
-            fitting.RemoveAllConformers()
-            fitting.AddConformer(conformer, assignId=True)
-            return fitting
-    expected = " or ".join(map(str, sorted(set(sizes))))
-    raise MoleculeError(f"coordinates for {len(points)} atoms came; the molecule has {expected}")
+def _warnings(atoms: np.ndarray, bonds: np.ndarray, values: np.ndarray) -> Iterator[str]:
+    if not (atoms[:, _CHIRALITY].all() and bonds[:, _STEREO].all()):
+        yield "stereochemistry that CIP rules could not name is ignored"
+    if np.isnan(values).any():
+        families = dict.fromkeys(DESCRIPTORS[k].rstrip("0123456789") for k in np.flatnonzero(np.isnan(values)))
+        yield f"descriptors RDKit cannot compute: {', '.join(families)}"

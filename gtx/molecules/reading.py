@@ -17,6 +17,16 @@ _ECHO = re.compile(
 _POINTER = re.compile(r"^~*\^$")
 
 
+def _parser(remove_hydrogens: bool) -> Chem.SmilesParserParams:
+    params = Chem.SmilesParserParams()
+    params.allowCXSMILES = params.parseName = False
+    params.removeHs = remove_hydrogens
+    return params
+
+
+_PARSERS = {remove: _parser(remove) for remove in (True, False)}  # made once: making one costs a tenth of reading
+
+
 def read_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     """Read one SMILES; blanks around it are ignored.
 
@@ -34,10 +44,11 @@ def read_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
         raise MoleculeError("cannot be read: white space or a control character inside the SMILES")
     if not text.isascii():
         raise MoleculeError(f"cannot be read: {next(c for c in text if ord(c) > 127)!r} is no character of a SMILES")
-    params = Chem.SmilesParserParams()
-    params.allowCXSMILES = params.parseName = False
-    params.removeHs = remove_hydrogens
-    return _read(lambda: Chem.MolFromSmiles(text, params))
+    mol = _read(Chem.MolFromSmiles, text, _PARSERS[remove_hydrogens])
+    if ":" in text:  # atom map numbers say nothing about the molecule
+        for atom in mol.GetAtoms():
+            atom.SetAtomMapNum(0)
+    return mol
 
 
 def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
@@ -50,15 +61,15 @@ def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     Raises:
         MoleculeError: no atoms, or refused by RDKit.
     """
-    return _read(lambda: Chem.MolFromMolBlock(text, removeHs=remove_hydrogens))
+    return _read(Chem.MolFromMolBlock, text, True, remove_hydrogens)
 
 
-def _read(parse: Callable[[], Chem.Mol | None]) -> Chem.Mol:
+def _read(parse: Callable[..., Chem.Mol | None], *arguments: object) -> Chem.Mol:
     with rdBase.BlockLogs(), legacy_perception():
-        mol = parse()
+        mol = parse(*arguments)
         if mol is None:  # rare, so the log is kept only for a second attempt
             with rdBase.CaptureErrorLog() as log:
-                parse()
+                parse(*arguments)
             raise MoleculeError(f"cannot be read: {_reason(log.messages)}")
     if mol.GetNumAtoms() == 0:
         raise MoleculeError("cannot be read: it has no atoms")
@@ -67,7 +78,7 @@ def _read(parse: Callable[[], Chem.Mol | None]) -> Chem.Mol:
 
 def _reason(log: str) -> str:
     """RDKit's own words on one line, without time stamps, without the text itself and the arrow that points into it."""
-    lines = [_STAMP.sub("", line).strip() for line in log.splitlines()]
+    lines = [" ".join(_STAMP.sub("", line).split()) for line in log.splitlines()]
     shown = [i + 1 for i, line in enumerate(lines) if "check for mistakes" in line]
     kept = [_ECHO.sub("", line) for i, line in enumerate(lines) if i not in shown and not _POINTER.match(line)]
     return "; ".join(dict.fromkeys(line for line in kept if line)) or "RDKit gives no reason"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from rdkit import Chem
-from rdkit.Chem import BondStereo, rdCIPLabeler, rdqueries
+from rdkit.Chem import BondStereo, ChiralType, rdCIPLabeler, rdqueries
 
 LABEL = "_CIPCode"
 """RDKit's property of atoms and bonds that holds their label."""
@@ -57,11 +57,11 @@ def label_stereo(mol: Chem.Mol) -> str:
 
 def _labelled(mol: Chem.Mol) -> str:
     smiles = Chem.MolToSmiles(mol)
-    if "@" not in smiles and "/" not in smiles and "\\" not in smiles:
+    elements = _stereo_elements(mol, smiles)
+    if not any(elements):
         return smiles
-    elements = _stereo_elements(mol)
     dependent = _dependent(mol, elements)
-    if not (dependent.atoms or dependent.bonds):
+    if not any(dependent):
         _label(mol, elements)
         return smiles
     text, order = _canonical_form(mol)
@@ -70,21 +70,29 @@ def _labelled(mol: Chem.Mol) -> str:
         _label(mol, _Elements(*(sorted(set(a) - set(d)) for a, d in zip(elements, dependent, strict=True))))
         _mark(mol, dependent)
         return smiles
-    _label(form, _stereo_elements(form))
-    for twin, old in zip(form.GetAtoms(), order, strict=True):
-        if twin.HasProp(LABEL):
-            mol.GetAtomWithIdx(old).SetProp(LABEL, twin.GetProp(LABEL))
-    for twin in form.GetBonds():
-        if twin.HasProp(LABEL):
-            bond = mol.GetBondBetweenAtoms(order[twin.GetBeginAtomIdx()], order[twin.GetEndAtomIdx()])
-            bond.SetProp(LABEL, twin.GetProp(LABEL))
+    _label(form, _stereo_elements(form, text))
+    copy_labels(form, mol, order)
     return text
 
 
-def _stereo_elements(mol: Chem.Mol) -> _Elements:
-    atoms = [atom.GetIdx() for atom in mol.GetAtomsMatchingQuery(_TAGGED)]
-    bonds = [bond.GetIdx() for bond in mol.GetBonds() if bond.GetStereo() not in _NO_STEREO]
-    return _Elements(atoms, bonds)
+def copy_labels(source: Chem.Mol, target: Chem.Mol, order: list[int]) -> None:
+    """Give `target` the labels of `source` and no others; atom i of `source` is atom `order[i]` of `target`."""
+    for atom in target.GetAtoms():
+        atom.ClearProp(LABEL)
+    for atom in source.GetAtoms():
+        if atom.HasProp(LABEL):
+            target.GetAtomWithIdx(order[atom.GetIdx()]).SetProp(LABEL, atom.GetProp(LABEL))
+    for bond in source.GetBonds():
+        if bond.HasProp(LABEL):
+            ends = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
+            target.GetBondBetweenAtoms(*ends).SetProp(LABEL, bond.GetProp(LABEL))
+
+
+def _stereo_elements(mol: Chem.Mol, smiles: str) -> _Elements:
+    """Those of `mol`; its SMILES spares the search in most molecules."""
+    atoms = [atom.GetIdx() for atom in mol.GetAtomsMatchingQuery(_TAGGED)] if "@" in smiles else []
+    bonds = range(mol.GetNumBonds()) if "/" in smiles else ()
+    return _Elements(atoms, [k for k in bonds if mol.GetBondWithIdx(k).GetStereo() not in _NO_STEREO])
 
 
 def _dependent(mol: Chem.Mol, elements: _Elements) -> _Elements:
@@ -134,12 +142,14 @@ def _read(text: str) -> Chem.Mol | None:
 
 
 def _label(mol: Chem.Mol, elements: _Elements) -> None:
-    if not (elements.atoms or elements.bonds):
+    if not any(elements):
         return  # two empty lists would mean everything
     try:
         rdCIPLabeler.AssignCIPLabels(mol, *elements, maxRecursiveIterations=_MAX_ITERATIONS)
     except RuntimeError:  # too many iterations; which labels were found by then depends on the order of atoms
         _mark(mol, elements)
+    else:
+        _mark(mol, _Elements([i for i in elements.atoms if _not_tetrahedral(mol.GetAtomWithIdx(i))], []))
 
 
 def _mark(mol: Chem.Mol, elements: _Elements) -> None:
@@ -147,6 +157,10 @@ def _mark(mol: Chem.Mol, elements: _Elements) -> None:
         mol.GetAtomWithIdx(i).SetProp(LABEL, UNDECIDED)
     for k in elements.bonds:
         mol.GetBondWithIdx(k).SetProp(LABEL, UNDECIDED)
+
+
+def _not_tetrahedral(atom: Chem.Atom) -> bool:
+    return atom.GetChiralTag() not in (ChiralType.CHI_TETRAHEDRAL_CW, ChiralType.CHI_TETRAHEDRAL_CCW)
 
 
 def _flat(mol: Chem.Mol) -> Chem.Mol:

@@ -1,0 +1,46 @@
+"""Coordinates onto molecules, and hydrogen atoms off them."""
+
+from __future__ import annotations
+
+import numpy as np
+from rdkit import Chem
+from rdkit.Geometry import Point3D
+
+from gtx.molecules.errors import MoleculeError
+
+
+def with_coordinates(mol: Chem.Mol, coordinates: np.ndarray) -> Chem.Mol:
+    """A copy of `mol` in the form that has as many atoms as there are coordinates, with these as its conformer.
+
+    Args:
+        mol: as it was read, hydrogen atoms of the text included.
+        coordinates: flat or `[k, 3]` in Å; k is the number of atoms of `mol`, of `mol` without hydrogen atoms, or of
+            `mol` and the hydrogens that RDKit's `AddHs` appends.
+
+    Raises:
+        MoleculeError: k is none of these, or a coordinate is not finite.
+    """
+    flat = np.asarray(coordinates, dtype=np.float64).ravel()
+    if len(flat) % 3 or not np.isfinite(flat).all():
+        raise MoleculeError(f"expected coordinates as finite numbers, three per atom; {len(flat)} numbers came")
+    points = flat.reshape(-1, 3)
+    forms = {form.GetNumAtoms(): form for form in (Chem.AddHs(mol), Chem.RemoveHs(mol), Chem.Mol(mol))}
+    if len(points) not in forms:
+        expected = " or ".join(map(str, sorted(forms)))
+        raise MoleculeError(f"coordinates for {len(points)} atoms came; the molecule has {expected}")
+    form = forms[len(points)]
+    conformer = Chem.Conformer(len(points))
+    for i, point in enumerate(points.tolist()):
+        conformer.SetAtomPosition(i, Point3D(*point))
+    conformer.Set3D(True)
+    form.RemoveAllConformers()
+    form.AddConformer(conformer)
+    return form
+
+
+def without_hydrogens(mol: Chem.Mol) -> tuple[Chem.Mol, list[int]]:
+    """`mol` with its hydrogen atoms made implicit where they can be, and its atoms' numbers in `mol`."""
+    for atom in mol.GetAtoms():
+        atom.SetIntProp("_node", atom.GetIdx())
+    bare = Chem.RemoveHs(mol)
+    return bare, [atom.GetIntProp("_node") for atom in bare.GetAtoms()]
