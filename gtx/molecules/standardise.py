@@ -1,4 +1,4 @@
-"""The largest fragment, neutral: salts and counter-ions off, protonation undone."""
+"""The largest fragment, neutral: counter-ions and solvents off, protonation undone."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from rdkit.Chem.MolStandardize import rdMolStandardize
 
 from gtx.molecules.errors import MoleculeError
 
+_LARGEST = rdMolStandardize.LargestFragmentChooser()
+_NEUTRAL = rdMolStandardize.Uncharger()
+
 
 def standardise(mol: Chem.Mol) -> Chem.Mol:
-    """Keep the largest fragment and neutralise it where protons alone can; a new molecule is returned.
+    """The largest fragment of `mol`, neutralised where adding or removing protons can do it; a new molecule.
+
+    Charges that protons cannot undo stay, as in quaternary ammonium; so do zwitterions of such (betaine). Nothing else
+    is changed: tautomers, isotopes and stereochemistry are kept.
 
     Raises:
-        MoleculeError: RDKit could not standardise the molecule.
+        MoleculeError: RDKit could not do it.
     """
     try:
         with rdBase.BlockLogs():
-            return rdMolStandardize.Uncharger().uncharge(rdMolStandardize.LargestFragmentChooser().choose(mol))
+            return _NEUTRAL.uncharge(_LARGEST.choose(mol))
     except (RuntimeError, ValueError) as error:
         raise MoleculeError(f"cannot be standardised: {' '.join(str(error).split())}") from None

@@ -1,0 +1,205 @@
+"""Pictures of molecules as SVG elements, ready to stand in a web page or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+from rdkit import Chem, rdBase
+from rdkit.Chem.Draw import rdMolDraw2D
+
+from gtx.molecules.reading import read_smiles
+
+Colour = tuple[float, float, float]
+
+_BLUE, _RED = np.array([0.20, 0.47, 0.80]), np.array([0.84, 0.28, 0.22])
+_SCALE = 36  # height of the colour scale, in pixels
+
+
+def draw_molecule(
+    smiles: str,
+    atom_values: Sequence[float] | np.ndarray | None = None,
+    title: str | None = None,
+    size: tuple[int, int] = (300, 220),
+) -> str:
+    """A molecule; where values are given its atoms are shaded, red above zero and blue below.
+
+    Args:
+        smiles: the molecule.
+        atom_values: `[n]`, for the atoms in the order of the SMILES, and then its hydrogens if they have values too.
+        title: a line under the molecule.
+        size: width and height in pixels; a colour scale is added below.
+
+    Raises:
+        MoleculeError: the SMILES cannot be read.
+        ValueError: the number of values is not that of atoms.
+    """
+    if atom_values is None:
+        return _draw(read_smiles(smiles), title, size).svg()
+    values = np.nan_to_num(np.asarray(atom_values, dtype=float).ravel())
+    span = float(abs(values).max(initial=0)) or 1.0
+    drawing = _draw(_with_atoms(smiles, len(values)), title, size, [_diverging(value / span) for value in values])
+    return drawing.svg(scale=_colour_scale(size, _diverging, (-span, 0.0, span)))
+
+
+def draw_attention(
+    smiles: str,
+    weights: np.ndarray,
+    receiver: int,
+    title: str | None = None,
+    size: tuple[int, int] = (360, 280),
+) -> str:
+    """Where one atom looks: the receiver is ringed, every sender is shaded by its weight.
+
+    Args:
+        smiles: the molecule.
+        weights: `[n, n]`, receivers in rows and senders in columns, for the atoms in the order of the SMILES, and then
+            its hydrogens if they attend too.
+        receiver: number of the receiving atom.
+        title: a line under the molecule.
+        size: width and height in pixels; a colour scale is added below.
+
+    Raises:
+        MoleculeError: the SMILES cannot be read.
+        ValueError: the weights are not `[n, n]`, or there is no such receiver.
+    """
+    weights = np.asarray(weights, dtype=float)
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
+        raise ValueError(f"expected attention weights [n, n], receivers in rows; they are {list(weights.shape)}")
+    if not 0 <= receiver < len(weights):
+        raise ValueError(f"receiver {receiver} is not among the {len(weights)} atoms")
+    row = np.nan_to_num(weights[receiver])
+    top = float(row.max()) or 1.0
+    drawing = _draw(_with_atoms(smiles, len(row)), title, size, [_sequential(weight / top) for weight in row])
+    x, y = drawing.places[receiver]
+    ring = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{drawing.radius:.1f}" fill="none" stroke="#111" stroke-width="2.5"/>'
+    return drawing.svg(over=ring, scale=_colour_scale(size, _sequential, (0.0, top / 2, top)))
+
+
+def draw_grid(
+    smiles: Sequence[str],
+    legends: Sequence[str] | None = None,
+    columns: int = 4,
+    size: tuple[int, int] = (220, 180),
+) -> str:
+    """Molecules side by side, row after row.
+
+    Args:
+        smiles: the molecules.
+        legends: a line under each.
+        columns: how many stand in a row.
+        size: width and height of each, in pixels.
+
+    Raises:
+        MoleculeError: a SMILES cannot be read.
+        ValueError: not one legend per molecule.
+    """
+    legends = [""] * len(smiles) if legends is None else legends
+    if len(legends) != len(smiles):
+        raise ValueError(f"expected a legend per molecule: {len(smiles)} molecules, {len(legends)} legends")
+    columns = max(1, min(columns, len(smiles)))
+    width, height = size[0] * columns, size[1] * -(-len(smiles) // columns)
+    cells = (
+        f'<g transform="translate({k % columns * size[0]} {k // columns * size[1]})">'
+        f"{_draw(read_smiles(text), legend, size).body}</g>"
+        for k, (text, legend) in enumerate(zip(smiles, legends, strict=True))
+    )
+    return _svg(width, height, "".join(cells))
+
+
+class _Drawing(NamedTuple):
+    """A drawn molecule: what is in its SVG, where its atoms are, how large an atom is (pixels)."""
+
+    body: str
+    places: list[tuple[float, float]]
+    radius: float
+    size: tuple[int, int]
+
+    def svg(self, over: str = "", scale: str = "") -> str:
+        return _svg(self.size[0], self.size[1] + (_SCALE if scale else 0), self.body + over + scale)
+
+
+def _draw(mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequence[Colour] | None = None) -> _Drawing:
+    drawer = rdMolDraw2D.MolDraw2DSVG(*size)
+    options = drawer.drawOptions()
+    options.prepareMolsBeforeDrawing = False
+    options.clearBackground = False
+    options.highlightRadius = 0.42
+    atoms = {}
+    if colours is not None:
+        options.useBWAtomPalette()
+        atoms = dict(enumerate(colours))
+    with rdBase.BlockLogs():
+        mol = _prepared(mol)
+        drawer.DrawMolecule(
+            mol, legend=title or "", highlightAtoms=list(atoms), highlightAtomColors=atoms, highlightBonds=[]
+        )
+    points = [drawer.GetDrawCoords(i) for i in range(mol.GetNumAtoms())]
+    places = [(point.x, point.y) for point in points]
+    drawer.FinishDrawing()
+    text = drawer.GetDrawingText()
+    body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
+    return _Drawing(body, places, _radius(mol, places), size)
+
+
+def _prepared(mol: Chem.Mol) -> Chem.Mol:
+    try:
+        return rdMolDraw2D.PrepareMolForDrawing(mol)
+    except ValueError:  # bonds written as aromatic that have no Kekulé form
+        return rdMolDraw2D.PrepareMolForDrawing(mol, kekulize=False)
+
+
+def _radius(mol: Chem.Mol, places: list[tuple[float, float]]) -> float:
+    ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
+    lengths = [np.hypot(*np.subtract(places[i], places[j])) for i, j in ends]
+    return 0.42 * float(np.median(lengths)) if lengths else 14.0
+
+
+def _with_atoms(smiles: str, count: int) -> Chem.Mol:
+    mol = read_smiles(smiles)
+    full = Chem.AddHs(mol)
+    for form in (mol, full):
+        if form.GetNumAtoms() == count:
+            return form
+    raise ValueError(f"{count} values came for {mol.GetNumAtoms()} atoms ({full.GetNumAtoms()} with hydrogens)")
+
+
+def _sequential(level: float) -> Colour:
+    """White at 0 to blue at 1."""
+    return tuple(1 - level * (1 - _BLUE))
+
+
+def _diverging(level: float) -> Colour:
+    """Blue at -1, white at 0, red at 1."""
+    return tuple(1 - abs(level) * (1 - (_RED if level > 0 else _BLUE)))
+
+
+def _colour_scale(size: tuple[int, int], colour: Callable[[float], Colour], ticks: tuple[float, float, float]) -> str:
+    """A bar from the first tick to the last, under a picture of `size`."""
+    low, _, high = ticks
+    steps, left, width = 40, 0.15 * size[0], 0.7 * size[0]
+    bar = "".join(
+        f'<rect x="{left + k * width / steps:.2f}" y="{size[1] + 4}" width="{width / steps + 0.5:.2f}" height="10" '
+        f'fill="{_hex(colour((low + (k + 0.5) / steps * (high - low)) / high))}"/>'
+        for k in range(steps)
+    )
+    frame = f'<rect x="{left}" y="{size[1] + 4}" width="{width}" height="10" fill="none" stroke="#888"/>'
+    labels = "".join(
+        f'<text x="{left + (tick - low) / (high - low) * width:.1f}" y="{size[1] + 28}" text-anchor="middle" '
+        f'font-family="sans-serif" font-size="12" fill="#222">{escape(f"{tick:.3g}")}</text>'
+        for tick in ticks
+    )
+    return bar + frame + labels
+
+
+def _hex(colour: Colour) -> str:
+    return "#" + "".join(f"{round(255 * float(c)):02x}" for c in colour)
+
+
+def _svg(width: int, height: int, body: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}">{body}</svg>'
+    )
