@@ -1,0 +1,259 @@
+"""A table to molecules with labels, divided into training, validation and test rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from gtx.data import (
+    Duplicates,
+    Featurised,
+    Ledger,
+    MoleculeStore,
+    Row,
+    Split,
+    column_index,
+    column_split,
+    conflicting_duplicates,
+    featurise,
+    infer_task,
+    leakage,
+    open_table,
+    parse_targets,
+    random_split,
+    scaffold_split,
+)
+from gtx.errors import InputError
+from gtx.molecules import Featuriser, scaffold
+from gtx.prediction.streaming import readable, shown
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Which table, which columns, how molecules are read and rows are divided.
+
+    Attributes:
+        data: what `gtx.data.open_table` reads.
+        target_columns: the targets.
+        smiles_column: default as `gtx.data.open_table` says.
+        task: "regression" or "classification"; default: classification if every target is 0 or 1.
+        split: "random" or "scaffold", where neither a column nor files say.
+        split_column: the column that spells the split out.
+        val: a file of validation rows beside `data`.
+        test: a file of test rows beside `data`.
+        split_sizes: shares of train, val and test.
+        seed: of the random split.
+        on_error: "report" keeps bad rows with their error, "fail" stops at the first.
+        featuriser: how molecules are read.
+        workers: processes that read molecules; default as many as there are cores.
+        units: of targets, by name, for the report.
+    """
+
+    data: str
+    target_columns: tuple[str, ...]
+    smiles_column: str | None = None
+    task: str | None = None
+    split: Literal["random", "scaffold"] = "random"
+    split_column: str | None = None
+    val: str | None = None
+    test: str | None = None
+    split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    seed: int = 0
+    on_error: Literal["report", "fail"] = "report"
+    featuriser: Featuriser = field(default_factory=Featuriser)
+    workers: int | None = None
+    units: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class File:
+    """One of the files read: its rows are `start` to `start + len(rows)` of all rows."""
+
+    source: str
+    columns: list[str]
+    smiles_column: str
+    rows: list[Row]
+    ledger: Ledger
+    start: int
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """All rows of the files, and the molecules that could be read.
+
+    Attributes:
+        files: the table, then the files of validation and test rows, if any.
+        task: "regression" or "classification".
+        store: the m molecules that could be read, with targets `[m, T]` in their own units, NaN for blanks.
+        rows: int64 `[m]`, the molecules' row indices among all rows.
+        smiles: their canonical SMILES.
+        split: molecule indices of "train", "val" and "test"; molecules without any label are in none.
+        split_words: how the rows were divided.
+        duplicates: molecules found more than once.
+        leaked: molecules on both sides of two parts.
+    """
+
+    files: list[File]
+    task: str
+    store: MoleculeStore
+    rows: np.ndarray
+    smiles: list[str]
+    split: Split
+    split_words: str
+    duplicates: Duplicates
+    leaked: dict[tuple[str, str], int]
+
+    @property
+    def y(self) -> np.ndarray:
+        """float64 `[m, T]`: the targets in their own units."""
+        return self.store.y.double().numpy()
+
+
+def load(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
+    """Read, check, featurise and divide.
+
+    Args:
+        settings: what and how.
+        cache: folder for featurised molecules, see `gtx.data.featurise`.
+        progress: show a progress bar.
+
+    Raises:
+        InputError: for a file, column, target or split that cannot be used; with `on_error="fail"` for a bad row.
+    """
+    files = _read(settings)
+    task, y = _targets(files, settings)
+    rows = [row for file in files for row in file.rows]
+    done = _featurise(files, rows, settings, cache, progress)
+    refused = np.array([file.ledger.errors.get(row.number) is not None for file in files for row in file.rows], bool)
+    keep = done.good[~refused[done.good]]  # molecules whose row has no error of another kind
+    if not len(keep):
+        raise InputError(f"no row of {settings.data} can be used; {files[0].ledger.summary()}: {_first_error(files)}")
+    labelled = keep[~np.isnan(y[keep]).all(axis=1)]
+    by_row, words = _split(files, settings, labelled, done)
+    place = np.full(len(rows), -1)
+    place[keep] = np.arange(len(keep))
+    usable = set(labelled.tolist())
+    split = {part: np.array([place[i] for i in index if i in usable], np.int64) for part, index in by_row.items()}
+    if not len(split["train"]):
+        raise InputError(f"none of the training rows can be used: {files[0].ledger.summary()}")
+    smiles = [done.smiles[i] for i in keep]
+    in_store = np.searchsorted(done.good, keep)
+    return Dataset(
+        files,
+        task,
+        done.store.subset(in_store).with_targets(y[keep]),
+        keep,
+        smiles,
+        split,
+        words,
+        conflicting_duplicates(smiles, y[keep]),
+        leakage(smiles, split),
+    )
+
+
+def fingerprint(settings: DataSettings) -> dict[str, Any]:
+    """Plain values that tell these data, read and divided this way, from any other; for a run's `config.yaml`."""
+
+    def described(source: str | None) -> dict[str, str] | None:
+        if source is None:
+            return None
+        path = Path(source)
+        return {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} if path.is_file() else None
+
+    how = {"split": settings.split, "split_sizes": list(settings.split_sizes), "split_seed": settings.seed}
+    if settings.split_column:
+        how = {"split_column": settings.split_column}
+    return {
+        "data": described(settings.data),
+        "val": described(settings.val),
+        "test": described(settings.test),
+        "smiles_column": settings.smiles_column,
+        **how,
+        "featuriser": {**settings.featuriser.to_dict(), "hash": settings.featuriser.hash},
+    }
+
+
+def _read(settings: DataSettings) -> list[File]:
+    files, start = [], 0
+    for source in (settings.data, settings.val, settings.test):
+        if source is None:
+            continue
+        table = open_table(source, settings.smiles_column)
+        rows, ledger = list(table.rows), Ledger(settings.on_error)
+        ledger.enter(rows)
+        files.append(File(source, table.columns, table.smiles_column, rows, ledger, start))
+        start += len(rows)
+    if not files[0].rows:
+        raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")
+    return files
+
+
+def _targets(files: Sequence[File], settings: DataSettings) -> tuple[str, np.ndarray]:
+    task, parts = settings.task, []
+    for file in files:
+        if file.smiles_column in settings.target_columns:
+            raise InputError(f"{file.smiles_column!r} holds the molecules; it cannot be a target too")
+        parts.append(parse_targets(file.rows, file.columns, settings.target_columns, file.ledger, task))
+        task = task or infer_task(parts[0])
+    return task, np.concatenate(parts)
+
+
+def _featurise(
+    files: Sequence[File], rows: Sequence[Row], settings: DataSettings, cache: str | Path | None, progress: bool
+) -> Featurised:
+    done = featurise(
+        settings.featuriser,
+        [readable(row) for row in rows],
+        [row.coordinates for row in rows] if any(row.coordinates is not None for row in rows) else None,
+        workers=settings.workers,
+        cache=cache,
+        progress=progress,
+    )
+    for file in files:
+        for i, row in enumerate(file.rows, file.start):
+            if done.errors[i] and not row.error:
+                file.ledger.error(row.number, file.smiles_column, shown(row), done.errors[i])
+            for warning in done.warnings[i]:
+                file.ledger.warn(row.number, file.smiles_column, shown(row), warning)
+    return done
+
+
+def _split(files: Sequence[File], settings: DataSettings, labelled: np.ndarray, done: Featurised) -> tuple[Split, str]:
+    """Row indices of each part, and how they were chosen, in words."""
+    first = files[0]
+    if settings.split_column is not None:
+        if settings.val or settings.test:
+            raise InputError("the split is given twice: by a column and by files; give one of them")
+        at = column_index(first.columns, settings.split_column)
+        cells = [row.cells[at] for row in first.rows]
+        return column_split(cells, first.ledger, settings.split_column), f"column {settings.split_column!r}"
+    own = {file.source: np.arange(file.start, file.start + len(file.rows)) for file in files}
+    fixed = {part: own[source] for part, source in (("val", settings.val), ("test", settings.test)) if source}
+    rest = labelled[labelled < len(first.rows)]
+    if len(fixed) == 2:
+        return {"train": rest, **fixed}, f"files {settings.val} and {settings.test}"
+    train, val, test = settings.split_sizes
+    if fixed:  # the share of the part that a file gives falls to the one that is cut out here
+        val = val if "test" in fixed else test
+        val, test = val / 2, val / 2
+    sizes = (train, val, test)
+    if settings.split == "scaffold":
+        part, words = scaffold_split([scaffold(done.smiles[i]) for i in rest], sizes), "scaffold"
+    else:
+        part, words = random_split(len(rest), sizes, settings.seed), f"random, seed {settings.seed}"
+    part = {name: rest[index] for name, index in part.items()}
+    if fixed:
+        held_out = np.sort(np.concatenate([part["val"], part["test"]]))
+        missing = "val" if "test" in fixed else "test"
+        (name, source), *_ = [(name, getattr(settings, name)) for name in fixed]
+        return {"train": part["train"], missing: held_out, **fixed}, f"{words}; {name} from {source}"
+    return part, words
+
+
+def _first_error(files: Sequence[File]) -> str:
+    return next((message for file in files for message in file.ledger.errors.values()), "no error noted")

@@ -1,0 +1,167 @@
+"""From a table to a trained, scored and reported model: the whole of `gtx train`, as one function."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gtx.data import write_split
+from gtx.errors import InputError
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelHeader, Predictor, load_model, save_model
+from gtx.prediction.conformal import conformal_interval
+from gtx.prediction.predictor import Predictions
+from gtx.training import Member, RunFolder, TrainSettings, evaluate, fit, is_main_process, run_config
+from gtx.workflow.dataset import Dataset, DataSettings, fingerprint, load
+from gtx.workflow.outputs import data_lines, write_predictions, write_run_report
+
+PARTS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        out: its folder.
+        metrics: as in `metrics.json`.
+        notes: what was said of the data, a line each.
+        was_finished: whether there was nothing left to do.
+    """
+
+    out: Path
+    metrics: dict[str, Any]
+    notes: Sequence[str]
+    was_finished: bool = False
+
+
+def train(
+    data: DataSettings,
+    settings: TrainSettings,
+    out: str | Path,
+    *,
+    overwrite: bool = False,
+    start: str | Path | None = None,
+) -> Outcome | None:
+    """Train, score on all parts of the split, and write the run's folder; called again it goes on or says it is done.
+
+    Writes `model.gtx`, `metrics.json`, `predictions.csv` (one more per file of validation or test rows), `split.csv`,
+    `report.html` and `config.yaml`.
+
+    Args:
+        data: the table.
+        settings: the model and its training.
+        out: the run's folder.
+        overwrite: train anew whatever `out` holds.
+        start: a model file to go on from; its architecture and featuriser are kept, its head is renewed where the
+            number of targets differs.
+
+    Returns:
+        What came of it; None in all processes but the first, where several train together.
+
+    Raises:
+        InputError: the input, the settings or `out` cannot be used.
+    """
+    out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; --out must name a folder")
+    begun = time.perf_counter()
+    members: list[Member] = []
+    if start is not None:
+        members, featuriser, model = _start(start, len(data.target_columns))
+        data = replace(data, featuriser=featuriser)
+    dataset = load(data, cache=out / "cache", progress=settings.progress)
+    if start is None:
+        model = _model_spec(settings, dataset, data)
+    marks = fingerprint(data) | ({"from": str(start)} if start else {})
+    run = RunFolder(out)
+    run.open(run_config(dataset.task, data.target_columns, model, settings, marks), overwrite)
+    notes = data_lines(dataset)
+    if run.finished and (out / "metrics.json").exists():
+        return Outcome(out, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
+
+    trained = fit(
+        dataset.store, dataset.split, dataset.task, data.target_columns, model, settings, out, marks, start=members
+    )
+    if not is_main_process():
+        return None
+    header = ModelHeader(
+        dataset.task,
+        list(data.target_columns),
+        data.featuriser,
+        model,
+        trained[0].scaler,
+        dataset.files[0].smiles_column,
+        split={"how": dataset.split_words, **{part: len(index) for part, index in dataset.split.items()}},
+        settings=settings.decisive(),
+    )
+    members = [member.model for member in trained]
+    predictions = Predictor(members, header).predict_store(dataset.store)
+    header = _with_interval(header, dataset, predictions)
+    predictor = Predictor(members, header)
+    predictions = predictor.predict_store(dataset.store)
+    metrics = _scores(dataset, predictions, data.target_columns, settings)
+    header.metrics.update({part: metrics[part] for part in PARTS})
+    seconds = time.perf_counter() - begun
+
+    save_model(out / "model.gtx", members, header)
+    write_split(out / "split.csv", {part: dataset.rows[index] for part, index in dataset.split.items()})
+    write_predictions(out, predictor, dataset, predictions)
+    (out / "metrics.json").write_text(json.dumps(metrics, indent=2, allow_nan=False) + "\n")
+    write_run_report(out, predictor, dataset, predictions, metrics, trained, settings, seconds, data.units)
+    run.finish()
+    return Outcome(out, metrics, notes)
+
+
+def _model_spec(settings: TrainSettings, dataset: Dataset, data: DataSettings) -> dict[str, Any]:
+    arguments = {
+        "out_channels": dataset.store.y.shape[1],
+        "atom_sizes": list(data.featuriser.atom_sizes),
+        "bond_sizes": list(data.featuriser.bond_sizes),
+        "num_descriptors": data.featuriser.num_descriptors,
+        "coordinates": data.featuriser.coordinates,
+    }
+    return {"name": settings.model, "arguments": arguments | dict(settings.model_arguments)}
+
+
+def _start(path: str | Path, targets: int) -> tuple[list[Member], Featuriser, dict[str, Any]]:
+    """The members, featuriser and model of a file, the latter with as many outputs as there are targets now."""
+    networks, header = load_model(path)
+    members = [Member(network, header.scaler, [], -1, np.inf) for network in networks]
+    arguments = header.model["arguments"] | {"out_channels": targets}
+    return members, header.featuriser, {"name": header.model["name"], "arguments": arguments}
+
+
+def _with_interval(header: ModelHeader, dataset: Dataset, predictions: Predictions) -> ModelHeader:
+    """Split-conformal bounds from the validation rows; classes have none."""
+    val = dataset.split["val"]
+    if dataset.task == "regression" and len(val):
+        interval = conformal_interval(dataset.y[val], predictions.mean[val])
+        if any(width is not None for width in interval["half_width"]):
+            return replace(header, interval=interval)
+    return header
+
+
+def _scores(
+    dataset: Dataset, predictions: Predictions, names: Sequence[str], settings: TrainSettings
+) -> dict[str, Any]:
+    from rich.console import Console
+
+    from gtx.report import baselines
+
+    scores = {
+        part: evaluate(dataset.y[rows], predictions.mean[rows], dataset.task, names)
+        for part, rows in dataset.split.items()
+    }
+    console = Console(stderr=True, quiet=not settings.progress)
+    with console.status("Baselines") as status:
+        beside = baselines(
+            dataset.smiles, dataset.y, dataset.split, dataset.task, names, settings.seed, progress=status.update
+        )
+    return {**scores, "baseline": beside}
