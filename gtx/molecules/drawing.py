@@ -16,6 +16,7 @@ Colour = tuple[float, float, float]
 
 _BLUE, _RED = np.array([0.20, 0.47, 0.80]), np.array([0.84, 0.28, 0.22])
 _SCALE = 36  # height of the colour scale, in pixels
+_BOND = 34  # longest a bond is drawn, in pixels
 
 
 def draw_molecule(
@@ -126,7 +127,9 @@ def _draw(mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequ
     options = drawer.drawOptions()
     options.prepareMolsBeforeDrawing = False
     options.clearBackground = False
-    options.highlightRadius = 0.42
+    options.fixedBondLength = _BOND
+    options.atomHighlightsAreCircles = True
+    options.highlightRadius = 0.5  # where a bond is 1.5 long
     atoms = {}
     if colours is not None:
         options.useBWAtomPalette()
@@ -154,7 +157,7 @@ def _prepared(mol: Chem.Mol) -> Chem.Mol:
 def _radius(mol: Chem.Mol, places: list[tuple[float, float]]) -> float:
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
     lengths = [np.hypot(*np.subtract(places[i], places[j])) for i, j in ends]
-    return 0.42 * float(np.median(lengths)) if lengths else 14.0
+    return 0.36 * float(np.median(lengths or [_BOND]))
 
 
 def _with_atoms(smiles: str, count: int) -> Chem.Mol:

@@ -82,7 +82,7 @@ class Featuriser:
 
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
         """The RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
-        block = "\n" in text and "M  END" in text
+        block = "M  END" in text or text.strip().count("\n") > 2  # a damaged block may lack its end
         read = read_molblock if block else read_smiles
         if self.coordinates and coordinates is not None:
             mol = with_coordinates(read(text, remove_hydrogens=False), coordinates)
@@ -116,7 +116,11 @@ class Featuriser:
             return None
         if not (mol.GetNumConformers() and mol.GetConformer().Is3D()):
             raise MoleculeError("has no coordinates in space; this model needs them")
-        return mol.GetConformer().GetPositions().astype(np.float32)
+        with np.errstate(over="ignore"):
+            positions = mol.GetConformer().GetPositions().astype(np.float32)
+        if not np.isfinite(positions).all():
+            raise MoleculeError("has coordinates that are not finite numbers")
+        return positions
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as plain values, for JSON."""

@@ -1,4 +1,4 @@
-"""Text to RDKit molecule: SMILES and mol blocks; whatever RDKit says on the way ends up in the error."""
+"""Text to RDKit molecule: SMILES and mol blocks; where RDKit refuses, its reason ends up in the error."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rdkit import Chem, rdBase
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.stereo import legacy_perception
 
-_STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\] ")
-_ECHO = re.compile(
-    r"^SMILES Parse Error: (Failed parsing SMILES.*)?| for input: .*$| while parsing: .*$|:$"
-)  # the caller knows the text
-_POINTER = re.compile(r"^~*\^$")
+_STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\]\s*")
+_PREFIX = re.compile(r"^(ERROR: |SMILES Parse Error: )")
+_ECHO = re.compile(r" for input: .*$| while parsing: .*$|:$")  # the caller knows the text
+_NO_REASON = re.compile(r"^~*\^$|^Failed parsing SMILES|^moving to the beginning of the next molecule$")
+_VIOLATION = re.compile(r"\*{4}\n(?P<kind>.*)\n(?P<what>.*)\nViolation occurred")  # a trace of RDKit's own code follows
 
 
 def _parser(remove_hydrogens: bool) -> Chem.SmilesParserParams:
@@ -28,10 +28,10 @@ _PARSERS = {remove: _parser(remove) for remove in (True, False)}  # made once: m
 
 
 def read_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
-    """Read one SMILES; blanks around it are ignored.
+    """Read one SMILES; blanks around it and atom map numbers in it are ignored.
 
     Args:
-        text: a SMILES, or a CXSMILES without the blank-separated extension.
+        text: a SMILES without extensions.
         remove_hydrogens: make hydrogen atoms written in the text implicit where RDKit can (`[H][H]` and `[2H]C` stay).
 
     Raises:
@@ -43,12 +43,16 @@ def read_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     if not text.isprintable() or " " in text:
         raise MoleculeError("cannot be read: white space or a control character inside the SMILES")
     if not text.isascii():
-        raise MoleculeError(f"cannot be read: {next(c for c in text if ord(c) > 127)!r} is no character of a SMILES")
-    mol = _read(Chem.MolFromSmiles, text, _PARSERS[remove_hydrogens])
-    if ":" in text:  # atom map numbers say nothing about the molecule
+        raise MoleculeError(f"cannot be read: {next(c for c in text if not c.isascii())!r} is no character of a SMILES")
+    params = _PARSERS[remove_hydrogens]
+    with rdBase.BlockLogs(), legacy_perception():
+        mol = Chem.MolFromSmiles(text, params)
+    if mol is None:
+        raise MoleculeError(f"cannot be read: {_reason(lambda: Chem.MolFromSmiles(text, params))}")
+    if ":" in text:
         for atom in mol.GetAtoms():
             atom.SetAtomMapNum(0)
-    return mol
+    return _with_atoms(mol)
 
 
 def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
@@ -61,24 +65,36 @@ def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     Raises:
         MoleculeError: no atoms, or refused by RDKit.
     """
-    return _read(Chem.MolFromMolBlock, text, True, remove_hydrogens)
-
-
-def _read(parse: Callable[..., Chem.Mol | None], *arguments: object) -> Chem.Mol:
     with rdBase.BlockLogs(), legacy_perception():
-        mol = parse(*arguments)
-        if mol is None:  # rare, so the log is kept only for a second attempt
-            with rdBase.CaptureErrorLog() as log:
-                parse(*arguments)
-            raise MoleculeError(f"cannot be read: {_reason(log.messages)}")
+        mol = Chem.MolFromMolBlock(text, removeHs=remove_hydrogens)
+    if mol is None:
+        raise MoleculeError(f"cannot be read: {_reason(lambda: _supplied(text, remove_hydrogens))}")
+    return _with_atoms(mol)
+
+
+def _with_atoms(mol: Chem.Mol) -> Chem.Mol:
     if mol.GetNumAtoms() == 0:
         raise MoleculeError("cannot be read: it has no atoms")
     return mol
 
 
-def _reason(log: str) -> str:
-    """RDKit's own words on one line, without time stamps, without the text itself and the arrow that points into it."""
-    lines = [" ".join(_STAMP.sub("", line).split()) for line in log.splitlines()]
-    shown = [i + 1 for i, line in enumerate(lines) if "check for mistakes" in line]
-    kept = [_ECHO.sub("", line) for i, line in enumerate(lines) if i not in shown and not _POINTER.match(line)]
-    return "; ".join(dict.fromkeys(line for line in kept if line)) or "RDKit gives no reason"
+def _supplied(block: str, remove_hydrogens: bool) -> Chem.Mol | None:
+    supplier = Chem.SDMolSupplier()  # logs as an error what `MolFromMolBlock` only warns of
+    supplier.SetData(block, removeHs=remove_hydrogens)
+    return supplier[0]
+
+
+def _reason(parse: Callable[[], Chem.Mol | None]) -> str:
+    """RDKit's own words on one line: no time stamps, not the text itself, no arrow into it, no stack trace."""
+    with rdBase.BlockLogs(), rdBase.CaptureErrorLog() as log:
+        parse()
+    if violation := _VIOLATION.search(log.messages):
+        return f"{violation['what']} ({violation['kind']})"
+    lines = [_PREFIX.sub("", _STAMP.sub("", line).strip()) for line in log.messages.splitlines()]
+    pointed_at = {i + 1 for i, line in enumerate(lines) if line.startswith("check for mistakes around position")}
+    kept = [
+        " ".join(_ECHO.sub("", line).split())
+        for i, line in enumerate(lines)
+        if i not in pointed_at and not _NO_REASON.match(line)
+    ]
+    return "; ".join(dict.fromkeys(filter(None, kept))) or "RDKit gives no reason"
