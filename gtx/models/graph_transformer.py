@@ -59,7 +59,7 @@ class GraphTransformer(nn.Module):
         bond_sizes: Sequence[int],
         num_descriptors: int = 0,
         encodings: Sequence[Encoding] = (),
-        channels: int = 128,
+        channels: int = 64,
         layers: int = 4,
         heads: int = 8,
         pair_channels: int = 32,

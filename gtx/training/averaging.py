@@ -66,9 +66,10 @@ class WeightAverage(Callback):
 
 
 class KeepBest(Callback):
-    """Keeps the averaged weights of the epoch with the lowest `val_score`; the later one of equals.
+    """Keeps the averaged weights of the epoch with the lowest `val_score`, the later one of equals.
 
-    Without validation the last epoch is kept. They travel inside the checkpoint, so that what is best and how far the
+    Epochs of the first half count only until the second has begun: on a few dozen validation rows an early epoch can
+    win by luck, and the rate has yet to fall. Without validation the last epoch is kept. They travel inside the checkpoint, so that what is best and how far the
     run has come can never disagree, whenever it is killed.
     """
 
@@ -79,7 +80,8 @@ class KeepBest(Callback):
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         score = float(trainer.callback_metrics.get("val_score", math.inf))
         score = math.inf if math.isnan(score) else score
-        if score <= self.score:
+        half = trainer.max_epochs // 2
+        if score <= self.score or self.epoch < half <= trainer.current_epoch:
             self.score, self.epoch = score, trainer.current_epoch
             with self.average.in_place():
                 self.weights = {k: v.detach().clone() for k, v in module.model.state_dict().items()}

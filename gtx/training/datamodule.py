@@ -62,7 +62,7 @@ class StoreDataModule(LightningDataModule):
         return PairBudgetSampler(
             store.sizes,
             self.settings.batch_pairs,
-            max_molecules=self.settings.batch_molecules,
+            max_molecules=self.settings.molecules_per_batch(len(self.train)),
             shuffle=shuffle,
             jitter=self.settings.jitter,
             seed=self.seed,

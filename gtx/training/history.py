@@ -39,7 +39,7 @@ class History(Callback):
                 f"training diverged: the loss is {loss} in epoch {trainer.current_epoch}; a lower lr may help"
             )
         logged = {"lr": trainer.optimizers[0].param_groups[0]["lr"], "train_loss": loss}
-        self.log_dict(logged)
+        self.log_dict(logged, sync_dist=True)  # the same on every rank
         validated = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("val_")}
         seconds = time.perf_counter() - self.began
         self.rows.append({"epoch": trainer.current_epoch, "seconds": seconds, **logged, **validated})

@@ -70,7 +70,7 @@ class PropertyModule(LightningModule):
     def on_validation_epoch_end(self) -> None:
         # each rank filled in its rows, a few of them twice; the maximum over ranks has them all
         outputs = self.trainer.strategy.reduce(self.outputs, reduce_op="max")
-        self.log_dict(self.validate(outputs), rank_zero_only=False)
+        self.log_dict(self.validate(outputs), sync_dist=True)  # the same on every rank
 
     def configure_optimizers(self) -> dict[str, Any]:
         s = self.settings

@@ -30,10 +30,14 @@ class TrainSettings:
         default_factory=dict, metadata=_about("Arguments of the architecture, such as channels or layers.")
     )
 
-    epochs: int = option(100, "Passes over the training molecules.")
-    batch_pairs: int = option(50_000, "Budget of a batch in (padded) pairs of atoms.")
-    batch_molecules: int = option(128, "No batch holds more molecules than this.")
-    jitter: float = option(0.2, "How loosely molecules of like size share a batch: sd of noise on log size.")
+    epochs: int = option(60, "Passes over the training molecules.")
+    batch_pairs: int = option(50_000, "Budget of a batch in pairs of atoms.")
+    batch_molecules: int | None = option(
+        None, "No batch holds more molecules than this; default: the root of the training rows, from 16 to 128."
+    )
+    jitter: float = option(
+        10.0, "How loosely molecules of like size share a batch: sd of noise on log size; 10 is as good as random."
+    )
     loss: Literal["auto", "mse", "mae", "huber", "bce"] = option(
         "auto", "Loss in scaled units; auto is mse for regression, bce for classification."
     )
@@ -62,16 +66,20 @@ class TrainSettings:
     progress: bool = option(True, "Show a progress bar.", True)
 
     def __post_init__(self) -> None:
-        positive = ("epochs", "batch_pairs", "batch_molecules", "lr", "ensemble")
+        positive = ("epochs", "batch_pairs", "lr", "ensemble")
         self._require("above 0", positive, lambda value: value > 0)
         self._require("0 or more", ("weight_decay", "clip", "patience", "jitter", "seed"), lambda value: value >= 0)
         self._require("at least 0 and below 1", ("warmup", "ema"), lambda value: 0 <= value < 1)
-        self._require("above 0", ("threads",), lambda value: value is None or value > 0)
+        self._require("above 0", ("threads", "batch_molecules"), lambda value: value is None or value > 0)
 
     def _require(self, range_: str, names: tuple[str, ...], holds) -> None:
         for name in names:
             if not holds(getattr(self, name)):
                 raise InputError(f"{name}: expected a value {range_}, got {getattr(self, name)}")
+
+    def molecules_per_batch(self, rows: int) -> int:
+        """The most molecules a batch holds, for so many training rows."""
+        return self.batch_molecules or min(128, max(16, round(rows**0.5)))
 
     def loss_for(self, task: str) -> str:
         """The loss's name once `auto` is settled for the task, which it must suit."""

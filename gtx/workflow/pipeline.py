@@ -126,8 +126,14 @@ def _model_spec(settings: TrainSettings, dataset: Dataset, data: DataSettings) -
         "bond_sizes": list(data.featuriser.bond_sizes),
         "num_descriptors": data.featuriser.num_descriptors,
         "coordinates": data.featuriser.coordinates,
+        "channels": default_width(len(dataset.split["train"])),
     }
     return {"name": settings.model, "arguments": arguments | dict(settings.model_arguments)}
+
+
+def default_width(rows: int) -> int:
+    """Channels of the nodes where nothing else is asked for: 64 for under 2,000 training rows, 128 from there on."""
+    return 64 if rows < 2000 else 128
 
 
 def _start(path: str | Path, targets: int) -> tuple[list[Member], Featuriser, dict[str, Any]]:

@@ -1,0 +1,80 @@
+"""The command line: words to calls. Each command is a module with `add(parser)` and `run(arguments)`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from jsonargparse import ArgumentParser
+
+import gtx
+from gtx.errors import InputError
+
+COMMANDS = {
+    "train": "train a graph transformer on a table of molecules",
+    "predict": "predict the molecules of a table with a trained model",
+    "info": "say what a model file holds",
+    "demo": "train on the bundled molecules and see everything at work",
+    "models": "list the architectures",
+}
+
+EXAMPLES = """
+examples:
+  gtx demo
+  gtx train solubility.csv --target-columns logS --out run/
+  gtx predict run/model.gtx molecules.csv --out predictions.csv
+  gtx predict run/model.gtx "CCO"
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status: 0, 2 where the input is at fault, 130 after Ctrl-C."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(words)
+    try:
+        parsed = parser.parse_args(words)
+        if parsed.subcommand is None:
+            parser.print_help()
+            return 0
+        return import_module(f"gtx.cli.{parsed.subcommand}").run(parsed[parsed.subcommand]) or 0
+    except InputError as error:
+        print(f"gtx: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ngtx: interrupted; the same command goes on from the last whole epoch", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser(words: Sequence[str]) -> ArgumentParser:
+    """The parser; the options of a command are only built where it is called, to keep `gtx --help` immediate."""
+    parser = ArgumentParser(
+        prog="gtx",
+        version=gtx.__version__,
+        description="Graph transformers for molecules: from a CSV to honest predictions.",
+        epilog=EXAMPLES,
+        formatter_class=_formatter(),
+    )
+    commands = parser.add_subcommands(required=False, metavar="command")
+    called = next((word for word in words if not word.startswith("-")), None)
+    for name, about in COMMANDS.items():
+        command = ArgumentParser(formatter_class=_formatter(), description=f"{about[0].upper()}{about[1:]}.")
+        if name == called:
+            import_module(f"gtx.cli.{name}").add(command)
+        commands.add_subcommand(name, command, help=about)
+    return parser
+
+
+def _formatter() -> type:
+    from argparse import RawDescriptionHelpFormatter
+
+    from jsonargparse import DefaultHelpFormatter
+
+    class Formatter(DefaultHelpFormatter, RawDescriptionHelpFormatter):
+        """Shows defaults, and keeps the line breaks of examples."""
+
+    return Formatter

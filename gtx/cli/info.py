@@ -1,0 +1,48 @@
+"""`gtx info`."""
+
+from __future__ import annotations
+
+from jsonargparse import ArgumentParser, Namespace
+
+EXAMPLES = """
+example:
+  gtx info run/model.gtx
+"""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Options."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("model", help="a model file")
+
+
+def run(arguments: Namespace) -> int:
+    """Print the header of a model file."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from gtx.cli.scores import metric_lines
+    from gtx.prediction import load_model
+
+    members, header = load_model(arguments.model)
+    weights = sum(p.numel() for p in members[0].parameters())
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    interval = header.interval
+    widths = interval and [("none" if w is None else f"±{w:.4g}") for w in interval["half_width"]]
+    facts = {
+        "task": header.task,
+        "targets": ", ".join(header.targets),
+        "model": f"{header.model['name']}, {len(members)} × {weights:,} weights",
+        "SMILES column": header.smiles_column,
+        "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
+        "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),
+        "interval": f"{interval['level']:.0%}: {', '.join(widths)}" if interval else "none",
+        "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
+    }
+    for part in ("train", "val", "test"):
+        if part in header.metrics:
+            facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part]))
+    for name, fact in facts.items():
+        table.add_row(f"[bold]{name}[/]", fact)
+    Console().print(table)
+    return 0

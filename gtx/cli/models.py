@@ -1,0 +1,32 @@
+"""`gtx models`."""
+
+from __future__ import annotations
+
+from jsonargparse import ArgumentParser, Namespace
+
+
+def add(parser: ArgumentParser) -> None:
+    """No options."""
+
+
+def run(arguments: Namespace) -> int:
+    """Print the architectures there are, what each needs, and its number of weights at its defaults."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from gtx.models import ARCHITECTURES
+    from gtx.molecules import Featuriser
+
+    featuriser = Featuriser()
+    table = Table("name", "what", "source", "needs", "weights", title="gtx train --model NAME")
+    for name, entry in ARCHITECTURES.items():
+        model = entry.make(
+            1,
+            atom_sizes=featuriser.atom_sizes,
+            bond_sizes=featuriser.bond_sizes,
+            num_descriptors=featuriser.num_descriptors,
+        )
+        weights = sum(p.numel() for p in model.parameters())
+        table.add_row(name, entry.about, entry.source, entry.needs, f"{weights:,}")
+    Console().print(table)
+    return 0

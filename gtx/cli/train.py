@@ -1,0 +1,131 @@
+"""`gtx train`."""
+
+from __future__ import annotations
+
+import sys
+from argparse import BooleanOptionalAction
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from jsonargparse import ArgumentParser, Namespace
+
+from gtx.training import TrainSettings
+
+if TYPE_CHECKING:
+    from gtx.workflow import DataSettings
+
+EXAMPLES = """
+The table: CSV, TSV (comma, semicolon or tab; .gz too), Parquet, SMILES file or SDF, or the name of a public set
+(esol, freesolv, lipo, bbbp, bace, tox21, qm9, zinc12k, mat/esol, scaffold/esol, ..., or the bundled xtb9).
+Blank targets are masked. A row that cannot be used is reported with its reason and never stops the run.
+
+examples:
+  gtx train solubility.csv --target-columns logS --out run/
+  gtx train tox.csv --target-columns NR-AR NR-ER --split scaffold --ensemble 5 --out tox/
+  gtx train data.csv --target-columns y --split-column fold --out run/
+  gtx train train.csv --val val.csv --test test.csv --target-columns y --out run/
+  gtx train more.csv --target-columns y --from run/model.gtx --lr 3e-4 --out tuned/
+  gtx train molecules.sdf --target-columns energy --coordinates --element-reference --out energies/
+
+The same command again goes on with an interrupted run, and says so of a finished one.
+"""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Options of the data, then every field of `TrainSettings`."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("data", help="the table, or the name of a public set")
+    parser.add_argument("--target-columns", nargs="+", required=True, metavar="NAME", help="what to predict")
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="where the run's files go")
+    parser.add_argument("--smiles-column", metavar="NAME", help="holds the SMILES; default: the one called so")
+    parser.add_argument("--task", choices=["regression", "classification"], help="default: classes if all are 0 or 1")
+    parser.add_argument("--split", choices=["random", "scaffold"], default="random", help="how rows are divided")
+    parser.add_argument("--split-column", metavar="NAME", help="a column that says train, val or test")
+    parser.add_argument("--val", metavar="FILE", help="a table of validation rows")
+    parser.add_argument("--test", metavar="FILE", help="a table of test rows")
+    parser.add_argument(
+        "--split-sizes", nargs=3, type=float, default=[0.8, 0.1, 0.1], metavar=("TRAIN", "VAL", "TEST"), help="shares"
+    )
+    parser.add_argument("--from", metavar="MODEL", help="go on from a trained model: its architecture and featuriser")
+    parser.add_argument("--overwrite", action="store_true", help="start anew whatever the folder holds")
+    parser.add_argument("--on-error", choices=["report", "fail"], default="report", help="what a bad row does")
+    parser.add_argument("--max-atoms", type=int, default=1000, help="larger molecules are errors")
+    parser.add_argument("--standardise", action="store_true", help="keep the largest fragment, neutralised")
+    parser.add_argument("--coordinates", action="store_true", help="use coordinates, which every molecule then needs")
+    parser.add_argument("--hydrogens", action="store_true", help="make hydrogens atoms of the graph")
+    parser.add_argument("--descriptors", action=BooleanOptionalAction, default=True, help="cheap global features")
+    parser.add_argument("--workers", type=int, help="processes that read molecules; default: all cores")
+    types = get_type_hints(TrainSettings)
+    defaults = TrainSettings()
+    for field in fields(TrainSettings):
+        option = {"default": getattr(defaults, field.name), "help": field.metadata["help"]}
+        kind = {"action": BooleanOptionalAction} if types[field.name] is bool else {"type": types[field.name]}
+        parser.add_argument(f"--{field.name.replace('_', '-')}", **kind, **option)
+
+
+def run(arguments: Namespace) -> int:
+    """Train and print how good it is."""
+    from gtx.molecules import Featuriser
+    from gtx.workflow import DataSettings
+
+    given = vars(arguments)
+    settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
+    source, units = resolve(given["data"])
+    data = DataSettings(
+        source,
+        tuple(given["target_columns"]),
+        smiles_column=given["smiles_column"],
+        task=given["task"],
+        split=given["split"],
+        split_column=given["split_column"],
+        val=given["val"],
+        test=given["test"],
+        split_sizes=tuple(given["split_sizes"]),
+        seed=settings.seed,
+        on_error=given["on_error"],
+        featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),
+        workers=given["workers"],
+        units=units,
+    )
+    return train_and_tell(data, settings, given["out"], overwrite=given["overwrite"], start=given["from"])
+
+
+_FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors")
+
+
+def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:
+    """Train, and print what was found of the data, the scores beside the baselines, and where the files are."""
+    from gtx.cli.scores import score_table
+    from gtx.workflow import train
+
+    outcome = train(data, settings, out, **options)
+    if outcome is None:
+        return 0
+    for note in outcome.notes:
+        print(note, file=sys.stderr)
+    if outcome.was_finished:
+        print(f"{out} holds this run, finished; --overwrite trains anew")
+    score_table(outcome.metrics, data.units)
+    print(f"model   {Path(out) / 'model.gtx'}\nreport  {Path(out) / 'report.html'}")
+    return 0
+
+
+def resolve(name: str) -> tuple[str, dict[str, str]]:
+    """The file of a public set, with the units of its targets where they are known, or the name itself."""
+    if Path(name).exists():
+        return name, {}
+    from gtx.data.named_sets import SETS, load_set
+
+    if name not in SETS:
+        return name, {}
+    return str(load_set(name).path), XTB9_UNITS if name == "xtb9" else {}
+
+
+XTB9_UNITS = {
+    "gap": "eV",
+    "dipole": "debye",
+    "atomisation": "kcal/mol",
+    "solvation_water": "kcal/mol",
+    "solvation_octanol": "kcal/mol",
+}
