@@ -69,8 +69,8 @@ class KeepBest(Callback):
     """Keeps the averaged weights of the epoch with the lowest `val_score`, the later one of equals.
 
     Epochs of the first half count only until the second has begun: on a few dozen validation rows an early epoch can
-    win by luck, and the rate has yet to fall. Without validation the last epoch is kept. They travel inside the checkpoint, so that what is best and how far the
-    run has come can never disagree, whenever it is killed.
+    win by luck, and the rate has yet to fall. Without validation the last epoch is kept. The weights travel inside the
+    checkpoint, so that what is best and how far the run has come can never disagree, whenever it is killed.
     """
 
     def __init__(self, average: WeightAverage) -> None:

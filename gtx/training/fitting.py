@@ -39,7 +39,8 @@ def fit(
 
     Args:
         store: all molecules, with targets in their own units, NaN for blanks.
-        split: int64 indices into the store, `"train"` and, if any, `"val"`; others are not looked at.
+        split: int64 indices into the store, `"train"` and, if any, `"val"`; others are not looked at, nor are molecules
+            without any value.
         task: `"regression"` or `"classification"` (targets 0 and 1).
         target_names: one per column of `store.y`.
         model_spec: `{"name": a function of gtx.models, "arguments": {...}}`.
@@ -57,8 +58,7 @@ def fit(
         InputError: `out` holds a run of other settings or data, a target has no training value, there are no training
             molecules, the model or the loss does not suit, or training diverged.
     """
-    train = store.subset(split["train"])
-    val = store.subset(split.get("val", np.zeros(0, np.int64)))
+    train, val = (_labelled(store, split.get(part, ())) for part in ("train", "val"))
     _check(train, target_names)
     run = RunFolder(out)
     run.open(run_config(task, target_names, model_spec, settings, fingerprint), overwrite)
@@ -77,9 +77,15 @@ def fit(
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
 
 
+def _labelled(store: MoleculeStore, rows: Sequence[int]) -> MoleculeStore:
+    """The molecules of `rows` that have a value; others can neither teach nor judge."""
+    rows = np.asarray(rows, np.int64)
+    return store.subset(rows[(~store.y[rows].isnan()).any(1).cpu().numpy()])
+
+
 def _check(train: MoleculeStore, names: Sequence[str]) -> None:
     if len(train) == 0:
-        raise InputError("there are no training molecules")
+        raise InputError("there are no training molecules with a target value")
     for name, blank in zip(names, train.y.isnan().all(0).tolist(), strict=True):
         if blank:
             raise InputError(f"target {name!r} has no value among the training molecules")
