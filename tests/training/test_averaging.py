@@ -17,8 +17,8 @@ class Wrapped(nn.Module):
         self.model = nn.Linear(3, 2)
 
 
-def at(step: int = 0, epoch: int = 0, **metrics: float) -> SimpleNamespace:
-    return SimpleNamespace(global_step=step, current_epoch=epoch, callback_metrics=metrics)
+def at(step: int = 0, epoch: int = 0, epochs: int = 8, **metrics: float) -> SimpleNamespace:
+    return SimpleNamespace(global_step=step, current_epoch=epoch, max_epochs=epochs, callback_metrics=metrics)
 
 
 def begun(decay: float = 0.99) -> tuple[Wrapped, WeightAverage]:
@@ -65,13 +65,15 @@ def test_stands_in_and_gives_way_again(context: type) -> None:
 
 def test_keeps_the_averaged_weights_of_the_best_epoch() -> None:
     module, average = begun()
-    best, kept = KeepBest(average), []
-    for epoch, score in enumerate([3.0, 1.0, 2.0, 1.0, torch.nan]):
+    best, kept, averages = KeepBest(average), [], []
+    for epoch, score in enumerate([3.0, 1.0, 2.0, 1.5, 7.0, 6.0, 6.0, torch.nan]):
         step(module, average, epoch + 1)
         best.on_train_epoch_end(at(epoch=epoch, val_score=score), module)
-        kept.append(average.average[0].clone())
-    assert best.epoch == 3  # of equals the later
-    assert torch.equal(best.weights["weight"], kept[3])
+        kept.append(best.epoch)
+        averages.append(average.average[0].clone())
+        assert torch.equal(best.weights["weight"], averages[best.epoch])
+    assert kept == [0, 1, 1, 1, 4, 5, 6, 6]  # the second half begins anew; of equals the later
+    assert best.score == 6.0
 
 
 def test_without_validation_the_last_epoch_is_kept() -> None:
@@ -79,5 +81,5 @@ def test_without_validation_the_last_epoch_is_kept() -> None:
     best = KeepBest(average)
     for epoch in range(3):
         step(module, average, epoch + 1)
-        best.on_train_epoch_end(at(epoch=epoch), module)
+        best.on_train_epoch_end(at(epoch=epoch, epochs=3), module)
     assert best.epoch == 2 and torch.equal(best.weights["weight"], average.average[0])
