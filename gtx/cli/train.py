@@ -55,6 +55,7 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("--coordinates", action="store_true", help="use coordinates, which every molecule then needs")
     parser.add_argument("--hydrogens", action="store_true", help="make hydrogens atoms of the graph")
     parser.add_argument("--descriptors", action=BooleanOptionalAction, default=True, help="cheap global features")
+    parser.add_argument("--baselines", action=BooleanOptionalAction, default=True, help="score ridge and forest beside")
     parser.add_argument("--workers", type=int, help="processes that read molecules; default: all cores")
     types = get_type_hints(TrainSettings)
     defaults = TrainSettings()
@@ -88,7 +89,8 @@ def run(arguments: Namespace) -> int:
         workers=given["workers"],
         units=units,
     )
-    return train_and_tell(data, settings, given["out"], overwrite=given["overwrite"], start=given["from"])
+    how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
+    return train_and_tell(data, settings, given["out"], **how)
 
 
 _FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors")

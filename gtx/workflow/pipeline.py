@@ -48,6 +48,7 @@ def train(
     *,
     overwrite: bool = False,
     start: str | Path | None = None,
+    baselines: bool = True,
 ) -> Outcome | None:
     """Train, score on all parts of the split, and write the run's folder; called again it goes on or says it is done.
 
@@ -61,6 +62,7 @@ def train(
         overwrite: train anew whatever `out` holds.
         start: a model file to go on from; its architecture and featuriser are kept, its head is renewed where the
             number of targets differs.
+        baselines: also score ridge and a random forest on the same rows.
 
     Returns:
         What came of it; None in all processes but the first, where several train together.
@@ -106,7 +108,8 @@ def train(
     header = _with_interval(header, dataset, predictions)
     predictor = Predictor(members, header)
     predictions = predictor.predict_store(dataset.store)
-    metrics = _scores(dataset, predictions, data.target_columns, settings)
+    metrics = _scores(dataset, predictions, data.target_columns)
+    metrics["baseline"] = _baselines(dataset, data.target_columns, settings) if baselines else {}
     header.metrics.update({part: metrics[part] for part in PARTS})
     seconds = time.perf_counter() - begun
 
@@ -154,20 +157,20 @@ def _with_interval(header: ModelHeader, dataset: Dataset, predictions: Predictio
     return header
 
 
-def _scores(
-    dataset: Dataset, predictions: Predictions, names: Sequence[str], settings: TrainSettings
-) -> dict[str, Any]:
+def _scores(dataset: Dataset, predictions: Predictions, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        part: evaluate(dataset.y[rows], predictions.mean[rows], dataset.task, names)
+        for part, rows in dataset.split.items()
+    }
+
+
+def _baselines(dataset: Dataset, names: Sequence[str], settings: TrainSettings) -> dict[str, Any]:
     from rich.console import Console
 
     from gtx.report import baselines
 
-    scores = {
-        part: evaluate(dataset.y[rows], predictions.mean[rows], dataset.task, names)
-        for part, rows in dataset.split.items()
-    }
     console = Console(stderr=True, quiet=not settings.progress)
     with console.status("Baselines") as status:
-        beside = baselines(
+        return baselines(
             dataset.smiles, dataset.y, dataset.split, dataset.task, names, settings.seed, progress=status.update
         )
-    return {**scores, "baseline": beside}

@@ -1,0 +1,133 @@
+"""The command line as a stranger meets it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gtx.cli import main
+from tests.tables import TINY_WORDS, molecules, read, write
+
+
+def gtx(*words: object, **options: object) -> subprocess.CompletedProcess:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "gtx", *map(str, words)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    write(folder / "data.csv", molecules(100)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+    done = gtx("train", folder / "data.csv", "--target-columns", "gap", "--out", folder / "run", *TINY_WORDS)
+    assert done.returncode == 0, done.stderr
+    assert "test scores" in done.stdout and "model.gtx" in done.stdout
+    assert "100 rows: 100 read, 0 errors" in done.stderr
+    return folder
+
+
+def test_help_is_immediate_and_teaches() -> None:
+    code = "import sys; from gtx.cli import main; main(['--help']); print(*sorted(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    loaded = set(done.stderr.split())
+    assert not loaded & {"torch", "rdkit", "pytorch_lightning", "pandas", "sklearn", "matplotlib"}
+
+
+@pytest.mark.parametrize("command", ["", "train", "predict", "info", "demo", "models"])
+def test_every_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([*command.split(), "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert command == "models" or "example" in text
+
+
+def test_the_same_command_again_says_it_is_finished(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--out", str(folder / "run")]
+    assert main([*words, *TINY_WORDS]) == 0
+    assert "finished" in capsys.readouterr().out
+    assert main([*words, *TINY_WORDS, "--lr", "0.01"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("gtx: ") and "settings.lr" in error and "Traceback" not in error
+    assert main([*words, *TINY_WORDS, "--epochs", "4", "--overwrite"]) == 0
+
+
+def test_predict_reads_a_table_a_pipe_and_a_smiles(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, out = str(folder / "run" / "model.gtx"), folder / "predictions.csv"
+    assert main(["predict", model, str(folder / "data.csv"), "--out", str(out)]) == 0
+    said = capsys.readouterr().err
+    assert "100 rows: 100 read" in said and "gap: rmse" in said  # the table holds the target
+    rows = read(out)
+    assert list(rows[0])[:3] == ["smiles", "gap", "gap_pred"] and len(rows) == 100
+    assert main(["predict", model, "CCO"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("CCO,")
+    done = gtx("predict", model, "-", input="CCO\nC1CC\nCO\n")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and len(lines) == 4 and "C1CC" in lines[2] and "row 2" in lines[2]
+    assert "3 rows: 2 read, 1 error" in done.stderr
+
+
+def test_a_header_and_no_rows_gives_a_header_and_no_rows(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("name,smiles\n")
+    model = str(folder / "run" / "model.gtx")
+    assert main(["predict", model, str(tmp_path / "none.csv"), "--out", str(tmp_path / "out.csv")]) == 0
+    assert (tmp_path / "out.csv").read_text().startswith("name,smiles,gap_pred")
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 1
+
+
+def test_info_and_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(folder / "run" / "model.gtx")]) == 0
+    assert "regression" in (text := capsys.readouterr().out) and "gap" in text
+    assert main(["models"]) == 0
+    assert "standard" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["predict", "no.gtx", "CCO"], "no such file: no.gtx"),
+        (["info", "data.csv"], "not a whole gtx model file"),
+        (["predict", "run/model.gtx", "no.csv"], "no such file: no.csv"),
+        (["train", "data.csv", "--target-columns", "gop", "--out", "x"], "there is no column 'gop'"),
+        (["train", "data.csv", "--target-columns", "smiles", "--out", "x"], "holds the molecules"),
+        (["train", "data.csv", "--target-columns", "gap", "--out", "data.csv"], "is a file"),
+        (["train", "data.csv", "--target-columns", "gap", "--out", "x", "--epochs", "0"], "epochs"),
+        (["train", "data.csv", "--target-columns", "gap", "--out", "x", "--model", "none"], "none"),
+        (["train", "empty.csv", "--target-columns", "gap", "--out", "x"], "empty"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else None,
+)
+def test_unusable_input_is_one_paragraph_and_exit_2(
+    words: list[str], message: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty.csv").write_text("")
+    monkeypatch.chdir(folder)
+    assert main(words + (TINY_WORDS[1:] if words[0] == "train" else [])) == 2
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error
+    assert error.strip().count("\n\n") == 0
+
+
+def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path: Path) -> None:
+    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_WORDS[1:], "--epochs", "40"]
+    command = [sys.executable, "-m", "gtx", *words, "--out", str(tmp_path / "killed")]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    checkpoint = tmp_path / "killed" / "members" / "0" / "last.ckpt"
+    patience = time.monotonic() + 120
+    while not checkpoint.exists() and time.monotonic() < patience:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert checkpoint.exists() and not (tmp_path / "killed" / "model.gtx").exists()
+    assert gtx(*words, "--out", tmp_path / "killed").returncode == 0
+    assert gtx(*words, "--out", tmp_path / "whole").returncode == 0
+    one, other = (tmp_path / name / "predictions.csv" for name in ("killed", "whole"))
+    assert one.read_bytes() == other.read_bytes()

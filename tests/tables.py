@@ -1,0 +1,46 @@
+"""Small tables of real molecules, out of the bundled set."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+XTB9 = Path(__file__).parents[1] / "gtx" / "data" / "sets" / "xtb9.parquet"
+
+TINY = {
+    "epochs": 3,
+    "model_arguments": {"channels": 16, "layers": 1, "heads": 2, "pair_channels": 8},
+    "progress": False,
+    "threads": 1,
+}
+"""Settings under which training is a matter of seconds."""
+
+TINY_WORDS = [
+    "--epochs=3",
+    '--model-arguments={"channels": 16, "layers": 1, "heads": 2, "pair_channels": 8}',
+    "--no-progress",
+    "--no-baselines",
+    "--threads=1",
+]
+"""The same on a command line."""
+
+
+def molecules(count: int = 120) -> pd.DataFrame:
+    """Some of the bundled molecules with their targets."""
+    return pd.read_parquet(XTB9).iloc[:: 11_000 // count][:count].reset_index(drop=True)
+
+
+def write(path: Path, rows: list[list[Any]], header: list[str]) -> Path:
+    """A CSV."""
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """A CSV, cells as they are."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))

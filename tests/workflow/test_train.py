@@ -1,0 +1,184 @@
+"""From a table to a trained, scored and reported model, on real molecules with everything wrong with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gtx
+from gtx.errors import InputError
+from gtx.molecules import Featuriser
+from gtx.training import TrainSettings
+from gtx.workflow import DataSettings, Outcome, train
+from tests.tables import TINY, XTB9, molecules, read, write
+
+HEADER = ["id", "structure SMILES", "gap", "dipole"]
+
+
+def table(path: Path, count: int = 120) -> Path:
+    """A table with a bad molecule, a blank, a repeated molecule with another label, and text for a number."""
+    frame = molecules(count)
+    rows = [[f"{i:03d}", *row] for i, row in enumerate(frame[["smiles", "gap", "dipole"]].to_numpy().tolist())]
+    rows[3][2] = ""
+    rows[7][1] = "C1CC"
+    rows[9][3] = "high"
+    rows[11][2:] = ["nan", "NA"]
+    rows[20][1] = rows[21][1]
+    return write(path, rows, HEADER)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    folder = tmp_path_factory.mktemp("run")
+    data = DataSettings(str(table(folder / "data.csv")), ("gap", "dipole"), smiles_column="structure SMILES", workers=0)
+    return folder, train(data, TrainSettings(**TINY, ensemble=2), folder / "out")
+
+
+def test_leaves_every_file(run: tuple[Path, Outcome]) -> None:
+    names = {"model.gtx", "metrics.json", "predictions.csv", "report.html", "config.yaml", "split.csv"}
+    assert names <= {path.name for path in (run[0] / "out").iterdir()}
+
+
+def test_every_row_comes_out_in_order_with_numbers_or_an_error(run: tuple[Path, Outcome]) -> None:
+    folder, _ = run
+    rows, given = read(folder / "out" / "predictions.csv"), read(folder / "data.csv")
+    assert [{name: row[name] for name in HEADER} for row in rows] == given
+    numbers = [name for name in rows[0] if name not in (*HEADER, "error", "warning")]
+    assert numbers == [f"{t}_{kind}" for t in ("gap", "dipole") for kind in ("pred", "std", "low", "high")]
+    for i, row in enumerate(rows):
+        filled = {bool(row[name]) for name in numbers}
+        assert filled == {not row["error"]}, (i, row)
+    assert [i for i, row in enumerate(rows) if row["error"]] == [7, 9]
+    assert rows[7]["error"].startswith('row 8, column "structure SMILES", value "C1CC": ')
+    assert rows[9]["error"].startswith('row 10, column "dipole", value "high": ')
+
+
+def test_metrics_have_the_promised_form(run: tuple[Path, Outcome]) -> None:
+    folder, outcome = run
+    metrics = json.loads((folder / "out" / "metrics.json").read_text())
+    assert metrics == outcome.metrics
+    for scores in (metrics, *metrics["baseline"].values()):
+        for part in ("train", "val", "test"):
+            assert set(scores[part]) == {"rmse", "mae", "r2", "per_target"}
+            per_target = [scores[part]["per_target"][t]["rmse"] for t in ("gap", "dipole")]
+            assert scores[part]["rmse"] == pytest.approx(sum(per_target) / 2)
+    assert set(metrics["baseline"]) == {"mean", "ridge", "random_forest"}
+
+
+def test_scores_are_those_of_the_predictions_written(run: tuple[Path, Outcome]) -> None:
+    folder, outcome = run
+    rows = read(folder / "out" / "predictions.csv")
+    part = {int(row["row"]) - 1: row["split"] for row in read(folder / "out" / "split.csv")}
+    errors = [
+        float(rows[i]["gap"]) - float(rows[i]["gap_pred"])
+        for i, name in part.items()
+        if name == "test" and rows[i]["gap"] not in ("", "nan")
+    ]
+    expected = outcome.metrics["test"]["per_target"]["gap"]["rmse"]
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(expected, rel=1e-4)
+    assert 11 not in part and 7 not in part and 9 not in part  # no label, no molecule, a bad label
+    assert len(part) == 117
+
+
+def test_what_is_odd_is_said(run: tuple[Path, Outcome]) -> None:
+    notes = "\n".join(run[1].notes)
+    assert "120 rows: 118 read, 2 errors" in notes
+    assert "1 molecules fill 2 rows, 1 of them with conflicting labels" in notes
+
+
+def test_the_model_file_predicts_the_same_alone(run: tuple[Path, Outcome]) -> None:
+    folder, _ = run
+    rows = [row for row in read(folder / "out" / "predictions.csv") if not row["error"]][:20]
+    frame = gtx.load(folder / "out" / "model.gtx").predict([row["structure SMILES"] for row in rows])
+    written = np.array([float(row["dipole_pred"]) for row in rows])
+    np.testing.assert_allclose(frame["dipole_pred"], written, rtol=1e-5, atol=1e-6)
+
+
+def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, Outcome]) -> None:
+    folder, outcome = run
+    data = DataSettings(str(folder / "data.csv"), ("gap", "dipole"), smiles_column="structure SMILES", workers=0)
+    again = train(data, TrainSettings(**TINY, ensemble=2), folder / "out")
+    assert again.was_finished and again.metrics == outcome.metrics
+    with pytest.raises(InputError, match=r"settings\.lr \(0\.001 there, 0\.01 now\)"):
+        train(data, TrainSettings(**TINY, ensemble=2, lr=0.01), folder / "out")
+    (folder / "data.csv").write_text((folder / "data.csv").read_text().replace("000,", "XXX,"))
+    with pytest.raises(InputError, match=r"data\.sha256"):
+        train(data, TrainSettings(**TINY, ensemble=2), folder / "out")
+
+
+def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path, Outcome], tmp_path: Path) -> None:
+    data = DataSettings(str(XTB9.parent / XTB9.name), ("solvation_water",), split_column="split_random", workers=0)
+    frame = molecules(60)[["smiles", "solvation_water"]]
+    small = write(tmp_path / "more.csv", frame.to_numpy().tolist(), ["smiles", "solvation_water"])
+    data = DataSettings(str(small), ("solvation_water",), workers=0)
+    train(data, TrainSettings(**TINY), tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
+    tuned, base = gtx.load(tmp_path / "tuned" / "model.gtx"), gtx.load(run[0] / "out" / "model.gtx")
+    assert tuned.header.targets == ["solvation_water"]
+    assert tuned.header.model["arguments"] == base.header.model["arguments"] | {"out_channels": 1}
+
+
+def test_files_of_validation_and_test_rows(tmp_path: Path) -> None:
+    frame = molecules(90)[["smiles", "gap"]].to_numpy().tolist()
+    parts = [write(tmp_path / f"{name}.csv", frame[i::3], ["smiles", "gap"]) for i, name in enumerate("abc")]
+    a, b, c = map(str, parts)
+    outcome = train(
+        DataSettings(a, ("gap",), val=b, test=c, workers=0), TrainSettings(**TINY), tmp_path / "both", baselines=False
+    )
+    assert "30 train, 30 val, 30 test" in "\n".join(outcome.notes)
+    assert len(read(tmp_path / "both" / "predictions-c.csv")) == 30
+    outcome = train(
+        DataSettings(a, ("gap",), test=c, workers=0), TrainSettings(**TINY), tmp_path / "one", baselines=False
+    )
+    assert "26 train, 4 val, 30 test" in "\n".join(outcome.notes)
+
+
+def test_classification_with_blanks(tmp_path: Path) -> None:
+    frame = molecules(120)
+    polar = (frame["dipole"] > frame["dipole"].median()).astype(int)
+    cells = [[s, "" if i % 7 == 0 else p, 1 - p] for i, (s, p) in enumerate(zip(frame["smiles"], polar, strict=True))]
+    data = write(tmp_path / "data.csv", cells, ["smiles", "polar", "apolar"])
+    settings = DataSettings(str(data), ("polar", "apolar"), split="scaffold", workers=0)
+    outcome = train(settings, TrainSettings(**TINY), tmp_path / "out")
+    assert set(outcome.metrics["test"]) == {"roc_auc", "pr_auc", "accuracy", "per_target"}
+    assert "logistic" in outcome.metrics["baseline"]
+    rows = read(tmp_path / "out" / "predictions.csv")
+    assert all(0 <= float(row["polar_pred"]) <= 1 for row in rows) and "polar_low" not in rows[0]
+
+
+def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
+    frame = molecules(60)
+    frame[["smiles", "gap", "coordinates"]].to_parquet(tmp_path / "data.parquet")
+    data = DataSettings(str(tmp_path / "data.parquet"), ("gap",), featuriser=Featuriser(coordinates=True), workers=0)
+    train(data, TrainSettings(**TINY), tmp_path / "out", baselines=False)
+    model = gtx.load(tmp_path / "out" / "model.gtx")
+    assert "coordinates" in model.predict(["CCO"])["error"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"target_columns": ("nothing",)}, r"no column 'nothing'; the columns are 'id', 'structure SMILES', 'gap'"),
+        ({"target_columns": ("id2",)}, "no column 'id2'"),
+        ({"target_columns": ("structure SMILES",)}, "holds the molecules"),
+        ({"smiles_column": "gap"}, "holds the molecules"),
+        ({"split_column": "id"}, "names no row 'train'"),
+        ({"split_column": "id", "val": "x.csv"}, "x.csv"),
+        ({"task": "classification"}, "classification"),
+        ({"on_error": "fail"}, "row 10"),
+        ({"split_sizes": (1.0, 0.0, 0.0)}, "three positive numbers"),
+        ({"data": "no-such.csv"}, "no such file"),
+    ],
+    ids=str,
+)
+def test_unusable_input_is_one_clear_error(change: dict, message: str, tmp_path: Path) -> None:
+    settings = {
+        "data": str(table(tmp_path / "data.csv")),
+        "target_columns": ("gap", "dipole"),
+        "smiles_column": "structure SMILES",
+        "workers": 0,
+    }
+    with pytest.raises(InputError, match=message):
+        train(DataSettings(**settings | change), TrainSettings(**TINY), tmp_path / "out")
