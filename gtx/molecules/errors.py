@@ -5,3 +5,9 @@ from __future__ import annotations
 
 class MoleculeError(ValueError):
     """One molecule cannot be used; the message is one line with the reason, RDKit's own where RDKit refused."""
+
+    @classmethod
+    def because(cls, what: str, error: Exception) -> MoleculeError:
+        """`what`, and what RDKit's exception says in its first lines; a trace of RDKit's own code follows there."""
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return cls(f"{what}: {'; '.join(lines[:2]) or type(error).__name__}")

@@ -77,8 +77,13 @@ class Featuriser:
         Raises:
             MoleculeError: the text cannot be read, the molecule is too large, or coordinates lack or do not fit.
         """
-        with rdBase.BlockLogs():
-            return self._featurise(self.read(text, coordinates))
+        try:
+            with rdBase.BlockLogs():
+                return self._featurise(self.read(text, coordinates))
+        except MoleculeError:
+            raise
+        except (RuntimeError, ValueError) as error:  # RDKit gave up on a molecule it had read
+            raise MoleculeError.because("cannot be featurised", error) from error
 
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
         """The RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
@@ -94,6 +99,7 @@ class Featuriser:
             mol = standardise(Chem.RemoveHs(mol))
         if self.hydrogens:
             mol = Chem.AddHs(mol, addCoords=mol.GetNumConformers() > 0)
+            Chem.SetHybridization(mol)
         if mol.GetNumAtoms() > self.max_atoms:
             raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; the limit is {self.max_atoms}")
         return mol

@@ -23,4 +23,4 @@ def scaffold(molecule: str | Chem.Mol) -> str:
         with rdBase.BlockLogs():
             return MurckoScaffoldSmiles(mol=mol)
     except (RuntimeError, ValueError) as error:
-        raise MoleculeError(f"has no scaffold: {' '.join(str(error).split())}") from None
+        raise MoleculeError.because("has no scaffold", error) from None

@@ -24,4 +24,4 @@ def standardise(mol: Chem.Mol) -> Chem.Mol:
         with rdBase.BlockLogs():
             return _NEUTRAL.uncharge(_LARGEST.choose(mol))
     except (RuntimeError, ValueError) as error:
-        raise MoleculeError(f"cannot be standardised: {' '.join(str(error).split())}") from None
+        raise MoleculeError.because("cannot be standardised", error) from None

@@ -60,6 +60,8 @@ def _labelled(mol: Chem.Mol) -> str:
     elements = _stereo_elements(mol, smiles)
     if not any(elements):
         return smiles
+    if _forget_ring_stereo(mol, elements.atoms):
+        smiles = Chem.MolToSmiles(mol)
     dependent = _dependent(mol, elements)
     if not any(dependent):
         _label(mol, elements)
@@ -93,6 +95,17 @@ def _stereo_elements(mol: Chem.Mol, smiles: str) -> _Elements:
     atoms = [atom.GetIdx() for atom in mol.GetAtomsMatchingQuery(_TAGGED)] if "@" in smiles else []
     bonds = range(mol.GetNumBonds()) if "/" in smiles else ()
     return _Elements(atoms, [k for k in bonds if mol.GetBondWithIdx(k).GetStereo() not in _NO_STEREO])
+
+
+def _forget_ring_stereo(mol: Chem.Mol, centres: list[int]) -> bool:
+    """Drop RDKit's notes on which centres of a ring go together, if there are any.
+
+    By these the writer inverts all centres of a ring at once, which is right for pairs and wrong in chiro-inositol.
+    """
+    noted = [atom for atom in map(mol.GetAtomWithIdx, centres) if atom.HasProp("_ringStereoAtoms")]
+    for atom in noted:
+        atom.ClearProp("_ringStereoAtoms")
+    return bool(noted)
 
 
 def _dependent(mol: Chem.Mol, elements: _Elements) -> _Elements:
@@ -129,6 +142,7 @@ def _canonical_form(mol: Chem.Mol) -> tuple[str, list[int]]:
     def written(image: tuple[int, ...]) -> tuple[str, list[int]]:
         order = sorted(range(len(rank)), key=lambda i: rank[image[i]])
         numbered = Chem.RenumberAtoms(mol, order)
+        numbered.SetIntProp("_StereochemDone", 1)  # or writing would perceive stereochemistry anew
         text = Chem.MolToSmiles(numbered, canonical=False)
         return text, [order[i] for i in numbered.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]]
 

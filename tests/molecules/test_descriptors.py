@@ -1,0 +1,74 @@
+"""Descriptors: RDKit's values, the same however the molecule is written, never a silent zero."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit.Chem import Crippen, Descriptors
+
+from gtx.molecules import DESCRIPTORS, Featuriser, descriptors, read_smiles
+
+from .rewriting import CAGES, ODD, rewritings, sample
+
+
+def by_name(smiles: str) -> dict[str, float]:
+    return dict(zip(DESCRIPTORS, descriptors(read_smiles(smiles)).tolist(), strict=True))
+
+
+def test_values_are_those_of_rdkit() -> None:
+    smiles = "CC(=O)Oc1ccccc1C(=O)O"
+    mol, ours = read_smiles(smiles), by_name(smiles)
+    for name, theirs in {
+        "amw": Descriptors.MolWt(mol),
+        "tpsa": Descriptors.TPSA(mol),
+        "labuteASA": Descriptors.LabuteASA(mol),
+        "NumHBD": Descriptors.NumHDonors(mol),
+        "SlogP_VSA2": Descriptors.SlogP_VSA2(mol),
+        "SMR_VSA10": Descriptors.SMR_VSA10(mol),
+        "PEOE_VSA1": Descriptors.PEOE_VSA1(mol),
+        "kappa1": Descriptors.Kappa1(mol),
+        "MQN12": mol.GetNumHeavyAtoms(),
+        "CrippenLogP_heavy": sum(logp for logp, _ in Crippen._GetAtomContribs(mol)),
+    }.items():
+        assert ours[name] == pytest.approx(theirs, rel=1e-5), name
+
+
+def test_crippen_is_not_what_an_earlier_call_left_behind() -> None:
+    mol = read_smiles("CCO")
+    before = descriptors(mol)
+    Crippen.MolLogP(mol)  # RDKit keeps the sum with hydrogens on the molecule
+    assert (descriptors(mol) == before).all()
+
+
+def test_order_of_atoms_changes_nothing(shared_data: Path) -> None:
+    """Differences in units of each descriptor's spread over these molecules; bins of VSA could jump."""
+    texts = [*CAGES, *sample(shared_data, 120, stereo=False, seed=2)]
+    pairs = [(text, written) for text in texts for written in rewritings(text, 1)]
+    ours = np.array([[descriptors(read_smiles(text)) for text in pair] for pair in pairs])
+    spread = np.nanstd(ours[:, 0], axis=0)
+    assert len(pairs) > 450 and (np.isnan(ours[:, 0]) == np.isnan(ours[:, 1])).all()
+    difference = np.nanmax(np.abs(ours[:, 0] - ours[:, 1]), axis=0)
+    assert (difference <= 1e-5 * spread).all(), np.array(DESCRIPTORS)[difference > 1e-5 * spread]
+
+
+@pytest.mark.parametrize("smiles", ["C[Se]C", "C[Hg]C", "*CC", "N->[Pt]"])
+def test_no_charges_is_nan_and_a_warning(smiles: str) -> None:
+    values = by_name(smiles)
+    assert {name for name, value in values.items() if np.isnan(value)} == {f"PEOE_VSA{i}" for i in range(1, 15)}
+    assert Featuriser()(smiles).warnings == ("descriptors RDKit cannot compute: PEOE_VSA",)
+
+
+def test_a_counter_ion_costs_no_descriptor() -> None:
+    assert np.isfinite(descriptors(read_smiles("CC(=O)[O-].[Na+]"))).all()
+
+
+@pytest.mark.parametrize("smiles", [*ODD, "N[C@@H](C)C(=O)" * 60 + "O"])
+def test_odd_molecules_have_numbers_or_nan(smiles: str) -> None:
+    values = descriptors(read_smiles(smiles))
+    assert values.shape == (len(DESCRIPTORS),) and values.dtype == np.float32 and not np.isinf(values).any()
+
+
+def test_names_are_unique() -> None:
+    assert len(set(DESCRIPTORS)) == len(DESCRIPTORS)

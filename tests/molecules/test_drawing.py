@@ -1,0 +1,82 @@
+"""Pictures: well-formed, self-contained, with the shading and the scale that the numbers ask for."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from gtx.molecules import MoleculeError, draw_attention, draw_grid, draw_molecule
+
+from .rewriting import ODD
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def parse(svg: str) -> ET.Element:
+    element = ET.fromstring(svg)
+    assert element.tag == f"{SVG}svg" and "http" not in svg.replace("http://www.w3.org/", "")
+    return element
+
+
+def fills(svg: str) -> list[str]:
+    """Colours of the discs behind atoms, in the order of atoms."""
+    return re.findall(r"<ellipse[^>]*fill:(#[0-9A-Fa-f]{6})", svg)
+
+
+@pytest.mark.parametrize("smiles", [ASPIRIN, *ODD, "C:C", "N[C@@H](C)C(=O)" * 60 + "O"])
+def test_anything_readable_can_be_drawn(smiles: str) -> None:
+    element = parse(draw_molecule(smiles, title="a < b & c", size=(260, 180)))
+    assert (element.get("width"), element.get("height")) == ("260", "180")
+
+
+def test_values_shade_atoms_red_and_blue() -> None:
+    svg = draw_molecule("CCO", [1.0, 0.0, -1.0])
+    red, white, blue = (tuple(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in fills(svg))
+    assert red[0] > red[2] and blue[2] > blue[0] and white == (255, 255, 255)
+    labels = [text.text for text in parse(svg).iter(f"{SVG}text")]
+    assert labels[-3:] == ["-1", "0", "1"]
+
+
+def test_attention_is_darkest_where_the_weight_is_largest() -> None:
+    weights = np.full((13, 13), 0.01)
+    weights[4, 7], weights[7, 2] = 0.88, 0.88  # row 4 is the receiver's, column 4 is not
+    svg = draw_attention(ASPIRIN, weights, receiver=4)
+    brightness = [sum(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in fills(svg)]
+    assert len(brightness) == 13 and int(np.argmin(brightness)) == 7 and sorted(brightness)[1] > 750
+    assert [text.text for text in parse(svg).iter(f"{SVG}text")][-3:] == ["0", "0.44", "0.88"]
+    rings = list(parse(svg).iter(f"{SVG}circle"))
+    assert len(rings) == 1
+    assert parse(draw_attention("C", np.ones((1, 1)), 0)) is not None
+
+
+def test_hydrogens_may_have_values_too() -> None:
+    assert len(fills(draw_molecule("CO", np.arange(6)))) == 6
+
+
+def test_numbers_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match=r"4 values came for 3 atoms \(9 with hydrogens\)"):
+        draw_molecule("CCO", [1, 2, 3, 4])
+    with pytest.raises(ValueError, match="receiver 3 is not among the 3 atoms"):
+        draw_attention("CCO", np.eye(3), 3)
+    with pytest.raises(ValueError, match=r"\[n, n\]"):
+        draw_attention("CCO", np.ones(3), 0)
+    with pytest.raises(ValueError, match="2 molecules, 1 legends"):
+        draw_grid(["C", "CC"], ["one"])
+    with pytest.raises(MoleculeError):
+        draw_molecule("C1CC")
+
+
+def test_grid() -> None:
+    element = parse(draw_grid(["CCO", "c1ccccc1", "[Na+].[Cl-]"], ["a", "b", "c"], columns=2, size=(200, 150)))
+    assert (element.get("width"), element.get("height")) == ("400", "300")
+    moves = [g.get("transform") for g in element.findall(f"{SVG}g")]
+    assert moves == ["translate(0 0)", "translate(200 0)", "translate(0 150)"]
+    assert parse(draw_grid([])) is not None
+
+
+def test_the_same_picture_twice() -> None:
+    assert draw_molecule(ASPIRIN, np.arange(13)) == draw_molecule(ASPIRIN, np.arange(13))

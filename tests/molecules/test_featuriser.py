@@ -1,0 +1,148 @@
+"""The featuriser: settings, coordinates, hydrogens, limits, hashes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem, rdBase
+from rdkit.Chem import AllChem
+
+from gtx.molecules import ATOM_COLUMNS, DESCRIPTORS, Featuriser, MoleculeError
+
+from .rewriting import ODD, labels, sample
+
+ALANINE = "C[C@H](N)C(=O)O"
+SPACE = Featuriser(coordinates=True)
+NODES = Featuriser(coordinates=True, hydrogens=True)
+
+
+@pytest.fixture(scope="module")
+def alanine() -> Chem.Mol:
+    """L-alanine in space: six heavy atoms, then seven hydrogens."""
+    mol = Chem.AddHs(Chem.MolFromSmiles(ALANINE))
+    assert AllChem.EmbedMolecule(mol, randomSeed=1) == 0
+    return mol
+
+
+@pytest.fixture(scope="module")
+def places(alanine: Chem.Mol) -> np.ndarray:
+    return alanine.GetConformer().GetPositions()
+
+
+def elements(molecule: object) -> list[int]:
+    return molecule.atoms[:, list(ATOM_COLUMNS).index("element")].tolist()
+
+
+def test_coordinates_of_heavy_atoms_or_of_all(places: np.ndarray) -> None:
+    heavy = places[:6].astype(np.float32)
+    for given in (places, places[:6], places.ravel(), places[:6].ravel().tolist()):
+        molecule = SPACE(ALANINE, given)
+        assert (molecule.positions == heavy).all() and molecule.positions.dtype == np.float32
+    assert Featuriser()(ALANINE, places).positions is None
+
+
+def test_hydrogens_as_nodes_keep_their_coordinates(alanine: Chem.Mol, places: np.ndarray) -> None:
+    for molecule in (NODES(ALANINE, places), NODES(Chem.MolToMolBlock(alanine))):
+        assert elements(molecule) == [6, 6, 7, 6, 8, 8] + [1] * 7
+        assert np.abs(molecule.positions - places).max() < 1e-4
+    added = NODES(ALANINE, places[:6])  # hydrogens that RDKit places
+    assert elements(added) == elements(molecule) and np.isfinite(added.positions).all()
+
+
+def test_explicit_hydrogens_in_the_text_have_their_places(alanine: Chem.Mol, places: np.ndarray) -> None:
+    order = np.random.default_rng(0).permutation(13).tolist()
+    written = Chem.RenumberAtoms(alanine, order)
+    text = Chem.MolToSmiles(written, canonical=False)
+    order = [order[i] for i in written.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]]
+    molecule = SPACE(text, places[order])
+    kept = [i for i in order if i < 6]
+    assert (molecule.positions == places[kept].astype(np.float32)).all()
+    assert molecule.smiles == ALANINE
+
+
+def test_hydrogens_change_neither_labels_nor_descriptors(shared_data: Path) -> None:
+    for text in [ALANINE, "[2H]C([2H])O", *sample(shared_data, 10, stereo=True)]:
+        bare, full = Featuriser()(text), Featuriser(hydrogens=True)(text)
+        assert labels(full) == labels(bare) and full.smiles == bare.smiles and full.warnings == bare.warnings
+        assert np.array_equal(full.descriptors, bare.descriptors, equal_nan=True)
+        assert len(full.atoms) == Chem.AddHs(Chem.MolFromSmiles(text)).GetNumAtoms()
+
+
+def test_a_mol_block_is_told_from_a_smiles(alanine: Chem.Mol) -> None:
+    block = Chem.MolToMolBlock(alanine)
+    assert Featuriser()(block).smiles == SPACE(block).smiles == ALANINE
+    assert SPACE(block).positions.shape == (6, 3) and Featuriser()(block).positions is None
+    with pytest.raises(MoleculeError, match="Problems encountered parsing Mol data"):
+        Featuriser()(block.replace("M  END", ""))
+
+
+@pytest.mark.parametrize("count", [1, 5, 7, 12, 14])
+def test_coordinates_that_do_not_fit(count: int) -> None:
+    with pytest.raises(MoleculeError, match=f"coordinates for {count} atoms came; the molecule has 6 or 13"):
+        SPACE(ALANINE, np.zeros((count, 3)))
+
+
+def test_coordinates_that_are_none(alanine: Chem.Mol) -> None:
+    for given in ([0.0] * 17, [np.nan] * 18, [np.inf] * 18):
+        with pytest.raises(MoleculeError, match="finite numbers, three per atom"):
+            SPACE(ALANINE, given)
+    flat = Chem.Mol(alanine)
+    AllChem.Compute2DCoords(flat)
+    for text in (ALANINE, Chem.MolToMolBlock(flat)):
+        with pytest.raises(MoleculeError, match="no coordinates in space; this model needs them"):
+            SPACE(text)
+
+
+def test_the_limit_names_both_numbers() -> None:
+    with pytest.raises(MoleculeError, match="has 1001 atoms; the limit is 1000"):
+        Featuriser()("C" * 1001)
+    with pytest.raises(MoleculeError, match="has 5 atoms; the limit is 4"):
+        Featuriser(max_atoms=4, hydrogens=True)("C")
+    assert len(Featuriser()("N[C@@H](C)C(=O)" * 60 + "O").atoms) == 301
+
+
+def test_standardising_is_an_option() -> None:
+    text = "[Na+].C[C@H]([NH3+])C(=O)[O-].O"
+    assert len(Featuriser()(text).atoms) == 8
+    for hydrogens in (False, True):
+        assert Featuriser(standardise=True, hydrogens=hydrogens)(text).smiles == ALANINE
+
+
+@pytest.mark.parametrize("settings", [{}, {"hydrogens": True}, {"standardise": True}])
+def test_odd_molecules_pass_in_silence(settings: dict, capfd: pytest.CaptureFixture) -> None:
+    for text in [*ODD, "C:C"]:
+        molecule = Featuriser(**settings)(text)
+        assert len(molecule.atoms) and molecule.smiles and np.isfinite(molecule.descriptors[:10]).all()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_settings_make_a_round_trip() -> None:
+    featuriser = Featuriser(max_atoms=50, hydrogens=True, descriptors=False)
+    again = Featuriser.from_dict(json.loads(json.dumps(featuriser.to_dict())))
+    assert again == featuriser == pickle.loads(pickle.dumps(featuriser)) and again.hash == featuriser.hash
+    with pytest.raises(ValueError, match="unknown featuriser settings: colour"):
+        Featuriser.from_dict({"colour": 1})
+
+
+def test_every_setting_is_in_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Featuriser()
+    others = [
+        replace(plain, **{name: 7 if name == "max_atoms" else not value}) for name, value in plain.to_dict().items()
+    ]
+    assert len({featuriser.hash for featuriser in [plain, *others]}) == 6
+    before = plain.hash, plain.cache_key
+    monkeypatch.setattr(rdBase, "rdkitVersion", "1999.01.1")
+    assert plain.hash == before[0] and plain.cache_key != before[1]
+
+
+def test_sizes() -> None:
+    molecule = Featuriser()(ALANINE)
+    assert len(molecule.descriptors) == Featuriser().num_descriptors == len(DESCRIPTORS)
+    bare = Featuriser(descriptors=False)
+    assert bare(ALANINE).descriptors.shape == (0,) and bare.num_descriptors == 0
+    assert Featuriser().atom_sizes[0] == 119 and len(Featuriser().bond_sizes) == molecule.bond_codes.shape[1]

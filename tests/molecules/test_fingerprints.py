@@ -1,0 +1,41 @@
+"""Morgan counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rdkit import Chem
+from rdkit.Chem import rdMolDescriptors
+
+from gtx.molecules import MoleculeError, morgan_counts
+
+from .rewriting import rewritings
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+
+
+def test_counts_are_those_of_rdkit_folded() -> None:
+    """The unfolded fingerprint of the older interface, folded here."""
+    for radius, bits in ((2, 2048), (1, 64)):
+        expected = np.zeros(bits, int)
+        for number, count in (
+            rdMolDescriptors.GetMorganFingerprint(Chem.MolFromSmiles(ASPIRIN), radius).GetNonzeroElements().items()
+        ):
+            expected[number % bits] += count
+        ours = morgan_counts([ASPIRIN, "C"], radius, bits)
+        assert ours.dtype == np.uint8 and ours.shape == (2, bits)
+        assert (ours[0] == expected).all()
+
+
+def test_counts_are_cut_and_not_wrapped() -> None:
+    assert morgan_counts(["C" * 400], radius=0).max() == 255
+
+
+def test_order_of_atoms_changes_nothing() -> None:
+    assert len({morgan_counts([written]).tobytes() for written in (ASPIRIN, *rewritings(ASPIRIN, 5))}) == 1
+
+
+def test_nothing_and_nonsense() -> None:
+    assert morgan_counts([]).shape == (0, 2048)
+    with pytest.raises(MoleculeError, match="unclosed ring"):
+        morgan_counts(["C", "C1CC"])

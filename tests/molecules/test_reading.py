@@ -1,0 +1,107 @@
+"""Reading: what is accepted, and that every refusal says why, in one line and nowhere else."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from rdkit import Chem
+from rdkit.Chem import AllChem
+
+from gtx.molecules import MoleculeError, read_molblock, read_smiles
+
+from .rewriting import ODD, column
+
+BLOCK = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "the text is empty"),
+        (" \t\n", "the text is empty"),
+        ("C C", "white space or a control character"),
+        ("C\tC", "white space or a control character"),
+        ("CC\x00O", "white space or a control character"),
+        ("C\u00a0C", "white space or a control character"),
+        ("C\u2212C", "'−' is no character of a SMILES"),
+        ("\ud800", "white space or a control character"),
+        ("C1CC", "unclosed ring"),
+        ("C1CC1C(", "syntax error; check for mistakes around position 7"),
+        ("CC)", "extra close parentheses; check for mistakes around position 3"),
+        ("c1cccc1", "Can't kekulize mol. Unkekulized atoms: 0 1 2 3 4"),
+        ("CC(C)(C)(C)C", "Explicit valence for atom # 1 C, 5, is greater than permitted"),
+        ("cc", "non-ring atom 0 marked aromatic"),
+        ("CQ", "syntax error; check for mistakes around position 2"),
+        (".", "syntax error"),
+        ("C>>C", "syntax error"),
+        ("nan", "syntax error"),
+        ("InChI=1S/CH4/h1H4", "syntax error"),
+    ],
+)
+def test_refusals_name_the_reason(text: str, reason: str, capfd: pytest.CaptureFixture) -> None:
+    with pytest.raises(MoleculeError) as error:
+        read_smiles(text)
+    assert reason in str(error.value) and str(error.value).startswith("cannot be read: ")
+    assert "\n" not in str(error.value) and "[" not in str(error.value)  # no second line, no time stamp
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_molecules_are_read(text: str, capfd: pytest.CaptureFixture) -> None:
+    assert read_smiles(text).GetNumAtoms() > 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_outer_blanks_map_numbers_and_written_hydrogens() -> None:
+    assert Chem.MolToSmiles(read_smiles("  [CH3:7][OH:1]\n")) == "CO"
+    assert read_smiles("[H]C([H])([H])[H]").GetNumAtoms() == 1
+    assert read_smiles("[H]C([H])([H])[H]", remove_hydrogens=False).GetNumAtoms() == 5
+    assert read_smiles("[2H]C").GetNumAtoms() == read_smiles("[H][H]").GetNumAtoms() == 2
+
+
+def test_mangled_text_never_raises_anything_else(shared_data: Path, capfd: pytest.CaptureFixture) -> None:
+    generator, good, bad = random.Random(0), 0, 0
+    texts = column(shared_data / "scaffold" / "bbbp.csv")
+    for _ in range(1500):
+        text = list(generator.choice(texts))
+        for _ in range(generator.choice([1, 1, 3])):
+            place = generator.randrange(len(text))
+            text[place : place + generator.randrange(2)] = generator.choice("CNOcno()[]=#@+-/\\123%.:$* >")
+        try:
+            read_smiles("".join(text))
+            good += 1
+        except MoleculeError as error:
+            bad += 1
+            assert "\n" not in str(error) and "no reason" not in str(error), "".join(text)
+    assert good > 100 and bad > 500
+    assert capfd.readouterr() == ("", "")
+
+
+def test_mol_blocks_keep_coordinates_and_stereochemistry() -> None:
+    mol = Chem.AddHs(Chem.MolFromSmiles("C[C@H](N)C(=O)O"))
+    AllChem.EmbedMolecule(mol, randomSeed=1)
+    for block in (Chem.MolToMolBlock(mol), Chem.MolToV3KMolBlock(mol), Chem.MolToMolBlock(mol).replace("\n", "\r\n")):
+        again = read_molblock(block)
+        assert Chem.MolToSmiles(again) == "C[C@H](N)C(=O)O"
+        assert abs(again.GetConformer().GetPositions() - mol.GetConformer().GetPositions()[:6]).max() < 1e-3
+        assert read_molblock(block, remove_hydrogens=False).GetNumAtoms() == 13
+
+
+@pytest.mark.parametrize(
+    ("block", "reason"),
+    [
+        (BLOCK.replace("M  END\n", ""), "Problems encountered parsing Mol data"),
+        (BLOCK.replace("  3  2", "  x  2", 1), "Cannot convert ' x' to unsigned int on line 4"),
+        ("\n".join(BLOCK.split("\n")[:5]), "EOF hit while reading atoms"),
+        (BLOCK.replace(" O ", " Qq"), "Element 'Qq' not found"),
+        (BLOCK.replace("  1  2  1", "  1  9  1"), "Range Error"),
+        ("\n\n\n  0  0  0  0  0  0  0  0  0  0999 V2000\nM  END\n", "it has no atoms"),
+    ],
+)
+def test_refused_mol_blocks_name_the_reason(block: str, reason: str, capfd: pytest.CaptureFixture) -> None:
+    with pytest.raises(MoleculeError) as error:
+        read_molblock(block)
+    assert reason in str(error.value) and "\n" not in str(error.value) and len(str(error.value)) < 150
+    assert capfd.readouterr() == ("", "")
