@@ -148,7 +148,7 @@ def _tracked(parts: Iterator[tuple[list[Row], Any]], total: int | None) -> Itera
 
 @dataclass
 class _Scores:
-    """Predictions beside the measured values, as far as the table holds them: 8 bytes per row and target."""
+    """Predictions beside the measured values, as far as the table holds them: 16 bytes per row and target."""
 
     predictor: Predictor
     columns: Sequence[str]
@@ -162,8 +162,8 @@ class _Scores:
     def add(self, rows: Sequence[Row], mean: np.ndarray) -> None:
         held = [self.predictor.header.targets.index(target) for target in self.targets]
         if held:
-            self.y.append(read_targets(rows, self.columns, self.targets).astype(np.float32))
-            self.prediction.append(mean[:, held].astype(np.float32))
+            self.y.append(read_targets(rows, self.columns, self.targets))
+            self.prediction.append(mean[:, held])
 
     def metrics(self) -> dict[str, Any] | None:
         if not self.y:

@@ -1,0 +1,47 @@
+"""A small model, really trained, that all tests of this folder predict with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gtx
+from gtx.data import featurise, load_set, open_table, random_split
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelHeader, Predictor, save_model
+from gtx.prediction.conformal import conformal_interval
+from gtx.training import TrainSettings, fit
+
+TARGETS = ["gap", "solvation_water"]
+
+
+@pytest.fixture(scope="session")
+def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An ensemble of two for two targets of 400 bundled molecules, with an interval for the first target alone."""
+    folder = tmp_path_factory.mktemp("prediction")
+    table = open_table(load_set("xtb9").path)
+    rows = next(table.chunks(4000))[::10]
+    y = np.array([[float(row.cells[table.index(name)]) for name in TARGETS] for row in rows])
+    featuriser = Featuriser()
+    store = featurise(featuriser, [row.text for row in rows], workers=0).store.with_targets(y)
+    split = random_split(len(store), (8, 1, 1))
+    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    small = {"channels": 16, "layers": 2, "heads": 2, "num_descriptors": featuriser.num_descriptors}
+    model = {"name": "standard", "arguments": {"out_channels": 2, **sizes, **small}}
+    settings = TrainSettings(epochs=5, ensemble=2, threads=1, progress=False, accelerator="cpu")
+    trained = fit(store, split, "regression", TARGETS, model, settings, folder / "run", {})
+    header = ModelHeader("regression", TARGETS, featuriser, model, trained[0].scaler)
+    members = [member.model for member in trained]
+    mean = Predictor(members, header).predict_store(store.subset(split["val"])).mean
+    interval = conformal_interval(y[split["val"]], mean)
+    interval["half_width"][1] = None
+    save_model(folder / "model.gtx", members, replace(header, interval=interval))
+    return folder / "model.gtx"
+
+
+@pytest.fixture
+def predictor(model_path: Path) -> Predictor:
+    return gtx.load(model_path, device="cpu")

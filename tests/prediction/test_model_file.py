@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import gtx
+from gtx.prediction import load_model, save_model
+
+
+def test_a_model_survives_the_round_trip(model_path: Path, tmp_path: Path) -> None:
+    members, header = load_model(model_path)
+    save_model(tmp_path / "again.gtx", members, header)
+    assert (tmp_path / "again.gtx").read_bytes() == model_path.read_bytes()
+    assert len(members) == 2 and not any(member.training for member in members)
+    assert header.targets == ["gap", "solvation_water"] and header.versions["torch"] == torch.__version__
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tmp_path: Path) -> None:
+    whole = model_path.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    damaged = {
+        "empty": b"",
+        "cut in the length": whole[:5],
+        "cut in the header": whole[: length // 2],
+        "cut in the weights": whole[: length + 1000],
+        "one byte short": whole[:-1],
+        "header spoilt": whole[:20] + b"\xff" + whole[21:],
+        "text": b"smiles,y\nC,1\n" * 100,
+        "pickle": pickle.dumps({"weights": [1, 2, 3]}),
+    }
+    for content in damaged.values():
+        (tmp_path / "bad.gtx").write_bytes(content)
+        refused(tmp_path / "bad.gtx", "bad.gtx is not a whole gtx model file")
+    refused(tmp_path / "none.gtx", "no such file: .*none.gtx")
+    refused(tmp_path, "cannot read")
+
+
+CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "newer": (lambda h: h.update(format=99), "format 99.*upgrade gtx"),
+    "other features": (lambda h: h["featuriser"].update(hash="0"), "describes molecules differently"),
+    "unknown setting": (lambda h: h["featuriser"]["settings"].update(colour=1), "colour"),
+    "unknown model": (lambda h: h["model"].update(name="annotations"), "model 'annotations' is unknown"),
+    "other shape": (lambda h: h["model"]["arguments"].update(channels=32), "size mismatch"),
+    "other argument": (lambda h: h["model"]["arguments"].update(wings=2), "wings"),
+    "member missing": (lambda h: h.update(members=3), "members.2"),
+    "no task": (lambda h: h.pop("task"), "task"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_header_that_does_not_fit_is_refused(change: str, model_path: Path, tmp_path: Path) -> None:
+    alter, reason = CHANGES[change]
+    with safe_open(model_path, "pt") as file:
+        header = json.loads(file.metadata()["gtx"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    alter(header)
+    save_file(tensors, tmp_path / "bad.gtx", {"gtx": json.dumps(header)})
+    refused(tmp_path / "bad.gtx", reason)
+
+
+def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
+    save_file({"weight": torch.zeros(2)}, tmp_path / "foreign.gtx")
+    refused(tmp_path / "foreign.gtx", "gtx did not write it")
+
+
+def refused(path: Path, reason: str) -> None:
+    with pytest.raises(gtx.InputError, match=reason) as caught:
+        gtx.load(path)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from rdkit import Chem
+
+import gtx
+from gtx.data import featurise
+from gtx.prediction import Predictor
+from gtx.training import TargetScaler, composition
+from tests.molecules_for_tests import SMILES
+
+NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
+NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
+
+
+def test_each_row_has_numbers_or_an_error(predictor: Predictor) -> None:
+    given = ["CCO", "C1CC", " c1ccccc1 ", "", "C C", "O=C(C)N"]
+    table = predictor.predict(pd.Series(given))
+    assert list(table) == ["smiles", *NUMBERS, "error", "warning"]
+    assert table.smiles.tolist() == given
+    bad = table.error.notna()
+    assert bad.tolist() == [False, True, False, True, True, False]
+    assert table.gap_pred.isna().equals(bad) and table.gap_low.isna().equals(bad)
+    assert "unclosed ring" in table.error[1]
+    assert table.warning[~bad].isna().all()
+    assert predictor.predict("CCO").smiles.tolist() == ["CCO"]
+    assert predictor.predict([]).shape == (0, len(NUMBERS) + 3)
+    with pytest.raises(gtx.InputError, match="number 1 is no text but nan"):
+        predictor.predict(["C", np.nan])
+
+
+def test_a_prediction_depends_neither_on_batch_mates_nor_on_how_the_smiles_is_written(
+    predictor: Predictor, shared_data: Path
+) -> None:
+    zinc = pd.read_csv(shared_data / "zinc12k" / "zinc12k.csv").smiles[::200].tolist()
+    molecules = [*zinc, *SMILES]
+    together = numbers(predictor, molecules)
+    alone = np.concatenate([numbers(predictor, smiles) for smiles in molecules[::5]])
+    assert np.abs(alone - together[::5]).max() < 1e-5
+    for seed in range(3):
+        rewritten = [
+            Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(smiles), 1, randomSeed=seed, kekuleSmiles=seed == 2)[0]
+            for smiles in molecules
+        ]
+        assert np.abs(numbers(predictor, rewritten) - together).max() < 1e-5
+
+
+@pytest.mark.parametrize("sequence", ["ACDEFGHIKLMNPQRSTVWY" * 2, "G" * 70])
+def test_nor_for_molecules_so_large_that_float32_would_show(sequence: str, predictor: Predictor) -> None:
+    peptide = Chem.MolFromSequence(sequence)
+    written = [*Chem.MolToRandomSmilesVect(peptide, 10, randomSeed=1), Chem.MolToSmiles(peptide)]
+    predicted = numbers(predictor, [*written, "CCO"])[:-1]
+    assert np.ptp(predicted, axis=0).max() < 1e-5
+    assert np.abs(numbers(predictor, written[0]) - predicted[0]).max() < 1e-5
+
+
+def numbers(predictor: Predictor, smiles: list[str] | str) -> np.ndarray:
+    """Predictions in standard deviations of the targets."""
+    return (
+        predictor.predict(smiles)[["gap_pred", "solvation_water_pred"]].to_numpy() / predictor.header.scaler.sd.numpy()
+    )
+
+
+def test_an_ensemble_gives_the_mean_and_spread_of_its_members(predictor: Predictor) -> None:
+    header = replace(predictor.header, interval=None)
+    single = [Predictor([member], header, "cpu").predict(SMILES) for member in predictor.members]
+    assert list(single[0]) == ["smiles", "gap_pred", "solvation_water_pred", "error", "warning"]
+    both = np.stack([table.gap_pred for table in single])
+    table = predictor.predict(SMILES)
+    assert both.std(0).min() > 0
+    np.testing.assert_allclose(table.gap_pred, both.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(table.gap_std, both.std(0, ddof=1), rtol=1e-9)
+
+
+def test_bounds_lie_half_a_width_away_and_are_missing_where_there_is_none(predictor: Predictor) -> None:
+    table = predictor.predict(SMILES)
+    half = predictor.header.interval["half_width"][0]
+    np.testing.assert_allclose(table.gap_high - table.gap_pred, half)
+    np.testing.assert_allclose(table.gap_pred - table.gap_low, half)
+    assert table[["solvation_water_low", "solvation_water_high"]].isna().all(axis=None)
+
+
+def test_what_training_never_saw_is_named(predictor: Predictor) -> None:
+    table = predictor.predict(["CCO", "C[Si](C)(C)C", "[Fe+3]", "C1CC"])
+    assert table.warning.notna().tolist() == [False, True, True, False]
+    assert table.warning[1] == "not seen in training: element Si"
+    assert "element Fe" in table.warning[2] and "charge 3" in table.warning[2]
+    unknown = predictor.predict(["C[Si](C)(C)C", "C[Ge](C)(C)C"]).gap_pred
+    assert np.isfinite(unknown).all()
+
+
+def test_embeddings(predictor: Predictor) -> None:
+    with pytest.warns(UserWarning, match="1 of 3 SMILES give NaN; number 1: .*unclosed ring"):
+        vectors = predictor.embed(["CCO", "C1CC", "OCC"])
+    width = predictor.members[0].width
+    assert vectors.shape == (3, 2 * width) and vectors.dtype == np.float32
+    assert np.isnan(vectors[1]).all()
+    np.testing.assert_allclose(vectors[0], vectors[2], atol=1e-5)
+    store = featurise(predictor.header.featuriser, ["CCO"]).store
+    with torch.no_grad():
+        first = predictor.members[0].embed(store.batch(torch.tensor([0])))
+    np.testing.assert_allclose(vectors[0, :width], first[0].numpy(), atol=1e-5)
+
+
+def test_classes_come_as_probabilities(predictor: Predictor) -> None:
+    one = with_header(predictor, interval=None, members=1)
+    units = torch.tensor(one.predict(SMILES)[["gap_pred", "solvation_water_pred"]].to_numpy())
+    logits = predictor.header.scaler.scale(units)
+    classes = TargetScaler.fit(torch.zeros(1, 2), "classification")
+    table = with_header(one, task="classification", scaler=classes).predict(SMILES)
+    np.testing.assert_allclose(table.gap_pred, logits[:, 0].sigmoid(), atol=1e-5)
+
+
+def test_a_reference_per_element_is_added_back(predictor: Predictor) -> None:
+    store = featurise(predictor.header.featuriser, SMILES).store
+    counts = composition(store)
+    scaler = replace(predictor.header.scaler, reference=torch.rand(119, 2, dtype=torch.float64))
+    off = with_header(predictor, scaler=scaler).predict_store(store).mean - (counts @ scaler.reference).numpy()
+    plain = with_header(predictor, scaler=replace(scaler, reference=None)).predict_store(store).mean
+    np.testing.assert_allclose(off, plain, rtol=1e-6)
+
+
+def with_header(predictor: Predictor, members: int = 2, **changes: object) -> Predictor:
+    return Predictor(predictor.members[:members], replace(predictor.header, **changes), "cpu")

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rdkit import Chem
+from rdkit.Chem import AllChem
+
+import gtx
+from gtx.data import Row, Table, open_table
+from gtx.prediction import Predictor, predict_table, streaming
+from gtx.training import evaluate
+
+NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
+NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
+
+
+def read(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_cells_stay_as_they_are_and_a_row_has_numbers_or_an_error(predictor: Predictor, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    rows = [
+        ["id", "smiles", "gap_pred", "note", "error"],
+        ["007", " CCO ", "nan", "", "1e-3"],
+        ["nan", "C1CC", "NULL", 'a "quoted", cell', ""],
+        ["8", "", "", "two\nlines", ""],
+        ["", "C[Si](C)(C)C", "1_000", "é", "x"],
+        ["9", "CC"],
+        ["10", "C=O", "", "", "", "surplus"],
+    ]
+    with source.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    outcome = predict_table(predictor, source, out)
+    header, *written = read(out)
+    assert header == [*rows[0], "gap_pred1", *NUMBERS[1:], "error1", "warning"]
+    assert [row[:5] for row in written[:4]] == rows[1:5]
+    assert written[4][:5] == ["9", "CC", "", "", ""] and written[5][4] == ",surplus"
+    for row in written:
+        numbers, error = row[5:-2], row[-2]
+        assert all(cell == "" for cell in numbers) if error else np.isfinite(float(numbers[0]))
+    errors = [row[-2] for row in written]
+    assert errors[1].startswith('row 2, column "smiles", value "C1CC": ') and "unclosed ring" in errors[1]
+    assert "empty" in errors[2] and "2 cells" in errors[4] and "6 cells" in errors[5]
+    assert errors[0] == errors[3] == ""
+    assert written[3][-1] == 'row 4, column "smiles", value "C[Si](C)(C)C": not seen in training: element Si'
+    assert outcome.ledger.summary().startswith("6 rows: 2 read, 4 errors")
+    assert outcome.metrics is None
+
+
+def test_fifty_bad_rows_among_twelve_thousand(predictor: Predictor, shared_data: Path, tmp_path: Path) -> None:
+    lines = (shared_data / "zinc12k" / "zinc12k.csv").read_text().splitlines()
+    bad = ["C1CC", "C(C", "c1cccc1", "CC(C)(C)(C)C", "", "hello", "C C", "[Xx]", "N(=O)(=O)=O=C", "\t"]
+    places = np.random.default_rng(0).choice(12000, 50, replace=False)
+    for k, place in enumerate(sorted(places, reverse=True)):
+        lines.insert(1 + place, f"{bad[k % len(bad)]},0.5,test,{k}")
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
+    predictor = Predictor(predictor.members[:1], replace(predictor.header, interval=None))  # half the work
+    outcome = predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv", workers=2)
+    header, *written = read(tmp_path / "out.csv")
+    given = read(tmp_path / "in.csv")[1:]
+    assert len(written) == len(given) == 12050
+    assert [row[:4] for row in written] == given
+    at = header.index("error")
+    faulty = [i for i, row in enumerate(written) if row[at]]
+    assert faulty == [i for i, row in enumerate(given) if row[0] in bad and row[1] == "0.5"]
+    assert all(f'row {i + 1}, column "smiles", value' in written[i][at] for i in faulty)
+    numbers = np.array([row[4] for i, row in enumerate(written) if i not in set(faulty)], float)
+    assert len(numbers) == 12000 and np.isfinite(numbers).all()
+    assert outcome.ledger.summary().startswith("12050 rows: 12000 read, 50 errors")
+    sample = range(0, 12000, 1500)
+    good = [row[0] for i, row in enumerate(written) if i not in set(faulty)]
+    expected = predictor.predict([good[i] for i in sample]).gap_pred
+    np.testing.assert_allclose(numbers[sample], expected, atol=1e-5 * float(predictor.header.scaler.sd[0]))
+
+
+def test_a_header_and_no_rows_stay_so(predictor: Predictor, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("smiles,gap\n")
+    predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
+    assert read(tmp_path / "out.csv") == [["smiles", "gap", *NUMBERS, "error", "warning"]]
+
+
+def test_scores_of_the_targets_that_the_table_holds(predictor: Predictor, tmp_path: Path) -> None:
+    table = pd.DataFrame({"smiles": ["CCO", "CC", "CO", "X", "CN"], "gap": ["1.5", "", "2", "3", "abc"], "other": 1})
+    table.to_csv(tmp_path / "in.csv", index=False)
+    outcome = predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
+    predicted = predictor.predict(["CCO", "CO"]).gap_pred.to_numpy(copy=True)[:, None]
+    expected = evaluate(np.array([[1.5], [2.0]]), predicted, "regression", ["gap"])
+    assert list(outcome.metrics["per_target"]) == ["gap"]
+    assert outcome.metrics["rmse"] == pytest.approx(expected["rmse"], rel=1e-5)
+
+
+def test_every_kind_of_source(predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    smiles = ["CCO", "C1CC", "c1ccccc1"]
+    frame = pd.DataFrame({"Molecule": smiles, "smiles": smiles, "id": ["001", "nan", ""]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "b.tsv", index=False, sep="\t")
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + frame.to_csv(index=False, sep=";").encode()))
+    frame.to_parquet(tmp_path / "d.parquet")
+    (tmp_path / "e.smi").write_text("".join(f"{text} name{i}\n" for i, text in enumerate(smiles)))
+    with Chem.SDWriter(str(tmp_path / "f.sdf")) as sdf:
+        for text in smiles[::2]:
+            mol = Chem.AddHs(Chem.MolFromSmiles(text))
+            AllChem.EmbedMolecule(mol, randomSeed=0)
+            sdf.write(mol)
+    expected = predictor.predict(smiles).gap_pred.to_numpy()
+    for name in ("a.csv", "b.tsv", "c.csv.gz", "d.parquet", "e.smi", "f.sdf", "-", "c1ccccc1"):
+        stdin = io.TextIOWrapper(io.BytesIO("\n".join(smiles).encode()))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        out = tmp_path / "out.parquet"
+        predict_table(predictor, name if name in ("-", "c1ccccc1") else tmp_path / name, out)
+        predicted = pd.read_parquet(out)
+        numbers = predicted.gap_pred.replace("", np.nan).astype(float).to_numpy()
+        wanted = {"f.sdf": expected[::2], "c1ccccc1": expected[2:]}.get(name, expected)
+        np.testing.assert_allclose(numbers, wanted, rtol=1e-5, err_msg=name)
+        if "id" in predicted:
+            assert predicted.id.tolist() == ["001", "nan", ""]
+
+
+def test_a_bad_request_is_refused_and_leaves_no_file(predictor: Predictor, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("structure,y\nC1CC,1\nCC,2\n")
+    out = tmp_path / "out.csv"
+    with pytest.raises(gtx.InputError, match="no column 'smiles'; the columns are 'structure', 'y'"):
+        predict_table(predictor, tmp_path / "in.csv", out)
+    with pytest.raises(gtx.InputError, match=r"row 1.*unclosed ring"):
+        predict_table(predictor, tmp_path / "in.csv", out, smiles_column="structure", on_error="fail")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(gtx.InputError, match="cannot write"):
+        predict_table(predictor, tmp_path / "in.csv", tmp_path / "file" / "out.csv", smiles_column="structure")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "in.csv"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_no_more_than_a_few_chunks_are_in_hand(
+    workers: int, predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_so_far, ahead = 0, []
+
+    def rows() -> Iterator[Row]:
+        nonlocal read_so_far
+        for number in range(1, 401):
+            read_so_far += 1
+            yield Row(number, ["C"], "C")
+
+    class Watched(streaming.TableWriter):
+        def write(self, cells: list[str]) -> None:
+            ahead.append(read_so_far - len(ahead))
+            super().write(cells)
+
+    monkeypatch.setattr(streaming, "CHUNK", 10)
+    monkeypatch.setattr(streaming, "TableWriter", Watched)
+    monkeypatch.setattr(streaming, "open_table", lambda *_: Table(["smiles"], "smiles", rows()))
+    outcome = predict_table(predictor, "in.csv", tmp_path / "out.csv", workers=workers)
+    assert outcome.ledger.rows == len(ahead) == 400
+    assert max(ahead) <= 10 * (2 * workers + 3)
+    assert not outcome.ledger.errors and not outcome.ledger.warnings  # messages are not kept either
+
+
+def test_the_table_written_is_a_table_to_read(predictor: Predictor, tmp_path: Path) -> None:
+    predict_table(predictor, "CCO", tmp_path / "once.csv")
+    predict_table(predictor, tmp_path / "once.csv", tmp_path / "twice.csv")
+    once, twice = read(tmp_path / "once.csv"), read(tmp_path / "twice.csv")
+    assert twice[0][: len(once[0])] == once[0] and twice[1][: len(once[1])] == once[1]
+    assert twice[0][len(once[0])] == "gap_pred1" and twice[0][-2:] == ["error1", "warning1"]
+    assert open_table(tmp_path / "twice.csv").columns == twice[0]
