@@ -1,0 +1,129 @@
+"""What a report says, as plain values: whoever trained fills it, the page lays it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gtx.data.store import MoleculeStore
+
+
+@dataclass(frozen=True)
+class DataCard:
+    """Where the molecules came from and what became of every row.
+
+    Attributes:
+        source: the table or the named set.
+        rows: rows of the table.
+        errors: rows that could not be used; they are in no split.
+        summary: the ledger's one-line count.
+        first_errors: the ledger's first messages, a few of them.
+        warnings: rows that were used all the same, with the ledger's first messages about them.
+        repeated: what to say of molecules found more than once and of conflicting labels, or "".
+        leaked: molecules that stand in two parts of the split, `{("train", "test"): 3}`.
+        split: how the rows were divided, in words: "random, seed 0", "column split_random_0".
+        num_atoms: int `[n]`, atoms of each molecule as the model sees it.
+        elements: number of molecules that hold each element, by symbol.
+    """
+
+    source: str
+    rows: int
+    errors: int
+    summary: str
+    split: str
+    num_atoms: np.ndarray
+    elements: Mapping[str, int]
+    first_errors: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    repeated: str = ""
+    leaked: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that `write_report` needs, n molecules and T targets.
+
+    Attributes:
+        title: a short name of the data, the page's heading.
+        task: "regression" or "classification".
+        targets: the T names.
+        smiles: n molecules that could be read, in the order of the arrays below.
+        y: `[n, T]` measured values in the targets' own units, or classes 0 and 1; NaN for blanks.
+        prediction: `[n, T]` of the model, in the same units, or probabilities of class 1.
+        split: row indices of "train", "val" and "test".
+        scores: of the model: `train`, `val` and `test` as of `gtx.training.evaluate`.
+        baselines: as of `gtx.report.baselines`.
+        data: the data card.
+        histories: for each member of the ensemble one row per epoch, as `gtx.training.Member.history`.
+        best_epochs: the epoch of each member that was kept; marked where given.
+        settings: what the run was asked to do; nested mappings are fine.
+        versions: of the libraries.
+        model_file: where the model lies, for the commands that predict with it.
+        model: the model in a few words, e.g. "GraphTransformer, 4 layers of 128 channels, 1.1 million weights".
+        units: of targets, by name; those left out are shown without.
+        low, high: `[n, T]` bounds of the prediction interval, or None.
+        level: share of molecules that the interval is to hold.
+        row_numbers: int `[n]`, the rows' numbers in the table, from 1; None for 1 to n.
+        footnotes: remarks for the foot of the page, e.g. when and for how long the model was trained.
+    """
+
+    title: str
+    task: str
+    targets: Sequence[str]
+    smiles: Sequence[str]
+    y: np.ndarray
+    prediction: np.ndarray
+    split: Mapping[str, np.ndarray]
+    scores: Mapping[str, Mapping[str, Any]]
+    baselines: Mapping[str, Mapping[str, Any]]
+    data: DataCard
+    histories: Sequence[Sequence[Mapping[str, float]]]
+    settings: Mapping[str, Any]
+    versions: Mapping[str, str]
+    model_file: str
+    model: str = "graph transformer"
+    units: Mapping[str, str] = field(default_factory=dict)
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+    level: float = 0.9
+    best_epochs: Sequence[int] = ()
+    row_numbers: np.ndarray | None = None
+    footnotes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        shape = (len(self.smiles), len(self.targets))
+        for name in ("y", "prediction", "low", "high"):
+            array = getattr(self, name)
+            if array is not None and np.shape(array) != shape:
+                raise ValueError(f"{name}: expected {list(shape)}, a row per molecule, got {list(np.shape(array))}")
+        if self.task not in ("regression", "classification"):
+            raise ValueError(f"task: expected regression or classification, got {self.task!r}")
+
+    @property
+    def judged(self) -> str:
+        """The part of the split that the page's first score is of: test, or validation where nothing was set aside."""
+        return "test" if len(self.split["test"]) else "val"
+
+    def measured(self, part: str, target: int) -> np.ndarray:
+        """Row indices of a part where a target is measured."""
+        rows = self.split[part]
+        return rows[~np.isnan(self.y[rows, target])]
+
+
+def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:
+    """Atoms of each molecule, int `[n]`, and in how many molecules each element is found, the commonest first."""
+    from gtx.molecules import ATOM_COLUMNS
+    from gtx.molecules.naming import name_code
+
+    column = list(ATOM_COLUMNS).index("element")
+    num_atoms = np.diff(store.atom_ptr.numpy())
+    molecule = np.repeat(np.arange(len(num_atoms)), num_atoms)
+    once = np.unique(molecule * 256 + store.atoms[:, column].numpy())  # a molecule's element, however many its atoms
+    found, molecules = np.unique(once % 256, return_counts=True)
+    order = np.argsort(-molecules, kind="stable")
+    names = {int(code): name_code("atom", column, int(code)).removeprefix("element ") for code in found}
+    return num_atoms, {names[int(found[i])]: int(molecules[i]) for i in order}

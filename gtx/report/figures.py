@@ -1,0 +1,261 @@
+"""The pictures of a report, each a matplotlib figure of one panel, drawn without pyplot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import precision_recall_curve, roc_curve
+
+from gtx.report.drawing import COLOURS, FAINT, INK, panel
+from gtx.report.words import PARTS, in_unit, signed
+
+MOST_VECTORS = 400  # points drawn one by one; more become one image inside the picture
+MOST_POINTS = 5_000  # more become a density
+MOST_INTERVALS = 150  # error bars that can be told apart
+
+Columns = Mapping[str, np.ndarray]
+"""One array per part of the split."""
+
+
+def parity(
+    y: np.ndarray,
+    prediction: np.ndarray,
+    part: str,
+    quantity: str,
+    scores: Sequence[str] = (),
+    remarks: Sequence[str] = (),
+    low: np.ndarray | None = None,
+    high: np.ndarray | None = None,
+) -> Figure:
+    """Predicted against measured values of one target, with the line where they agree.
+
+    Args:
+        y, prediction: `[n]` in the target's unit, no blanks.
+        part: of the split.
+        quantity: the target and its unit, for the axes.
+        scores: lines of text for the upper left corner.
+        remarks: lines of text for the lower right corner.
+        low, high: `[n]` bounds of intervals, drawn as error bars where there are few points.
+    """
+    with panel(PARTS[part].capitalize(), f"measured {quantity}", f"predicted {quantity}", square=True) as axes:
+        colour = COLOURS[part]
+        if low is not None and len(y) <= MOST_INTERVALS:
+            axes.vlines(y, low, high, colors=colour, alpha=0.25, linewidth=1)
+        if len(y) > MOST_POINTS:
+            axes.hexbin(y, prediction, gridsize=70, bins="log", cmap=_fade(colour), linewidths=0, rasterized=True)
+        else:
+            faint = float(np.clip(8 / np.sqrt(len(y) + 1), 0.25, 0.75))
+            rasterized = len(y) > MOST_VECTORS
+            axes.plot(y, prediction, "o", color=colour, alpha=faint, ms=3.4, mew=0, rasterized=rasterized)
+        _agreement(axes, _range(y, prediction))
+        words = {"transform": axes.transAxes, "fontsize": 8.5, "linespacing": 1.4}
+        axes.text(0.04, 0.97, "\n".join(scores), va="top", **words)
+        axes.text(0.97, 0.03, "\n".join(remarks), ha="right", **words)
+    return axes.figure
+
+
+def error_histogram(errors: Columns, unit: str) -> Figure:
+    """How predicted minus measured values are distributed in each part, and where their mean lies."""
+    with panel(
+        "Errors and their means", f"predicted − measured{in_unit(unit)}", "share of molecules", height=3
+    ) as axes:
+        widest = np.percentile(np.abs(np.concatenate([*errors.values(), [0.0]])), 99.5) or 1.0
+        edges = np.linspace(-widest, widest, 36)
+        for part, error in errors.items():
+            _steps(axes, np.clip(error, -widest, widest), edges, part, f"{PARTS[part]} {signed(error.mean())}")
+        axes.axvline(0, color=INK, linewidth=0.8)
+        axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
+        _legend(axes, loc="upper left", handlelength=1)
+    return axes.figure
+
+
+def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
+    """How many test molecules lie inside intervals of every level, if the validation molecules set their widths.
+
+    Args:
+        halfwidths: of the model's intervals, `val` and `test`; an interval of another level is one of these, scaled.
+        errors: predicted minus measured, `val` and `test`.
+        level: of the model's own intervals, marked.
+    """
+    ratios = {part: np.sort(np.abs(errors[part]) / halfwidths[part]) for part in ("val", "test")}
+    n, m = len(ratios["val"]), len(ratios["test"])
+    levels = np.linspace(0, 1, 101)
+    places = np.ceil(levels * (n + 1)).astype(int) - 1  # the finite-sample quantile of split conformal prediction
+    widths = np.concatenate([ratios["val"], [np.inf]])[np.clip(places, 0, n)]
+    inside = np.where(levels > 0, np.searchsorted(ratios["test"], widths, side="right") / m, 0)
+    with panel("Coverage of intervals", "asked for", "found among test molecules", square=True) as axes:
+        spread = 1.96 * np.sqrt(levels * (1 - levels) / m)
+        axes.fill_between(levels, levels - spread, levels + spread, color=FAINT, alpha=0.7, linewidth=0)
+        axes.plot(levels, inside, color=COLOURS["test"], drawstyle="steps-post")
+        held = (ratios["test"] <= 1).mean()
+        axes.plot([level], [held], "o", color=COLOURS["test"], ms=5)
+        axes.annotate(f"{held:.0%} in the {level:.0%} intervals", (level, held), (0.96, 0.06), ha="right", fontsize=8.5)
+        _agreement(axes, (0, 1))
+    return axes.figure
+
+
+def roc(y: Columns, probability: Columns, notes: Mapping[str, str]) -> Figure:
+    """True against false positives of one target as the threshold falls, a curve for each part.
+
+    Args:
+        y: classes 0 and 1, no blanks; a part of one class alone has no curve.
+        probability: of class 1.
+        notes: by part, what the legend says beside its name.
+    """
+    with panel("ROC", "false positives", "true positives", square=True) as axes:
+        for part in _both_classes(y):
+            x, up, _ = roc_curve(y[part], probability[part])
+            axes.plot(x, up, color=COLOURS[part], label=f"{PARTS[part]} {notes[part]}")
+        _agreement(axes, (0, 1))
+        _legend(axes, loc="lower right")
+    return axes.figure
+
+
+def precision_recall(y: Columns, probability: Columns, notes: Mapping[str, str]) -> Figure:
+    """Precision against recall of one target, and the precision of guessing, a dotted line. Arguments as of `roc`."""
+    with panel("Precision and recall", "recall", "precision", square=True) as axes:
+        for part in _both_classes(y):
+            precision, recall, _ = precision_recall_curve(y[part], probability[part], drop_intermediate=True)
+            axes.plot(recall, precision, color=COLOURS[part], label=f"{PARTS[part]} {notes[part]}")
+            axes.axhline(y[part].mean(), color=COLOURS[part], linewidth=0.8, linestyle=":")
+        _unit_square(axes)
+        _legend(axes, loc="lower left")
+    return axes.figure
+
+
+def reliability(y: Columns, probability: Columns) -> Figure:
+    """The share of class 1 among molecules of like predicted probability. Arguments as of `roc`."""
+    with panel("Calibration", "predicted probability of 1", "share of 1", square=True) as axes:
+        for part in _both_classes(y):
+            bins = int(np.clip(len(y[part]) // 20, 3, 10))
+            share, mean = calibration_curve(y[part], probability[part], n_bins=bins, strategy="quantile")
+            axes.plot(mean, share, "o-", color=COLOURS[part], ms=3.5, label=PARTS[part])
+        _agreement(axes, (0, 1))
+        _legend(axes, loc="upper left")
+    return axes.figure
+
+
+def learning_curve(
+    histories: Sequence[Sequence[Mapping[str, float]]],
+    columns: Mapping[str, str],
+    title: str,
+    best: Sequence[float] = (),
+    log: bool = False,
+) -> Figure:
+    """Logged values epoch by epoch, a line for each member and part.
+
+    Args:
+        histories: one row per epoch for each member, with `epoch`.
+        columns: the part whose colour a column has, by column.
+        title: of the panel.
+        best: epochs that were kept, marked.
+        log: whether the scale is logarithmic.
+    """
+    with panel(title, "epoch", "") as axes:
+        for column, part in columns.items():
+            for i, rows in enumerate(histories):
+                points = [(row["epoch"], row[column]) for row in rows if np.isfinite(row.get(column, np.nan))]
+                label = PARTS[part] if not i else None
+                axes.plot(*zip(*points, strict=True), color=COLOURS[part], linewidth=1.3, label=label)
+        for epoch in best:
+            axes.axvline(epoch, color=INK, linewidth=0.8, linestyle=":")
+        if log:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        if len(columns) > 1:
+            _legend(axes)
+    return axes.figure
+
+
+def value_histogram(values: Columns, quantity: str) -> Figure:
+    """How the measured values of a target are distributed in each part."""
+    with panel("", quantity, "share of molecules") as axes:
+        edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=36)
+        for part, column in values.items():
+            _steps(axes, column, edges, part, PARTS[part])
+        _legend_above(axes)
+    return axes.figure
+
+
+def class_shares(shares: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:
+    """The share of class 1 among the measured molecules of each target and part.
+
+    Args:
+        shares: T values for each part, NaN where nothing is measured.
+        names: the T targets.
+    """
+    with panel("", "share of 1", "") as axes:
+        axes.figure.set_figheight(1.1 + 0.34 * len(names))
+        height = 0.8 / len(shares)
+        for i, (part, share) in enumerate(shares.items()):
+            axes.barh(np.arange(len(names)) + i * height, share, height * 0.9, color=COLOURS[part], label=PARTS[part])
+        axes.set_yticks(np.arange(len(names)) + 0.8 / 2 - height / 2, names)
+        axes.grid(visible=False, axis="y")
+        axes.invert_yaxis()
+        _legend_above(axes)
+    return axes.figure
+
+
+def size_histogram(num_atoms: Columns) -> Figure:
+    """Atoms per molecule in each part."""
+    with panel("", "atoms in a molecule", "share of molecules") as axes:
+        sizes = np.concatenate(list(num_atoms.values()))
+        step = max(1, int(np.ceil((sizes.max() - sizes.min() + 1) / 40)))
+        edges = np.arange(sizes.min(), sizes.max() + step + 1, step) - 0.5
+        for part, column in num_atoms.items():
+            _steps(axes, column, edges, part, PARTS[part])
+        axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
+        _legend_above(axes)
+    return axes.figure
+
+
+def _steps(axes: Axes, values: np.ndarray, edges: np.ndarray, part: str, label: str) -> None:
+    shares = np.histogram(values, edges)[0] / max(len(values), 1)
+    colour = COLOURS[part]
+    if part == "train":
+        axes.stairs(shares, edges, fill=True, color=colour, alpha=0.2)
+    axes.stairs(shares, edges, color=colour, linewidth=1.3, label=label)
+
+
+def _legend_above(axes: Axes) -> None:
+    _legend(axes, loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, handlelength=1.1, columnspacing=1, borderpad=0)
+
+
+def _legend(axes: Axes, **options: object) -> None:
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(**options)
+
+
+def _agreement(axes: Axes, limits: tuple[float, float]) -> None:
+    axes.axline((limits[0], limits[0]), (limits[1], limits[1]), color=INK, linewidth=0.8, zorder=1.5)
+    margin = 0.04 * (limits[1] - limits[0])
+    axes.set(xlim=(limits[0] - margin, limits[1] + margin), ylim=(limits[0] - margin, limits[1] + margin))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+
+
+def _unit_square(axes: Axes) -> None:
+    axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
+
+
+def _fade(colour: str) -> LinearSegmentedColormap:
+    """From nearly clear to the colour, so that the page shows through."""
+    return LinearSegmentedColormap.from_list("fade", [(*to_rgb(colour), 0.12), (*to_rgb(colour), 1.0)])
+
+
+def _range(*arrays: np.ndarray) -> tuple[float, float]:
+    low, high = min(map(np.min, arrays)), max(map(np.max, arrays))
+    return (low, high) if high > low else (low - 1, high + 1)
+
+
+def _both_classes(y: Columns) -> list[str]:
+    return [part for part, classes in y.items() if len(np.unique(classes)) == 2]

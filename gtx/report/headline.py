@@ -1,0 +1,136 @@
+"""What the page says first: one score beside the baselines', and who wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from gtx.report.context import Report
+from gtx.report.words import METRICS, TITLES, score
+
+RESAMPLES = 300
+MOST_RESAMPLED = 20_000  # of more molecules the score hardly depends on which they are
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A score as a bar: whose, its value, its length as a share of the longest, and whether it is the model's."""
+
+    name: str
+    text: str
+    length: float
+    ours: bool
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The leading score.
+
+    Attributes:
+        label: what the score is.
+        text: the model's.
+        span: where the score lies in 95% of sets resampled from the judged molecules, or "".
+        bars: the model and the baselines, the best first.
+        verdict: whether the model beats the baselines, in a sentence.
+    """
+
+    label: str
+    text: str
+    span: str
+    bars: list[Bar]
+    verdict: str
+
+
+def headline(report: Report) -> Headline:
+    """Regression: the RMSE; of several targets, whose units differ, the mean over targets of its ratio to the mean
+    predictor's. Classification: the mean ROC-AUC."""
+    metric = next(iter(METRICS[report.task]))
+    all_scores = {"model": report.scores, **report.baselines}
+    found = {name: _leading(scores, report) for name, scores in all_scores.items()}
+    higher = report.task == "classification"
+    order = sorted((name for name in found if found[name] is not None), key=lambda name: found[name], reverse=higher)
+    longest = 1.0 if higher else max((found[name] for name in order), default=1.0) or 1.0
+    bars = [
+        Bar(TITLES.get(name, "This model"), score(found[name], metric), found[name] / longest, name == "model")
+        for name in order
+    ]
+    span = _span(report)
+    return Headline(
+        label=_label(report),
+        text=score(found["model"], metric),
+        span="" if span is None else f"{score(span[0], metric)} to {score(span[1], metric)}",
+        bars=bars,
+        verdict=_verdict(report, metric, higher, span),
+    )
+
+
+def _label(report: Report) -> str:
+    if report.task == "classification":
+        return "ROC-AUC" if len(report.targets) == 1 else f"ROC-AUC, mean of {len(report.targets)} targets"
+    if len(report.targets) == 1:
+        unit = report.units.get(report.targets[0], "")
+        return "RMSE" + (f" in {unit}" if unit else "")
+    return f"RMSE as a share of the mean predictor’s, mean of {len(report.targets)} targets"
+
+
+def _leading(scores: Mapping[str, Any], report: Report) -> float | None:
+    judged = scores[report.judged]
+    if report.task == "classification":
+        return judged["roc_auc"]
+    if len(report.targets) == 1:
+        return judged["rmse"]
+    plain = report.baselines["mean"][report.judged]["per_target"]
+    ratios = [
+        judged["per_target"][name]["rmse"] / plain[name]["rmse"]
+        for name in report.targets
+        if judged["per_target"][name]["rmse"] is not None and plain[name]["rmse"]
+    ]
+    return float(np.mean(ratios)) if ratios else None
+
+
+def _verdict(report: Report, metric: str, higher: bool, span: tuple[float, float] | None) -> str:
+    duels = list(_duels(report, metric, higher))
+    won = sum(ours > theirs if higher else ours < theirs for ours, theirs, _ in duels)
+    if not duels:
+        return "Too little is measured there to compare it with the baselines."
+    if len(duels) > 1:
+        return f"It beats the best baseline in {won} of {len(duels)} targets."
+    ours, theirs, rival = duels[0]
+    gap = f"{abs(ours - theirs):.3f}" if higher else f"{abs(ours / theirs - 1):.0%}"
+    said = f"It beats the best baseline, {rival.lower()}, by {gap}" if won else f"{rival} does better, by {gap}"
+    if span and span[0] <= theirs <= span[1]:
+        said += ", which is no more than another draw of test molecules might change"
+    return f"{said}."
+
+
+def _duels(report: Report, metric: str, higher: bool) -> Iterator[tuple[float, float, str]]:
+    """Per target where both are defined: the model's score, the best baseline's, and its title."""
+    for target in report.targets:
+        ours = report.scores[report.judged]["per_target"][target][metric]
+        theirs = {
+            TITLES[name]: scores[report.judged]["per_target"][target][metric]
+            for name, scores in report.baselines.items()
+        }
+        theirs = {title: score for title, score in theirs.items() if score is not None}
+        if ours is not None and any(theirs.values()):
+            best = (max if higher else min)(theirs, key=theirs.get)
+            yield ours, theirs[best], best
+
+
+def _span(report: Report) -> tuple[float, float] | None:
+    """Bootstrap percentiles of the leading score of one target; several would need one each."""
+    if len(report.targets) > 1:
+        return None
+    rows = report.measured(report.judged, 0)
+    y, prediction = report.y[rows, 0], report.prediction[rows, 0]
+    random = np.random.default_rng(0)
+    draws = (random.integers(len(y), size=len(y)) for _ in range(RESAMPLES if 1 < len(y) <= MOST_RESAMPLED else 0))
+    if report.task == "regression":
+        scores = [np.sqrt(np.mean(np.square(y[draw] - prediction[draw]))) for draw in draws]
+    else:
+        scores = [roc_auc_score(y[draw], prediction[draw]) for draw in draws if 0 < y[draw].mean() < 1]
+    return tuple(np.percentile(scores, [2.5, 97.5])) if scores else None

@@ -1,0 +1,115 @@
+"""`report.html`: one page that holds everything and needs nothing beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from gtx.report.context import Report
+from gtx.report.headline import headline
+from gtx.report.panels import MOST_PICTURED, data_panels, learning_panels, prediction_panels
+from gtx.report.words import METRICS, PARTS, TITLES, count, flat, in_unit, number, score, signed
+
+WORST = 12  # molecules drawn, shared by the targets
+
+
+def write_report(path: str | os.PathLike[str], report: Report) -> None:
+    """Write the report of a training run as one HTML file: no script, no link that it needs, light or dark.
+
+    Args:
+        path: the file, usually `report.html`; it appears whole or not at all.
+        report: what it says.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "score": score, "signed": signed, "in_unit": in_unit, "count": count}
+    pictured = report.targets[:MOST_PICTURED]
+    html = environment.get_template("template.html").render(
+        report=report,
+        data=report.data,
+        parts=PARTS,
+        metrics=METRICS[report.task],
+        headline=headline(report),
+        scores=list(_scores(report)),
+        predictions=[(name, list(prediction_panels(report, t))) for t, name in enumerate(pictured)],
+        worst=list(_worst(report)),
+        measured=[_measured(report, t) for t in range(len(report.targets))],
+        data_panels=list(data_panels(report)),
+        learning_panels=list(learning_panels(report)),
+        settings=list(flat(report.settings)),
+    )
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(html, encoding="utf-8")
+    partial.replace(path)
+
+
+def _scores(report: Report) -> Iterator[dict[str, Any]]:
+    """By target: its unit, the scores of each method by part, the model's first, and who leads where it is judged."""
+    methods = {"This model": report.scores}
+    methods |= {TITLES[name]: report.baselines[name] for name in reversed(TITLES) if name in report.baselines}
+    names = [None, *report.targets] if report.task == "classification" and len(report.targets) > 1 else report.targets
+    for name in names:  # None is the mean over targets, which values in units of their own do not have
+        table = {
+            method: {part: scores[part]["per_target"][name] if name else scores[part] for part in PARTS}
+            for method, scores in methods.items()
+        }
+        judged = {method: scores[report.judged] for method, scores in table.items()}
+        best = {
+            metric: _best([scores[metric] for scores in judged.values()], metric) for metric in METRICS[report.task]
+        }
+        title = name or f"Mean of {len(report.targets)} targets"
+        yield {"target": title, "unit": report.units.get(name, ""), "methods": table, "best": best}
+
+
+def _best(values: list[float | None], metric: str) -> float | None:
+    defined = [value for value in values if value is not None]
+    return (min if metric in ("rmse", "mae") else max)(defined, default=None)
+
+
+def _worst(report: Report) -> Iterator[dict[str, Any]]:
+    """The judged molecules that are furthest off, as many for each target."""
+    from gtx.molecules import draw_molecule
+
+    for t, name in enumerate(report.targets[:MOST_PICTURED]):
+        rows = report.measured(report.judged, t)
+        errors = report.prediction[rows, t] - report.y[rows, t]
+        for i in np.argsort(-np.abs(errors), kind="stable")[: max(1, WORST // len(report.targets))]:
+            row = rows[i]
+            svg = draw_molecule(report.smiles[row], size=(260, 180))
+            yield {
+                "target": name,
+                "unit": report.units.get(name, ""),
+                "row": row + 1 if report.row_numbers is None else report.row_numbers[row],
+                "smiles": report.smiles[row],
+                "picture": Markup(svg[svg.index("<svg") :]),
+                "measured": report.y[row, t],
+                "predicted": report.prediction[row, t],
+                "error": errors[i],
+            }
+
+
+def _measured(report: Report, t: int) -> dict[str, Any]:
+    """What is measured of a target: how often in each part, blanks, and how the values lie."""
+    counts = {part: len(report.measured(part, t)) for part in PARTS}
+    used = np.concatenate([report.split[part] for part in PARTS])
+    values = report.y[used, t]
+    values = values[~np.isnan(values)]
+    return {
+        "target": report.targets[t],
+        "unit": report.units.get(report.targets[t], ""),
+        "counts": counts,
+        "blanks": len(used) - len(values),
+        **{name: getattr(values, name)() if len(values) else None for name in ("mean", "std", "min", "max")},
+    }

@@ -1,0 +1,96 @@
+"""Which pictures a report has, cut from its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from markupsafe import Markup
+
+from gtx.report import figures
+from gtx.report.context import Report
+from gtx.report.drawing import inline
+from gtx.report.words import METRICS, PARTS, count, in_unit, score
+
+MOST_PICTURED = 12
+"""Targets with pictures of their own; the tables have them all."""
+
+
+def prediction_panels(report: Report, t: int) -> Iterator[Markup]:
+    """Regression: parity, errors, coverage of intervals. Classification: ROC, precision and recall, calibration."""
+    name = report.targets[t]
+    rows = {part: report.measured(part, t) for part in ("val", "test")}
+    rows = {part: index for part, index in rows.items() if len(index)}
+    if not rows:
+        return
+    y = {part: report.y[index, t] for part, index in rows.items()}
+    prediction = {part: report.prediction[index, t] for part, index in rows.items()}
+    scores = {part: report.scores[part]["per_target"][name] for part in rows}
+    if report.task == "classification":
+        roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in rows} for m in ("roc_auc", "pr_auc"))
+        yield inline(figures.roc(y, prediction, roc_auc), f"ROC curves of {name}")
+        yield inline(figures.precision_recall(y, prediction, pr_auc), f"Precision and recall of {name}")
+        yield inline(figures.reliability(y, prediction), f"Calibration of {name}")
+        return
+    unit = report.units.get(name, "")
+    half = _half_widths(report, t)
+    for part, index in rows.items():
+        lines = [f"{title} {score(scores[part][m], m)}" for m, title in METRICS["regression"].items()]
+        remarks = [count(len(index), "molecule")]
+        low, high = (None, None) if half is None else (report.low[index, t], report.high[index, t])
+        if half is not None:
+            held = np.mean((low <= y[part]) & (y[part] <= high))
+            remarks.append(f"{held:.0%} in {report.level:.0%} intervals")
+        figure = figures.parity(y[part], prediction[part], part, name + in_unit(unit), lines, remarks, low, high)
+        yield inline(figure, f"Predicted against measured {name}, {PARTS[part]}")
+    error = {part: prediction[part] - y[part] for part in rows}
+    yield inline(figures.error_histogram(error, unit), f"Errors of {name}")
+    if half is not None and len(rows) == 2:
+        widths = {part: half[index] for part, index in rows.items()}
+        yield inline(figures.coverage(widths, error, report.level), f"Coverage of the intervals of {name}")
+
+
+def data_panels(report: Report) -> Iterator[Markup]:
+    """What is measured, and how large the molecules are, part by part."""
+    parts = [part for part in PARTS if len(report.split[part])]
+    pictured = report.targets[:MOST_PICTURED]
+    if report.task == "regression":
+        for t, name in enumerate(pictured):
+            values = {part: report.y[report.measured(part, t), t] for part in parts}
+            figure = figures.value_histogram(values, name + in_unit(report.units.get(name, "")))
+            yield inline(figure, f"Measured {name} in each part")
+    else:
+        shares = {part: [_share(report, part, t) for t in range(len(pictured))] for part in parts}
+        yield inline(figures.class_shares(shares, pictured), "Share of class 1 in each part")
+    sizes = {part: report.data.num_atoms[report.split[part]] for part in parts}
+    yield inline(figures.size_histogram(sizes), "Atoms in a molecule in each part")
+
+
+def learning_panels(report: Report) -> Iterator[Markup]:
+    """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch."""
+    histories = [rows for rows in report.histories if rows]
+    logged = {column for rows in histories for row in rows for column in row}
+    if report.task == "regression" and len(report.targets) > 1:
+        leading = ("Validation score, mean over targets", {"val_score": "val"})  # units of their own have no mean RMSE
+    else:
+        metric, title = next(iter(METRICS[report.task].items()))
+        leading = (f"Validation {title}", {f"val_{metric}": "val"})
+    panels = [("Loss", {"train_loss": "train", "val_loss": "val"}), leading, ("Learning rate", {"lr": "train"})]
+    for title, columns in panels:
+        columns = {column: part for column, part in columns.items() if column in logged}
+        if columns:
+            figure = figures.learning_curve(histories, columns, title, report.best_epochs, log=title == "Loss")
+            yield inline(figure, f"{title} by epoch")
+
+
+def _half_widths(report: Report, t: int) -> np.ndarray | None:
+    """`[n]`, or None where a target has no intervals."""
+    if report.low is None or report.high is None:
+        return None
+    half = (report.high[:, t] - report.low[:, t]) / 2
+    return half if np.isfinite(half).all() and (half > 0).all() else None
+
+
+def _share(report: Report, part: str, t: int) -> float:
+    rows = report.measured(part, t)
+    return report.y[rows, t].mean() if len(rows) else np.nan

@@ -1,0 +1,68 @@
+"""Numbers and names as a reader sees them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+PARTS = {"train": "training", "val": "validation", "test": "test"}
+"""The parts of a split and what a sentence calls them."""
+
+TITLES = {
+    "mean": "Training mean",
+    "ridge": "Ridge regression",
+    "logistic": "Logistic regression",
+    "random_forest": "Random forest",
+}
+"""What a reader calls each baseline."""
+
+METRICS = {
+    "regression": {"rmse": "RMSE", "mae": "MAE", "r2": "R²"},
+    "classification": {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "accuracy": "accuracy"},
+}
+"""Names of the metrics of a task, the leading one first."""
+
+
+def number(value: float | None) -> str:
+    """Three digits that count, and a true minus: `0.290`, `−1.20`, `12,345`; a dash for None."""
+    if value is None or math.isnan(value):
+        return "–"
+    size = abs(value)
+    if size < 1e-12:
+        return "0"  # what rounding left of it
+    form = ".1e" if size < 1e-3 else "#.3g" if size < 1000 else ",.0f"
+    return f"{value:{form}}".rstrip(".").replace("-", "−")
+
+
+def score(value: float | None, metric: str) -> str:
+    """An error like any number; what cannot exceed 1 with three decimals."""
+    if value is None or metric in ("rmse", "mae"):
+        return number(value)
+    return f"{value:z.3f}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    """The same with a sign before it."""
+    return f"+{number(value)}" if value > 0 else number(value)
+
+
+def in_unit(unit: str) -> str:
+    """` (unit)`, or nothing without one."""
+    return f" ({unit})" if unit else ""
+
+
+def count(number: int, noun: str) -> str:
+    """`1 molecule`, `1,128 molecules`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Nested settings as lines: `model.channels`, `128`."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{above}{name}.")
+        elif isinstance(value, float):
+            yield f"{above}{name}", f"{value:.6g}"
+        else:
+            yield f"{above}{name}", ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

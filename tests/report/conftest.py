@@ -1,0 +1,94 @@
+"""Molecules whose properties are known exactly, and a report on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from gtx.report import DataCard, Report
+from gtx.training import evaluate
+
+ENDS = ["C", "O", "N", "F", "S", "C(=O)O", "C#N", "c1ccccc1", "C(C)C", "OC"]
+SMILES = [left + "C" * n + right for n in (1, 2, 3) for i, left in enumerate(ENDS[:5]) for right in ENDS[i:]]
+ORDER = np.random.default_rng(0).permutation(len(SMILES))
+SPLIT = {"train": ORDER[:80], "val": ORDER[80:100], "test": ORDER[100:]}
+
+
+def additive(smiles: str) -> float:
+    """A sum of contributions of atoms."""
+    return 0.5 * smiles.upper().count("C") - 1.5 * smiles.count("O") + 0.8 * smiles.count("N")
+
+
+@pytest.fixture
+def y() -> np.ndarray:
+    """`[n, 2]`: an additive property with a few blanks, and the number of letters."""
+    values = np.array([[additive(smiles), len(smiles)] for smiles in SMILES], dtype=float)
+    values[::9, 0] = np.nan
+    return values
+
+
+@pytest.fixture
+def make_report(y: np.ndarray) -> Callable[..., Report]:
+    """Reports on `SMILES`; of a model whose errors have a standard deviation of 0.2."""
+
+    def make(task: str = "regression", targets: tuple[str, ...] = ("additive", "letters"), **changes: object) -> Report:
+        measured = y[:, : len(targets)]
+        prediction = measured + np.random.default_rng(1).normal(0, 0.2, measured.shape)
+        if task == "classification":
+            classes = np.where(np.isnan(measured), np.nan, measured > np.nanmedian(measured, 0))
+            measured, prediction = classes, np.clip(0.2 + 0.6 * classes + prediction - measured, 0, 1)
+        prediction = np.nan_to_num(prediction)
+        low, high = (None, None) if task == "classification" else (prediction - 0.3, prediction + 0.3)
+        settings = {
+            "title": "Chains",
+            "task": task,
+            "targets": targets,
+            "smiles": SMILES,
+            "y": measured,
+            "prediction": prediction,
+            "split": SPLIT,
+            "data": DataCard(
+                source="chains.csv",
+                rows=len(SMILES) + 1,
+                errors=1,
+                summary="121 rows: 120 read, 1 error",
+                split="random, seed 0",
+                num_atoms=np.array([len(smiles) for smiles in SMILES]),
+                elements={"C": len(SMILES)},
+                first_errors=['row 3, column "smiles", value "C1CC": unclosed ring'],
+            ),
+            "histories": [
+                [{"epoch": i, "lr": 1e-3, "train_loss": 1 / (i + 1), "val_loss": 2 / (i + 1)} for i in range(5)]
+            ],
+            "settings": {"training": {"epochs": 5}},
+            "versions": {"gtx": "0.1.0"},
+            "model_file": "run/model.gtx",
+            "low": low,
+            "high": high,
+            **changes,
+        }
+        if "scores" not in settings:
+            settings["scores"] = _scores(settings, settings["prediction"])
+        if "baselines" not in settings:
+            settings["baselines"] = _rivals(settings)
+        return Report(**settings)
+
+    return make
+
+
+def _scores(settings: dict, prediction: np.ndarray) -> dict:
+    y, task, targets = settings["y"], settings["task"], settings["targets"]
+    return {part: evaluate(y[rows], prediction[rows], task, targets) for part, rows in settings["split"].items()}
+
+
+def _rivals(settings: dict) -> dict:
+    mean = np.tile(np.nanmean(settings["y"][settings["split"]["train"]], 0), (len(SMILES), 1))
+    linear = "ridge" if settings["task"] == "regression" else "logistic"
+    halfway = (mean + settings["prediction"]) / 2
+    return {
+        "mean": _scores(settings, mean),
+        linear: _scores(settings, halfway),
+        "random_forest": _scores(settings, 0.9 * mean + 0.1 * settings["prediction"]),
+    }
