@@ -73,7 +73,7 @@ class MoleculeStore:
 
     def with_targets(self, y: np.ndarray | Tensor) -> MoleculeStore:
         """The same molecules with targets `y` `[M, T]` (own units, NaN for blanks)."""
-        y = torch.as_tensor(y, dtype=torch.float32)
+        y = torch.tensor(np.asarray(y), dtype=torch.float32)
         if y.dim() != 2 or len(y) != len(self):
             raise ValueError(f"expected targets [{len(self)}, T], one row per molecule, got {list(y.shape)}")
         return replace(self, y=y)

@@ -78,8 +78,8 @@ class GraphTransformer(nn.Module):
             raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
         self.edge_list = edge_list
         self.atom_vocabulary, self.bond_vocabulary = Vocabulary(atom_sizes), Vocabulary(bond_sizes)
-        self.atom_embedding = CodeEmbedding(atom_sizes, channels)
-        self.bond_embedding = CodeEmbedding(bond_sizes, channels) if local else None
+        self.atom_embedding = CodeEmbedding(atom_sizes, channels, silent_first=True)
+        self.bond_embedding = CodeEmbedding(bond_sizes, channels, silent_first=True) if local else None
 
         self.encodings = nn.ModuleList(encodings)
         self.node_embeddings = nn.ModuleList(embed(e.node, channels) if e.node else None for e in encodings)

@@ -16,20 +16,25 @@ class CodeEmbedding(nn.Module):
     Args:
         sizes: codes of each column.
         channels: width of the vectors.
+        silent_first: code 0 of each column starts at zero, so that where it means "other" and training never meets it,
+            it says nothing.
 
     Shapes:
         codes int64 `[*, len(sizes)]` to `[*, channels]`.
     """
 
-    def __init__(self, sizes: Sequence[int], channels: int) -> None:
+    def __init__(self, sizes: Sequence[int], channels: int, silent_first: bool = False) -> None:
         super().__init__()
-        self.sizes = tuple(sizes)
+        self.sizes, self.silent_first = tuple(sizes), silent_first
         self.table = nn.Parameter(torch.empty(sum(sizes), channels))
         self.register_buffer("offsets", _offsets(sizes), persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.table, std=len(self.sizes) ** -0.5)
+        if self.silent_first:
+            with torch.no_grad():
+                self.table[self.offsets] = 0.0
 
     def forward(self, codes: Tensor) -> Tensor:
         columns = (codes + self.offsets).unbind(-1)

@@ -31,6 +31,7 @@ def fit(
     *,
     overwrite: bool = False,
     start: Sequence[Member] = (),
+    keep_scaler: bool = True,
 ) -> list[Member]:
     """Train an ensemble in the folder `out`; called again with the same arguments it goes on where it was stopped.
 
@@ -48,8 +49,10 @@ def fit(
         out: the run's folder.
         fingerprint: plain values that tell the data, the featuriser and the split from any other, for `config.yaml`.
         overwrite: train anew whatever `out` holds.
-        start: trained members to go on from; member k starts from `start[k % len(start)]`, with its scaler if the
-            number of targets is the same, and with a fresh head otherwise.
+        start: trained members to go on from; member k starts from `start[k % len(start)]`, and with a fresh head if
+            the number of targets differs.
+        keep_scaler: with `start`, keep its scaler where the number of targets is the same; the targets should then
+            mean the same.
 
     Returns:
         The trained members.
@@ -62,7 +65,7 @@ def fit(
     _check(train, target_names)
     run = RunFolder(out)
     run.open(run_config(task, target_names, model_spec, settings, fingerprint), overwrite)
-    scaler = _scaler(train, task, settings, start)
+    scaler = _scaler(train, task, settings, start if keep_scaler else ())
     reference = composition(train) if scaler.reference is not None else None
     problem = Problem(
         train.with_targets(scaler.scale(train.y.cpu(), reference)),

@@ -163,7 +163,7 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
         if source is None:
             return None
         path = Path(source)
-        return {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} if path.is_file() else None
+        return {"file": path.name, "sha256": sha256(path)} if path.is_file() else None
 
     how = {"split": settings.split, "split_sizes": list(settings.split_sizes), "split_seed": settings.seed}
     if settings.split_column:
@@ -176,6 +176,12 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
         **how,
         "featuriser": {**settings.featuriser.to_dict(), "hash": settings.featuriser.hash},
     }
+
+
+def sha256(path: str | Path) -> str:
+    """Of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read(settings: DataSettings) -> list[File]:

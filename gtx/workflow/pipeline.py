@@ -13,15 +13,15 @@ import numpy as np
 
 from gtx.data import write_split
 from gtx.errors import InputError
-from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, load_model, save_model
 from gtx.prediction.conformal import conformal_interval
 from gtx.prediction.predictor import Predictions
 from gtx.training import Member, RunFolder, TrainSettings, evaluate, fit, is_main_process, run_config
-from gtx.workflow.dataset import Dataset, DataSettings, fingerprint, load
+from gtx.workflow.dataset import Dataset, DataSettings, fingerprint, load, sha256
 from gtx.workflow.outputs import data_lines, write_predictions, write_run_report
 
 PARTS = ("train", "val", "test")
+OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
 
 
 @dataclass(frozen=True)
@@ -75,21 +75,34 @@ def train(
         raise InputError(f"{out} is a file; --out must name a folder")
     begun = time.perf_counter()
     members: list[Member] = []
+    same_targets = True
     if start is not None:
-        members, featuriser, model = _start(start, len(data.target_columns))
-        data = replace(data, featuriser=featuriser)
+        members, trained_for, model = _start(start, len(data.target_columns))
+        data = replace(data, featuriser=trained_for.featuriser)
+        same_targets = trained_for.targets == list(data.target_columns)
     dataset = load(data, cache=out / "cache", progress=settings.progress)
     if start is None:
         model = _model_spec(settings, dataset, data)
-    marks = fingerprint(data) | ({"from": str(start)} if start else {})
+    marks = fingerprint(data) | ({"from": sha256(start)} if start else {})
     run = RunFolder(out)
     run.open(run_config(dataset.task, data.target_columns, model, settings, marks), overwrite)
     notes = data_lines(dataset)
     if run.finished and (out / "metrics.json").exists():
         return Outcome(out, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
 
+    for name in OUTPUTS:  # of an earlier run, where this one overwrites it
+        (out / name).unlink(missing_ok=True)
     trained = fit(
-        dataset.store, dataset.split, dataset.task, data.target_columns, model, settings, out, marks, start=members
+        dataset.store,
+        dataset.split,
+        dataset.task,
+        data.target_columns,
+        model,
+        settings,
+        out,
+        marks,
+        start=members,
+        keep_scaler=same_targets,
     )
     if not is_main_process():
         return None
@@ -139,12 +152,12 @@ def default_width(rows: int) -> int:
     return 64 if rows < 2000 else 128
 
 
-def _start(path: str | Path, targets: int) -> tuple[list[Member], Featuriser, dict[str, Any]]:
-    """The members, featuriser and model of a file, the latter with as many outputs as there are targets now."""
+def _start(path: str | Path, targets: int) -> tuple[list[Member], ModelHeader, dict[str, Any]]:
+    """The members, header and model of a file, the model with as many outputs as there are targets now."""
     networks, header = load_model(path)
     members = [Member(network, header.scaler, [], -1, np.inf) for network in networks]
     arguments = header.model["arguments"] | {"out_channels": targets}
-    return members, header.featuriser, {"name": header.model["name"], "arguments": arguments}
+    return members, header, {"name": header.model["name"], "arguments": arguments}
 
 
 def _with_interval(header: ModelHeader, dataset: Dataset, predictions: Predictions) -> ModelHeader:

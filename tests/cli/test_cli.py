@@ -116,7 +116,7 @@ def test_unusable_input_is_one_paragraph_and_exit_2(
 
 
 def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path: Path) -> None:
-    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_WORDS[1:], "--epochs", "40"]
+    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_WORDS[1:], "--epochs", "20"]
     command = [sys.executable, "-m", "gtx", *words, "--out", str(tmp_path / "killed")]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)

@@ -16,6 +16,11 @@ def test_code_embedding_is_the_sum_over_columns() -> None:
     assert isinstance(embed(Codes((3,)), 4), CodeEmbedding) and embed(Values(3), 4).in_features == 3
 
 
+def test_other_says_nothing_until_it_is_trained() -> None:
+    layer = CodeEmbedding([3, 2], 4, silent_first=True)
+    assert layer(torch.tensor([[0, 0]])).eq(0).all() and layer(torch.tensor([[1, 1]])).ne(0).all()
+
+
 def test_vocabulary_turns_unseen_codes_into_other() -> None:
     vocabulary = Vocabulary([3, 2])
     codes = torch.tensor([[2, 1], [1, 1]])

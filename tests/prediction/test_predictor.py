@@ -53,8 +53,8 @@ def test_a_prediction_depends_neither_on_batch_mates_nor_on_how_the_smiles_is_wr
 
 @pytest.mark.parametrize("sequence", ["ACDEFGHIKLMNPQRSTVWY" * 2, "G" * 70])
 def test_nor_for_molecules_so_large_that_float32_would_show(sequence: str, predictor: Predictor) -> None:
-    peptide = Chem.MolFromSequence(sequence)
-    written = [*Chem.MolToRandomSmilesVect(peptide, 10, randomSeed=1), Chem.MolToSmiles(peptide)]
+    smiles = Chem.MolToSmiles(Chem.MolFromSequence(sequence))
+    written = [smiles, *Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(smiles), 10, randomSeed=1)]
     predicted = numbers(predictor, [*written, "CCO"])[:-1]
     assert np.ptp(predicted, axis=0).max() < 1e-5
     assert np.abs(numbers(predictor, written[0]) - predicted[0]).max() < 1e-5
