@@ -17,7 +17,7 @@ from gtx.molecules.errors import MoleculeError
 from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, ends_and_codes
 from gtx.molecules.reading import read_molblock, read_smiles
 from gtx.molecules.standardise import standardise
-from gtx.molecules.stereo import copy_labels, label_stereo
+from gtx.molecules.stereo import copy_labels, label_stereo, legacy_perception
 
 FEATURISER_VERSION = 1
 """Raised whenever the same molecule would give other codes or descriptors."""
@@ -78,7 +78,7 @@ class Featuriser:
             MoleculeError: the text cannot be read, the molecule is too large, or coordinates lack or do not fit.
         """
         try:
-            with rdBase.BlockLogs():
+            with rdBase.BlockLogs(), legacy_perception():
                 return self._featurise(self.read(text, coordinates))
         except MoleculeError:
             raise
@@ -108,14 +108,21 @@ class Featuriser:
         bare = mol
         if self.hydrogens:  # labels and descriptors are those of the molecule without hydrogen atoms
             bare, kept = without_hydrogens(mol)
-        smiles = label_stereo(bare)
+        label_stereo(bare)
         if self.hydrogens:
             copy_labels(bare, mol, kept)
         atoms = atom_codes(mol)
         ends, bonds = ends_and_codes(mol)
         values = descriptors(bare) if self.descriptors else np.zeros(0, np.float32)
-        warnings = tuple(_warnings(atoms, bonds, values))
-        return Molecule(atoms, ends, bonds, self._positions(mol), values, smiles, warnings)
+        return Molecule(
+            atoms,
+            ends,
+            bonds,
+            self._positions(mol),
+            values,
+            Chem.MolToSmiles(bare),
+            tuple(_warnings(atoms, bonds, values)),
+        )
 
     def _positions(self, mol: Chem.Mol) -> np.ndarray | None:
         if not self.coordinates:

@@ -62,6 +62,7 @@ def test_explicit_hydrogens_in_the_text_have_their_places(alanine: Chem.Mol, pla
     molecule = SPACE(text, places[order])
     kept = [i for i in order if i < 6]
     assert (molecule.positions == places[kept].astype(np.float32)).all()
+    assert (SPACE(text, places[kept]).positions == molecule.positions).all()
     assert molecule.smiles == ALANINE
 
 
