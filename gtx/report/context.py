@@ -56,7 +56,7 @@ class Report:
         prediction: `[n, T]` of the model, in the same units, or probabilities of class 1.
         split: row indices of "train", "val" and "test".
         scores: of the model: `train`, `val` and `test` as of `gtx.training.evaluate`.
-        baselines: as of `gtx.report.baselines`.
+        baselines: as of `gtx.report.baselines`, or empty.
         data: the data card.
         histories: for each member of the ensemble one row per epoch, as `gtx.training.Member.history`.
         best_epochs: the epoch of each member that was kept; marked where given.

@@ -35,7 +35,7 @@ class Headline:
         text: the model's.
         span: where the score lies in 95% of sets resampled from the judged molecules, or "".
         bars: the model and the baselines, the best first.
-        verdict: whether the model beats the baselines, in a sentence.
+        verdict: whether the model beats the baselines, in a sentence; "" without baselines.
     """
 
     label: str
@@ -83,16 +83,22 @@ def _leading(scores: Mapping[str, Any], report: Report) -> float | None:
         return judged["roc_auc"]
     if len(report.targets) == 1:
         return judged["rmse"]
-    plain = report.baselines["mean"][report.judged]["per_target"]
-    ratios = [
-        judged["per_target"][name]["rmse"] / plain[name]["rmse"]
-        for name in report.targets
-        if judged["per_target"][name]["rmse"] is not None and plain[name]["rmse"]
-    ]
+    ratios = []
+    for t, name in enumerate(report.targets):
+        rmse, plain = judged["per_target"][name]["rmse"], _rmse_of_mean(report, t)
+        if rmse is not None and plain > 0:
+            ratios.append(rmse / plain)
     return float(np.mean(ratios)) if ratios else None
 
 
+def _rmse_of_mean(report: Report, t: int) -> float:
+    judged, train = (report.y[report.measured(part, t), t] for part in (report.judged, "train"))
+    return float(np.sqrt(np.mean(np.square(judged - train.mean())))) if len(judged) and len(train) else 0.0
+
+
 def _verdict(report: Report, metric: str, higher: bool, span: tuple[float, float] | None) -> str:
+    if not report.baselines:
+        return ""
     duels = list(_duels(report, metric, higher))
     won = sum(ours > theirs if higher else ours < theirs for ours, theirs, _ in duels)
     if not duels:

@@ -106,10 +106,11 @@ def _measured(report: Report, t: int) -> dict[str, Any]:
     used = np.concatenate([report.split[part] for part in PARTS])
     values = report.y[used, t]
     values = values[~np.isnan(values)]
-    return {
-        "target": report.targets[t],
-        "unit": report.units.get(report.targets[t], ""),
-        "counts": counts,
-        "blanks": len(used) - len(values),
-        **{name: getattr(values, name)() if len(values) else None for name in ("mean", "std", "min", "max")},
-    }
+    summary = dict.fromkeys(("mean", "std", "min", "max"))
+    if len(values):
+        summary = {name: getattr(values, name)() for name in summary}
+        if abs(summary["mean"]) < 1e-6 * summary["std"]:
+            summary["mean"] = 0.0  # a z-score's, but for rounding
+    target = report.targets[t]
+    blanks = len(used) - len(values)
+    return {"target": target, "unit": report.units.get(target, ""), "counts": counts, "blanks": blanks, **summary}

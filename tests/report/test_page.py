@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -104,8 +105,6 @@ def test_the_molecules_furthest_off_come_first(page, make_report):
 
 
 def test_a_leak_is_said_at_the_top(page, make_report):
-    from dataclasses import replace
-
     report = make_report()
     card = replace(report.data, leaked={("train", "test"): 3, ("train", "val"): 1})
     text = page(replace(report, data=card)).text
@@ -135,6 +134,14 @@ def test_a_target_measured_in_training_alone_has_no_pictures_of_predictions(page
     assert "–" in page(report).text
 
 
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_baselines_and_what_was_learnt_may_be_left_out(page, make_report, task):
+    with_baselines = page(make_report(task))
+    text = page(make_report(task, baselines={}, histories=[])).text
+    assert "Random forest" in with_baselines.text and "Random forest" not in text
+    assert "Loss" in with_baselines.text and "Loss" not in text
+
+
 def test_infinite_intervals_are_not_drawn(page, make_report):
     infinite = np.full((len(SMILES), 1), np.inf)
     found = page(make_report(targets=("additive",), low=-infinite, high=infinite))
@@ -145,8 +152,6 @@ def test_ten_thousand_molecules_make_a_page_of_moderate_size(tmp_path, make_repo
     report = make_report(targets=("letters", "additive"))
     many = np.random.default_rng(0).integers(len(SMILES), size=10_000)
     split = dict(zip(("train", "val", "test"), np.split(np.arange(10_000), [4_000, 7_000]), strict=True))
-    from dataclasses import replace
-
     large = replace(
         report,
         smiles=[SMILES[i] for i in many],
