@@ -70,6 +70,10 @@ class Predictor:
         h = self.header
         return f"Predictor({h.task} of {', '.join(h.targets)}, {len(self.members)} x {h.model['name']})"
 
+    def __reduce__(self) -> tuple[type[Predictor], tuple[list[nn.Module], ModelHeader]]:
+        # a pickle made beside a GPU can be opened where there is none
+        return Predictor, ([deepcopy(member).cpu() for member in self.members], self.header)
+
     def predict(self, smiles: Iterable[str] | str, workers: int | None = None) -> pd.DataFrame:
         """Predict molecules given as SMILES.
 

@@ -8,6 +8,7 @@ _LAZY = {
     "DataSettings": "dataset",
     "Dataset": "dataset",
     "Outcome": "pipeline",
+    "model_spec": "pipeline",
     "train": "pipeline",
 }
 

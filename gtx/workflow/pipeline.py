@@ -13,6 +13,7 @@ import numpy as np
 
 from gtx.data import write_split
 from gtx.errors import InputError
+from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, load_model, save_model
 from gtx.prediction.conformal import conformal_interval
 from gtx.prediction.predictor import Predictions
@@ -82,7 +83,7 @@ def train(
         same_targets = trained_for.targets == list(data.target_columns)
     dataset = load(data, cache=out / "cache", progress=settings.progress)
     if start is None:
-        model = _model_spec(settings, dataset, data)
+        model = model_spec(settings, data.featuriser, len(data.target_columns), len(dataset.split["train"]))
     marks = fingerprint(data) | ({"from": sha256(start)} if start else {})
     run = RunFolder(out)
     run.open(run_config(dataset.task, data.target_columns, model, settings, marks), overwrite)
@@ -135,14 +136,15 @@ def train(
     return Outcome(out, metrics, notes)
 
 
-def _model_spec(settings: TrainSettings, dataset: Dataset, data: DataSettings) -> dict[str, Any]:
+def model_spec(settings: TrainSettings, featuriser: Featuriser, targets: int, rows: int) -> dict[str, Any]:
+    """`{"name": ..., "arguments": ...}` of the model for so many targets and training rows."""
     arguments = {
-        "out_channels": dataset.store.y.shape[1],
-        "atom_sizes": list(data.featuriser.atom_sizes),
-        "bond_sizes": list(data.featuriser.bond_sizes),
-        "num_descriptors": data.featuriser.num_descriptors,
-        "coordinates": data.featuriser.coordinates,
-        "channels": default_width(len(dataset.split["train"])),
+        "out_channels": targets,
+        "atom_sizes": list(featuriser.atom_sizes),
+        "bond_sizes": list(featuriser.bond_sizes),
+        "num_descriptors": featuriser.num_descriptors,
+        "coordinates": featuriser.coordinates,
+        "channels": default_width(rows),
     }
     return {"name": settings.model, "arguments": arguments | dict(settings.model_arguments)}
 

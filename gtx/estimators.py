@@ -1,0 +1,276 @@
+"""scikit-learn estimators: SMILES in, ndarray out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gtx.data import featurise, printable
+from gtx.errors import InputError
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelHeader, Predictor, save_model
+from gtx.training import TrainSettings, fit
+from gtx.workflow import model_spec
+
+_DEFAULT = TrainSettings()
+
+
+class _MoleculeEstimator(BaseEstimator):
+    """What `MoleculeRegressor` and `MoleculeClassifier` share.
+
+    Attributes:
+        predictor_: the trained `gtx.prediction.Predictor`, which gives data frames, with the spread of an ensemble.
+    """
+
+    _task: str
+
+    def __init__(
+        self,
+        *,
+        epochs: int = _DEFAULT.epochs,
+        ensemble: int = _DEFAULT.ensemble,
+        lr: float = _DEFAULT.lr,
+        loss: str = _DEFAULT.loss,
+        patience: int = _DEFAULT.patience,
+        model: str = _DEFAULT.model,
+        model_arguments: dict[str, Any] | None = None,
+        settings: dict[str, Any] | None = None,
+        max_atoms: int = Featuriser.max_atoms,
+        standardise: bool = Featuriser.standardise,
+        descriptors: bool = Featuriser.descriptors,
+        validation_fraction: float = 0.1,
+        random_state: int | np.random.RandomState | None = 0,
+        workers: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        """Defaults are those of `gtx train`.
+
+        Args:
+            epochs: passes over the training molecules.
+            ensemble: networks trained from seeds of their own; their mean is the prediction.
+            lr: peak learning rate.
+            loss: "auto" is "mse" for regression ("mae" and "huber" are the others), "bce" for classification.
+            patience: stop after so many epochs without a better validation score; 0 never does.
+            model: a name that `gtx models` lists.
+            model_arguments: arguments of that model, such as `{"channels": 64, "layers": 4}`.
+            settings: any other field of `gtx.training.TrainSettings`, by name, such as `{"accelerator": "cpu"}`.
+            max_atoms: larger molecules are refused.
+            standardise: keep the largest fragment of a molecule, neutralised.
+            descriptors: give the network cheap global descriptors too.
+            validation_fraction: share of the molecules that `fit` sets aside to choose the best epoch; 0 for none.
+            random_state: decides the molecules set aside, initial weights, batches and dropout: an int, a
+                `numpy.random.RandomState`, or None for another result each time.
+            workers: processes that read molecules; by default none for a few, all cores for many.
+            progress: show progress bars.
+        """
+        self.epochs = epochs
+        self.ensemble = ensemble
+        self.lr = lr
+        self.loss = loss
+        self.patience = patience
+        self.model = model
+        self.model_arguments = model_arguments
+        self.settings = settings
+        self.max_atoms = max_atoms
+        self.standardise = standardise
+        self.descriptors = descriptors
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.workers = workers
+        self.progress = progress
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as a file for `gtx predict` and `gtx.load`."""
+        check_is_fitted(self, "predictor_")
+        save_model(path, self.predictor_.members, self.predictor_.header)
+
+    def _fit(self, X: Any, y: np.ndarray, names: list[str]) -> Self:
+        smiles = _smiles(X)
+        if len(smiles) != len(y):
+            raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
+        featuriser = Featuriser(self.max_atoms, self.standardise, descriptors=self.descriptors)
+        done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
+        if complaint := _complaint(smiles, done.errors):
+            raise InputError(complaint)
+        settings = self._settings()
+        split = self._split(len(smiles), settings.seed)
+        spec = model_spec(settings, featuriser, y.shape[1], len(split["train"]))
+        with TemporaryDirectory() as folder:
+            members = fit(done.store.with_targets(y), split, self._task, names, spec, settings, folder, {})
+        header = ModelHeader(self._task, names, featuriser, spec, members[0].scaler, settings=settings.decisive())
+        self.predictor_ = Predictor([member.model for member in members], header)
+        return self
+
+    def _settings(self) -> TrainSettings:
+        seed = self.random_state
+        if seed is None or isinstance(seed, np.random.RandomState):
+            seed = int(check_random_state(seed).randint(2**31 - 1))
+        named = {
+            name: getattr(self, name) for name in ("epochs", "ensemble", "lr", "loss", "patience", "model", "progress")
+        }
+        named |= {"model_arguments": self.model_arguments or {}, "seed": seed}
+        try:
+            return TrainSettings(**named, **(self.settings or {}))
+        except TypeError as reason:  # not a field, or one that has a parameter of its own
+            raise InputError(f"settings: {str(reason).removeprefix('TrainSettings.__init__() ')}") from None
+
+    def _split(self, rows: int, seed: int) -> dict[str, np.ndarray]:
+        if not 0 <= self.validation_fraction < 1:
+            raise InputError(f"validation_fraction: expected at least 0 and below 1, got {self.validation_fraction}")
+        order = np.random.default_rng(seed).permutation(rows)
+        aside = int(np.ceil(rows * self.validation_fraction)) if rows > 1 else 0
+        return {"train": np.sort(order[aside:]), "val": np.sort(order[:aside])}
+
+    def _predict(self, X: Any) -> tuple[np.ndarray, str | None]:
+        """`[n, T]`, NaN for SMILES that cannot be used, and what there is to say of these."""
+        check_is_fitted(self, "predictor_")
+        smiles = _smiles(X)
+        header = self.predictor_.header
+        done = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
+        values = np.full((len(smiles), len(header.targets)), np.nan)
+        values[done.good] = self.predictor_.predict_store(done.store).mean
+        return values, _complaint(smiles, done.errors)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = tags.target_tags.multi_output = True
+        return tags
+
+
+class MoleculeRegressor(RegressorMixin, _MoleculeEstimator):
+    """Numbers from SMILES, as a scikit-learn regressor.
+
+    MoleculeRegressor(epochs=60).fit(smiles, y).predict(smiles)
+    """
+
+    _task = "regression"
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train.
+
+        Args:
+            X: n SMILES: a list, an array, a pandas column, or a table of one column.
+            y: `[n]` or `[n, T]`; NaN is a blank, which is masked.
+
+        Raises:
+            InputError: (a ValueError) a SMILES cannot be read, or the input or a parameter is otherwise at fault.
+        """
+        y, names = _targets(y, float)
+        self.one_dimensional_ = y.ndim == 1
+        if np.isinf(y).any():
+            raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(y))[0].tolist())}")
+        return self._fit(X, _columns(y), names)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions in the targets' own units, float64 `[n]` or `[n, T]` as y was.
+
+        A SMILES that cannot be read gives NaN, and all of them together one warning.
+        """
+        values, complaint = self._predict(X)
+        if complaint:
+            warnings.warn(f"{complaint}; NaN is returned", stacklevel=2)
+        return values[:, 0] if self.one_dimensional_ else values
+
+
+class MoleculeClassifier(ClassifierMixin, _MoleculeEstimator):
+    """One of two classes from SMILES, or several labels at once, as a scikit-learn classifier.
+
+    MoleculeClassifier(epochs=60).fit(smiles, labels).predict_proba(smiles)
+
+    `classes_` holds the two classes in order; for several labels, their numbers, as in scikit-learn's own multi-label
+    classifiers.
+    """
+
+    _task = "classification"
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train.
+
+        Args:
+            X: n SMILES: a list, an array, a pandas column, or a table of one column.
+            y: `[n]`, two classes of any kind, or `[n, T]` of zeros and ones; NaN is a blank, which is masked.
+
+        Raises:
+            InputError: (a ValueError) a SMILES cannot be read, there are not two classes, or a parameter is at fault.
+        """
+        y, names = _targets(y)
+        self.multi_label_ = y.ndim == 2
+        known = ~pd.isna(y)
+        for column, observed in zip(_columns(y).T, _columns(known).T, strict=True):
+            classes = np.unique(column[observed])
+            if len(classes) != 2 or (self.multi_label_ and classes.tolist() != [0, 1]):
+                expected = "labels 0 and 1 in every column" if self.multi_label_ else "two classes"
+                raise InputError(f"expected {expected} of y, got {', '.join(map(str, classes[:5])) or 'none'}")
+        self.classes_ = np.arange(y.shape[1]) if self.multi_label_ else classes
+        return self._fit(X, _columns(np.where(known, y == classes[1], np.nan)), names)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities, float64 `[n, 2]` in the order of `classes_`; for several labels `[n, T]`, each label's own.
+
+        A SMILES that cannot be read gives NaN, and all of them together one warning.
+        """
+        values, complaint = self._predict(X)
+        if complaint:
+            warnings.warn(f"{complaint}; NaN is returned", stacklevel=2)
+        return values if self.multi_label_ else np.concatenate([1 - values, values], axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likelier class `[n]`, or zeros and ones `[n, T]` for several labels.
+
+        Raises:
+            InputError: a SMILES cannot be read; there is no class that says so.
+        """
+        values, complaint = self._predict(X)
+        if complaint:
+            raise InputError(complaint)
+        positive = values > 0.5
+        return positive.astype(int) if self.multi_label_ else self.classes_[positive[:, 0].astype(int)]
+
+
+def _smiles(X: Any) -> list[str]:
+    if isinstance(X, str):
+        raise InputError("X must be a list or an array of SMILES, not one of them")
+    array = np.asarray(X, dtype=object)
+    if array.ndim != 1 and not (array.ndim == 2 and array.shape[1] == 1):
+        raise InputError(f"X must be SMILES [n], or a table of one column, not of shape {list(array.shape)}")
+    texts = array.ravel().tolist()
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"X must be SMILES: number {i} is {text!r}")
+    if not texts:
+        raise InputError("X holds no SMILES")
+    return texts
+
+
+def _targets(y: Any, dtype: type | None = None) -> tuple[np.ndarray, list[str]]:
+    """y as an array `[n]` or `[n, T]`, and names for its columns."""
+    names = [str(name) for name in y.columns] if isinstance(y, pd.DataFrame) else None
+    array = np.asarray(y, dtype=dtype)
+    if array.ndim not in (1, 2):
+        raise InputError(f"y must be of shape [n] or [n, T], not {list(array.shape)}")
+    name = getattr(y, "name", None) or "y"
+    return array, names or ([str(name)] if array.ndim == 1 else [f"y{t}" for t in range(array.shape[1])])
+
+
+def _columns(y: np.ndarray) -> np.ndarray:
+    return y[:, None] if y.ndim == 1 else y
+
+
+def _complaint(smiles: Sequence[str], errors: Sequence[str | None]) -> str | None:
+    """How many SMILES cannot be used, and the first of them; None if all can."""
+    bad = [i for i, error in enumerate(errors) if error]
+    if not bad:
+        return None
+    first = f"the first is number {bad[0]}, counted from 0: {printable(smiles[bad[0]])!r} {errors[bad[0]]}"
+    return f"{len(bad)} of {len(smiles)} SMILES cannot be used; {first}"

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import gtx
+from tests.tables import TINY, molecules
+
+SETTINGS = {"threads": 1, "accelerator": "cpu"}
+TINY_ARGUMENTS = {"epochs": 3, "model_arguments": TINY["model_arguments"], "settings": SETTINGS}
+
+
+def regressor(**arguments: object) -> gtx.MoleculeRegressor:
+    return gtx.MoleculeRegressor(**{**TINY_ARGUMENTS, **arguments})
+
+
+def classifier(**arguments: object) -> gtx.MoleculeClassifier:
+    return gtx.MoleculeClassifier(**{**TINY_ARGUMENTS, **arguments})
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return molecules(80)
+
+
+@pytest.fixture(scope="module")
+def fitted(table: pd.DataFrame) -> gtx.MoleculeRegressor:
+    return regressor(epochs=25).fit(table.smiles, table.gap)
+
+
+def test_parameters_and_clones() -> None:
+    estimator = regressor(lr=0.01)
+    assert estimator.get_params()["lr"] == 0.01
+    assert estimator.set_params(lr=0.1, random_state=3) is estimator and estimator.lr == 0.1
+    copy = clone(estimator)
+    assert copy is not estimator and copy.get_params() == estimator.get_params()
+    assert is_regressor(estimator) and is_classifier(classifier())
+    assert repr(gtx.MoleculeRegressor()) == "MoleculeRegressor()"
+    with pytest.raises(ValueError, match="wings"):
+        estimator.set_params(wings=2)
+
+
+def test_it_learns_and_scores(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
+    predicted = fitted.predict(table.smiles.to_numpy())
+    assert isinstance(predicted, np.ndarray) and predicted.shape == (80,) and predicted.dtype == float
+    assert fitted.score(table.smiles, table.gap) == r2_score(table.gap, predicted) > 0.6
+    np.testing.assert_allclose(fitted.predict(table[["smiles"]]), predicted)  # a column out of a table
+
+
+def test_equal_states_give_equal_models(table: pd.DataFrame) -> None:
+    first, again, other = (
+        regressor(random_state=state).fit(table.smiles[:30], table.gap[:30]).predict(["CCO"]) for state in (1, 1, 2)
+    )
+    assert first == again != other
+    drawn = [regressor(random_state=np.random.RandomState(0)).fit(table.smiles[:30], table.gap[:30]) for _ in range(2)]
+    assert drawn[0].predict(["CCO"]) == drawn[1].predict(["CCO"])
+
+
+@pytest.mark.parametrize("method", ["predict", "score", "save"])
+def test_nothing_comes_before_fit(method: str) -> None:
+    with pytest.raises(NotFittedError):
+        getattr(regressor(), method)(*{"score": (["C"], [1.0])}.get(method, (["C"],)))
+    with pytest.raises(NotFittedError):
+        classifier().predict_proba(["C"])
+
+
+def test_it_survives_joblib_and_becomes_a_model_file(
+    fitted: gtx.MoleculeRegressor, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    expected = fitted.predict(table.smiles)
+    joblib.dump(fitted, tmp_path / "estimator.joblib")
+    assert (joblib.load(tmp_path / "estimator.joblib").predict(table.smiles) == expected).all()
+    assert (pickle.loads(pickle.dumps(fitted)).predict(table.smiles) == expected).all()
+    fitted.save(tmp_path / "model.gtx")
+    np.testing.assert_array_equal(gtx.load(tmp_path / "model.gtx").predict(table.smiles).gap_pred, expected)
+
+
+def test_several_targets_with_blanks(table: pd.DataFrame) -> None:
+    y = table[["gap", "dipole"]].copy()
+    y.loc[::3, "dipole"] = np.nan
+    estimator = regressor().fit(table.smiles, y)
+    assert estimator.predict(table.smiles).shape == (80, 2)
+    assert estimator.predictor_.header.targets == ["gap", "dipole"]
+
+
+def test_what_cannot_be_read(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"2 of 4 SMILES .*is number 1.*'C1CC'.*unclosed ring"):
+        regressor().fit(["C", "C1CC", "CC", ""], [1, 2, 3, 4])
+    with pytest.warns(UserWarning, match="1 of 3 SMILES cannot be used; the first is number 1.*NaN is returned"):
+        predicted = fitted.predict(["C", "C1CC", "CC"])
+    assert np.isnan(predicted).tolist() == [False, True, False]
+    labels = classifier().fit(table.smiles[:30], table.gap[:30] > table.gap[:30].median())
+    with pytest.warns(UserWarning, match="NaN is returned"):
+        assert np.isnan(labels.predict_proba(["C1CC", "C"])).tolist() == [[True, True], [False, False]]
+    with pytest.raises(ValueError, match="number 0"):  # no class says that there is none
+        labels.predict(["C1CC", "C"])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "reason"),
+    [
+        ("CCO", [1.0], "a list or an array"),
+        (["C", 3], [1.0, 2.0], "number 1 is 3"),
+        (["C", "CC"], [1.0], "2 SMILES and y 1 rows"),
+        ([["C", "CC"]], [1.0], r"shape \[1, 2\]"),
+        ([], [], "no SMILES"),
+        (["C", "CC"], [1.0, np.inf], "infinite"),
+        (["C", "CC"], ["a", "b"], "could not convert"),
+        (["C", "CC"], [np.nan, np.nan], "no training molecules with a target"),
+    ],
+)
+def test_bad_input_is_named(X: object, y: list, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        regressor().fit(X, y)
+
+
+def test_bad_parameters_are_named_at_fit() -> None:
+    for arguments, reason in [
+        ({"epochs": 0}, "epochs"),
+        ({"loss": "bce"}, "loss"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+        ({"model": "annotations"}, "annotations"),
+        ({"model_arguments": {"wings": 2}}, "wings"),
+        ({"settings": {"wings": 2}}, "wings"),
+        ({"settings": {"lr": 2}}, "multiple values.*lr"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            regressor(**arguments).fit(["C", "CC", "CCC"], [1, 2, 3])
+
+
+@pytest.mark.parametrize("classes", [("no", "yes"), (0, 1), (False, True), (-1.0, 1.0)])
+def test_two_classes_of_any_kind(classes: tuple, table: pd.DataFrame) -> None:
+    high = (table.gap > table.gap.median()).astype(int)
+    y = [classes[i] for i in high]
+    estimator = classifier(epochs=15).fit(table.smiles, y)
+    probabilities, predicted = estimator.predict_proba(table.smiles), estimator.predict(table.smiles)
+    assert estimator.classes_.tolist() == list(classes)
+    assert probabilities.shape == (80, 2)
+    np.testing.assert_allclose(probabilities.sum(1), 1)
+    assert (predicted == estimator.classes_[probabilities.argmax(1)]).all()
+    assert estimator.score(table.smiles, y) == accuracy_score(y, predicted) > 0.7
+
+
+def test_several_labels_with_blanks(table: pd.DataFrame) -> None:
+    y = (table[["gap", "dipole"]] > table[["gap", "dipole"]].median()).astype(float).to_numpy(copy=True)
+    y[::4, 1] = np.nan
+    estimator = classifier().fit(table.smiles, y)
+    assert estimator.predict_proba(table.smiles).shape == (80, 2) and estimator.classes_.tolist() == [0, 1]
+    assert set(np.unique(estimator.predict(table.smiles))) <= {0, 1}
+
+
+@pytest.mark.parametrize("y", [["a", "a", "a"], ["a", "b", "c"], [[0, 1], [1, 1], [0, 1]], [[0], [2], [0]]])
+def test_not_two_classes(y: list) -> None:
+    with pytest.raises(ValueError, match=r"expected (two classes|labels 0 and 1)"):
+        classifier().fit(["C", "CC", "CCC"], y)
+
+
+def test_it_works_inside_scikit_learn(table: pd.DataFrame) -> None:
+    smiles, gap = table.smiles[:45], table.gap[:45]
+    scores = cross_val_score(regressor(), smiles, gap, cv=3, error_score="raise")
+    assert scores.shape == (3,) and np.isfinite(scores).all()
+    labels = (gap > gap.median()).to_numpy()
+    assert np.isfinite(cross_val_score(classifier(), list(smiles), labels, cv=3, scoring="roc_auc")).all()
+    strip = FunctionTransformer(lambda texts: [text.strip("*") for text in texts])
+    pipeline = make_pipeline(strip, regressor()).fit([f"*{text}*" for text in smiles], gap)
+    assert np.isfinite(pipeline.predict(["*CCO*"])).all()
+    grid = {"moleculeregressor__lr": [1e-3, 1e-2]}
+    search = GridSearchCV(make_pipeline(strip, regressor()), grid, cv=3, error_score="raise").fit(smiles, gap)
+    assert search.best_params_["moleculeregressor__lr"] in (1e-3, 1e-2)
+    assert search.predict(["CCO"]).shape == (1,)
