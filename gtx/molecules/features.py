@@ -61,7 +61,7 @@ def atom_codes(mol: Chem.Mol) -> np.ndarray:
                 atom.GetIsotope() > 0,
             )
         )
-    return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, len(ATOM_COLUMNS))
+    return np.frombuffer(bytearray().join(rows), dtype=np.uint8).reshape(-1, len(ATOM_COLUMNS))
 
 
 def bond_ends(mol: Chem.Mol) -> np.ndarray:
@@ -90,7 +90,7 @@ def ends_and_codes(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
         rows += (row, row)
     return (
         np.ascontiguousarray(np.array(ends, dtype=np.int32).reshape(-1, 2).T),
-        np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, len(BOND_COLUMNS)),
+        np.frombuffer(bytearray().join(rows), dtype=np.uint8).reshape(-1, len(BOND_COLUMNS)),
     )
 
 

@@ -65,6 +65,8 @@ def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     Raises:
         MoleculeError: no atoms, or refused by RDKit.
     """
+    if (lines := len(text.splitlines())) < 4 or not text.strip():
+        raise MoleculeError(f"cannot be read: a mol block has four lines or more; {lines if text.strip() else 0} came")
     with rdBase.BlockLogs(), legacy_perception():
         mol = Chem.MolFromMolBlock(text, removeHs=remove_hydrogens)
     if mol is None:
@@ -81,7 +83,7 @@ def _with_atoms(mol: Chem.Mol) -> Chem.Mol:
 def _supplied(block: str, remove_hydrogens: bool) -> Chem.Mol | None:
     supplier = Chem.SDMolSupplier()  # logs as an error what `MolFromMolBlock` only warns of
     supplier.SetData(block, removeHs=remove_hydrogens)
-    return supplier[0]
+    return next(iter(supplier), None)
 
 
 def _reason(parse: Callable[[], Chem.Mol | None]) -> str:

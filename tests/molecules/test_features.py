@@ -83,6 +83,7 @@ def test_shapes_and_ranges_of_odd_molecules(text: str) -> None:
     n = len(molecule.atoms)
     assert molecule.atoms.shape == (n, len(ATOM_COLUMNS)) and molecule.bonds.shape == (2, len(molecule.bond_codes))
     assert molecule.bond_codes.shape[1] == len(BOND_COLUMNS)
+    assert all(array.flags.writeable for array in molecule[:3])  # or torch.from_numpy would complain
     assert (molecule.atoms < FEATURISER.atom_sizes).all() and (molecule.bond_codes < FEATURISER.bond_sizes).all()
     assert molecule.bonds.size == 0 or molecule.bonds.max() < n
 

@@ -97,6 +97,9 @@ def test_mol_blocks_keep_coordinates_and_stereochemistry() -> None:
         ("\n".join(BLOCK.split("\n")[:5]), "EOF hit while reading atoms"),
         (BLOCK.replace(" O ", " Qq"), "Element 'Qq' not found"),
         (BLOCK.replace("  1  2  1", "  1  9  1"), "Range Error"),
+        ("", "four lines or more; 0 came"),
+        ("\n\n\n\n", "four lines or more; 0 came"),
+        ("one line", "four lines or more; 1 came"),
         ("\n\n\n  0  0  0  0  0  0  0  0  0  0999 V2000\nM  END\n", "it has no atoms"),
     ],
 )
