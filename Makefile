@@ -29,7 +29,7 @@ lint: $(VENV)/tested  ## ruff: style and format
 	$(BIN)/ruff format --check .
 
 test: lint  ## lint and the whole test suite
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 format: $(VENV)/tested  ## let ruff rewrite
 	$(BIN)/ruff check --fix .
