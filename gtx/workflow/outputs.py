@@ -93,6 +93,7 @@ def write_run_report(
         baselines=metrics["baseline"],
         data=card,
         histories=[member.history for member in members],
+        best_epochs=[member.best_epoch for member in members],
         settings={"model": predictor.header.model, "training": settings.decisive()},
         versions=library_versions(),
         model_file=str(out / "model.gtx"),
