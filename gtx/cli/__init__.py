@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gtx: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\ngtx: interrupted; the same command goes on from the last whole epoch", file=sys.stderr)
+        goes_on = parsed.subcommand in ("train", "demo")
+        print("\ngtx: interrupted" + "; the same command goes on where it stopped" * goes_on, file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -128,10 +128,11 @@ class Predictor:
         members = torch.stack(outputs).numpy()  # [members, m, T]
         mean = members.mean(0)
         std = members.std(0, ddof=1) if len(members) > 1 else None
-        low, high = self._bounds(mean)
+        low, high = self.bounds(mean)
         return Predictions(mean, std, low, high, self._unseen(store))
 
-    def _bounds(self, mean: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def bounds(self, mean: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The conformal interval around predictions `[m, T]`: low and high, or None where the file holds none."""
         if self.header.interval is None:
             return None, None
         half = np.array(self.header.interval["half_width"], dtype=float)  # None is NaN

@@ -121,7 +121,8 @@ def train(
     predictions = Predictor(members, header).predict_store(dataset.store)
     header = _with_interval(header, dataset, predictions)
     predictor = Predictor(members, header)
-    predictions = predictor.predict_store(dataset.store)
+    low, high = predictor.bounds(predictions.mean)
+    predictions = predictions._replace(low=low, high=high)
     metrics = _scores(dataset, predictions, data.target_columns)
     metrics["baseline"] = _baselines(dataset, data.target_columns, settings) if baselines else {}
     header.metrics.update({part: metrics[part] for part in PARTS})
