@@ -19,6 +19,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print the header of a model file."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from gtx.cli.scores import metric_lines
@@ -43,6 +44,6 @@ def run(arguments: Namespace) -> int:
         if part in header.metrics:
             facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part]))
     for name, fact in facts.items():
-        table.add_row(f"[bold]{name}[/]", fact)
+        table.add_row(f"[bold]{name}[/]", escape(fact))
     Console().print(table)
     return 0

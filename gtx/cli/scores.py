@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 LOWER_IS_BETTER = {"rmse": True, "mae": True, "r2": False, "roc_auc": False, "pr_auc": False, "accuracy": False}
@@ -35,7 +36,7 @@ def score_table(metrics: Mapping[str, Any], units: Mapping[str, str] | None = No
             best = (min if LOWER_IS_BETTER[metric] else max)(defined, default=None)
             unit = (units or {}).get(target, "") if metric in ("rmse", "mae") else ""
             cells = ["-" if s is None else f"[bold]{s:.4g}[/]" if s == best else f"{s:.4g}" for s in scores]
-            table.add_row(target if metric == shown[0] else "", f"{metric} {unit}".strip(), *cells)
+            table.add_row(escape(target) if metric == shown[0] else "", escape(f"{metric} {unit}".strip()), *cells)
         table.add_section()
     Console().print(table)
 

@@ -182,11 +182,14 @@ def _scores(dataset: Dataset, predictions: Predictions, names: Sequence[str]) ->
 
 def _baselines(dataset: Dataset, names: Sequence[str], settings: TrainSettings) -> dict[str, Any]:
     from rich.console import Console
+    from rich.markup import escape
 
     from gtx.report import baselines
 
     console = Console(stderr=True, quiet=not settings.progress)
     with console.status("Baselines") as status:
-        return baselines(
-            dataset.smiles, dataset.y, dataset.split, dataset.task, names, settings.seed, progress=status.update
-        )
+
+        def tell(line: str) -> None:
+            status.update(escape(line))  # a target may be called "IC50 [nM]"
+
+        return baselines(dataset.smiles, dataset.y, dataset.split, dataset.task, names, settings.seed, progress=tell)
