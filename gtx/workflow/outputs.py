@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data import TableWriter
+from gtx.data import TableWriter, fresh_name
 from gtx.prediction import Predictor, library_versions
 from gtx.prediction.predictor import Predictions, output_columns
 from gtx.prediction.streaming import output_header, output_row, shown
@@ -47,7 +47,10 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, predict
 
 
 def _further(dataset: Dataset) -> list[str]:
-    return [f"predictions-{Path(file.source).name.split('.')[0]}.csv" for file in dataset.files[1:]]
+    names: list[str] = []
+    for file in dataset.files[1:]:  # val/data.csv and test/data.csv must not share one
+        names.append(fresh_name(names, f"predictions-{Path(file.source.removesuffix('.gz')).stem}"))
+    return [f"{name}.csv" for name in names]
 
 
 def write_run_report(
@@ -102,7 +105,7 @@ def write_run_report(
         low=predictions.low,
         high=predictions.high,
         level=predictor.header.interval["level"] if predictor.header.interval else 0.9,
-        row_numbers=dataset.rows + 1,
+        row_numbers=np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
         footnotes=[f"Trained, scored and reported in {seconds:.0f} s."],
     )
     write_report(out / "report.html", report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings
 from gtx.workflow import DataSettings, Outcome, train
-from tests.tables import TINY, XTB9, molecules, read, write
+from tests.tables import TINY, molecules, read, write
 
 HEADER = ["id", "structure SMILES", "gap", "dipole"]
 
@@ -110,7 +111,6 @@ def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, Ou
 
 
 def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path, Outcome], tmp_path: Path) -> None:
-    data = DataSettings(str(XTB9.parent / XTB9.name), ("solvation_water",), split_column="split_random", workers=0)
     frame = molecules(60)[["smiles", "solvation_water"]]
     small = write(tmp_path / "more.csv", frame.to_numpy().tolist(), ["smiles", "solvation_water"])
     data = DataSettings(str(small), ("solvation_water",), workers=0)
@@ -118,6 +118,21 @@ def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path,
     tuned, base = gtx.load(tmp_path / "tuned" / "model.gtx"), gtx.load(run[0] / "out" / "model.gtx")
     assert tuned.header.targets == ["solvation_water"]
     assert tuned.header.model["arguments"] == base.header.model["arguments"] | {"out_channels": 1}
+
+
+def test_files_of_one_name_and_targets_in_brackets(tmp_path: Path) -> None:
+    names = ["smiles", "gap [/eV]"]
+    frame = molecules(60)[["smiles", "gap"]].to_numpy().tolist()
+    parts = []
+    for part, name in enumerate(("train.csv", "val/data.v1.csv", "test/data.v1.csv")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        parts.append(str(write(tmp_path / name, frame[part::3], names)))
+    data = DataSettings(parts[0], (names[1],), val=parts[1], test=parts[2], workers=0)
+    outcome = train(data, TrainSettings(**TINY), tmp_path / "out")  # baselines name the target in a rich status line
+    for name, rows in (("predictions-data.v1.csv", frame[1::3]), ("predictions-data.v11.csv", frame[2::3])):
+        assert [row["smiles"] for row in read(tmp_path / "out" / name)] == [smiles for smiles, _ in rows]
+    row_numbers = re.findall(r"row (\d+)", (outcome.out / "report.html").read_text())
+    assert row_numbers and all(int(number) <= 20 for number in row_numbers)  # in their own file
 
 
 def test_files_of_validation_and_test_rows(tmp_path: Path) -> None:
