@@ -34,8 +34,10 @@ def parse_targets(
         float64 `[n, T]`, NaN for blanks and for rows with an error.
 
     Raises:
-        InputError: for a missing column, a column of text, a column of blanks, or one with a single class.
+        InputError: for a missing or repeated column, a column of text, of blanks, or one with a single class.
     """
+    if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise InputError(f"target column {repeated[0]!r} is named twice")
     if task not in (None, *TASKS):
         raise InputError(f"the task must be one of {', '.join(TASKS)}, not {task!r}")
     y = _numbers(rows, columns, names)
@@ -55,10 +57,10 @@ def parse_targets(
     return y
 
 
-def read_targets(rows: Sequence[Row], columns: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """float64 `[n, T]`, the targets of rows that are only scored: whatever is not a finite number is NaN."""
+def read_targets(rows: Sequence[Row], columns: Sequence[str], names: Sequence[str], task: str) -> np.ndarray:
+    """float64 `[n, T]`, the targets of rows that are only scored: NaN for whatever is no finite number, or no class."""
     y = _numbers(rows, columns, names)
-    return np.where(np.isfinite(y), y, np.nan)
+    return np.where(np.isin(y, (0, 1)) if task == "classification" else np.isfinite(y), y, np.nan)
 
 
 def parse_number(cell: str) -> float:

@@ -162,7 +162,7 @@ class _Scores:
     def add(self, rows: Sequence[Row], mean: np.ndarray) -> None:
         held = [self.predictor.header.targets.index(target) for target in self.targets]
         if held:
-            self.y.append(read_targets(rows, self.columns, self.targets))
+            self.y.append(read_targets(rows, self.columns, self.targets, self.predictor.header.task))
             self.prediction.append(mean[:, held])
 
     def metrics(self) -> dict[str, Any] | None:

@@ -86,10 +86,15 @@ def test_the_task_is_inferred():
 
 
 def test_targets_that_are_only_scored_are_never_refused():
-    assert np.array_equal(
-        read_targets(rows_of(("x", "1"), ("", "inf")), COLUMNS, ["y", "z"]), [[np.nan, 1], [np.nan] * 2], equal_nan=True
-    )
-    assert read_targets([], COLUMNS, ["y", "z"]).shape == (0, 2)
+    rows, names = rows_of(("x", "2"), ("1", "inf")), ["y", "z"]
+    for task, expected in (("regression", [[np.nan, 2], [1, np.nan]]), ("classification", [[np.nan] * 2, [1, np.nan]])):
+        assert np.array_equal(read_targets(rows, COLUMNS, names, task), expected, equal_nan=True)
+    assert read_targets([], COLUMNS, names, "regression").shape == (0, 2)
+
+
+def test_a_target_named_twice():
+    with pytest.raises(InputError, match="'y' is named twice"):
+        parse_targets(rows_of(("1", "2")), COLUMNS, ["y", "z", "y"], Ledger())
 
 
 def test_tox21(shared_data):
