@@ -16,6 +16,7 @@ from joblib.externals.loky import get_reusable_executor
 from safetensors import safe_open
 
 from gtx.data.store import MoleculeStore
+from gtx.errors import InputError
 from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
 
 Coordinates = Sequence[np.ndarray | None] | None
@@ -72,6 +73,8 @@ def featurise_stream(
         ahead: chunks in hand per worker.
     """
     workers = default_workers() if workers is None else workers
+    if workers < 0:
+        raise InputError(f"workers: expected 0 or more, got {workers}")
     if workers == 0:
         for texts, coordinates in chunks:
             yield featurise_texts(featuriser, texts, coordinates)
@@ -129,10 +132,11 @@ def featurise(
 
 
 def _tracked(stream: Iterator[FlatMolecules], total: int) -> Iterator[FlatMolecules]:
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("Reading molecules"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
         for part in stream:
             bar.advance(task, len(part.errors))

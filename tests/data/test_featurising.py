@@ -9,6 +9,7 @@ import torch
 
 import gtx.data.featurising as featurising
 from gtx.data import featurise, featurise_stream
+from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from tests.molecules_for_tests import SMILES
 
@@ -58,6 +59,17 @@ def test_the_cache_answers_for_the_same_content_alone(tmp_path: Path, monkeypatc
     file.unlink()
     featurise(Featuriser(), TEXTS, cache=tmp_path)
     assert file.read_bytes() == before  # identical bytes on a re-run
+
+
+def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    featurise(Featuriser(), TEXTS, workers=0, progress=True)
+    said = capsys.readouterr()
+    assert not said.out and "Reading molecules" in said.err
+
+
+def test_a_negative_number_of_workers_is_refused() -> None:
+    with pytest.raises(InputError, match="workers: expected 0 or more, got -1"):
+        featurise(Featuriser(), TEXTS, workers=-1)
 
 
 def test_no_molecule_at_all() -> None:
