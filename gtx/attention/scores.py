@@ -9,7 +9,7 @@ class Score(nn.Module):
     """A score, written once as an equation over broadcastable queries and keys.
 
     Subclasses define `forward`. Where the score is bilinear in query and key it is a matrix product over all pairs:
-    then `bilinear` is True and `matrix` says which, and a test holds the two equal. Any other score is worked out pair
+    then `bilinear` is True and `prepare` says which, and a test holds the two equal. Any other score is worked out pair
     by pair, in blocks of receivers.
     """
 
