@@ -27,11 +27,12 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Train on xtb9 and print the scores."""
-    from gtx.cli.train import resolve, train_and_tell
+    from gtx.cli.train import train_and_tell
+    from gtx.data.named_sets import load_set
     from gtx.workflow import DataSettings
 
-    source, units = resolve("xtb9")
-    data = DataSettings(source, tuple(units), split_column=f"split_{arguments.split}", units=units)
+    xtb9 = load_set("xtb9")
+    data = DataSettings(str(xtb9.path), xtb9.targets, split_column=f"split_{arguments.split}", units=dict(xtb9.units))
     settings = TrainSettings(epochs=arguments.epochs)
     status = train_and_tell(data, settings, arguments.out, overwrite=arguments.overwrite)
     print(f'try     gtx predict {arguments.out}/model.gtx "CCO"')

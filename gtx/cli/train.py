@@ -13,6 +13,7 @@ from jsonargparse import ArgumentParser, Namespace
 from gtx.training import TrainSettings
 
 if TYPE_CHECKING:
+    from gtx.data.named_sets import NamedSet
     from gtx.workflow import DataSettings
 
 EXAMPLES = """
@@ -72,11 +73,11 @@ def run(arguments: Namespace) -> int:
 
     given = vars(arguments)
     settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
-    source, units = resolve(given["data"])
+    named = resolve(given["data"])
     data = DataSettings(
-        source,
+        str(named.path) if named else given["data"],
         tuple(given["target_columns"]),
-        smiles_column=given["smiles_column"],
+        smiles_column=given["smiles_column"] or (named and named.smiles_column),
         task=given["task"],
         split=given["split"],
         split_column=given["split_column"],
@@ -87,7 +88,7 @@ def run(arguments: Namespace) -> int:
         on_error=given["on_error"],
         featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),
         workers=given["workers"],
-        units=units,
+        units=dict(named.units) if named else {},
     )
     how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
     return train_and_tell(data, settings, given["out"], **how)
@@ -113,21 +114,10 @@ def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **opti
     return 0
 
 
-def resolve(name: str) -> tuple[str, dict[str, str]]:
-    """The file of a public set, with the units of its targets where they are known, or the name itself."""
+def resolve(name: str) -> NamedSet | None:
+    """The public set of that name, its file at hand; None if there is none, or a file of that name."""
     if Path(name).exists():
-        return name, {}
+        return None
     from gtx.data.named_sets import SETS, load_set
 
-    if name not in SETS:
-        return name, {}
-    return str(load_set(name).path), XTB9_UNITS if name == "xtb9" else {}
-
-
-XTB9_UNITS = {
-    "gap": "eV",
-    "dipole": "debye",
-    "atomisation": "kcal/mol",
-    "solvation_water": "kcal/mol",
-    "solvation_octanol": "kcal/mol",
-}
+    return load_set(name) if name in SETS else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -51,6 +51,7 @@ class NamedSet:
         licence: of the data, as far as its source states one.
         sha256: of the file, where one was at hand to compute it from; else the hash is recorded at the first download.
         assemble: makes the file of the official ones.
+        units: of targets, by name, where they are not in `about` alone.
     """
 
     name: str
@@ -64,6 +65,7 @@ class NamedSet:
     licence: str = "not stated"
     sha256: str | None = None
     assemble: Callable[[Sequence[bytes]], bytes] = _as_it_is
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 def _moleculenet(name: str, about: str, targets: tuple[str, ...], file: str, **more: object) -> NamedSet:
@@ -113,6 +115,8 @@ SETS: dict[str, NamedSet] = {
             "GFN2-xTB: gap, eV; dipole, debye; atomisation and solvation energies, kcal/mol; with coordinates; bundled",
             Path(__file__).with_name("sets") / "xtb9.parquet",
             targets=("gap", "dipole", "atomisation", "solvation_water", "solvation_octanol"),
+            units={"gap": "eV", "dipole": "debye"}
+            | dict.fromkeys(("atomisation", "solvation_water", "solvation_octanol"), "kcal/mol"),
             split_columns=("split_random", "split_scaffold"),
             licence="CC0 1.0",
         ),

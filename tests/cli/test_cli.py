@@ -89,6 +89,14 @@ def test_info_and_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "standard" in capsys.readouterr().out
 
 
+def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "moleculenet" / "bace" / "raw" / "bace.csv"  # its molecules are in a column "mol"
+    file.parent.mkdir(parents=True)
+    write(file, [[smiles, i % 2] for i, smiles in enumerate(molecules(40)["smiles"])], ["mol", "Class"])
+    monkeypatch.setenv("GTX_DATA", str(tmp_path))
+    assert main(["train", "bace", "--target-columns", "Class", "--out", str(tmp_path / "run"), *TINY_WORDS]) == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
