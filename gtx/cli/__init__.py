@@ -32,7 +32,7 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status: 0, 2 where the input is at fault, 130 after Ctrl-C."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser(words)
+    parser, parsed = _parser(words), None
     try:
         parsed = parser.parse_args(words)
         if parsed.subcommand is None:
@@ -43,12 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gtx: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        goes_on = parsed.subcommand in ("train", "demo")
+        goes_on = parsed is not None and parsed.subcommand in ("train", "demo")
         print("\ngtx: interrupted" + "; the same command goes on where it stopped" * goes_on, file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a folder that cannot be made, a full disk
+        print(f"gtx: {error.filename or 'writing'}: {error.strerror or error}", file=sys.stderr)
+        return 2
 
 
 def _parser(words: Sequence[str]) -> ArgumentParser:

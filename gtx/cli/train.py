@@ -37,7 +37,9 @@ def add(parser: ArgumentParser) -> None:
     """Options of the data, then every field of `TrainSettings`."""
     parser.epilog = EXAMPLES
     parser.add_argument("data", help="the table, or the name of a public set")
-    parser.add_argument("--target-columns", nargs="+", required=True, metavar="NAME", help="what to predict")
+    parser.add_argument(
+        "--target-columns", nargs="+", metavar="NAME", help="what to predict; a public set knows its own"
+    )
     parser.add_argument("--out", required=True, metavar="FOLDER", help="where the run's files go")
     parser.add_argument("--smiles-column", metavar="NAME", help="holds the SMILES; default: the one called so")
     parser.add_argument("--task", choices=["regression", "classification"], help="default: classes if all are 0 or 1")
@@ -76,7 +78,7 @@ def run(arguments: Namespace) -> int:
     named = resolve(given["data"])
     data = DataSettings(
         str(named.path) if named else given["data"],
-        tuple(given["target_columns"]),
+        tuple(given["target_columns"] or (named and named.targets) or ()),
         smiles_column=given["smiles_column"] or (named and named.smiles_column),
         task=given["task"],
         split=given["split"],

@@ -35,7 +35,7 @@ class MoleculeStore:
         atom_ptr: int64 `[M + 1]`; molecule m has atoms `atom_ptr[m]` to `atom_ptr[m + 1]`.
         bond_ptr: int64 `[M + 1]`, the same for bonds.
         positions: float32 `[N, 3]` in Å, or None.
-        y: float32 `[M, T]`, targets in their own units, NaN for blanks, or None.
+        y: float64 `[M, T]`, targets in their own units (total energies need the digits), NaN for blanks, or None.
     """
 
     atoms: Tensor
@@ -73,7 +73,7 @@ class MoleculeStore:
 
     def with_targets(self, y: np.ndarray | Tensor) -> MoleculeStore:
         """The same molecules with targets `y` `[M, T]` (own units, NaN for blanks)."""
-        y = torch.tensor(np.asarray(y), dtype=torch.float32)
+        y = torch.tensor(np.asarray(y), dtype=torch.float64)
         if y.dim() != 2 or len(y) != len(self):
             raise ValueError(f"expected targets [{len(self)}, T], one row per molecule, got {list(y.shape)}")
         return replace(self, y=y)
@@ -110,7 +110,7 @@ class MoleculeStore:
         Returns:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
             `[e, F]`, `u` `[B, D]`, `row` `[B]` (the molecule's number here), `batch`, `ptr`, and, where the store has
-            them, `pos` `[n, 3]` and `y` `[B, T]`; `to_data_list()` gives the molecules back.
+            them, `pos` `[n, 3]` and `y` `[B, T]`, float32; `to_data_list()` gives the molecules back.
         """
         part = self.subset(index)
         count = len(part)
@@ -127,7 +127,7 @@ class MoleculeStore:
         if part.positions is not None:
             contents["pos"], slices["pos"] = part.positions, ptr
         if part.y is not None:
-            contents["y"], slices["y"] = part.y, None
+            contents["y"], slices["y"] = part.y.float(), None
         batch = Batch(_base_cls=Data, **contents, batch=torch.repeat_interleave(each, part.sizes), ptr=ptr)
         batch._num_graphs = count
         whole, still = torch.arange(count + 1), torch.zeros(count, dtype=torch.long)

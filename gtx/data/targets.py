@@ -19,9 +19,14 @@ TASKS = ("regression", "classification")
 
 
 def parse_targets(
-    rows: Sequence[Row], columns: Sequence[str], names: Sequence[str], ledger: Ledger, task: str | None = None
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    names: Sequence[str],
+    ledger: Ledger,
+    task: str | None = None,
+    trains: bool = True,
 ) -> np.ndarray:
-    """The targets of all rows of a training table, checked.
+    """The targets of all rows of a table, checked.
 
     Args:
         rows: all rows; those that came with an error get no numbers.
@@ -29,6 +34,7 @@ def parse_targets(
         names: the T target columns.
         ledger: gets a row error for a cell that is no finite number, or for a class other than 0 and 1.
         task: "regression" or "classification"; by default what `infer_task` says.
+        trains: the rows are for training, so that a column without numbers or with a single class is of no use.
 
     Returns:
         float64 `[n, T]`, NaN for blanks and for rows with an error.
@@ -44,7 +50,7 @@ def parse_targets(
     y[[bool(row.error) for row in rows]] = np.nan
     places = [column_index(columns, name) for name in names]
     for column, place, name in zip(y.T, places, names, strict=True):
-        if not np.isfinite(column).any():
+        if trains and not np.isfinite(column).any():
             raise InputError(_no_numbers([row.cells[place] for row in rows if not row.error], name))
     bad, reason = np.isinf(y), "is not a finite number, nor blank"
     if task == "classification":
@@ -52,7 +58,7 @@ def parse_targets(
     for i, t in zip(*np.nonzero(bad), strict=True):
         ledger.error(rows[i].number, names[t], rows[i].cells[places[t]], reason, kind="with a bad target")
     y[bad.any(axis=1)] = np.nan
-    if (task or infer_task(y)) == "classification":
+    if trains and (task or infer_task(y)) == "classification":
         _refuse_single_class(y, names)
     return y
 

@@ -149,11 +149,16 @@ class GraphTransformer(nn.Module):
                 pairs = embedded if pairs is None else pairs + embedded
         return x, None if pairs is None else self.pair_mlp(pairs)
 
-    def observe(self, store: MoleculeStore) -> None:
-        """Learn from the TRAINING molecules which codes there are and how descriptors are distributed."""
-        self.atom_vocabulary.observe(store.atoms)
-        self.bond_vocabulary.observe(store.bond_codes)
-        if len(self.descriptor_scaler.mean):
+    def observe(self, store: MoleculeStore, more: bool = False) -> None:
+        """Learn from the TRAINING molecules which codes there are and how descriptors are distributed.
+
+        Args:
+            store: the training molecules.
+            more: this model was trained before: codes add to those it knows, and its scale of descriptors stays.
+        """
+        self.atom_vocabulary.observe(store.atoms, more)
+        self.bond_vocabulary.observe(store.bond_codes, more)
+        if len(self.descriptor_scaler.mean) and not more:
             self.descriptor_scaler.observe(store.descriptors)
 
     def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:

@@ -66,9 +66,10 @@ class Vocabulary(nn.Module):
         self.register_buffer("seen", torch.ones(sum(sizes), dtype=torch.bool))
         self.register_buffer("offsets", _offsets(sizes), persistent=False)
 
-    def observe(self, codes: Tensor) -> None:
-        """Count exactly these codes, integers `[*, len(sizes)]`, as seen."""
-        self.seen.zero_()
+    def observe(self, codes: Tensor, more: bool = False) -> None:
+        """Count these codes, integers `[*, len(sizes)]`, as seen: no others, or `more` than before."""
+        if not more:
+            self.seen.zero_()
         self.seen[(codes.long() + self.offsets).flatten()] = True
 
     def unseen(self, codes: Tensor) -> Tensor:

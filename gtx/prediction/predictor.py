@@ -30,6 +30,9 @@ BATCH_PAIRS, BATCH_MOLECULES = 50_000, 256  # larger batches are hardly faster o
 LARGE = 64  # atoms; far outside most training sets, outputs can be so large that float32 rounds them visibly
 
 
+NOT_FINITE = "the model's output is no finite number"
+
+
 class Predictions(NamedTuple):
     """Numbers for m molecules and T targets, in the targets' own units; for classes, the probability of class 1.
 
@@ -45,6 +48,11 @@ class Predictions(NamedTuple):
     low: np.ndarray | None
     high: np.ndarray | None
     unseen: list[str | None]
+
+    @property
+    def finite(self) -> np.ndarray:
+        """bool `[m]`: the molecules that every target has a number for."""
+        return np.isfinite(self.mean).all(axis=1)
 
     def table(self) -> np.ndarray:
         """float64 `[m, C]`: the columns `output_columns` names."""
@@ -86,18 +94,21 @@ class Predictor:
             `<target>_low`, `<target>_high` where the file holds an interval), `error` and `warning` (both missing
             where there is none). A row has numbers or an error, never both.
         """
-        texts = _texts(smiles)
-        done = self._featurise(texts, workers)
+        given = [smiles] if isinstance(smiles, str) else list(smiles)
+        done = self._featurise(_texts(given), workers)
         predictions = self.predict_store(done.store)
-        frame = pd.DataFrame({"smiles": texts})
+        frame = pd.DataFrame({"smiles": given})
+        texts, errors = given, list(done.errors)
         columns = output_columns(self.header, ["smiles", "error", "warning"], len(self.members))
         values = np.full((len(texts), len(columns)), np.nan)
         values[done.good] = predictions.table()
-        frame[columns] = values
         notes = [list(entry) for entry in done.warnings]
         for i, unseen in zip(done.good, predictions.unseen, strict=True):
             notes[i] += [unseen] if unseen else []
-        return frame.assign(error=done.errors, warning=["; ".join(entry) or None for entry in notes])
+        for i in done.good[~predictions.finite]:
+            values[i], errors[i] = np.nan, NOT_FINITE
+        frame[columns] = values
+        return frame.assign(error=errors, warning=["; ".join(entry) or None for entry in notes])
 
     def embed(self, smiles: Iterable[str] | str, workers: int | None = None) -> np.ndarray:
         """One vector per SMILES, float32 `[n, width]`: what the head of the network sees.
@@ -220,8 +231,6 @@ def output_columns(header: ModelHeader, taken: Iterable[str], members: int) -> l
 
 
 def _texts(smiles: Iterable[str] | str) -> list[str]:
+    """As a list; what is no text (a gap of a pandas column) is an empty one, which cannot be read."""
     texts = [smiles] if isinstance(smiles, str) else list(smiles)
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"SMILES number {i} is no text but {text!r} ({type(text).__name__})")
-    return texts
+    return [text if isinstance(text, str) else "" for text in texts]

@@ -16,7 +16,7 @@ from gtx.data.ledger import Ledger
 from gtx.data.table_writer import TableWriter, fresh_name
 from gtx.data.tables import Row, Table, open_table
 from gtx.data.targets import read_targets
-from gtx.prediction.predictor import Predictor, output_columns
+from gtx.prediction.predictor import NOT_FINITE, Predictor, output_columns
 from gtx.training import evaluate
 
 CHUNK = 500
@@ -72,6 +72,8 @@ def predict_table(
             for i, unseen in zip(done.good, predictions.unseen, strict=True):
                 if unseen:
                     ledger.warn(rows[i].number, table.smiles_column, shown(rows[i]), unseen)
+            for i in done.good[~predictions.finite]:
+                ledger.error(rows[i].number, table.smiles_column, shown(rows[i]), NOT_FINITE, "without a finite output")
             for row, numbers in zip(rows, values, strict=True):
                 writer.write(output_row(row, numbers, *ledger.pop(row.number)))
             scores.add([rows[i] for i in done.good], predictions.mean)

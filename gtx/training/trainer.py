@@ -13,9 +13,9 @@ from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import nn
 
-import gtx.models
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
+from gtx.models import ARCHITECTURES
 from gtx.training.averaging import KeepBest, WeightAverage
 from gtx.training.checkpoints import WholeCheckpointIO, save_whole
 from gtx.training.datamodule import StoreDataModule
@@ -55,14 +55,15 @@ class Problem:
     def model(self, number: int) -> nn.Module:
         """The untrained model of member `number`."""
         name, arguments = self.model_spec["name"], self.model_spec["arguments"]
+        if name not in ARCHITECTURES:
+            raise InputError(f"there is no model {name!r}; gtx has {', '.join(ARCHITECTURES)}")
         try:
-            model = getattr(gtx.models, name)(**arguments)
-        except (AttributeError, TypeError, ValueError) as error:
+            model = ARCHITECTURES[name].make(**arguments)
+        except (TypeError, ValueError) as error:
             raise InputError(f"model {name}: {error}") from error
         if self.start:
             _adopt(model, self.start[number % len(self.start)].model)
-        else:
-            model.observe(self.train)
+        model.observe(self.train, more=bool(self.start))
         return model
 
 

@@ -111,7 +111,7 @@ class Dataset:
     @property
     def y(self) -> np.ndarray:
         """float64 `[m, T]`: the targets in their own units."""
-        return self.store.y.double().numpy()
+        return self.store.y.numpy()
 
 
 def load(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
@@ -126,9 +126,16 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
         InputError: for a file, column, target or split that cannot be used; with `on_error="fail"` for a bad row.
     """
     files = _read(settings)
+    if not settings.target_columns:
+        names = ", ".join(map(repr, files[0].columns))
+        raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
     task, y = _targets(files, settings)
     rows = [row for file in files for row in file.rows]
     done = _featurise(files, rows, settings, cache, progress)
+    if settings.on_error == "fail":
+        for file in files:
+            if file.ledger.errors:  # the first by row, whichever check found it
+                raise InputError(f"{file.source}: {file.ledger.errors[min(file.ledger.errors)]}")
     refused = np.array([file.ledger.errors.get(row.number) is not None for file in files for row in file.rows], bool)
     keep = done.good[~refused[done.good]]  # molecules whose row has no error of another kind
     if not len(keep):
@@ -190,7 +197,7 @@ def _read(settings: DataSettings) -> list[File]:
         if source is None:
             continue
         table = open_table(source, settings.smiles_column)
-        rows, ledger = list(table.rows), Ledger(settings.on_error)
+        rows, ledger = list(table.rows), Ledger()
         ledger.enter(rows)
         files.append(File(source, table.columns, table.smiles_column, rows, ledger, start))
         start += len(rows)
@@ -204,8 +211,14 @@ def _targets(files: Sequence[File], settings: DataSettings) -> tuple[str, np.nda
     for file in files:
         if file.smiles_column in settings.target_columns:
             raise InputError(f"{file.smiles_column!r} holds the molecules; it cannot be a target too")
-        parts.append(parse_targets(file.rows, file.columns, settings.target_columns, file.ledger, task))
-        task = task or infer_task(parts[0])
+        try:
+            y = parse_targets(
+                file.rows, file.columns, settings.target_columns, file.ledger, task, trains=file is files[0]
+            )
+        except InputError as error:
+            raise InputError(f"{file.source}: {error}") from None
+        parts.append(y)
+        task = task or infer_task(y)
     return task, np.concatenate(parts)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gtx.data import TableWriter, fresh_name
 from gtx.prediction import Predictor, library_versions
-from gtx.prediction.predictor import Predictions, output_columns
+from gtx.prediction.predictor import NOT_FINITE, Predictions, output_columns
 from gtx.prediction.streaming import output_header, output_row, shown
 from gtx.training import Member, TrainSettings
 from gtx.workflow.dataset import Dataset
@@ -36,12 +36,15 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, predict
     numbers = np.full((sum(len(file.rows) for file in dataset.files), table.shape[1]), np.nan)
     numbers[dataset.rows] = table
     unseen = dict(zip(dataset.rows.tolist(), predictions.unseen, strict=True))
+    not_finite = set(dataset.rows[~predictions.finite].tolist())
     for file, name in zip(dataset.files, ("predictions.csv", *_further(dataset)), strict=True):
         columns = output_columns(predictor.header, file.columns, len(predictor.members))
         with TableWriter(out / name, output_header(file.columns, columns)) as writer:
             for i, row in enumerate(file.rows, file.start):
                 if unseen.get(i):
                     file.ledger.warn(row.number, file.smiles_column, shown(row), unseen[i])
+                if i in not_finite:
+                    file.ledger.error(row.number, file.smiles_column, shown(row), NOT_FINITE, "without a finite output")
                 error, warnings = file.ledger.errors.get(row.number), file.ledger.warnings.get(row.number, [])
                 writer.write(output_row(row, numbers[i], error, warnings))
 

@@ -79,6 +79,7 @@ def train(
     same_targets = True
     if start is not None:
         members, trained_for, model = _start(start, len(data.target_columns))
+        _refuse_contradictions(data, settings, trained_for)
         data = replace(data, featuriser=trained_for.featuriser)
         same_targets = trained_for.targets == list(data.target_columns)
     dataset = load(data, cache=out / "cache", progress=settings.progress)
@@ -91,8 +92,8 @@ def train(
     if run.finished and (out / "metrics.json").exists():
         return Outcome(out, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
 
-    for name in OUTPUTS:  # of an earlier run, where this one overwrites it
-        (out / name).unlink(missing_ok=True)
+    for old in (*(out / name for name in OUTPUTS), *out.glob("predictions-*.csv")):  # of a run that this one overwrites
+        old.unlink(missing_ok=True)
     trained = fit(
         dataset.store,
         dataset.split,
@@ -118,9 +119,10 @@ def train(
         settings=settings.decisive(),
     )
     members = [member.model for member in trained]
-    predictions = Predictor(members, header).predict_store(dataset.store)
+    device = "cpu" if settings.accelerator == "cpu" else None
+    predictions = Predictor(members, header, device).predict_store(dataset.store)
     header = _with_interval(header, dataset, predictions)
-    predictor = Predictor(members, header)
+    predictor = Predictor(members, header, device)
     low, high = predictor.bounds(predictions.mean)
     predictions = predictions._replace(low=low, high=high)
     metrics = _scores(dataset, predictions, data.target_columns)
@@ -129,7 +131,9 @@ def train(
     seconds = time.perf_counter() - begun
 
     save_model(out / "model.gtx", members, header)
-    write_split(out / "split.csv", {part: dataset.rows[index] for part, index in dataset.split.items()})
+    own = {part: dataset.rows[index] for part, index in dataset.split.items()}
+    rows = len(dataset.files[0].rows)  # a file of validation or test rows is its own record
+    write_split(out / "split.csv", {part: index[index < rows] for part, index in own.items()})
     write_predictions(out, predictor, dataset, predictions)
     (out / "metrics.json").write_text(json.dumps(metrics, indent=2, allow_nan=False) + "\n")
     write_run_report(out, predictor, dataset, predictions, metrics, trained, settings, seconds, data.units)
@@ -161,6 +165,16 @@ def _start(path: str | Path, targets: int) -> tuple[list[Member], ModelHeader, d
     members = [Member(network, header.scaler, [], -1, np.inf) for network in networks]
     arguments = header.model["arguments"] | {"out_channels": targets}
     return members, header, {"name": header.model["name"], "arguments": arguments}
+
+
+def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelHeader) -> None:
+    """What a trained model decides cannot be asked for otherwise."""
+    if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
+        raise InputError("a model that is trained further keeps its architecture: leave out --model, --model-arguments")
+    asked, kept, usual = data.featuriser.to_dict(), header.featuriser.to_dict(), type(data.featuriser)().to_dict()
+    for name, value in asked.items():
+        if value not in (usual[name], kept[name]):
+            raise InputError(f"the trained model reads molecules with {name} {kept[name]}, not {value}")
 
 
 def _with_interval(header: ModelHeader, dataset: Dataset, predictions: Predictions) -> ModelHeader:

@@ -33,7 +33,7 @@ def test_a_batch_is_what_pyg_would_build(molecules: MoleculeStore) -> None:
                 edge_index=torch.from_numpy(m.bonds).long(),
                 edge_attr=torch.from_numpy(m.bond_codes).long(),
                 u=torch.from_numpy(m.descriptors)[None],
-                y=molecules.y[i][None],
+                y=molecules.y[i][None].float(),
             )
         )
     expected, batch = Batch.from_data_list(single), molecules.batch(index)

@@ -14,6 +14,7 @@ from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings
 from gtx.workflow import DataSettings, Outcome, train
+from gtx.workflow.dataset import load
 from tests.tables import TINY, molecules, read, write
 
 HEADER = ["id", "structure SMILES", "gap", "dipole"]
@@ -114,7 +115,10 @@ def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path,
     frame = molecules(60)[["smiles", "solvation_water"]]
     small = write(tmp_path / "more.csv", frame.to_numpy().tolist(), ["smiles", "solvation_water"])
     data = DataSettings(str(small), ("solvation_water",), workers=0)
-    train(data, TrainSettings(**TINY), tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
+    with pytest.raises(InputError, match="keeps its architecture"):
+        train(data, TrainSettings(**TINY), tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
+    settings = TrainSettings(**TINY | {"model_arguments": {}})
+    train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
     tuned, base = gtx.load(tmp_path / "tuned" / "model.gtx"), gtx.load(run[0] / "out" / "model.gtx")
     assert tuned.header.targets == ["solvation_water"]
     assert tuned.header.model["arguments"] == base.header.model["arguments"] | {"out_channels": 1}
@@ -172,6 +176,33 @@ def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
     assert "coordinates" in model.predict(["CCO"])["error"][0]
 
 
+def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, Outcome], tmp_path: Path) -> None:
+    rows = [[f"{'C' * (i % 9 + 1)}[Se]C", float(i)] for i in range(30)]
+    data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
+    settings = TrainSettings(**TINY | {"model_arguments": {}})
+    train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
+    base, tuned = gtx.load(run[0] / "out" / "model.gtx"), gtx.load(tmp_path / "tuned" / "model.gtx")
+    assert "element Se" in base.predict(["C[Se]C"])["warning"][0]
+    assert "element Se" not in tuned.predict(["C[Se]C"])["warning"][0]
+    assert tuned.predict(["CF"])["warning"][0] is None  # known to the model it came from
+
+
+def test_targets_keep_all_their_digits(tmp_path: Path) -> None:
+    frame = molecules(30)["smiles"]
+    rows = [[smiles, -250000 - i / 1000] for i, smiles in enumerate(frame)]
+    data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
+    np.testing.assert_array_equal(load(data).y[:, 0], [row[1] for row in rows])
+
+
+def test_a_test_file_of_one_class_is_only_scored(tmp_path: Path) -> None:
+    frame = molecules(60)["smiles"].tolist()
+    a = write(tmp_path / "a.csv", [[s, i % 2] for i, s in enumerate(frame[:50])], ["smiles", "y"])
+    b = write(tmp_path / "b.csv", [[s, 1] for s in frame[50:]], ["smiles", "y"])
+    data = DataSettings(str(a), ("y",), test=str(b), workers=0)
+    outcome = train(data, TrainSettings(**TINY), tmp_path / "out", baselines=False)
+    assert outcome.metrics["test"]["roc_auc"] is None and outcome.metrics["test"]["accuracy"] is not None
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -182,7 +213,8 @@ def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
         ({"split_column": "id"}, "names no row 'train'"),
         ({"split_column": "id", "val": "x.csv"}, "x.csv"),
         ({"task": "classification"}, "classification"),
-        ({"on_error": "fail"}, "row 10"),
+        ({"on_error": "fail"}, "row 8, "),
+        ({"target_columns": ()}, "say what to predict"),
         ({"split_sizes": (1.0, 0.0, 0.0)}, "three positive numbers"),
         ({"data": "no-such.csv"}, "no such file"),
     ],
