@@ -9,7 +9,6 @@ import pytest
 import torch
 from rdkit import Chem
 
-import gtx
 from gtx.data import featurise
 from gtx.prediction import Predictor
 from gtx.training import TargetScaler, composition
