@@ -9,23 +9,16 @@ Nothing heavy is imported until it is asked for, so `import gtx` and `gtx --help
 
 from __future__ import annotations
 
-from importlib import import_module
+from gtx.lazy import lazy_names
 
 __version__ = "0.1.0"
 
-_LAZY = {
-    "load": "gtx.prediction",
-    "MoleculeRegressor": "gtx.estimators",
-    "MoleculeClassifier": "gtx.estimators",
-    "InputError": "gtx.errors",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'gtx' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+# import gtx and gtx --help are immediate
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "prediction": ("load",),
+        "estimators": ("MoleculeRegressor", "MoleculeClassifier"),
+        "errors": ("InputError",),
+    },
+)

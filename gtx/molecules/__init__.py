@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from gtx.lazy import lazy_names
 from gtx.molecules.descriptors import DESCRIPTORS, descriptors
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, bond_codes, bond_ends
@@ -12,14 +11,6 @@ from gtx.molecules.flat import FlatMolecules, featurise_texts
 from gtx.molecules.reading import read_molblock, read_smiles
 from gtx.molecules.standardise import standardise
 from gtx.molecules.stereo import label_stereo
-
-_LAZY = {
-    "scaffold": "gtx.molecules.scaffolds",
-    "morgan_counts": "gtx.molecules.fingerprints",
-    "draw_attention": "gtx.molecules.drawing",
-    "draw_grid": "gtx.molecules.drawing",
-    "draw_molecule": "gtx.molecules.drawing",
-}  # worker processes that only featurise need none of these
 
 __all__ = [
     "ATOM_COLUMNS",
@@ -46,8 +37,12 @@ __all__ = [
     "standardise",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'gtx.molecules' has no attribute {name!r}")
+# worker processes that only featurise need none of these
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "scaffolds": ("scaffold",),
+        "fingerprints": ("morgan_counts",),
+        "drawing": ("draw_attention", "draw_grid", "draw_molecule"),
+    },
+)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from gtx.lazy import lazy_names
 
-_LAZY = {
-    "ModelHeader": "model_file",
-    "Predictor": "predictor",
-    "Predictions": "predictor",
-    "conformal_half_width": "conformal",
-    "library_versions": "versions",
-    "load": "predictor",
-    "load_model": "model_file",
-    "predict_table": "streaming",
-    "save_model": "model_file",
-}
-
-__all__ = list(_LAZY)
-
-
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(f"gtx.prediction.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'gtx.prediction' has no attribute {name!r}")
+# the command line reads names without torch
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "model_file": ("ModelHeader", "load_model", "save_model"),
+        "predictor": ("Predictor", "Predictions", "load"),
+        "conformal": ("conformal_half_width",),
+        "versions": ("library_versions",),
+        "streaming": ("predict_table",),
+    },
+)

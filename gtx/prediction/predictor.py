@@ -98,9 +98,9 @@ class Predictor:
         done = self._featurise(_texts(given), workers)
         predictions = self.predict_store(done.store)
         frame = pd.DataFrame({"smiles": given})
-        texts, errors = given, list(done.errors)
+        errors = list(done.errors)
         columns = output_columns(self.header, ["smiles", "error", "warning"], len(self.members))
-        values = np.full((len(texts), len(columns)), np.nan)
+        values = np.full((len(given), len(columns)), np.nan)
         values[done.good] = predictions.table()
         notes = [list(entry) for entry in done.warnings]
         for i, unseen in zip(done.good, predictions.unseen, strict=True):

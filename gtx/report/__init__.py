@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from gtx.lazy import lazy_names
 
-_LAZY = {
-    "DataCard": "context",
-    "Report": "context",
-    "baselines": "baseline",
-    "count_atoms": "context",
-    "predict_baselines": "baseline",
-    "write_report": "page",
-}
-
-__all__ = list(_LAZY)
-
-
-def __getattr__(name: str) -> object:
-    # matplotlib and scikit-learn are slow to import
-    if name in _LAZY:
-        return getattr(import_module(f"gtx.report.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'gtx.report' has no attribute {name!r}")
+# matplotlib and scikit-learn are slow to import
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "context": ("DataCard", "Report", "count_atoms"),
+        "baseline": ("baselines", "predict_baselines"),
+        "page": ("write_report",),
+    },
+)

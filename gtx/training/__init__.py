@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from gtx.lazy import lazy_names
 
-_LAZY = {
-    "Member": "member",
-    "PropertyModule": "module",
-    "RunFolder": "run",
-    "StoreDataModule": "datamodule",
-    "TargetScaler": "targets",
-    "TrainSettings": "settings",
-    "composition": "targets",
-    "evaluate": "metrics",
-    "fit": "fitting",
-    "is_main_process": "run",
-    "masked_loss": "losses",
-    "run_config": "run",
-}
-
-__all__ = list(_LAZY)
-
-
-def __getattr__(name: str) -> object:
-    # `gtx train --help` reads the settings and must not wait for Lightning
-    if name in _LAZY:
-        return getattr(import_module(f"gtx.training.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'gtx.training' has no attribute {name!r}")
+# `gtx train --help` reads the settings and must not wait for Lightning
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "member": ("Member",),
+        "module": ("PropertyModule",),
+        "run": ("RunFolder", "is_main_process", "run_config"),
+        "datamodule": ("StoreDataModule",),
+        "targets": ("TargetScaler", "composition"),
+        "settings": ("TrainSettings",),
+        "metrics": ("evaluate",),
+        "fitting": ("fit",),
+        "losses": ("masked_loss",),
+    },
+)

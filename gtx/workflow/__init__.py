@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from gtx.lazy import lazy_names
 
-_LAZY = {
-    "DataSettings": "dataset",
-    "Dataset": "dataset",
-    "Outcome": "pipeline",
-    "model_spec": "pipeline",
-    "train": "pipeline",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(f"gtx.workflow.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'gtx.workflow' has no attribute {name!r}")
+# the command line must not wait for any of it
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "dataset": ("DataSettings", "Dataset"),
+        "pipeline": ("Outcome", "model_spec", "train"),
+    },
+)

@@ -1,0 +1,25 @@
+"""Packages whose names are imported when they are first asked for (PEP 562)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """A package's `__getattr__` and `__dir__`.
+
+    Args:
+        package: its `__name__`.
+        modules: by module of the package, the names to take from it.
+    """
+    home = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+
+    def getter(name: str) -> object:
+        if name in home:
+            return getattr(import_module(home[name]), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return getter, lambda: sorted({*vars(import_module(package)), *home})
