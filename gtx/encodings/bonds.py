@@ -17,7 +17,7 @@ class Bonds(Encoding):
     Args:
         sizes: codes of each column of `edge_attr`.
 
-    Reads `edge_index` `[2, E]` and `edge_attr`, int64 `[E, F]`. Yields pair codes `[num_edges, F]`.
+    Reads `edge_index` `[2, E]` and `edge_attr`, int64 `[E, F]`. Yields pair codes `[num_pairs, F]`.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
@@ -25,7 +25,7 @@ class Bonds(Encoding):
         self.pair = Codes(tuple(size + 1 for size in sizes))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        codes = data.edge_attr.new_zeros(graph.num_edges, len(self.pair.sizes))
+        codes = data.edge_attr.new_zeros(graph.num_pairs, len(self.pair.sizes))
         codes[graph.pair_of(data.edge_index)] = data.edge_attr + 1
         return None, codes
 

@@ -22,7 +22,7 @@ class GaussianDistance(Encoding):
         channels: K.
         cutoff: the last centre, Å.
 
-    Reads `pos` `[N, 3]`, Å. Yields pair values `[num_edges, K]`; rotating or moving a molecule changes nothing.
+    Reads `pos` `[N, 3]`, Å. Yields pair values `[num_pairs, K]`; rotating or moving a molecule changes nothing.
 
     Raises:
         ValueError: if there are no coordinates.
@@ -39,7 +39,7 @@ class GaussianDistance(Encoding):
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         if data.pos is None:
             raise ValueError("this encoding needs coordinates: expected pos [N, 3] in Å, got None")
-        sender, receiver = graph.edge_index
+        sender, receiver = graph.pair_index
         distance = (data.pos[sender] - data.pos[receiver]).norm(dim=-1)
         spacing = self.centres[1] - self.centres[0]
         return None, torch.exp(-0.5 * ((distance[:, None] - self.centres) / spacing).square())

@@ -40,7 +40,7 @@ class Encoding(nn.Module):
     pair: Feature | None = None
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
-        """Node features `[N, *]` and pair features `[num_edges, *]`, flat and receiver-major as in `graph`.
+        """Node features `[N, *]` and pair features `[num_pairs, *]`, flat and receiver-major as in `graph`.
 
         Args:
             data: a PyG `Data` or `Batch` with `edge_index` and whatever else the encoding reads.

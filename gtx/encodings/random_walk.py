@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.adjacency import adjacency, flatten
 from gtx.encodings.encoding import Encoding, Values
 from gtx.graph import CompleteGraph
+from gtx.graph.adjacency import adjacency, flatten
 
 
 class RandomWalk(Encoding):
@@ -29,7 +29,7 @@ class RandomWalk(Encoding):
         nodes: yield the node part.
         pairs: yield the pair part.
 
-    Reads `edge_index` `[2, E]`. Yields node values `[N, K]` and pair values `[num_edges, K]`.
+    Reads `edge_index` `[2, E]`. Yields node values `[N, K]` and pair values `[num_pairs, K]`.
     """
 
     def __init__(self, steps: int = 16, nodes: bool = True, pairs: bool = True) -> None:

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.adjacency import adjacency, flatten
 from gtx.encodings.encoding import Codes, Encoding
 from gtx.graph import CompleteGraph
+from gtx.graph.adjacency import adjacency, flatten
 
 
 class ShortestPath(Encoding):
@@ -22,7 +22,7 @@ class ShortestPath(Encoding):
     Args:
         largest: longest distance with a code of its own.
 
-    Reads `edge_index` `[2, E]`, undirected. Yields pair codes `[num_edges, 1]`.
+    Reads `edge_index` `[2, E]`, undirected. Yields pair codes `[num_pairs, 1]`.
     """
 
     def __init__(self, largest: int = 20) -> None:
@@ -38,7 +38,7 @@ class ShortestPath(Encoding):
             return None, data.edge_index.new_zeros(0, 1)
         distance = flatten([self._distance(bonds) for bonds in adjacency(data.edge_index, graph)], graph)
         part = components(data.edge_index, graph.num_nodes)
-        sender, receiver = graph.edge_index
+        sender, receiver = graph.pair_index
         unreached = (distance > self.largest) & (part[sender] != part[receiver])
         return None, (distance.long() + unreached.long()).unsqueeze(1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -19,7 +19,10 @@ class CompleteGraph:
 
     Pairs are receiver-major: in graph b with \(n_b\) nodes, the pair (receiver r, sender s) is number
     \(p = \mathrm{pair\_ptr}_b + r\, n_b + s\), so that `edge_index[0] = s` and `edge_index[1] = r`. A tensor of pair
-    features is flat, `[num_edges, K]` with `num_edges` \(= \sum_b n_b^2\).
+    features is flat, `[num_pairs, K]` with `num_pairs` \(= \sum_b n_b^2\).
+
+    Where only some of the pairs are edges, `where(mask)` says which; an absent edge is a pair that attends to nothing.
+    Features stay flat over all pairs.
 
     For matrix products the graphs are put into a few buckets of like size. Bucket k holds `buckets[k] = (count, size)`
     graphs padded to `size` nodes; its nodes fill the next `count * size` slots of `nodes`, its pairs the next
@@ -33,6 +36,7 @@ class CompleteGraph:
         nodes: packing of the N nodes into slots.
         pairs: packing of the pairs into slots.
         buckets: (count, size) of each bucket.
+        mask: bool `[num_pairs]`, the pairs that are edges, or None if all are.
     """
 
     ptr: Tensor
@@ -40,6 +44,7 @@ class CompleteGraph:
     nodes: Packing
     pairs: Packing
     buckets: tuple[tuple[int, int], ...]
+    mask: Tensor | None = None
 
     @classmethod
     def from_ptr(cls, ptr: Tensor, max_buckets: int = 4) -> CompleteGraph:
@@ -111,17 +116,46 @@ class CompleteGraph:
         return len(self.batch)
 
     @property
-    def num_edges(self) -> int:
+    def num_pairs(self) -> int:
         r"""The number of pairs, \(\sum_b n_b^2\)."""
         return len(self.pairs.slot_of_row)
 
+    @property
+    def num_edges(self) -> int:
+        """The number of pairs that are edges: all, if there is no mask."""
+        return self.num_pairs if self.mask is None else int(self.mask.sum())
+
     @cached_property
-    def edge_index(self) -> Tensor:
-        """The pairs written out: int64 `[2, num_edges]`, senders and receivers."""
+    def pair_index(self) -> Tensor:
+        """All pairs written out: int64 `[2, num_pairs]`, senders and receivers."""
         sizes = self.ptr.diff()[self.batch]
         receiver = torch.repeat_interleave(sizes)
         sender = torch.arange(len(receiver), device=self.ptr.device) - (_starts(sizes) - self.ptr[self.batch])[receiver]
         return torch.stack([sender, receiver])
+
+    @property
+    def edge_index(self) -> Tensor:
+        """The edges written out: int64 `[2, num_edges]`, senders and receivers."""
+        return self.pair_index if self.mask is None else self.pair_index[:, self.mask]
+
+    def select(self, pairs: Tensor) -> Tensor:
+        """Features of all pairs, `[num_pairs, *]`, to those of the edges, `[num_edges, *]`, ordered as `edge_index`."""
+        return pairs if self.mask is None else pairs[self.mask]
+
+    def where(self, mask: Tensor | None) -> CompleteGraph:
+        """The same nodes with fewer edges.
+
+        Args:
+            mask: bool `[num_pairs]`, the pairs that stay edges; None keeps all.
+
+        Raises:
+            ValueError: the mask is not bool or not of that length.
+        """
+        if mask is None:
+            return self
+        if mask.dtype != torch.bool or mask.shape != (self.num_pairs,):
+            raise ValueError(f"expected a mask bool [{self.num_pairs}], got {mask.dtype} {list(mask.shape)}")
+        return replace(self, mask=mask if self.mask is None else mask & self.mask)
 
     @cached_property
     def pair_ptr(self) -> Tensor:
@@ -157,7 +191,8 @@ class CompleteGraph:
         return pytree.tree_map_only(Tensor, lambda t: t.to(device), self)
 
     def __repr__(self) -> str:
-        return f"CompleteGraph(num_graphs={self.num_graphs}, num_nodes={self.num_nodes}, num_edges={self.num_edges})"
+        edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")
+        return f"CompleteGraph(num_graphs={self.num_graphs}, num_nodes={self.num_nodes}, {edges})"
 
 
 def _starts(counts: Tensor) -> Tensor:
@@ -186,11 +221,12 @@ def _buckets(sizes: list[int], most: int) -> list[tuple[list[int], int]]:
 
 
 def _flatten(graph: CompleteGraph) -> tuple[list, tuple]:
-    return [graph.ptr, graph.batch, graph.nodes, graph.pairs], graph.buckets
+    return [graph.ptr, graph.batch, graph.nodes, graph.pairs, graph.mask], graph.buckets
 
 
 def _unflatten(children: list, buckets: tuple) -> CompleteGraph:
-    return CompleteGraph(*children, buckets)
+    *rest, mask = children
+    return CompleteGraph(*rest, buckets, mask)
 
 
 pytree.register_pytree_node(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gtx.graph import CompleteGraph
+from gtx.graph.complete import CompleteGraph
 
 
 def adjacency(edge_index: Tensor, graph: CompleteGraph) -> list[Tensor]:
@@ -16,7 +16,7 @@ def adjacency(edge_index: Tensor, graph: CompleteGraph) -> list[Tensor]:
 
 
 def flatten(buckets: list[Tensor], graph: CompleteGraph) -> Tensor:
-    """Per bucket `[count, size, size, *]` to flat pairs `[num_edges, *]`."""
+    """Per bucket `[count, size, size, *]` to flat pairs `[num_pairs, *]`."""
     if not buckets:
         raise ValueError("a batch without any node has no pairs")
     return graph.pairs.unpack(torch.cat([bucket.flatten(0, 2) for bucket in buckets]))
