@@ -1,7 +1,44 @@
 """The parts of attention one can swap, and the sum over all pairs."""
 
-from gtx.attention.complete import attend
-from gtx.attention.normalisers import Normaliser, Softmax
-from gtx.attention.scores import ScaledDot, Score
+from gtx.attention.additive import GAT, Concat, GATv2
+from gtx.attention.blends import GatedSoftmax, MoleculeBlend
+from gtx.attention.complete import Attended, EdgeFeatures, attend
+from gtx.attention.edge_states import ClippedDot, VectorScore
+from gtx.attention.gates import HeadGate
+from gtx.attention.merging import ConcatHeads, MaxHeads, MeanHeads, Merge, WeightedHeads, WeightTensor
+from gtx.attention.normalisers import Hardmax, Normaliser, Sigmoid, Softmax, Unnormalised
+from gtx.attention.receivers import EdgeListReceivers, PairReceivers, Receivers
+from gtx.attention.relative import RelativeDot
+from gtx.attention.scores import General, ScaledDot, Score
 
-__all__ = ["Normaliser", "ScaledDot", "Score", "Softmax", "attend"]
+__all__ = [
+    "GAT",
+    "Attended",
+    "ClippedDot",
+    "Concat",
+    "ConcatHeads",
+    "EdgeFeatures",
+    "EdgeListReceivers",
+    "GATv2",
+    "GatedSoftmax",
+    "General",
+    "Hardmax",
+    "HeadGate",
+    "MaxHeads",
+    "MeanHeads",
+    "Merge",
+    "MoleculeBlend",
+    "Normaliser",
+    "PairReceivers",
+    "Receivers",
+    "RelativeDot",
+    "ScaledDot",
+    "Score",
+    "Sigmoid",
+    "Softmax",
+    "Unnormalised",
+    "VectorScore",
+    "WeightTensor",
+    "WeightedHeads",
+    "attend",
+]

@@ -1,16 +1,51 @@
-"""Attention over every pair of a complete graph: matrix products in size buckets."""
+"""Attention over the pairs of a complete graph: matrix products in size buckets."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from gtx.attention.normalisers import Normaliser
+from gtx.attention.receivers import PairReceivers
 from gtx.attention.scores import Score
 from gtx.graph import CompleteGraph
 
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
+
+
+class EdgeFeatures(NamedTuple):
+    r"""What edge features e do in an attention.
+
+    Attributes:
+        features: e, `[num_pairs, K]`, or None.
+        bias: b, `[num_pairs, H]`, added to the score.
+        key: \(W_K\), `[H, C, K]`: \(k_s + W_K e_{rs}\).
+        value: \(W_V\), `[H, D, K]`: \(v_s + W_V e_{rs}\).
+        state_value: \(W_S\), `[H, D, S]`: \(v_s + W_S \hat e_{rs}\), with the score's state \(\hat e\).
+    """
+
+    features: Tensor | None = None
+    bias: Tensor | None = None
+    key: Tensor | None = None
+    value: Tensor | None = None
+    state_value: Tensor | None = None
+
+
+class Attended(NamedTuple):
+    """The outcome of an attention.
+
+    Attributes:
+        out: what each receiver collects, `[N, H, D]`.
+        weights: `[num_pairs, H]`, before dropout, or None.
+        states: the score's states, `[num_pairs, H, S]`, or None.
+    """
+
+    out: Tensor
+    weights: Tensor | None = None
+    states: Tensor | None = None
 
 
 def attend(
@@ -20,18 +55,16 @@ def attend(
     value: Tensor,
     score: Score,
     normaliser: Normaliser,
-    bias: Tensor | None = None,
-    edge_attr: Tensor | None = None,
-    edge_key: Tensor | None = None,
-    edge_value: Tensor | None = None,
+    edges: EdgeFeatures | None = None,
     dropout: float = 0.0,
     return_weights: bool = False,
-) -> tuple[Tensor, Tensor | None]:
+    return_states: bool = False,
+) -> Attended:
     r"""Weigh what the senders offer and sum it, for every receiver.
 
-    \[ s_{rs} = \mathrm{score}(q_r,\, k_s + W_K e_{rs}) + b_{rs}, \quad
+    \[ s_{rs} = \mathrm{score}(q_r,\, k_s + W_K e_{rs},\, e_{rs}) + b_{rs}, \quad
        w_{r\cdot} = \mathrm{normalise}(s_{r\cdot}), \quad
-       o_r = \sum_s w_{rs} (v_s + W_V e_{rs}) \]
+       o_r = \sum_s w_{rs} (v_s + W_V e_{rs} + W_S \hat e_{rs}) \]
 
     Edge features never become keys or values of their own where that can be avoided: for a bilinear score
     \(q \cdot W_K e = (W_K^\top q) \cdot e\), and always \(\sum_s w_{rs} W_V e_{rs} = W_V \sum_s w_{rs} e_{rs}\).
@@ -43,63 +76,88 @@ def attend(
         value: `[N, H, D]`.
         score: the score.
         normaliser: from scores to weights.
-        bias: b, `[num_edges, H]`, added to the score.
-        edge_attr: e, `[num_edges, K]`.
-        edge_key: \(W_K\), `[H, C, K]`.
-        edge_value: \(W_V\), `[H, D, K]`.
+        edges: edge features and what they do.
         dropout: share of the weights set to zero.
-        return_weights: also give the weights, before dropout.
-
-    Returns:
-        o, `[N, H, D]`, and the weights, flat `[num_edges, H]`, or None.
+        return_weights: also give the weights.
+        return_states: also give the score's states.
     """
-    H, D = value.shape[1:]
-    out, weights = [], []
-    packed = [graph.node_buckets(graph.nodes.pack(x)) for x in (query, key, value)]
-    none = [None] * len(graph.buckets)
-    biases = none if bias is None else graph.pair_buckets(graph.pairs.pack(bias))
-    uses_edges = edge_key is not None or edge_value is not None
-    edges = none if not uses_edges else graph.pair_buckets(graph.pairs.pack(edge_attr))
-    holes = graph.node_buckets(graph.nodes.pack(query.new_zeros(len(query)), -torch.inf))  # [b, n]: 0 or -inf
+    edges = EdgeFeatures() if edges is None else edges
+    H = value.shape[1]
+    if not graph.buckets:  # no node at all
+        weights = value.new_zeros(0, H) if return_weights else None
+        return Attended(value, weights, value.new_zeros(0, H, score.state_channels) if return_states else None)
 
-    for q, k, v, b, e, hole in zip(*packed, biases, edges, holes, strict=True):  # [b, n, H, C] .. [b, n, n, K]
-        s = _scores(score, q, k, e, edge_key)  # [b, H, n, n]
-        if b is not None:
-            s = s + b.permute(0, 3, 1, 2)
-        s = s + hole[:, None, None, :]
-        w = normaliser.pairs(s)
-        kept = F.dropout(w, dropout) if dropout else w
-        o = (kept @ v.transpose(1, 2)).transpose(1, 2)  # [b, n, H, D]
-        if edge_value is not None:
-            mixed = kept.permute(0, 2, 1, 3) @ e  # [b, n, H, K]
-            o = o + torch.einsum("bnhk,hdk->bnhd", mixed, edge_value)
-        out.append(o.reshape(-1, H, D))
-        if return_weights:
-            weights.append(w.permute(0, 2, 3, 1).reshape(-1, H))
-    if not out:  # no node at all
-        return value, value.new_zeros(0, H) if return_weights else None
-    return (
-        graph.nodes.unpack(torch.cat(out)),
-        graph.pairs.unpack(torch.cat(weights)) if return_weights else None,
+    def buckets(pairs: Tensor | None) -> list:
+        none = [None] * len(graph.buckets)
+        return none if pairs is None else graph.pair_buckets(graph.pairs.pack(pairs))
+
+    packed = [graph.node_buckets(graph.nodes.pack(x)) for x in (query, key, value)]  # [b, n, H, C]
+    whole = score.bilinear or (score.matrix_form and edges.key is None)  # all pairs at once
+    whole = whole and edges.state_value is None and not (return_states and score.state_channels > 1)
+    parts = []
+    features = zip(*packed, buckets(edges.features), buckets(edges.bias), _receivers(graph), strict=True)
+    for q, k, v, e, b, into in features:
+        count, n = k.shape[:2]
+        rows = n if whole else max(1, _BLOCK // (count * n * k[0, 0].numel()))
+        blocks = [slice(start, start + rows) for start in range(0, n, rows)]
+        done = [_some(q, k, v, e, b, into, at, whole, score, normaliser, edges, dropout) for at in blocks]
+        parts.append([torch.cat(x, 1) if len(x) > 1 else x[0] for x in zip(*done, strict=True)])
+    out, weights, states = zip(*parts, strict=True)
+
+    def unpack(pairs: tuple[Tensor, ...]) -> Tensor:
+        return graph.pairs.unpack(torch.cat([p.flatten(0, 2) for p in pairs]))
+
+    return Attended(
+        graph.nodes.unpack(torch.cat([o.flatten(0, 1) for o in out])),
+        unpack(weights) if return_weights else None,
+        unpack(states) if return_states else None,
     )
 
 
-def _scores(score: Score, q: Tensor, k: Tensor, e: Tensor | None, edge_key: Tensor | None) -> Tensor:
-    """Scores of all pairs of one bucket, `[b, H, receivers, senders]`."""
-    if score.bilinear:
-        q = score.prepare(q)
-        s = q.transpose(1, 2) @ k.permute(0, 2, 3, 1)
-        if edge_key is not None:
-            asked = torch.einsum("bnhc,hck->bnhk", q, edge_key)  # what the receiver asks of an edge
-            s = s + (asked @ e.transpose(2, 3)).transpose(1, 2)
-        return s
-    b, n, H, C = k.shape
-    rows = max(1, _BLOCK // max(1, b * n * H * C))
-    blocks = []
-    for start in range(0, n, rows):
-        block = slice(start, start + rows)
-        keys = k[:, None]  # [b, 1, n, H, C]
-        if edge_key is not None:
-            keys = keys + torch.einsum("brsk,hck->brshc", e[:, block], edge_key)
-        blocks.append(score(q[:, block, None], keys))  # [b, r, n, H]
-    return torch.cat(blocks, 1).permute(0, 3, 1, 2)
+def _some(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    e: Tensor | None,
+    b: Tensor | None,
+    into: PairReceivers,
+    at: slice,
+    whole: bool,
+    score: Score,
+    normaliser: Normaliser,
+    edges: EdgeFeatures,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The receivers `at` of one bucket: out `[b, r, H, D]`, weights `[b, r, s, H]`, states `[b, r, s, H, S]`."""
+    q, into = q[:, at], into.block(at)
+    e, b = (None if x is None else x[:, at] for x in (e, b))
+    if whole:
+        s = score.pairs(q, k, e)
+        if edges.key is not None:
+            asked = torch.einsum("brhc,hck->brhk", score.prepare(q), edges.key)  # what the receiver asks of an edge
+            s = s + e @ asked.transpose(2, 3)
+        state = s.unsqueeze(-1)
+    else:
+        keys = k[:, None]  # [b, 1, s, H, C]
+        if edges.key is not None:
+            keys = keys + torch.einsum("brsk,hck->brshc", e, edges.key)
+        state = score.state(q[:, :, None], keys, e)
+        s = score.weigh(state)
+    weights = normaliser(s if b is None else s + b, e, into)
+    kept = F.dropout(weights, dropout) if dropout else weights
+    out = (kept.permute(0, 3, 1, 2) @ v.transpose(1, 2)).transpose(1, 2)
+    if edges.value is not None:
+        out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ e, edges.value)
+    if edges.state_value is not None:
+        mixed = torch.einsum("brsh,brshc->brhc", kept, state)
+        out = out + torch.einsum("brhc,hdc->brhd", mixed, edges.state_value)
+    return out, weights, state
+
+
+def _receivers(graph: CompleteGraph) -> list[PairReceivers]:
+    """Per bucket, which pairs are no edges: `[b, 1, n, 1]` where only padding is absent, `[b, n, n, 1]` with a mask."""
+    if graph.mask is None:
+        none = torch.zeros(graph.num_nodes, 1, dtype=torch.bool, device=graph.ptr.device)
+        return [PairReceivers(hole[:, None], True) for hole in graph.node_buckets(graph.nodes.pack(none, True))]
+    absent = graph.pairs.pack(~graph.mask[:, None], True)
+    return [PairReceivers(hole, False) for hole in graph.pair_buckets(absent)]

@@ -2,26 +2,60 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 
 class Score(nn.Module):
-    """A score, written once as an equation over broadcastable queries and keys.
+    """A score, written once as an equation over broadcastable queries, keys and edge features.
 
-    Subclasses define `forward`. Where the score is bilinear in query and key it is a matrix product over all pairs:
-    then `bilinear` is True and `prepare` says which, and a test holds the two equal. Any other score is worked out pair
-    by pair, in blocks of receivers.
+    Subclasses define `forward`; that is enough, and it is worked out pair by pair in blocks of receivers. Two things may
+    stand beside it:
+
+    * a matrix form over all pairs: `matrix_form = True` and `pairs`; for a score bilinear in query and key `bilinear =
+      True` and `prepare` give it. A test holds it equal to `forward`;
+    * a vector behind the score, from which an edge state can be updated: `state_channels`, `state` and `weigh`, with
+      `forward(q, k, e) = weigh(state(q, k, e))`. For other scores the state is the score itself.
+
+    Attributes:
+        state_channels: channels of the state per head.
     """
 
     bilinear: bool = False
+    state_channels: int = 1
 
-    def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """`[..., H, C]` and `[..., H, C]`, broadcast against each other, to `[..., H]`."""
+    @property
+    def matrix_form(self) -> bool:
+        """Whether `pairs` does better than `forward` on every pair."""
+        return self.bilinear
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        """`[..., H, C]`, `[..., H, C]` and `[..., K]`, broadcast against each other, to `[..., H]`."""
         raise TypeError(f"{type(self).__name__} does not say how to score a query and a key")
+
+    def state(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        """What an edge state is updated from, `[..., H, state_channels]`."""
+        return self(query, key, edge).unsqueeze(-1)
+
+    def weigh(self, state: Tensor) -> Tensor:
+        """From states `[..., H, state_channels]` to scores `[..., H]`."""
+        return state.squeeze(-1)
 
     def prepare(self, query: Tensor) -> Tensor:
         """For a bilinear score: the query' `[..., H, C]` with score(query, key) = query' · key."""
         raise TypeError(f"{type(self).__name__} is not bilinear, so it has no matrix form")
+
+    def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        """All pairs at once: `[b, r, H, C]`, `[b, s, H, C]` and `[b, r, s, K]` to `[b, r, s, H]`."""
+        return dots(self.prepare(query), key)
+
+    def reset_parameters(self) -> None:
+        """Draw new initial weights."""
+
+
+def dots(query: Tensor, key: Tensor) -> Tensor:
+    """The dot product of every query `[b, r, H, C]` with every key `[b, s, H, C]`, `[b, r, s, H]`: a matrix product."""
+    return (query.transpose(1, 2) @ key.permute(0, 2, 3, 1)).permute(0, 2, 3, 1)
 
 
 class ScaledDot(Score):
@@ -30,7 +64,8 @@ class ScaledDot(Score):
     Source: Vaswani et al. 2017, "Attention is all you need", eq. 1 (arXiv:1706.03762).
 
     Args:
-        scale: the factor; default \(1/\sqrt{d_k}\). 1.0 is the plain dot product.
+        scale: the factor; default \(1/\sqrt{d_k}\). 1.0 is the plain dot product (Luong et al. 2015, arXiv:1508.04025,
+            "dot").
     """
 
     bilinear = True
@@ -39,7 +74,7 @@ class ScaledDot(Score):
         super().__init__()
         self.scale = scale
 
-    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return (self.prepare(query) * key).sum(-1)
 
     def prepare(self, query: Tensor) -> Tensor:
@@ -47,3 +82,35 @@ class ScaledDot(Score):
 
     def __repr__(self) -> str:
         return f"ScaledDot({'' if self.scale is None else self.scale})"
+
+
+class General(Score):
+    r"""A learned bilinear form per head, \(q^\top W k\), started at \(W = I / \sqrt{C}\), the scaled dot product.
+
+    Source: Luong et al. 2015, "general" (arXiv:1508.04025, eq. 8).
+
+    Args:
+        heads: H.
+        channels: channels C of query and key, per head.
+    """
+
+    bilinear = True
+
+    def __init__(self, heads: int, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(heads, channels, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        channels = self.weight.shape[-1]
+        with torch.no_grad():
+            self.weight.copy_(torch.eye(channels) * channels**-0.5)
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return (self.prepare(query) * key).sum(-1)
+
+    def prepare(self, query: Tensor) -> Tensor:
+        return torch.einsum("...hc,hcd->...hd", query, self.weight)
+
+    def __repr__(self) -> str:
+        return f"General({self.weight.shape[0]}, {self.weight.shape[1]})"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
+import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.inits import glorot
 
-from gtx.attention import Normaliser, ScaledDot, Score, Softmax, attend
+from gtx.attention import EdgeFeatures, EdgeListReceivers, Merge, Normaliser, ScaledDot, Score, Softmax, attend
 from gtx.graph import CompleteGraph
 
 
@@ -19,11 +21,13 @@ class EdgeAttention(MessagePassing):
     For an edge k from sender s to receiver r with features \(e_k\), in every head,
 
     \[ q_k = W_q v_r, \qquad K_k = W_k v_s + W_{ek} e_k, \qquad V_k = W_v v_s + W_{ev} e_k \]
-    \[ b_k = \operatorname{softmax}_{k \to r} \bigl( \mathrm{score}(q_k, K_k) + w_b \cdot e_k \bigr), \qquad
-       \bar e_r = \sum_{k \to r} b_k V_k \]
+    \[ b_k = \operatorname{normalise}_{k \to r} \bigl( \mathrm{score}(q_k, K_k, e_k) + w_b \cdot e_k \bigr), \qquad
+       \bar e_r = g_r \sum_{k \to r} b_k V_k \]
 
     and the heads are concatenated, averaged, or merged by the weight tensor
-    \(\bar e_{rl} = \sum_{kjh} e'_{kjh} w_{jhl}\) (concatenation and \(W_o\)).
+    \(\bar e_{rl} = \sum_{kjh} e'_{kjh} w_{jhl}\) (concatenation and \(W_o\)). By default the score is the scaled dot
+    product, the normaliser a softmax, and there is no gate \(g_r\); a published attention is another choice of these
+    parts (see `gtx.attention`).
 
     The graph is an edge list, int64 `[2, E]`, or a `gtx.graph.CompleteGraph`; the weights and the result are the same.
     No root weight is added and no self-loops.
@@ -44,13 +48,19 @@ class EdgeAttention(MessagePassing):
         project: merge the heads by \(W_o\), to `H * out_channels` if `concat`, else to `out_channels`.
         score: the score.
         normaliser: from the scores of a receiver to weights.
-        edge_bias: edge features enter the score as a bias per head.
+        edge_bias: edge features enter the score as a bias per head; a module from `[*, K]` to `[*, H]` in place of the
+            linear map (`torch.nn.Identity()` where the features are the bias already).
         edge_key: edge features enter the key.
-        edge_value: edge features enter the value.
+        edge_value: edge features enter the value; "state" for the score's states in their place (see `Score.state`).
+        projections: "separate" \(W_q, W_k, W_v\); "key_value" for \(W_k = W_v\); "shared" for one of all three;
+            "none" for the nodes as they are.
+        gate: a factor per receiver and head, such as `gtx.attention.HeadGate`.
+        merge: how heads are merged, in place of `concat` and `project`.
 
     Shapes:
         x `[N, in_channels]`, or (`[N_s, ...]`, `[N_t, ...]`); edge_attr flat, `[E, edge_dim]`; for a complete graph
-        `[num_edges, edge_dim]`, receiver-major. Output `[N, H * out_channels]` or `[N, out_channels]`.
+        `[num_pairs, edge_dim]`, receiver-major. Output `[N, width]`, `width` being `H * out_channels`, or
+        `out_channels`, or what `merge` gives.
     """
 
     def __init__(
@@ -66,9 +76,12 @@ class EdgeAttention(MessagePassing):
         project: bool = False,
         score: Score | None = None,
         normaliser: Normaliser | None = None,
-        edge_bias: bool = True,
+        edge_bias: bool | nn.Module = True,
         edge_key: bool = False,
-        edge_value: bool = False,
+        edge_value: bool | Literal["state"] = False,
+        projections: Literal["separate", "key_value", "shared", "none"] = "separate",
+        gate: nn.Module | None = None,
+        merge: Merge | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(aggr="add", node_dim=0, **kwargs)
@@ -82,31 +95,47 @@ class EdgeAttention(MessagePassing):
         self.concat, self.dropout, self.edge_dim = concat, dropout, edge_dim
         self.score = ScaledDot() if score is None else score
         self.normaliser = Softmax() if normaliser is None else normaliser
+        self.gate = gate
 
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
-        self.lin_query = Linear(target, heads * self.key_channels, bias=bias)
-        self.lin_key = Linear(source, heads * self.key_channels, bias=bias)
-        self.lin_value = Linear(source, heads * out_channels, bias=bias)
+        self.projections = projections
+        self._check_projections(source, target)
+        self.lin_query = None if projections == "none" else Linear(target, heads * self.key_channels, bias=bias)
+        own_key, own_value = projections in ("separate", "key_value"), projections == "separate"
+        self.lin_key = Linear(source, heads * self.key_channels, bias=bias) if own_key else None
+        self.lin_value = Linear(source, heads * out_channels, bias=bias) if own_value else None
 
         def edge_linear(used: bool, channels: int) -> Linear | None:
             return Linear(edge_dim, channels, bias=False) if used and edge_dim is not None else None
 
-        self.lin_edge_bias = edge_linear(edge_bias, heads)
+        self.lin_edge_bias = edge_bias if isinstance(edge_bias, nn.Module) else edge_linear(edge_bias, heads)
         self.lin_edge_key = edge_linear(edge_key, heads * self.key_channels)
-        self.lin_edge_value = edge_linear(edge_value, heads * out_channels)
-        self.lin_out = Linear(heads * out_channels, self.width, bias=bias) if project else None
+        self.lin_edge_value = edge_linear(edge_value is True, heads * out_channels)
+        self.state_value = None
+        if edge_value == "state":
+            self.state_value = nn.Parameter(torch.empty(heads, out_channels, self.score.state_channels))
+        self.merge = merge
+        self.lin_out = Linear(heads * out_channels, self.width, bias=bias) if project and merge is None else None
         self.reset_parameters()
 
     @property
     def width(self) -> int:
         """Channels of the output."""
+        if self.merge is not None:
+            return self.merge.width(self.heads, self.out_channels)
         return self.heads * self.out_channels if self.concat else self.out_channels
+
+    @property
+    def state_width(self) -> int:
+        """Channels of the states of an edge, all heads."""
+        return self.heads * self.score.state_channels
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
         for module in self.children():
             if hasattr(module, "reset_parameters"):
                 module.reset_parameters()
+        glorot(self.state_value)
 
     def forward(
         self,
@@ -121,64 +150,108 @@ class EdgeAttention(MessagePassing):
             x: node features, flat; a pair (source, target) for a bipartite graph.
             edge_index: int64 `[2, E]`, senders and receivers, or a complete graph.
             edge_attr: edge features, flat.
-            return_attention_weights: also give `(edge_index, weights [E, H])`, the weights before dropout.
+            return_attention_weights: also give `(edge_index, weights [E, H])`, the weights before dropout; for a
+                complete graph of all pairs, 0 where a pair is no edge.
 
         Raises:
             ValueError: where shapes do not fit, naming what was expected and what came.
         """
+        out, alpha, _ = self.attend(x, edge_index, edge_attr, weights=bool(return_attention_weights))
+        return (out, (edge_index, alpha)) if return_attention_weights else out
+
+    def attend(
+        self,
+        x: Tensor | tuple[Tensor, Tensor],
+        edge_index: Tensor | CompleteGraph,
+        edge_attr: Tensor | None = None,
+        weights: bool = False,
+        states: bool = False,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """As `forward`: the output, and where asked for the weights `[E, H]` and the states `[E, state_width]`."""
         complete = isinstance(edge_index, CompleteGraph)
         source, target = x if isinstance(x, tuple) else (x, x)
         self._check(source, target, edge_index, edge_attr, complete)
-        query = self.lin_query(target).view(-1, self.heads, self.key_channels)
-        key = self.lin_key(source).view(-1, self.heads, self.key_channels)
-        value = self.lin_value(source).view(-1, self.heads, self.out_channels)
-
+        query, key, value = self._project(source, target)
+        alpha = state = None
         if complete:
+            edges = EdgeFeatures(
+                edge_attr,
+                None if self.lin_edge_bias is None else self.lin_edge_bias(edge_attr),
+                self._per_head(self.lin_edge_key),
+                self._per_head(self.lin_edge_value),
+                self.state_value,
+            )
             dropout = self.dropout if self.training else 0.0
-            out, alpha = attend(
-                edge_index,
-                query,
-                key,
-                value,
-                self.score,
-                self.normaliser,
-                bias=None if self.lin_edge_bias is None else self.lin_edge_bias(edge_attr),
-                edge_attr=edge_attr,
-                edge_key=self._per_head(self.lin_edge_key),
-                edge_value=self._per_head(self.lin_edge_value),
-                dropout=dropout,
-                return_weights=bool(return_attention_weights),
+            out, alpha, state = attend(
+                edge_index, query, key, value, self.score, self.normaliser, edges, dropout, weights, states
             )
         else:
             size = (source.size(0), target.size(0))
-            alpha = self.edge_updater(edge_index, query=query, key=key, edge_attr=edge_attr, size=size)
-            out = self.propagate(edge_index, value=value, alpha=alpha, edge_attr=edge_attr, size=size)
+            alpha, state = self.edge_updater(edge_index, query=query, key=key, edge_attr=edge_attr, size=size)
+            out = self.propagate(edge_index, value=value, alpha=alpha, state=state, edge_attr=edge_attr, size=size)
 
-        if self.lin_out is not None:
+        if self.gate is not None:
+            out = out * self.gate(target, source, edge_index).unsqueeze(-1)
+        if self.merge is not None:
+            out = self.merge(out)
+        elif self.lin_out is not None:
             out = self.lin_out(out.flatten(1))
         else:
             out = out.flatten(1) if self.concat else out.mean(1)
-        return (out, (edge_index, alpha)) if return_attention_weights else out
+        return out, alpha, state.flatten(1) if states else None
 
     def edge_update(
         self, query_i: Tensor, key_j: Tensor, edge_attr: Tensor | None, index: Tensor, size_i: int | None
-    ) -> Tensor:
-        """phi^e, first half: the weight of every edge, `[E, H]`."""
+    ) -> tuple[Tensor, Tensor]:
+        """phi^e, first half: the weight of every edge, `[E, H]`, and the state behind it, `[E, H, S]`."""
         if self.lin_edge_key is not None:
             key_j = key_j + self.lin_edge_key(edge_attr).view_as(key_j)
-        score = self.score(query_i, key_j)
+        state = self.score.state(query_i, key_j, edge_attr)
+        score = self.score.weigh(state)
         if self.lin_edge_bias is not None:
             score = score + self.lin_edge_bias(edge_attr)
-        return self.normaliser.edges(score, index, size_i)
+        return self.normaliser(score, edge_attr, EdgeListReceivers(index, size_i)), state
 
-    def message(self, value_j: Tensor, alpha: Tensor, edge_attr: Tensor | None) -> Tensor:
+    def message(self, value_j: Tensor, alpha: Tensor, state: Tensor, edge_attr: Tensor | None) -> Tensor:
         """phi^e, second half: the weighted value of every edge, `[E, H, C]`; the sum over edges is `aggr="add"`."""
         if self.lin_edge_value is not None:
             value_j = value_j + self.lin_edge_value(edge_attr).view_as(value_j)
+        if self.state_value is not None:
+            value_j = value_j + torch.einsum("ehs,hds->ehd", state, self.state_value)
         return F.dropout(alpha, self.dropout, self.training).unsqueeze(-1) * value_j
+
+    def _project(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value, `[N, H, channels]`."""
+        query = target if self.lin_query is None else self.lin_query(target)
+        if self.lin_key is not None:
+            key = self.lin_key(source)
+        else:  # the query's own projection, or none
+            key = query if source is target else source if self.lin_query is None else self.lin_query(source)
+        value = key if self.lin_value is None else self.lin_value(source)
+        return tuple(x.unflatten(-1, (self.heads, x.size(-1) // self.heads)) for x in (query, key, value))
 
     def _per_head(self, linear: Linear | None) -> Tensor | None:
         return None if linear is None else linear.weight.view(self.heads, -1, self.edge_dim)
+
+    def _check_projections(self, source: int, target: int) -> None:
+        kinds = ("separate", "key_value", "shared", "none")
+        if self.projections not in kinds:
+            raise ValueError(f"expected projections out of {', '.join(kinds)}, got {self.projections}")
+        if self.projections != "separate" and self.key_channels != self.out_channels:
+            raise ValueError(
+                f"projections {self.projections!r} make key and value one: expected key_channels {self.out_channels}, "
+                f"got {self.key_channels}"
+            )
+        if self.projections in ("shared", "none") and source != target:
+            raise ValueError(
+                f"projections {self.projections!r} treat source and target alike: expected channels of one width, "
+                f"got {source} and {target}"
+            )
+        if self.projections == "none" and source not in (-1, self.heads * self.out_channels):
+            raise ValueError(
+                f"without projections the nodes are the heads: expected {self.heads * self.out_channels} channels, "
+                f"got {source}"
+            )
 
     def _check(
         self,
@@ -198,7 +271,7 @@ class EdgeAttention(MessagePassing):
                 raise ValueError("a CompleteGraph joins one set of nodes; for (source, target) pass an edge list")
             if source.size(0) != edge_index.num_nodes:
                 raise ValueError(f"expected {edge_index.num_nodes} nodes, as in {edge_index}, got {source.size(0)}")
-            edges = edge_index.num_edges
+            edges = edge_index.num_pairs
         else:
             if edge_index.dim() != 2 or edge_index.size(0) != 2:
                 raise ValueError(f"expected edge_index [2, E] or a CompleteGraph, got {list(edge_index.shape)}")

@@ -90,7 +90,7 @@ def test_an_empty_batch_and_a_molecule_of_300_atoms() -> None:
 
 def test_swapping_a_score_or_an_encoding_is_passing_another_module(batch: Batch) -> None:
     class Negative(Score):
-        def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
             return -(query - key).square().sum(-1)
 
     plain, swapped = make(score=ScaledDot()), make(score=Negative())

@@ -20,7 +20,7 @@ SIZES = [3, 1, 7, 2, 12, 0]
 class SlowDot(Score):
     """The scaled dot product without its matrix form."""
 
-    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return (query * key).sum(-1) / query.shape[-1] ** 0.5
 
 

@@ -1,0 +1,90 @@
+"""The edges of a graph grouped by the receiver they go into: what a normaliser works on, in either layout."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.utils import scatter, softmax
+
+
+class Receivers:
+    """Sums, maxima and softmaxes over the edges into each receiver.
+
+    What comes in and goes out has one entry per edge: `[E, H]` in an edge list, `[b, receivers, senders, H]` in a
+    bucket of complete graphs. Results that belong to a receiver are given back to each of its edges (or broadcast), so
+    that a normaliser is one equation for both layouts.
+    """
+
+    def softmax(self, score: Tensor) -> Tensor:
+        """exp(s) over the sum of exp(s) of the same receiver; exactly 0 where there is no edge."""
+        raise NotImplementedError
+
+    def sum(self, values: Tensor) -> Tensor:
+        """For each edge, the sum over all edges into its receiver."""
+        raise NotImplementedError
+
+    def max(self, values: Tensor) -> Tensor:
+        """For each edge, the largest value of all edges into its receiver."""
+        raise NotImplementedError
+
+    def only(self, values: Tensor) -> Tensor:
+        """The values where there is an edge, 0 where there is none."""
+        raise NotImplementedError
+
+
+class EdgeListReceivers(Receivers):
+    """Of an edge list.
+
+    Args:
+        receiver: int64 `[E]`.
+        num_receivers: how many there are.
+    """
+
+    def __init__(self, receiver: Tensor, num_receivers: int) -> None:
+        self.receiver, self.num_receivers = receiver, num_receivers
+
+    def softmax(self, score: Tensor) -> Tensor:
+        return softmax(score, self.receiver, num_nodes=self.num_receivers)
+
+    def sum(self, values: Tensor) -> Tensor:
+        return scatter(values, self.receiver, 0, self.num_receivers, "sum")[self.receiver]
+
+    def max(self, values: Tensor) -> Tensor:
+        return scatter(values, self.receiver, 0, self.num_receivers, "max")[self.receiver]
+
+    def only(self, values: Tensor) -> Tensor:
+        return values
+
+
+class PairReceivers(Receivers):
+    """Of a bucket of complete graphs; the softmax is taken in the memory order `[b, H, receivers, senders]`.
+
+    Args:
+        absent: bool `[b, receivers or 1, senders, 1]`, True where there is no edge: padding, or masked.
+        padding_only: whether every receiver has an edge, as where only padding is absent.
+    """
+
+    def __init__(self, absent: Tensor, padding_only: bool) -> None:
+        self.absent, self.padding_only = absent, padding_only
+        nothing = absent if padding_only else absent & ~absent.all(2, keepdim=True)  # a row without edges stays finite
+        self.penalty = torch.zeros_like(absent, dtype=torch.get_default_dtype()).masked_fill_(nothing, -torch.inf)
+
+    def block(self, rows: slice) -> PairReceivers:
+        """The same for some of the receivers."""
+        if self.absent.shape[1] == 1:
+            return self
+        return PairReceivers(self.absent[:, rows], self.padding_only)
+
+    def softmax(self, score: Tensor) -> Tensor:
+        score = score + self.penalty.to(score.dtype)
+        weights = score.permute(0, 3, 1, 2).softmax(-1).permute(0, 2, 3, 1)
+        return weights if self.padding_only else self.only(weights)
+
+    def sum(self, values: Tensor) -> Tensor:
+        return self.only(values).sum(2, keepdim=True)
+
+    def max(self, values: Tensor) -> Tensor:
+        return values.masked_fill(self.absent, -torch.inf).amax(2, keepdim=True)
+
+    def only(self, values: Tensor) -> Tensor:
+        return values.masked_fill(self.absent, 0.0)
