@@ -25,9 +25,10 @@ ROOMS = {
     "training": {"models", "nn", "data", "molecules", "errors"},
     "prediction": {"models", "data", "molecules", "training", "errors"},
     "report": {"data", "molecules", "training", "errors"},
+    "explain": {"prediction", "training", "models", "graph", "data", "molecules", "errors"},
     "workflow": {"prediction", "training", "report", "models", "data", "molecules", "errors"},
     "estimators": {"workflow", "prediction", "training", "data", "molecules", "models", "errors"},
-    "cli": {"workflow", "prediction", "training", "report", "models", "data", "molecules", "errors"},
+    "cli": {"workflow", "explain", "prediction", "training", "report", "models", "data", "molecules", "errors"},
 }
 LIBRARIES = {
     "rdkit": {"molecules"},

@@ -20,47 +20,57 @@ _BOND = 34  # longest a bond is drawn, in pixels
 
 
 def draw_molecule(
-    smiles: str,
+    molecule: str | Chem.Mol,
     atom_values: Sequence[float] | np.ndarray | None = None,
     title: str | None = None,
     size: tuple[int, int] = (300, 220),
+    ringed: Sequence[int] = (),
+    numbers: bool = False,
 ) -> str:
     """A molecule; where values are given its atoms are shaded, red above zero and blue below.
 
     Args:
-        smiles: the molecule.
+        molecule: its SMILES, or an RDKit molecule, drawn with the atoms it has.
         atom_values: `[n]`, for the atoms in the order of the SMILES, and then its hydrogens if they have values too.
         title: a line under the molecule.
-        size: width and height in pixels; a colour scale is added below.
+        size: width and height in pixels; a colour scale is added below, from zero where no value is negative.
+        ringed: atoms that get a ring.
+        numbers: write each atom's number beside it, from 0.
 
     Raises:
         MoleculeError: the SMILES cannot be read.
         ValueError: the number of values is not that of atoms.
     """
     if atom_values is None:
-        return _draw(read_smiles(smiles), title, size).svg()
+        mol = read_smiles(molecule) if isinstance(molecule, str) else molecule
+        drawing = _draw(mol, title, size, numbers=numbers)
+        return drawing.svg(over=drawing.rings(ringed))
     values = np.nan_to_num(np.asarray(atom_values, dtype=float).ravel())
     span = float(abs(values).max(initial=0)) or 1.0
-    drawing = _draw(_with_atoms(smiles, len(values)), title, size, [_diverging(value / span) for value in values])
-    return drawing.svg(scale=_colour_scale(size, _diverging, (-span, 0.0, span)))
+    colours = [_diverging(value / span) for value in values]
+    drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours, numbers)
+    ticks = (-span, 0.0, span) if values.min(initial=0) < 0 else (0.0, span / 2, span)
+    return drawing.svg(over=drawing.rings(ringed), scale=_colour_scale(size, _diverging, ticks))
 
 
 def draw_attention(
-    smiles: str,
+    molecule: str | Chem.Mol,
     weights: np.ndarray,
     receiver: int,
     title: str | None = None,
     size: tuple[int, int] = (360, 280),
+    numbers: bool = False,
 ) -> str:
     """Where one atom looks: the receiver is ringed, every sender is shaded by its weight.
 
     Args:
-        smiles: the molecule.
+        molecule: its SMILES, or an RDKit molecule, drawn with the atoms it has.
         weights: `[n, n]`, receivers in rows and senders in columns, for the atoms in the order of the SMILES, and then
             its hydrogens if they attend too.
         receiver: number of the receiving atom.
         title: a line under the molecule.
         size: width and height in pixels; a colour scale is added below.
+        numbers: write each atom's number beside it, from 0.
 
     Raises:
         MoleculeError: the SMILES cannot be read.
@@ -73,10 +83,9 @@ def draw_attention(
         raise ValueError(f"receiver {receiver} is not among the {len(weights)} atoms")
     row = np.nan_to_num(weights[receiver])
     top = float(row.max()) or 1.0
-    drawing = _draw(_with_atoms(smiles, len(row)), title, size, [_sequential(weight / top) for weight in row])
-    x, y = drawing.places[receiver]
-    ring = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{drawing.radius:.1f}" fill="none" stroke="#111" stroke-width="2.5"/>'
-    return drawing.svg(over=ring, scale=_colour_scale(size, _sequential, (0.0, top / 2, top)))
+    colours = [_sequential(weight / top) for weight in row]
+    drawing = _draw(_with_atoms(molecule, len(row)), title, size, colours, numbers)
+    return drawing.svg(over=drawing.rings([receiver]), scale=_colour_scale(size, _sequential, (0.0, top / 2, top)))
 
 
 def draw_grid(
@@ -121,8 +130,20 @@ class _Drawing(NamedTuple):
     def svg(self, over: str = "", scale: str = "") -> str:
         return _svg(self.size[0], self.size[1] + (_SCALE if scale else 0), self.body + over + scale)
 
+    def rings(self, atoms: Sequence[int]) -> str:
+        return "".join(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:.1f}" fill="none" stroke="#111" stroke-width="2.5"/>'
+            for x, y in (self.places[atom] for atom in atoms)
+        )
 
-def _draw(mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequence[Colour] | None = None) -> _Drawing:
+
+def _draw(
+    mol: Chem.Mol,
+    title: str | None,
+    size: tuple[int, int],
+    colours: Sequence[Colour] | None = None,
+    numbers: bool = False,
+) -> _Drawing:
     drawer = rdMolDraw2D.MolDraw2DSVG(*size)
     options = drawer.drawOptions()
     options.prepareMolsBeforeDrawing = False
@@ -130,6 +151,7 @@ def _draw(mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequ
     options.fixedBondLength = _BOND
     options.atomHighlightsAreCircles = True
     options.highlightRadius = 0.5  # where a bond is 1.5 long
+    options.addAtomIndices = numbers
     atoms = {}
     if colours is not None:
         options.useBWAtomPalette()
@@ -149,9 +171,9 @@ def _draw(mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequ
 
 def _prepared(mol: Chem.Mol) -> Chem.Mol:
     try:
-        return rdMolDraw2D.PrepareMolForDrawing(mol)
+        return rdMolDraw2D.PrepareMolForDrawing(mol, forceCoords=True)
     except ValueError:  # bonds written as aromatic that have no Kekulé form
-        return rdMolDraw2D.PrepareMolForDrawing(mol, kekulize=False)
+        return rdMolDraw2D.PrepareMolForDrawing(mol, kekulize=False, forceCoords=True)
 
 
 def _radius(mol: Chem.Mol, places: list[tuple[float, float]]) -> float:
@@ -160,8 +182,8 @@ def _radius(mol: Chem.Mol, places: list[tuple[float, float]]) -> float:
     return 0.36 * float(np.median(lengths or [_BOND]))
 
 
-def _with_atoms(smiles: str, count: int) -> Chem.Mol:
-    mol = read_smiles(smiles)
+def _with_atoms(molecule: str | Chem.Mol, count: int) -> Chem.Mol:
+    mol = read_smiles(molecule) if isinstance(molecule, str) else molecule
     full = Chem.AddHs(mol)
     for form in (mol, full):
         if form.GetNumAtoms() == count:

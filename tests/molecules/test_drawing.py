@@ -7,8 +7,9 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from rdkit import Chem
 
-from gtx.molecules import MoleculeError, draw_attention, draw_grid, draw_molecule
+from gtx.molecules import Featuriser, MoleculeError, draw_attention, draw_grid, draw_molecule
 
 from .rewriting import ODD
 
@@ -55,6 +56,28 @@ def test_attention_is_darkest_where_the_weight_is_largest() -> None:
 
 def test_hydrogens_may_have_values_too() -> None:
     assert len(fills(draw_molecule("CO", np.arange(6)))) == 6
+
+
+def test_values_without_a_negative_have_a_scale_from_zero() -> None:
+    labels = [text.text for text in parse(draw_molecule("CCO", [0.5, 0.0, 2.0])).iter(f"{SVG}text")]
+    assert labels[-3:] == ["0", "1", "2"]
+
+
+def test_rings_and_numbers() -> None:
+    plain, ringed = draw_molecule("CCO", [1, 0, 2]), draw_molecule("CCO", [1, 0, 2], ringed=[0, 2])
+    assert len(list(parse(plain).iter(f"{SVG}circle"))) == 0 and len(list(parse(ringed).iter(f"{SVG}circle"))) == 2
+    assert "note" in draw_molecule("CCO", numbers=True) and "note" not in draw_molecule("CCO")
+    assert "note" in draw_attention("CCO", np.eye(3), 0, numbers=True)
+
+
+def test_a_molecule_is_drawn_with_the_atoms_it_has_and_flat() -> None:
+    mol = Featuriser(standardise=True).read("[Na+].CCCCC(=O)[O-]")
+    flat = draw_molecule(mol, np.arange(7))
+    assert len(fills(flat)) == 7
+    conformer = Chem.Conformer(7)
+    conformer.Set3D(True)  # all atoms in one point: seen as it stands, it would be a dot
+    mol.AddConformer(conformer)
+    assert draw_molecule(mol, np.arange(7)) == flat
 
 
 def test_numbers_that_do_not_fit() -> None:

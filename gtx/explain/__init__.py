@@ -1,0 +1,17 @@
+"""Pictures of what a trained model computes for one molecule, and a check of how much they say."""
+
+from __future__ import annotations
+
+from gtx.lazy import lazy_names
+
+# the command line reads names without torch
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "explanation": ("explain", "Explanation", "Account"),
+        "relevance": ("rollout", "gradient_weighted", "per_atom"),
+        "distances": ("bond_distances", "by_distance"),
+        "removal": ("faithfulness", "Removal"),
+        "matrices": ("dense",),
+    },
+)
