@@ -2,8 +2,10 @@
 
 from gtx.encodings.bonds import Bonds
 from gtx.encodings.degree import Degree
-from gtx.encodings.distance import GaussianDistance
+from gtx.encodings.edge_path import EdgePath
 from gtx.encodings.encoding import AddEncoding, Codes, Encoding, Feature, Values
+from gtx.encodings.gaussian_distance import GaussianDistance
+from gtx.encodings.pair_distance import PairDistance
 from gtx.encodings.random_walk import RandomWalk
 from gtx.encodings.shortest_path import ShortestPath
 
@@ -12,9 +14,11 @@ __all__ = [
     "Bonds",
     "Codes",
     "Degree",
+    "EdgePath",
     "Encoding",
     "Feature",
     "GaussianDistance",
+    "PairDistance",
     "RandomWalk",
     "ShortestPath",
     "Values",

@@ -1,48 +1,81 @@
-"""Distance in space, in a radial basis."""
+"""Distance in space, and what every radial basis of it has in common."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gtx.encodings.encoding import Encoding, Values
 from gtx.graph import CompleteGraph
 
 
-class GaussianDistance(Encoding):
-    r"""Gaussians of the distance between two nodes, \(\exp(-(d_{rs} - \mu_k)^2 / 2\sigma^2)\).
+def pair_distance(data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+    r"""The distance \(d_{rs} = |x_r - x_s|\) of every pair, and whether it is known.
 
-    The K centres \(\mu_k\) are spread evenly from 0 to `cutoff` and \(\sigma\) is their spacing. The distance itself
-    does not enter otherwise, so two nodes far beyond the cutoff look alike.
+    A node whose coordinates are unknown has NaN in its row of `pos`; its pairs have distance 0 and are not known. The
+    derivative with respect to `pos` is finite everywhere: where two nodes coincide, as a node does with itself, it is
+    set to zero.
 
-    Source: Schütt et al. 2017, SchNet (arXiv:1706.08566), eq. 3.
+    Reads `pos` `[N, 3]`, Å.
 
-    Args:
-        channels: K.
-        cutoff: the last centre, Å.
-
-    Reads `pos` `[N, 3]`, Å. Yields pair values `[num_pairs, K]`; rotating or moving a molecule changes nothing.
+    Returns:
+        Distances `[num_pairs]`, Å, and known, bool `[num_pairs]`.
 
     Raises:
         ValueError: if there are no coordinates.
     """
+    if data.pos is None:
+        raise ValueError("this encoding needs coordinates: expected pos [N, 3] in Å, got None")
+    sender, receiver = graph.pair_index
+    placed = data.pos.isfinite().all(-1)
+    pos = torch.where(placed[:, None], data.pos, 0.0)
+    square = (pos[sender] - pos[receiver]).square().sum(-1)
+    known = placed[sender] & placed[receiver]
+    apart = known & (square > 0)
+    return torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0), known
 
-    def __init__(self, channels: int = 32, cutoff: float = 10.0) -> None:
+
+class RadialBasis(Encoding):
+    """K functions of the distance between two nodes, which a subclass defines in `basis`.
+
+    Reads `pos` `[N, 3]`, Å. Yields pair values `[num_pairs, K + 1]`: the K functions, then 1 where the distance is
+    known and 0, like all K, where it is not. Rotating or moving a molecule changes nothing.
+
+    Args:
+        channels: K.
+
+    Raises:
+        ValueError: in `forward`, if there are no coordinates.
+    """
+
+    def __init__(self, channels: int) -> None:
         super().__init__()
-        if channels < 2 or cutoff <= 0:
-            raise ValueError(f"expected at least 2 channels and a positive cutoff, got {channels} and {cutoff}")
-        self.cutoff = cutoff
-        self.register_buffer("centres", torch.linspace(0.0, cutoff, channels), persistent=False)
-        self.pair = Values(channels)
+        self.channels = channels
+        self.pair = Values(channels + 1)
+
+    def basis(self, distance: Tensor) -> Tensor:
+        """`[num_pairs]` distances to `[num_pairs, K]`, finite also for a distance of 0."""
+        raise TypeError(f"{type(self).__name__} does not say what its basis is")
+
+    def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
+        """The distance `[num_pairs]` as the basis sees it: as it is, unless a subclass says otherwise."""
+        return distance
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        if data.pos is None:
-            raise ValueError("this encoding needs coordinates: expected pos [N, 3] in Å, got None")
-        sender, receiver = graph.pair_index
-        distance = (data.pos[sender] - data.pos[receiver]).norm(dim=-1)
-        spacing = self.centres[1] - self.centres[0]
-        return None, torch.exp(-0.5 * ((distance[:, None] - self.centres) / spacing).square())
+        distance, known = pair_distance(data, graph)
+        values = self.basis(self.adjusted(distance, data, graph)) * known[:, None]
+        return None, torch.cat([values, known[:, None].to(values.dtype)], -1)
 
-    def __repr__(self) -> str:
-        return f"GaussianDistance({len(self.centres)}, cutoff={self.cutoff})"
+    def _constant(self, name: str, value: Tensor, learned: bool) -> None:
+        """Hold `value` as a parameter, or as a buffer that follows the device and is not saved."""
+        if learned:
+            self.register_parameter(name, nn.Parameter(value))
+        else:
+            self.register_buffer(name, value, persistent=False)
+
+
+def check_basis(channels: int, cutoff: float, least: int = 1) -> None:
+    """ValueError unless there are `least` channels and the cutoff is positive."""
+    if channels < least or cutoff <= 0:
+        raise ValueError(f"expected at least {least} channels and a positive cutoff, got {channels} and {cutoff}")

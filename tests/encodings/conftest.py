@@ -1,0 +1,32 @@
+"""The batch that the encodings' tests share."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from gtx.graph import CompleteGraph
+from tests.molecules_for_tests import SMILES, whole_batch
+
+UNPLACED = 4  # the molecule whose coordinates are unknown
+RINGS = [
+    "c1ccc2ccccc2c1",  # naphthalene: fused
+    "C1CCC2(CC1)CCOC2",  # spiro
+    "C1CC2CCC1C2",  # norbornane: bridged
+    "C12C3C4C1C5C2C3C45",  # cubane: many shortest paths
+    "C1CCC=CC1",  # cyclohexene: two shortest paths across, over other bonds
+]
+
+
+@pytest.fixture(scope="module")
+def batch() -> Batch:
+    made = whole_batch([*SMILES, *RINGS])
+    made.pos = torch.randn(made.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    made.pos[made.batch == UNPLACED] = torch.nan
+    return made
+
+
+@pytest.fixture(scope="module")
+def graph(batch: Batch) -> CompleteGraph:
+    return CompleteGraph.from_batch(batch.batch)
