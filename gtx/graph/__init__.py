@@ -1,6 +1,19 @@
-"""Who attends to whom: the complete graph of every molecule, without its pairs."""
+"""Who attends to whom: the complete graph of every molecule, without its pairs, and which of them are edges."""
 
 from gtx.graph.complete import CompleteGraph
+from gtx.graph.edge_sets import AllPairs, BondedPairs, Causal, EdgeSet, WithinDistance, WithinHops
 from gtx.graph.packing import Packing
+from gtx.graph.virtual import WithVirtual, with_virtual
 
-__all__ = ["CompleteGraph", "Packing"]
+__all__ = [
+    "AllPairs",
+    "BondedPairs",
+    "Causal",
+    "CompleteGraph",
+    "EdgeSet",
+    "Packing",
+    "WithVirtual",
+    "WithinDistance",
+    "WithinHops",
+    "with_virtual",
+]

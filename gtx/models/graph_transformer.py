@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,18 +13,45 @@ from torch_geometric.nn import GINEConv
 
 from gtx.attention import Normaliser, Score
 from gtx.encodings import Encoding
-from gtx.graph import CompleteGraph
-from gtx.nn import ClippedScaler, CodeEmbedding, EdgeAttention, GraphTransformerLayer, Readout, Vocabulary, embed
+from gtx.graph import AllPairs, CompleteGraph, EdgeSet
+from gtx.nn import (
+    ClippedScaler,
+    CodeEmbedding,
+    EdgeAttention,
+    GraphTransformerLayer,
+    Nodes,
+    PairEmbedding,
+    Readout,
+    VirtualNodes,
+    Vocabulary,
+    embed,
+)
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
+
+
+class Seen(NamedTuple):
+    """A forward pass with its attention.
+
+    Attributes:
+        out: predictions, `[B, T]`.
+        edge_index: int64 `[2, E]`, senders and receivers of the edges.
+        weights: per layer, `[E, H]`, before dropout; `out` depends on them, so gradients can be taken.
+        place: int64 `[N]`, the number of each atom among the nodes of `edge_index`; other nodes are virtual.
+    """
+
+    out: Tensor
+    edge_index: Tensor
+    weights: list[Tensor]
+    place: Tensor
 
 
 class GraphTransformer(nn.Module):
     r"""From a batch of molecules to one prediction each.
 
     Atoms and bonds are embedded by their codes; encodings add what they know of nodes and pairs; the layers let every
-    atom attend to every atom of its molecule; a readout and an MLP give the prediction. Every part can be another
+    atom attend to the atoms it has an edge from; a readout and an MLP give the prediction. Every part can be another
     module.
 
     Args:
@@ -36,16 +63,24 @@ class GraphTransformer(nn.Module):
         channels: width of the nodes.
         layers: number of layers.
         heads: attention heads; they divide `channels`.
-        pair_channels: width of the pair features, shared by all layers.
+        pair_channels: width of the pair features, shared by all layers; None for the encodings' own values, side by
+            side and not embedded.
+        pair_mlp: whether an MLP follows the sum of the pair embeddings.
         dropout: on branches, in training.
         attention_dropout: on attention weights, in training.
+        stochastic_depth: probability that a molecule skips the last layer's branches in training; less in earlier ones.
         edge_value: pair features enter the values too, not the scores alone.
         local: a bond message-passing branch (GINE, Hu et al. 2020, arXiv:1905.12265) beside the attention.
-        readout: how nodes are pooled, see `gtx.nn.Readout`.
-        score: the attention's score, copied for every layer; default scaled dot product.
-        normaliser: from scores to weights, copied for every layer; default softmax.
+        readout: how atoms are pooled, see `gtx.nn.Readout`; may be empty if there are virtual nodes.
+        score: the attention's score, copied for every layer with weights of its own; default scaled dot product.
+        normaliser: from scores to weights, copied in the same way; default softmax.
         norm_first: pre-norm layers.
-        edge_list: write all pairs out and attend over that edge list: the definition, slow, for checks and explainers.
+        edges: which pairs are edges; all, unless said otherwise.
+        virtual_nodes: nodes per molecule that are no atoms, joined to all; their states join the readout.
+        layer: makes layer number i in place of the layers described so far, as `layer(i)`; called as
+            `gtx.nn.GraphTransformerLayer`.
+        edge_list: write the edges out and attend over that list: the definition. It suits few edges (bonds),
+            explainers and checks.
 
     Shapes:
         a batch as `gtx.data.MoleculeStore.batch` gives it (`x` `[N, A]`, `edge_index` `[2, E]`, `edge_attr` `[E, F]`,
@@ -62,20 +97,30 @@ class GraphTransformer(nn.Module):
         channels: int = 64,
         layers: int = 4,
         heads: int = 8,
-        pair_channels: int = 32,
+        pair_channels: int | None = 32,
+        pair_mlp: bool = True,
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
+        stochastic_depth: float = 0.0,
         edge_value: bool = True,
         local: bool = True,
         readout: Sequence[str] = ("sum", "mean", "max"),
         score: Score | None = None,
         normaliser: Normaliser | None = None,
         norm_first: bool = True,
+        edges: EdgeSet | None = None,
+        virtual_nodes: int = 0,
+        layer: Callable[[int], nn.Module] | None = None,
         edge_list: bool = False,
     ) -> None:
         super().__init__()
         if channels % heads:
             raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
+        if virtual_nodes and pair_channels is None:
+            raise ValueError("virtual nodes need pair features of their own: expected pair_channels, got None")
+        if virtual_nodes < 0 or (not virtual_nodes and not readout):
+            raise ValueError(f"expected a readout or virtual nodes, got {list(readout)} and {virtual_nodes} of them")
+        self.edges = AllPairs() if edges is None else edges
         self.edge_list = edge_list
         self.atom_vocabulary, self.bond_vocabulary = Vocabulary(atom_sizes), Vocabulary(bond_sizes)
         self.atom_embedding = CodeEmbedding(atom_sizes, channels, silent_first=True)
@@ -83,71 +128,108 @@ class GraphTransformer(nn.Module):
 
         self.encodings = nn.ModuleList(encodings)
         self.node_embeddings = nn.ModuleList(embed(e.node, channels) if e.node else None for e in encodings)
-        self.pair_embeddings = nn.ModuleList(embed(e.pair, pair_channels) if e.pair else None for e in encodings)
-        has_pairs = any(e.pair for e in encodings)
-        self.pair_mlp = nn.Sequential(nn.GELU(), nn.Linear(pair_channels, pair_channels), nn.GELU())
+        self.pair_embedding = PairEmbedding([e.pair for e in encodings if e.pair], pair_channels, pair_mlp)
+        self.virtual = VirtualNodes(virtual_nodes, channels, self.pair_embedding.width) if virtual_nodes else None
 
-        def layer() -> GraphTransformerLayer:
+        def standard_layer(i: int) -> GraphTransformerLayer:
             attention = EdgeAttention(
                 channels,
                 channels // heads,
                 heads,
                 dropout=attention_dropout,
-                edge_dim=pair_channels if has_pairs else None,
+                edge_dim=self.pair_embedding.width,
                 project=True,
-                score=deepcopy(score),
-                normaliser=deepcopy(normaliser),
+                score=fresh(score),
+                normaliser=fresh(normaliser),
                 edge_value=edge_value,
             )
+            messages = bond_messages(channels) if local else None
+            depth = stochastic_depth * (i + 1) / layers
             return GraphTransformerLayer(
-                attention, bond_messages(channels) if local else None, channels, dropout=dropout, norm_first=norm_first
+                attention, messages, channels, dropout=dropout, norm_first=norm_first, stochastic_depth=depth
             )
 
-        self.layers = nn.ModuleList(layer() for _ in range(layers))
+        self.layers = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
         self.norm = nn.LayerNorm(channels) if norm_first else nn.Identity()
-        self.readout = Readout(channels, readout)
+        self.readout = Readout(channels, readout) if readout else None
         self.descriptor_scaler = ClippedScaler(num_descriptors)
+        self.width = (self.readout.width if readout else 0) + virtual_nodes * channels + num_descriptors  # of `embed`
         self.head = nn.Sequential(
             nn.Linear(self.width, channels), nn.GELU(), nn.Dropout(dropout), nn.Linear(channels, out_channels)
         )
 
-    @property
-    def width(self) -> int:
-        """Channels of `embed`."""
-        return self.readout.width + len(self.descriptor_scaler.mean)
+    def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
+        """Predictions `[B, out_channels]`, in the scaled units of training.
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Predictions `[B, out_channels]`, in the scaled units of training."""
-        return self.head(self.embed(batch))
+        Args:
+            batch: the molecules.
+            graph: who attends to whom; default `self.graph(batch)`.
+        """
+        return self.head(self.embed(batch, graph))
 
-    def embed(self, batch: Batch) -> Tensor:
-        """One vector per molecule, `[B, width]`: the readout, and the descriptors as clipped z-scores."""
-        pooled = self.readout(self.nodes(batch), batch.batch, batch.num_graphs)
-        return torch.cat([pooled, self.descriptor_scaler(batch.u)], -1) if len(self.descriptor_scaler.mean) else pooled
-
-    def nodes(self, batch: Batch) -> Tensor:
-        """The atoms after the last layer, `[N, channels]`."""
+    def graph(self, batch: Batch) -> CompleteGraph:
+        """The atoms of the batch, with this model's edges between them."""
         graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs)
-        x, pairs = self.embed_graph(batch, graph)
-        bonds = None
-        if self.bond_embedding is not None:
-            bonds = self.bond_embedding(self.bond_vocabulary(batch.edge_attr))
-        for layer in self.layers:
-            x = layer(x, graph.edge_index if self.edge_list else graph, pairs, batch.edge_index, bonds)
-        return self.norm(x)
+        return graph.where(self.edges(batch, graph))
 
-    def embed_graph(self, batch: Batch, graph: CompleteGraph) -> tuple[Tensor, Tensor | None]:
-        """What the first layer sees: nodes `[N, channels]` and pairs `[num_edges, pair_channels]`, or None."""
+    def embed(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
+        """One vector per molecule, `[B, width]`: the readout, virtual nodes, the descriptors as clipped z-scores."""
+        x, nodes, _ = self._encode(batch, graph, self.edge_list)
+        return self._pool(x, nodes, batch)
+
+    def nodes(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
+        """The atoms after the last layer, `[N, channels]`."""
+        x, nodes, _ = self._encode(batch, graph, self.edge_list)
+        return x[nodes.atoms]
+
+    def attention(self, batch: Batch, graph: CompleteGraph | None = None) -> Seen:
+        """Predict, and keep every layer's attention weights; worked out on the edge list, the definition."""
+        weights: list[Tensor] = []
+        x, nodes, edge_index = self._encode(batch, graph, True, weights)
+        return Seen(self.head(self._pool(x, nodes, batch)), edge_index, weights, nodes.atoms)
+
+    def embed_graph(self, batch: Batch, graph: CompleteGraph, edge_list: bool = False) -> tuple[Tensor, Tensor | None]:
+        """What the first layer sees: atoms `[N, channels]`; pairs `[num_pairs, *]`, or the edges of an edge list."""
         x = self.atom_embedding(self.atom_vocabulary(batch.x))
-        pairs = None
-        for encoding, of_node, of_pair in zip(self.encodings, self.node_embeddings, self.pair_embeddings, strict=True):
+        pairs = []
+        for encoding, of_node in zip(self.encodings, self.node_embeddings, strict=True):
             node, pair = encoding(batch, graph)
             if node is not None:
                 x = x + of_node(_as(node, x))
             if pair is not None:
-                embedded = of_pair(_as(pair, x))
-                pairs = embedded if pairs is None else pairs + embedded
-        return x, None if pairs is None else self.pair_mlp(pairs)
+                pairs.append(_as(graph.select(pair) if edge_list else pair, x))
+        return x, self.pair_embedding(pairs)
+
+    def _encode(
+        self, batch: Batch, graph: CompleteGraph | None, edge_list: bool, weights: list[Tensor] | None = None
+    ) -> tuple[Tensor, Nodes, Tensor | CompleteGraph]:
+        """All nodes after the last layer, which of them are atoms, and the edges."""
+        graph = self.graph(batch) if graph is None else graph
+        if self.virtual is None:
+            x, pairs = self.embed_graph(batch, graph, edge_list)
+            nodes = Nodes(torch.arange(graph.num_nodes, device=x.device), None)
+        else:
+            graph, nodes, x, pairs = self.virtual(graph, *self.embed_graph(batch, graph))
+            pairs = None if pairs is None else graph.select(pairs) if edge_list else pairs
+        edges = graph.edge_index if edge_list else graph
+        bond_index = nodes.atoms[batch.edge_index]
+        bonds = None
+        if self.bond_embedding is not None:
+            bonds = self.bond_embedding(self.bond_vocabulary(batch.edge_attr))
+        for layer in self.layers:
+            x, pairs = layer(x, edges, pairs, bond_index, bonds, graph.batch, weights)
+        return self.norm(x), nodes, edges
+
+    def _pool(self, x: Tensor, nodes: Nodes, batch: Batch) -> Tensor:
+        parts = []
+        if self.readout is not None:
+            atoms = x if nodes.virtual is None else x[nodes.atoms]
+            parts.append(self.readout(atoms, batch.batch, batch.num_graphs))
+        if nodes.virtual is not None:
+            parts.append(x[nodes.virtual].view(batch.num_graphs, -1))
+        if len(self.descriptor_scaler.mean):
+            parts.append(self.descriptor_scaler(batch.u))
+        return torch.cat(parts, -1)
 
     def observe(self, store: MoleculeStore, more: bool = False) -> None:
         """Learn from the TRAINING molecules which codes there are and how descriptors are distributed.
@@ -178,6 +260,14 @@ class GraphTransformer(nn.Module):
 def _as(feature: Tensor, x: Tensor) -> Tensor:
     """Real features in the precision of the nodes; codes as they are."""
     return feature.to(x.dtype) if feature.is_floating_point() else feature
+
+
+def fresh(module: nn.Module | None) -> nn.Module | None:
+    """A copy with initial weights of its own."""
+    copy = deepcopy(module)
+    if hasattr(copy, "reset_parameters"):
+        copy.reset_parameters()
+    return copy
 
 
 def bond_messages(channels: int) -> GINEConv:

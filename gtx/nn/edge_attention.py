@@ -54,6 +54,7 @@ class EdgeAttention(MessagePassing):
         edge_value: edge features enter the value; "state" for the score's states in their place (see `Score.state`).
         projections: "separate" \(W_q, W_k, W_v\); "key_value" for \(W_k = W_v\); "shared" for one of all three;
             "none" for the nodes as they are.
+        value_activation: on the values, or None.
         gate: a factor per receiver and head, such as `gtx.attention.HeadGate`.
         merge: how heads are merged, in place of `concat` and `project`.
 
@@ -80,6 +81,7 @@ class EdgeAttention(MessagePassing):
         edge_key: bool = False,
         edge_value: bool | Literal["state"] = False,
         projections: Literal["separate", "key_value", "shared", "none"] = "separate",
+        value_activation: nn.Module | None = None,
         gate: nn.Module | None = None,
         merge: Merge | None = None,
         **kwargs: Any,
@@ -95,7 +97,7 @@ class EdgeAttention(MessagePassing):
         self.concat, self.dropout, self.edge_dim = concat, dropout, edge_dim
         self.score = ScaledDot() if score is None else score
         self.normaliser = Softmax() if normaliser is None else normaliser
-        self.gate = gate
+        self.value_activation, self.gate = value_activation, gate
 
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         self.projections = projections
@@ -228,6 +230,7 @@ class EdgeAttention(MessagePassing):
         else:  # the query's own projection, or none
             key = query if source is target else source if self.lin_query is None else self.lin_query(source)
         value = key if self.lin_value is None else self.lin_value(source)
+        value = value if self.value_activation is None else self.value_activation(value)
         return tuple(x.unflatten(-1, (self.heads, x.size(-1) // self.heads)) for x in (query, key, value))
 
     def _per_head(self, linear: Linear | None) -> Tensor | None:

@@ -39,15 +39,15 @@ def test_is_the_equation_in_its_docstring(norm_first: bool) -> None:
     else:
         v = one(x + mix(x))
         expected = two(v + layer.mlp(v))
-    torch.testing.assert_close(layer(x, GRAPH, e, BONDS, b), expected)
+    torch.testing.assert_close(layer(x, GRAPH, e, BONDS, b)[0], expected)
 
 
 def test_residual_dropout_acts_in_training_only() -> None:
     layer = make(dropout=0.5)
     x, e, b = inputs()
-    assert not torch.equal(layer(x, GRAPH, e, BONDS, b), layer(x, GRAPH, e, BONDS, b))
+    assert not torch.equal(layer(x, GRAPH, e, BONDS, b)[0], layer(x, GRAPH, e, BONDS, b)[0])
     layer.eval()
-    assert torch.equal(layer(x, GRAPH, e, BONDS, b), layer(x, GRAPH, e, BONDS, b))
+    assert torch.equal(layer(x, GRAPH, e, BONDS, b)[0], layer(x, GRAPH, e, BONDS, b)[0])
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -57,7 +57,9 @@ def test_compiles_without_graph_breaks(edges: object) -> None:
     layer = make()
     x, e, b = inputs()
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x, edges, e, BONDS, b), layer(x, edges, e, BONDS, b), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        compiled(x, edges, e, BONDS, b)[0], layer(x, edges, e, BONDS, b)[0], atol=1e-5, rtol=1e-5
+    )
 
 
 def test_attention_of_another_width_is_refused() -> None:
