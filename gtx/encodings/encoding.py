@@ -70,7 +70,7 @@ class AddEncoding(BaseTransform):
         if node is not None:
             data[self.node] = node
         if pair is not None:
-            data[self.pair] = pair.view(n, n, -1)
+            data[self.pair] = pair.view(n, n, pair.shape[1])
         return data
 
     def __repr__(self) -> str:

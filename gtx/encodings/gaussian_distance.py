@@ -19,7 +19,7 @@ class GaussianDistance(RadialBasis):
     they are learned. Scale a and shift b are 1 and 0 unless `pair_types` lets them be learned for each ordered pair of
     atom types. The distance itself does not enter otherwise, so two nodes far beyond the cutoff look alike.
 
-    Sources: fixed, Schütt et al. 2017, SchNet (arXiv:1706.08566), section 4.2; learned, with pair types, Shi et al.
+    Sources: fixed, Schütt et al. 2017, SchNet (arXiv:1706.08566), eq. 3; learned, with pair types, Shi et al.
     2022, Graphormer-3D (arXiv:2203.04810), and Zhou et al. 2023, Uni-Mol (ICLR 2023), there with the factor
     \(1/\sqrt{2\pi}\sigma_k\), here without.
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from gtx.encodings import Encoding, GaussianDistance, PairDistance
+from gtx.encodings import BesselDistance, Encoding, ExpNormDistance, FourierDistance, GaussianDistance, PairDistance
+from gtx.encodings.envelope import envelope
 from gtx.graph import CompleteGraph
 from tests.molecules_for_tests import whole_batch
 
-BASES = [GaussianDistance(8), GaussianDistance(8, cutoff=5.0, learned=True, pair_types=128)]
-ALL = [*BASES, PairDistance()]
+ALL = [
+    BesselDistance(5, cutoff=5.0),
+    ExpNormDistance(6, cutoff=8.0, learned=True),
+    FourierDistance(4, cutoff=8.0),
+    GaussianDistance(8),
+    GaussianDistance(8, cutoff=5.0, learned=True, pair_types=128),
+    PairDistance(),
+]
 
 
 @pytest.mark.parametrize("encoding", ALL, ids=repr)
@@ -57,11 +66,62 @@ def test_no_coordinates_is_an_error(encoding: Encoding, graph: CompleteGraph) ->
         encoding(whole_batch(), graph)
 
 
+def of(encoding: Encoding, *distances: float) -> torch.Tensor:
+    """The encoding of one distance after another, `[len(distances), K]`, without the last channel."""
+    far = torch.tensor([[0.0, 0, 0], *([0, d, 0] for d in distances)])
+    _, values = encoding(Data(pos=far), CompleteGraph.from_ptr(torch.tensor([0, len(far)])))
+    return values[1 : len(far), :-1]
+
+
 def test_a_gaussian_is_one_at_its_centre() -> None:
-    pair = Data(pos=torch.tensor([[0.0, 0, 0], [0, 4.0, 0]]), edge_index=torch.empty(2, 0, dtype=torch.long))
-    _, values = GaussianDistance(6, cutoff=10.0)(pair, CompleteGraph.from_ptr(torch.tensor([0, 2])))
-    assert values[1, 2] == 1 and values[0, 0] == 1
-    assert values[1, 1].item() == pytest.approx(torch.tensor(-0.5).exp().item())  # one width away
+    at_centre, itself = of(GaussianDistance(6, cutoff=10.0), 4.0, 0.0)
+    assert at_centre[2] == 1 and itself[0] == 1
+    assert at_centre[1].item() == pytest.approx(math.exp(-0.5))  # one width away
+
+
+def test_bessel_is_its_equation() -> None:
+    c, d = 5.0, 1.3
+    values = of(BesselDistance(4, c), d, 1e-3, 0.0, 5.1)
+    n, x = torch.arange(1, 5), torch.tensor(d / c)
+    u = 1 - 28 * x**6 + 48 * x**7 - 21 * x**8
+    torch.testing.assert_close(values[0], math.sqrt(2 / c) * torch.sin(n * math.pi * x) / d * u)
+    torch.testing.assert_close(values[2], values[1], rtol=1e-5, atol=0)  # the limit, for a node with itself
+    assert values[3].eq(0).all()
+
+
+def test_bessel_functions_are_orthonormal_before_the_envelope() -> None:
+    c = 5.0
+    d = torch.linspace(0, c, 20001, dtype=torch.float64)[1:-1]
+    waves = BesselDistance(4, c).double().basis(d) / envelope(d / c, 6)[:, None]
+    products = (waves[..., None] * waves[..., None, :] * d[:, None, None] ** 2).sum(0) * (d[1] - d[0])
+    torch.testing.assert_close(products, torch.eye(4, dtype=torch.float64), atol=1e-3, rtol=0)
+
+
+def test_exp_norm_is_its_equation() -> None:
+    c, d = 8.0, 2.0
+    mu = torch.linspace(math.exp(-c), 1, 6)
+    beta = (2 / 6 * (1 - math.exp(-c))) ** -2
+    u = 1 - 6 * (d / c) ** 5 + 15 * (d / c) ** 4 - 10 * (d / c) ** 3
+    values = of(ExpNormDistance(6, c), d, 8.5)
+    torch.testing.assert_close(values[0], u * torch.exp(-beta * (math.exp(-d) - mu) ** 2))
+    assert values[1].eq(0).all()
+
+
+def test_fourier_is_its_equation() -> None:
+    values = of(FourierDistance(4, 10.0), 2.5, 22.5)
+    expected = [math.sin(math.pi / 4), 1, math.cos(math.pi / 4), 0]
+    torch.testing.assert_close(values[0], torch.tensor(expected), atol=1e-6, rtol=0)
+    torch.testing.assert_close(values[1], values[0], atol=1e-5, rtol=0)  # twice the cutoff farther
+
+
+@pytest.mark.parametrize("exponent", [3, 6])
+def test_envelope_leads_to_zero_smoothly(exponent: int) -> None:
+    x = torch.tensor([0.0, 1 - 1e-4, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    u = envelope(x, exponent)
+    (slope,) = torch.autograd.grad(u.sum(), x, create_graph=True)
+    (bend,) = torch.autograd.grad(slope.sum(), x)
+    assert u[0] == 1 and u[2:].eq(0).all()
+    assert u[1].abs() < 1e-9 and slope[1].abs() < 1e-5 and bend[1].abs() < 5e-2
 
 
 def test_pair_types_scale_and_shift_by_receiver_and_sender() -> None:
@@ -92,5 +152,9 @@ def test_pair_distance_is_distance_and_bond(batch: Batch, graph: CompleteGraph) 
 
 
 def test_sizes_that_make_no_sense() -> None:
+    with pytest.raises(ValueError, match="expected an even number of channels, got 3"):
+        FourierDistance(3)
+    with pytest.raises(ValueError, match="expected at least 1 channels and a positive cutoff, got 4 and -1"):
+        BesselDistance(4, cutoff=-1)
     with pytest.raises(ValueError, match="expected at least 2 channels and a positive cutoff, got 1 and 10"):
         GaussianDistance(1)

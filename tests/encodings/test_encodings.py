@@ -11,30 +11,42 @@ from torch_geometric.utils import to_networkx
 
 from gtx.encodings import (
     AddEncoding,
+    AtomTypes,
+    BesselDistance,
     Bonds,
     Codes,
     Degree,
     EdgePath,
     Encoding,
+    ExpNormDistance,
+    FourierDistance,
     GaussianDistance,
+    HopMasks,
     PairDistance,
     RandomWalk,
     ShortestPath,
+    Sinusoidal,
 )
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
 from tests.molecules_for_tests import renumbered
 
-BOND_SIZES = Featuriser().bond_sizes
-ENCODINGS = [
+ATOM_SIZES, BOND_SIZES = Featuriser().atom_sizes, Featuriser().bond_sizes
+FOLLOWING = [  # the order of the atoms means nothing to them
+    AtomTypes(ATOM_SIZES[0]),
+    BesselDistance(5),
     Bonds(BOND_SIZES),
     Degree(2),
     EdgePath(BOND_SIZES[0], 3),
+    ExpNormDistance(6),
+    FourierDistance(4),
     GaussianDistance(8),
+    HopMasks(3),
     PairDistance(),
     RandomWalk(6),
     ShortestPath(8),
 ]
+ENCODINGS = [*FOLLOWING, Sinusoidal(6)]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
@@ -50,7 +62,7 @@ def test_yields_what_it_says(encoding: Encoding, batch: Batch, graph: CompleteGr
             assert values.shape == (rows, feature.channels) and values.isfinite().all()
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
+@pytest.mark.parametrize("encoding", FOLLOWING, ids=repr)
 def test_follows_a_renumbering(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
     other, order = renumbered(batch)
     pairs = graph.pair_of(order[graph.pair_index])
@@ -117,7 +129,7 @@ def test_random_walk_of_nodes_is_pyg(batch: Batch) -> None:
 
 
 def test_bonds_name_the_pair_they_join(batch: Batch, graph: CompleteGraph) -> None:
-    _, codes = ENCODINGS[0](batch, graph)
+    _, codes = Bonds(BOND_SIZES)(batch, graph)
     at = graph.pair_of(batch.edge_index)
     assert codes[at].equal(batch.edge_attr + 1)
     assert codes.any(1).sum() == batch.num_edges
@@ -129,15 +141,27 @@ def test_degree(batch: Batch, graph: CompleteGraph) -> None:
     assert node[start : start + 4].flatten().tolist() == [1, 3, 1, 2]  # CC(=O)O of aspirin; 3 stands for "more than 2"
 
 
-def test_transform_puts_them_on_a_data(batch: Batch) -> None:
-    data = AddEncoding(RandomWalk(4))(batch.to_data_list()[1])
-    assert data.node_encoding.shape == (1, 4) and data.pair_encoding.shape == (1, 1, 4)
-    assert repr(AddEncoding(RandomWalk(4))) == "AddEncoding(RandomWalk(4))"
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
+def test_transform_puts_it_on_a_data(encoding: Encoding, batch: Batch) -> None:
+    for n in (1, 4):
+        data = next(data for data in batch.to_data_list() if data.num_nodes == n)
+        data.pos = torch.randn(n, 3)
+        data = AddEncoding(encoding)(data)
+        assert ("node_encoding" in data, "pair_encoding" in data) == (bool(encoding.node), bool(encoding.pair))
+        if encoding.node:
+            assert data.node_encoding.shape[0] == n and data.node_encoding.dim() == 2
+        if encoding.pair:
+            assert data.pair_encoding.shape[:2] == (n, n) and data.pair_encoding.dim() == 3
+    assert repr(AddEncoding(encoding)) == f"AddEncoding({encoding})"
 
 
-def test_an_empty_batch_yields_nothing() -> None:
-    empty = Data(x=torch.zeros(0, 1), edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=0)
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
+def test_an_empty_batch_yields_nothing(encoding: Encoding) -> None:
+    empty = Data(x=torch.zeros(0, 1, dtype=torch.long), edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=0)
     empty.edge_attr, empty.pos = torch.zeros(0, 4, dtype=torch.long), torch.zeros(0, 3)
-    graph = CompleteGraph.from_ptr(torch.tensor([0]))
-    for encoding in ENCODINGS:
-        assert all(len(values) == 0 for values in encoding(empty, graph) if values is not None)
+    for ptr in ([0], [0, 0]):
+        for feature, values in zip(
+            (encoding.node, encoding.pair), encoding(empty, CompleteGraph.from_ptr(torch.tensor(ptr))), strict=True
+        ):
+            if feature is not None:
+                assert values.shape == (0, len(feature.sizes) if isinstance(feature, Codes) else feature.channels)

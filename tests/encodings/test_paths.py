@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_networkx
 
-from gtx.encodings import EdgePath
+from gtx.encodings import EdgePath, HopMasks, ShortestPath
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
 
@@ -55,3 +55,11 @@ def test_edge_path_counts_from_the_receiver() -> None:
 def test_edge_path_wants_sizes() -> None:
     with pytest.raises(ValueError, match="got bond_size=4, length=0, farthest=20"):
         EdgePath(4, 0)
+
+
+def test_hop_masks_are_the_distances(batch: Batch) -> None:
+    graph = CompleteGraph.from_batch(batch.batch)
+    _, masks = HopMasks(3)(batch, graph)
+    _, distance = ShortestPath(30)(batch, graph)
+    for k in range(4):
+        assert masks[:, k].equal((distance[:, 0] == k).float())

@@ -1,0 +1,89 @@
+"""Sines and cosines of a position in a sequence."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gtx.encodings.encoding import Encoding, Values
+from gtx.graph import CompleteGraph
+
+Convention = Literal["interleaved", "halves"]
+
+
+def sinusoidal(positions: Tensor, channels: int, convention: Convention = "interleaved") -> Tensor:
+    r"""Sines and cosines of each position, with wavelengths from \(2\pi\) to about \(10000 \cdot 2\pi\).
+
+    `interleaved`, for D channels and \(i = 0, \ldots, D/2 - 1\):
+
+    \[ p_{2i} = \sin(t / 10000^{2i/D}), \qquad p_{2i+1} = \cos(t / 10000^{2i/D}) \]
+
+    `halves`, all sines before all cosines, and wavelengths that reach \(10000 \cdot 2\pi\) exactly:
+
+    \[ p_i = \sin(t / 10000^{i/(D/2-1)}), \qquad p_{D/2+i} = \cos(t / 10000^{i/(D/2-1)}) \]
+
+    Either way \(|p|^2 = D/2\), and a shift from t to t + k turns each pair of sine and cosine by an angle that depends
+    on k alone.
+
+    Sources: Vaswani et al. 2017 (arXiv:1706.03762), section 3.5; the second is that of their program, tensor2tensor
+    (Vaswani et al. 2018, arXiv:1803.07416).
+
+    Args:
+        positions: t, whole or real numbers, `[*]`.
+        channels: D, even, and at least 4 for `halves`.
+        convention: `interleaved` or `halves`.
+
+    Returns:
+        `[*, D]`, in the precision of real positions, or torch's default for whole ones.
+
+    Raises:
+        ValueError: a convention or a number of channels that is not among these.
+    """
+    _check(channels, convention)
+    half = channels // 2
+    steps = torch.arange(half, device=positions.device, dtype=torch.float64)
+    exponents = steps / half if convention == "interleaved" else steps / (half - 1)
+    angles = positions[..., None].double() * 10000.0**-exponents
+    waves = torch.stack([angles.sin(), angles.cos()], -1 if convention == "interleaved" else -2)
+    return waves.flatten(-2).to(positions.dtype if positions.is_floating_point() else torch.get_default_dtype())
+
+
+class Sinusoidal(Encoding):
+    """`sinusoidal` of each node's place within its graph, from 0, for graphs that are sequences.
+
+    NOT invariant under renumbering: it tells nodes apart by the order they come in, which for the atoms of a molecule
+    means nothing.
+
+    Args:
+        channels: D.
+        convention: as in `sinusoidal`.
+
+    Reads nothing but the graph. Yields node values `[N, D]`.
+
+    Raises:
+        ValueError: as `sinusoidal` does.
+    """
+
+    def __init__(self, channels: int, convention: Convention = "interleaved") -> None:
+        super().__init__()
+        _check(channels, convention)
+        self.convention = convention
+        self.node = Values(channels)
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
+        place = torch.arange(graph.num_nodes, device=graph.ptr.device) - graph.ptr[graph.batch]
+        return sinusoidal(place, self.node.channels, self.convention), None
+
+    def __repr__(self) -> str:
+        return f"Sinusoidal({self.node.channels}, '{self.convention}')"
+
+
+def _check(channels: int, convention: str) -> None:
+    if convention not in ("interleaved", "halves"):
+        raise ValueError(f"expected the convention 'interleaved' or 'halves', got {convention!r}")
+    least = 2 if convention == "interleaved" else 4
+    if channels < least or channels % 2:
+        raise ValueError(f"expected an even number of channels, at least {least}, got {channels}")
