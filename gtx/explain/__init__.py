@@ -8,7 +8,8 @@ from gtx.lazy import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "explanation": ("explain", "Explanation", "Account"),
+        "explanation": ("explain", "Explanation"),
+        "account": ("Account",),
         "relevance": ("rollout", "gradient_weighted", "per_atom"),
         "distances": ("bond_distances", "by_distance"),
         "removal": ("faithfulness", "Removal"),

@@ -52,14 +52,15 @@ def gradient_weighted(weights: Tensor, gradients: Tensor) -> Tensor:
     return relevance - eye
 
 
-def per_atom(relevance: Tensor, atoms: Tensor | None = None) -> Tensor:
-    """One score per atom as a sender: the mean over the receiving atoms, since all of them are read out.
+def per_atom(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
+    """One score per atom as a sender: the mean over the nodes that the prediction is read from.
 
     Args:
         relevance: `[n, n]`, receivers in rows.
-        atoms: int64 `[a]`, the nodes that are atoms; default all.
+        atoms: int64 `[a]`, the nodes that are atoms.
+        readers: int64 `[r]`, the nodes that are read out.
 
     Returns:
         `[a]`.
     """
-    return relevance.mean(0) if atoms is None else relevance[atoms].mean(0)[atoms]
+    return relevance[readers].mean(0)[atoms]

@@ -8,6 +8,7 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import spearmanr
 
 
 class Removal(NamedTuple):
@@ -80,8 +81,20 @@ def set_sizes(n: int) -> tuple[int, ...]:
 
 def highest(scores: np.ndarray, k: int) -> np.ndarray:
     """The k atoms with the highest scores, int `[k]`; of equals (up to rounding, by symmetry) those that come first."""
-    even = np.round(scores / (np.abs(scores).max(initial=0) or 1), 9)
-    return np.argsort(-even, kind="stable")[:k]
+    return np.argsort(-_rounded(scores), kind="stable")[:k]
+
+
+def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's rank correlation of two scores of n atoms; NaN where one is the same everywhere or n < 3."""
+    one, other = _rounded(one), _rounded(other)
+    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return float("nan")
+    return float(spearmanr(one, other).statistic)
+
+
+def _rounded(scores: np.ndarray) -> np.ndarray:
+    """Relative to the largest, so that atoms that are equal by symmetry are equal in number."""
+    return np.round(scores / (np.abs(scores).max(initial=0) or 1), 9)
 
 
 def _top(scores: np.ndarray, k: int) -> np.ndarray:

@@ -63,6 +63,8 @@ def draw_attention(
 ) -> str:
     """Where one atom looks: the receiver is ringed, every sender is shaded by its weight.
 
+    Shades run from white to blue, or, where a weight is negative (as without a softmax), from blue below zero to red.
+
     Args:
         molecule: its SMILES, or an RDKit molecule, drawn with the atoms it has.
         weights: `[n, n]`, receivers in rows and senders in columns, for the atoms in the order of the SMILES, and then
@@ -82,10 +84,10 @@ def draw_attention(
     if not 0 <= receiver < len(weights):
         raise ValueError(f"receiver {receiver} is not among the {len(weights)} atoms")
     row = np.nan_to_num(weights[receiver])
-    top = float(row.max()) or 1.0
-    colours = [_sequential(weight / top) for weight in row]
-    drawing = _draw(_with_atoms(molecule, len(row)), title, size, colours, numbers)
-    return drawing.svg(over=drawing.rings([receiver]), scale=_colour_scale(size, _sequential, (0.0, top / 2, top)))
+    top, signed = float(abs(row).max()) or 1.0, row.min() < 0
+    shade, ticks = (_diverging, (-top, 0.0, top)) if signed else (_sequential, (0.0, top / 2, top))
+    drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row], numbers)
+    return drawing.svg(over=drawing.rings([receiver]), scale=_colour_scale(size, shade, ticks))
 
 
 def draw_grid(

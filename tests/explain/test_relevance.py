@@ -16,7 +16,8 @@ def test_rollout_by_hand() -> None:
     # second layer: row 2 is half its own first row and half that of atom 1
     expected = torch.tensor([[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.5, 0.25]])
     torch.testing.assert_close(reached, expected)
-    torch.testing.assert_close(per_atom(reached), torch.tensor([1.75, 1.0, 0.25]) / 3)
+    everyone = torch.arange(3)
+    torch.testing.assert_close(per_atom(reached, everyone, everyone), torch.tensor([1.75, 1.0, 0.25]) / 3)
 
 
 def test_rollout_of_no_layer_is_the_residual_and_rows_sum_to_one() -> None:
@@ -53,6 +54,7 @@ def test_nodes_that_are_no_atoms_carry_but_have_no_score() -> None:
     # atoms 0 and 2 know each other only through node 1
     through = torch.tensor([[0.0, 1, 0], [0, 0, 1], [0, 1, 0]])
     reached = rollout(torch.stack([through, through]))
-    scores = per_atom(reached, torch.tensor([0, 2]))
-    torch.testing.assert_close(scores, torch.stack([reached[[0, 2], 0].mean(), reached[[0, 2], 2].mean()]))
     assert reached[0, 2] == 0.25
+    atoms, virtual = torch.tensor([0, 2]), torch.tensor([1])
+    torch.testing.assert_close(per_atom(reached, atoms, virtual), reached[1, [0, 2]])
+    torch.testing.assert_close(per_atom(reached, atoms, atoms), reached[[0, 2]].mean(0)[[0, 2]])

@@ -54,6 +54,11 @@ def test_attention_is_darkest_where_the_weight_is_largest() -> None:
     assert parse(draw_attention("C", np.ones((1, 1)), 0)) is not None
 
 
+def test_attention_without_a_softmax_may_be_negative() -> None:
+    blue, white, red = fills(draw_attention("CCO", np.array([[-1.0, 0.0, 0.5]] * 3), 1))
+    assert blue.startswith("#33") and white == "#FFFFFF" and red.upper() > "#E0"
+
+
 def test_hydrogens_may_have_values_too() -> None:
     assert len(fills(draw_molecule("CO", np.arange(6)))) == 6
 

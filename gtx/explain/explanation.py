@@ -1,0 +1,205 @@
+"""One molecule, one target: what a trained model computes, beside the same model with random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from gtx.data import MoleculeStore, featurise
+from gtx.errors import InputError
+from gtx.explain.account import Account, account, copies, random_model
+from gtx.explain.distances import bond_distances
+from gtx.explain.removal import rank_correlation
+from gtx.molecules.naming import name_code
+from gtx.prediction import ModelHeader, Predictor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation(Account):
+    """The account of a trained network, with the account of the same network with random weights for comparison.
+
+    Attention weights are a picture of the computation, not a proof of reasons.
+
+    Attributes:
+        smiles: the molecule as given.
+        mol: the RDKit molecule whose atoms are the n atoms.
+        atoms: `[n]`, symbol and number of each, as "O2".
+        distance: float64 `[n, n]`, bonds between atoms, infinite where nothing connects them.
+        target: name of the target.
+        task: "regression" or "classification".
+        layer, head, receiver: what the pictures show, from 0; head None is the mean over heads.
+        seed: of the random weights and the random removals.
+        random: the account of the network with random weights.
+        notes: what a reader should know about this model and molecule.
+    """
+
+    smiles: str
+    mol: object
+    atoms: list[str]
+    distance: np.ndarray
+    target: str
+    task: str
+    layer: int
+    head: int | None
+    receiver: int
+    seed: int
+    random: Account
+    notes: list[str]
+
+    def shown(self, account: Account | None = None) -> np.ndarray:
+        """The attention of the chosen layer and head, `[n, n]`, of this network or of another account."""
+        return _shown((account or self).weights, self.layer, self.head)
+
+    def agreement(self) -> dict[str, float]:
+        """Spearman's rank correlation of each score with that of random weights; NaN if either is even or n < 3."""
+        scores = {name: (getattr(self, name), getattr(self.random, name)) for name in self.faithfulness}
+        return {name: rank_correlation(*pair) for name, pair in scores.items()}
+
+    def text(self) -> str:
+        """What was found, in lines of text."""
+        from gtx.explain.words import report
+
+        return report(self)
+
+    def svg(self) -> str:
+        """The whole figure as an SVG element."""
+        from gtx.explain.figure import figure
+
+        return figure(self)
+
+    _repr_svg_ = svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the figure.
+
+        Args:
+            path: `.svg`, or `.html` for a page with the figure and the text.
+
+        Raises:
+            InputError: it ends in anything else.
+        """
+        from gtx.explain.figure import page
+
+        path = Path(path)
+        check_name(path)
+        path.write_text(page(self) if path.suffix == ".html" else self.svg() + "\n", encoding="utf-8")
+
+
+def check_name(path: str | Path) -> None:
+    """Raise InputError unless a figure can be written under that name."""
+    if Path(path).suffix not in (".svg", ".html"):
+        raise InputError(f"{path}: expected a file name that ends in .svg or .html")
+
+
+def explain(
+    predictor: Predictor,
+    smiles: str,
+    target: str | None = None,
+    layer: int = -1,
+    head: int | None = None,
+    receiver: int | None = None,
+    seed: int = 0,
+    member: int = 0,
+    draws: int = 50,
+) -> Explanation:
+    """Explain a prediction, as far as attention can: pictures, scores per atom, and a check of those scores.
+
+    It runs on the CPU and in float64, whatever the predictor's device.
+
+    Args:
+        predictor: a trained model.
+        smiles: one molecule.
+        target: name of the target; default the first.
+        layer: whose attention is drawn, from 0; negative numbers count from the last.
+        head: from 0; default the mean over heads.
+        receiver: the atom whose attention is drawn, in the order of the SMILES, from 0; default the one whose attention
+            is farthest from even (of lowest entropy).
+        seed: of the random weights and the random removals.
+        member: which network of an ensemble.
+        draws: random removals per number of atoms.
+
+    Raises:
+        InputError: the molecule cannot be read, or the model has no such target, layer, head, receiver or member.
+    """
+    header = predictor.header
+    column = _number("target", target, header.targets)
+    model = deepcopy(predictor.members[_index("member", member, len(predictor.members))]).cpu().double()
+    done = featurise(header.featuriser, [smiles], workers=0)
+    if done.errors[0]:
+        raise InputError(f"{smiles}: {done.errors[0]}")
+    store = done.store
+    mol = header.featuriser.read(smiles)
+
+    trained = account(model, store, header, column, seed, draws)
+    layers, heads, n, _ = trained.weights.shape
+    layer = _index("layer", layer, layers)
+    head = None if head is None else _index("head", head, heads)
+    if receiver is None:
+        receiver = most_telling(_shown(trained.weights, layer, head))
+    return Explanation(
+        **vars(trained),
+        smiles=smiles,
+        mol=mol,
+        atoms=[f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in mol.GetAtoms()],
+        distance=bond_distances(store.bonds.numpy(), n),
+        target=header.targets[column],
+        task=header.task,
+        layer=layer,
+        head=head,
+        receiver=_index("receiver", receiver, n, negative=False),
+        seed=seed,
+        random=account(random_model(model, header, seed), store, header, column, seed, draws),
+        notes=[*_notes(model, store, header, member, len(predictor.members)), *done.warnings[0]],
+    )
+
+
+def most_telling(weights: np.ndarray) -> int:
+    """The receiver whose attention `[n, n]` is farthest from even: whose entropy is lowest beside an even share's."""
+    size = np.abs(weights)
+    share = np.maximum(size / np.maximum(size.sum(1, keepdims=True), 1e-300), 1e-300)
+    entropy, even = -(share * np.log(share)).sum(1), np.log(np.maximum((size > 0).sum(1), 1))
+    return int(np.argmax(np.round(even - entropy, 9)))  # of equals, the first
+
+
+def _shown(weights: np.ndarray, layer: int, head: int | None) -> np.ndarray:
+    return weights[layer].mean(0) if head is None else weights[layer, head]
+
+
+def _notes(model: nn.Module, store: MoleculeStore, header: ModelHeader, member: int, members: int) -> Iterator[str]:
+    batch = copies(store)
+    if members > 1:
+        yield f"network {member} of an ensemble of {members}; the others may look elsewhere"
+    if unseen := model.unseen(batch)[0]:
+        yield f"not seen in training: {', '.join(name_code(*code) for code in unseen)}"
+    beside = [
+        "bond messages" * any(getattr(layer, "local", None) is not None for layer in model.layers),
+        "whole-molecule descriptors" * (header.featuriser.num_descriptors > 0),
+    ]
+    if any(beside):
+        yield f"{' and '.join(filter(None, beside))} reach the prediction beside attention, and stay when it is removed"
+    with torch.inference_mode():
+        seen, graph = model.attention(batch), model.graph(batch)
+    if graph.num_edges < graph.num_pairs:
+        yield f"this model attends over {graph.num_edges} of {graph.num_pairs} pairs; the others are zeros"
+    if int(seen.edge_index.max()) >= len(seen.place):
+        yield "this model has virtual nodes: they carry attention between atoms and are not drawn"
+
+
+def _number(what: str, name: str | None, names: list[str]) -> int:
+    if name is None:
+        return 0
+    if name not in names:
+        raise InputError(f"{what} {name!r}: the model has {', '.join(names)}")
+    return names.index(name)
+
+
+def _index(what: str, number: int, count: int, negative: bool = True) -> int:
+    if not (-count if negative else 0) <= number < count:
+        raise InputError(f"{what} {number}: expected {-count if negative else 0} to {count - 1}")
+    return number % count
