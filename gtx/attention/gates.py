@@ -13,7 +13,8 @@ from gtx.graph import CompleteGraph
 class HeadGate(nn.Module):
     r"""GaAN's gate: how much each head counts for each receiver.
 
-    \[ g_r = \sigma\Bigl( W_g \bigl[ v_r \,\|\, \max_{s \to r} W_m v_s \,\|\, \operatorname{mean}_{s \to r} v_s \bigr] \Bigr) \]
+    \[ g_r = \sigma\Bigl( W_g \bigl[ v_r \,\|\, \max_{s \to r} W_m v_s \,\|\,
+       \operatorname{mean}_{s \to r} v_s \bigr] \Bigr) \]
 
     The maximum and the mean over no sender are zero.
 
@@ -42,10 +43,8 @@ class HeadGate(nn.Module):
         projected = self.lin_max(source)
         if isinstance(edge_index, CompleteGraph) and edge_index.mask is None:  # all receivers of a graph see the same
             graph, count = edge_index.batch, edge_index.num_graphs
-            pooled = torch.cat(
-                [scatter(projected, graph, 0, count, "max"), scatter(source, graph, 0, count, "mean")], -1
-            )
-            pooled = pooled[graph]
+            largest, mean = scatter(projected, graph, 0, count, "max"), scatter(source, graph, 0, count, "mean")
+            pooled = torch.cat([largest, mean], -1)[graph]
         else:
             edges = edge_index.edge_index if isinstance(edge_index, CompleteGraph) else edge_index
             sender, receiver = edges

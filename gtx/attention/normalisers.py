@@ -31,8 +31,8 @@ class Softmax(Normaliser):
     r"""\(b_k = \exp(s_k / T) / \sum_{k' \to r} \exp(s_{k'} / T)\) over the edges into the receiver r of k.
 
     Source: Vaswani et al. 2017, eq. 1 (arXiv:1706.03762); the temperature, Hinton et al. 2015 (arXiv:1503.02531). The
-    weights into a receiver sum to 1; one without any edge has no weights, so its sum is zero. As T goes to 0 the weights
-    go to those of `Hardmax`; as T goes to infinity they become uniform.
+    weights into a receiver sum to 1; one without any edge has no weights, so its sum is zero. As T goes to 0 the
+    weights go to those of `Hardmax`; as T goes to infinity they become uniform.
 
     Args:
         temperature: T > 0, in units of the score.
@@ -84,7 +84,10 @@ class Sigmoid(Normaliser):
 
 
 class Unnormalised(Normaliser):
-    r"""The scores as they are, \(b_k = s_k\): linear attention (Katharopoulos et al. 2020, arXiv:2006.16236, undivided)."""
+    r"""The scores as they are, \(b_k = s_k\).
+
+    Source: linear attention, Katharopoulos et al. 2020 (arXiv:2006.16236), without its division.
+    """
 
     def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
         return into.only(score)

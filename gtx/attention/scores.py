@@ -9,8 +9,8 @@ from torch import Tensor, nn
 class Score(nn.Module):
     """A score, written once as an equation over broadcastable queries, keys and edge features.
 
-    Subclasses define `forward`; that is enough, and it is worked out pair by pair in blocks of receivers. Two things may
-    stand beside it:
+    Subclasses define `forward`; that is enough, and it is worked out pair by pair in blocks of receivers. Two things
+    may stand beside it:
 
     * a matrix form over all pairs: `matrix_form = True` and `pairs`; for a score bilinear in query and key `bilinear =
       True` and `prepare` give it. A test holds it equal to `forward`;

@@ -18,15 +18,16 @@ def run(arguments: Namespace) -> int:
     from gtx.molecules import Featuriser
 
     featuriser = Featuriser()
-    table = Table("name", "what", "source", "needs", "weights", title="gtx train --model NAME")
+    table = Table("name", "what", "source", "coordinates", "weights", title="gtx train --model NAME")
     for name, entry in ARCHITECTURES.items():
         model = entry.make(
             1,
             atom_sizes=featuriser.atom_sizes,
             bond_sizes=featuriser.bond_sizes,
             num_descriptors=featuriser.num_descriptors,
+            coordinates=entry.coordinates == "needed",
         )
         weights = sum(p.numel() for p in model.parameters())
-        table.add_row(name, entry.about, entry.source, entry.needs, f"{weights:,}")
+        table.add_row(name, entry.about, entry.source, entry.coordinates, f"{weights:,}")
     Console().print(table)
     return 0

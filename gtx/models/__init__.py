@@ -3,29 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.egt import egt
+from gtx.models.gat import gaan, gat, gatv2
+from gtx.models.gps import gps
+from gtx.models.graph_transformer import GraphTransformer, Seen
+from gtx.models.graphormer import graphormer
+from gtx.models.grit import grit
+from gtx.models.mat import mat
+from gtx.models.rmat import rmat
 from gtx.models.standard import standard
+from gtx.models.transformer import transformer
 
-__all__ = ["ARCHITECTURES", "Architecture", "GraphTransformer", "standard"]
+__all__ = [
+    "ARCHITECTURES",
+    "Architecture",
+    "GraphTransformer",
+    "Seen",
+    "egt",
+    "gaan",
+    "gat",
+    "gatv2",
+    "gps",
+    "graphormer",
+    "grit",
+    "mat",
+    "rmat",
+    "standard",
+    "transformer",
+]
 
 
 class Architecture(NamedTuple):
-    """A named setting of the graph transformer, as `gtx models` lists it."""
+    """A named setting of the graph transformer, as `gtx models` lists it.
 
-    make: Callable[..., GraphTransformer]
+    Attributes:
+        setting: makes the model.
+        about: what it is, in a line.
+        source: the paper.
+        coordinates: "needed", "optional" or "none".
+    """
+
+    setting: Callable[..., GraphTransformer]
     about: str
     source: str
-    needs: str
+    coordinates: str = "none"
+
+    def make(self, out_channels: int, *, coordinates: bool = False, **arguments: Any) -> GraphTransformer:
+        """The model.
+
+        Args:
+            out_channels: predictions per molecule.
+            coordinates: whether the molecules have coordinates.
+            arguments: what the setting takes, by name.
+
+        Raises:
+            ValueError: coordinates lack where they are needed, or come where they are not used.
+        """
+        name = self.setting.__name__
+        if self.coordinates == "needed" and not coordinates:
+            raise ValueError(f"the model {name} needs coordinates, and the molecules have none")
+        if self.coordinates == "none" and coordinates:
+            able = ", ".join(name for name, entry in ARCHITECTURES.items() if entry.coordinates != "none")
+            raise ValueError(f"the model {name} uses no coordinates; those that do are {able}")
+        if self.coordinates == "optional":
+            arguments["coordinates"] = coordinates
+        return self.setting(out_channels, **arguments)
 
 
 ARCHITECTURES: dict[str, Architecture] = {
     "standard": Architecture(
-        standard,
-        "full attention beside bond message passing; the default",
-        "gtx",
-        "nothing; can use coordinates",
+        standard, "the default: full attention beside bond message passing, pairs in score and value", "gtx", "optional"
     ),
+    "transformer": Architecture(
+        transformer, "attention over all pairs by content alone", "Vaswani et al. 2017, arXiv:1706.03762"
+    ),
+    "gat": Architecture(gat, "additive attention over the bonds", "Veličković et al. 2018, arXiv:1710.10903"),
+    "gatv2": Architecture(
+        gatv2,
+        "the same, the order of senders up to the receiver; bond types",
+        "Brody et al. 2022, arXiv:2105.14491",
+    ),
+    "gaan": Architecture(gaan, "dot products over the bonds, with gated heads", "Zhang et al. 2018, arXiv:1803.07294"),
+    "mat": Architecture(
+        mat, "attention blended with distances and bonds", "Maziarka et al. 2020, arXiv:2002.08264", "needed"
+    ),
+    "rmat": Architecture(
+        rmat, "relative embeddings of each pair in key and value", "Maziarka et al. 2021, arXiv:2110.05841", "needed"
+    ),
+    "graphormer": Architecture(
+        graphormer, "degrees, path distances and paths as biases; a virtual node", "Ying et al. 2021, arXiv:2106.05234"
+    ),
+    "egt": Architecture(egt, "gates and edge states updated in every layer", "Hussain et al. 2022, arXiv:2108.03348"),
+    "grit": Architecture(
+        grit, "vectors as scores and edge states, pair random walks", "Ma et al. 2023, arXiv:2305.17589"
+    ),
+    "gps": Architecture(gps, "message passing and attention in parallel", "Rampášek et al. 2022, arXiv:2205.12454"),
 }
 """What `gtx train --model` takes."""

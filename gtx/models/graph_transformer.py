@@ -226,7 +226,7 @@ class GraphTransformer(nn.Module):
             atoms = x if nodes.virtual is None else x[nodes.atoms]
             parts.append(self.readout(atoms, batch.batch, batch.num_graphs))
         if nodes.virtual is not None:
-            parts.append(x[nodes.virtual].view(batch.num_graphs, -1))
+            parts.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
         if len(self.descriptor_scaler.mean):
             parts.append(self.descriptor_scaler(batch.u))
         return torch.cat(parts, -1)

@@ -10,8 +10,8 @@ class EdgeUpdate(nn.Module):
 
     With norms first, \(e \leftarrow e + W \hat e\), then \(e \leftarrow e + \mathrm{MLP}(\mathrm{norm}(e))\); with
     norms last, \(e \leftarrow \mathrm{norm}(e + W \hat e)\), then
-    \(e \leftarrow \mathrm{norm}(e + \mathrm{MLP}(e))\). \(\hat e\) is the state of `gtx.attention.Score.state`, all heads side by side: the score itself in EGT, a vector in
-    GRIT.
+    \(e \leftarrow \mathrm{norm}(e + \mathrm{MLP}(e))\). \(\hat e\) is the state of `gtx.attention.Score.state`, all
+    heads side by side: the score itself in EGT, a vector in GRIT.
 
     Sources: Hussain et al. 2022, EGT (arXiv:2108.03348), eq. 6 to 9; Ma et al. 2023, GRIT (arXiv:2305.17589), eq. 3,
     without the MLP.

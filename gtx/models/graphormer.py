@@ -1,0 +1,70 @@
+"""Graphormer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import nn
+
+from gtx.encodings import Degree, EdgePath, ShortestPath
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.nn import EdgeAttention, GraphTransformerLayer
+
+
+def graphormer(
+    out_channels: int,
+    *,
+    atom_sizes: Sequence[int],
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    heads: int = 8,
+    dropout: float = 0.1,
+    farthest: int = 20,
+    path: int = 5,
+    readout: Sequence[str] = (),
+    **arguments: Any,
+) -> GraphTransformer:
+    """Graphormer: degree on the atoms; a bias per head for path distance and for the bonds along the path, shared by
+    all layers; pre-norm, MLP of the nodes' width; a virtual node that is read out.
+
+    The bonds along the path are averaged over all shortest paths, so that no numbering of the atoms matters; the
+    paper takes one.
+
+    Source: Ying et al. 2021 (arXiv:2106.05234).
+
+    Args:
+        out_channels: predictions per molecule.
+        atom_sizes: codes per atom column.
+        bond_sizes: codes per bond column.
+        channels: width of the nodes.
+        heads: attention heads.
+        dropout: on branches, in training.
+        farthest: longest path distance with a code of its own, bonds.
+        path: how many bonds of a path are told apart.
+        readout: how atoms are pooled beside the virtual node; not at all, unless asked for.
+        arguments: anything else `GraphTransformer` takes, by name.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(
+            channels, channels // heads, heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
+        )
+        return GraphTransformerLayer(attention, None, channels, channels, dropout)
+
+    return GraphTransformer(
+        out_channels,
+        atom_sizes,
+        bond_sizes,
+        encodings=[Degree(), ShortestPath(farthest), EdgePath(bond_sizes[0], path, farthest)],
+        channels=channels,
+        heads=heads,
+        pair_channels=heads,
+        pair_mlp=False,
+        dropout=dropout,
+        local=False,
+        readout=readout,
+        virtual_nodes=1,
+        layer=layer,
+        **arguments,
+    )

@@ -1,0 +1,84 @@
+"""GRIT: graph inductive biases without message passing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gtx.attention import VectorScore
+from gtx.encodings import Bonds, RandomWalk
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.nn import DegreeScaler, EdgeAttention, EdgeUpdate, GraphTransformerLayer
+
+
+def grit(
+    out_channels: int,
+    *,
+    atom_sizes: Sequence[int],
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    layers: int = 4,
+    heads: int = 8,
+    dropout: float = 0.1,
+    steps: int = 16,
+    **arguments: Any,
+) -> GraphTransformer:
+    """GRIT: a vector per pair and head from query, key and edge state, which scores, is summed and becomes the new edge
+    state; random-walk probabilities of pairs; a scaler of the log-degree; post-norm.
+
+    Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates.
+
+    Source: Ma et al. 2023 (arXiv:2305.17589).
+
+    Args:
+        out_channels: predictions per molecule.
+        atom_sizes: codes per atom column.
+        bond_sizes: codes per bond column.
+        channels: width of nodes and edge states.
+        layers: number of layers; the last has no use for new edge states.
+        heads: attention heads.
+        dropout: on branches, in training.
+        steps: steps of the random walks.
+        arguments: anything else `GraphTransformer` takes, by name.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(
+            channels,
+            channels // heads,
+            heads,
+            edge_dim=channels,
+            score=VectorScore(heads, channels // heads, channels),
+            edge_bias=False,
+            edge_value="state",
+            project=True,
+        )
+        update = None
+        if i < layers - 1:
+            update = EdgeUpdate(channels, attention.state_width, dropout=dropout, norm_first=False)
+        return GraphTransformerLayer(
+            attention,
+            None,
+            channels,
+            dropout=dropout,
+            norm_first=False,
+            edge_update=update,
+            scaler=DegreeScaler(channels),
+        )
+
+    return GraphTransformer(
+        out_channels,
+        atom_sizes,
+        bond_sizes,
+        encodings=[Bonds(bond_sizes), RandomWalk(steps)],
+        channels=channels,
+        layers=layers,
+        heads=heads,
+        pair_channels=channels,
+        pair_mlp=False,
+        dropout=dropout,
+        local=False,
+        norm_first=False,
+        layer=layer,
+        **arguments,
+    )

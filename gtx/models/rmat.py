@@ -1,0 +1,77 @@
+"""The Relative Molecule Attention Transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gtx.attention import RelativeDot
+from gtx.encodings import BesselDistance, Bonds, ShortestPath
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.nn import EdgeAttention, GraphTransformerLayer
+
+
+def rmat(
+    out_channels: int,
+    *,
+    atom_sizes: Sequence[int],
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    heads: int = 8,
+    pair_channels: int = 32,
+    dropout: float = 0.1,
+    farthest: int = 4,
+    radial: int = 32,
+    cutoff: float = 20.0,
+    readout: Sequence[str] = ("attention",),
+    **arguments: Any,
+) -> GraphTransformer:
+    """R-MAT: relative embeddings of bonds, hops and radial distance in key and value, with global terms.
+
+    The first layer of the paper's two-layer edge network is shared by all layers here, the second is each layer's own.
+    The readout is attention pooling. The paper's dummy node is left out.
+
+    Source: Maziarka et al. 2021 (arXiv:2110.05841).
+
+    Args:
+        out_channels: predictions per molecule.
+        atom_sizes: codes per atom column.
+        bond_sizes: codes per bond column.
+        channels: width of the nodes.
+        heads: attention heads.
+        pair_channels: width of the relative embedding before each layer's own map.
+        dropout: on branches, in training.
+        farthest: longest path distance with a code of its own, bonds.
+        radial: functions of the distance in space.
+        cutoff: their reach, Å.
+        readout: how atoms are pooled.
+        arguments: anything else `GraphTransformer` takes, by name.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(
+            channels,
+            channels // heads,
+            heads,
+            edge_dim=pair_channels,
+            score=RelativeDot(heads, channels // heads, pair_channels),
+            edge_bias=False,
+            edge_value=True,
+            project=True,
+        )
+        return GraphTransformerLayer(attention, None, channels, dropout=dropout)
+
+    return GraphTransformer(
+        out_channels,
+        atom_sizes,
+        bond_sizes,
+        encodings=[Bonds(bond_sizes), ShortestPath(farthest), BesselDistance(radial, cutoff)],
+        channels=channels,
+        heads=heads,
+        pair_channels=pair_channels,
+        dropout=dropout,
+        local=False,
+        readout=readout,
+        layer=layer,
+        **arguments,
+    )

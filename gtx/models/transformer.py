@@ -1,0 +1,57 @@
+"""The Transformer encoder over atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gtx.encodings import RandomWalk
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.nn import EdgeAttention, GraphTransformerLayer
+
+
+def transformer(
+    out_channels: int,
+    *,
+    atom_sizes: Sequence[int],
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    heads: int = 8,
+    dropout: float = 0.1,
+    steps: int = 16,
+    **arguments: Any,
+) -> GraphTransformer:
+    """The encoder of the Transformer: every atom attends to every atom by content alone, post-norm, MLP of width 4d.
+
+    Positions in a sequence mean nothing in a molecule: random-walk probabilities of the atoms take their place.
+
+    Source: Vaswani et al. 2017 (arXiv:1706.03762); the positions, Dwivedi et al. 2022 (arXiv:2110.07875).
+
+    Args:
+        out_channels: predictions per molecule.
+        atom_sizes: codes per atom column.
+        bond_sizes: codes per bond column.
+        channels: width of the nodes, d.
+        heads: attention heads.
+        dropout: on branches, in training.
+        steps: steps of the random walks.
+        arguments: anything else `GraphTransformer` takes, by name.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(channels, channels // heads, heads, project=True)
+        return GraphTransformerLayer(attention, None, channels, 4 * channels, dropout, norm_first=False)
+
+    return GraphTransformer(
+        out_channels,
+        atom_sizes,
+        bond_sizes,
+        encodings=[RandomWalk(steps, pairs=False)],
+        channels=channels,
+        heads=heads,
+        dropout=dropout,
+        norm_first=False,
+        local=False,
+        layer=layer,
+        **arguments,
+    )

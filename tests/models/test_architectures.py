@@ -1,0 +1,157 @@
+"""Every named model keeps the guarantees: renumbering, batch-mates, layouts, edge cases, gradients."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+import gtx.models
+from gtx.models import ARCHITECTURES, GraphTransformer
+from gtx.molecules import Featuriser
+from tests.molecules_for_tests import renumbered, store, whole_batch
+
+FEATURISER = Featuriser()
+NAMES = list(ARCHITECTURES)
+PUBLISHED = ["transformer", "gat", "gatv2", "gaan", "mat", "rmat", "graphormer", "egt", "grit", "gps"]
+
+
+def make(name: str, seed: int = 0, **arguments: object) -> GraphTransformer:
+    torch.manual_seed(seed)
+    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
+    arguments = {"channels": 16, "layers": 2, "heads": 4, "num_descriptors": FEATURISER.num_descriptors} | arguments
+    model = ARCHITECTURES[name].make(2, **sizes, coordinates=ARCHITECTURES[name].coordinates == "needed", **arguments)
+    for module in model.modules():  # what starts at a neutral value must take part in what is tested
+        if isinstance(module, gtx.nn.DegreeScaler):
+            torch.nn.init.normal_(module.weight)
+    model.observe(store())
+    return model.eval()
+
+
+def located(batch: Batch) -> Batch:
+    """The batch with coordinates; those of its second molecule are unknown."""
+    batch = batch.clone()
+    batch.pos = 2.0 * torch.randn(batch.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    batch.pos[batch.batch == 1] = torch.nan
+    return batch
+
+
+@pytest.fixture(scope="module")
+def batch() -> Batch:
+    return located(whole_batch())
+
+
+def close(one: Tensor, other: Tensor, tolerance: float) -> None:
+    torch.testing.assert_close(one, other, atol=tolerance * float(other.detach().abs().max()), rtol=0)
+
+
+def test_the_names_are_those_promised() -> None:
+    assert ["standard", *PUBLISHED] == NAMES
+    for name in NAMES:
+        assert getattr(gtx.models, name) is ARCHITECTURES[name].setting
+        documented = inspect.getdoc(ARCHITECTURES[name].setting)
+        assert "Args:" in documented and (name == "standard" or "arXiv:" in documented)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_renumbering_the_atoms_changes_nothing(name: str, batch: Batch) -> None:
+    model = make(name)
+    other, order = renumbered(batch)
+    close(model(other), model(batch), 1e-5)
+    close(model.nodes(other), model.nodes(batch)[order], 1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_batch_mates_do_not_matter(name: str, batch: Batch) -> None:
+    model = make(name)
+    together = model(batch)
+    alone = []
+    for i in range(batch.num_graphs):
+        one = store().batch(torch.tensor([i]))
+        one.pos = batch.pos[batch.batch == i]
+        alone.append(model(one))
+    alone = torch.cat(alone)
+    close(alone, together, 1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_layouts_agree_in_output_and_every_gradient(name: str, batch: Batch) -> None:
+    double = batch.clone().apply(lambda values: values.double() if values.is_floating_point() else values)
+    results = []
+    for edge_list in (False, True):
+        model = make(name, edge_list=edge_list).double()
+        out = model(double)
+        used = [parameter for parameter in model.parameters()]
+        results.append([out, *torch.autograd.grad(out.square().sum(), used)])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-10 * max(1.0, float(other.detach().abs().max())), rtol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_reach_every_parameter_and_are_finite(name: str, batch: Batch) -> None:
+    model = make(name).train()
+    model(batch).square().sum().backward()
+    idle = [key for key, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    assert idle == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_edge_cases_are_finite(name: str) -> None:
+    model = make(name)
+    for smiles in (["C"], ["[Na+].[Cl-]"], ["NCC(=O)" * 75 + "O"]):
+        assert model(located(whole_batch(smiles))).isfinite().all(), smiles
+    empty = store().batch(torch.zeros(0, dtype=torch.long))
+    empty.pos = torch.zeros(0, 3)
+    assert model(empty).shape == (0, 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_tells_its_attention(name: str, batch: Batch) -> None:
+    model = make(name)
+    seen = model.attention(batch)
+    close(seen.out, model(batch), 1e-5)
+    assert len(seen.weights) == 2
+    assert all(w.shape == (seen.edge_index.shape[1], 4) for w in seen.weights)
+    gradients = torch.autograd.grad(seen.out.sum(), seen.weights)
+    assert all(g.isfinite().all() and g.ne(0).any() for g in gradients)
+    assert seen.place.shape == (batch.num_nodes,)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_atom_without_edges_is_not_seen(name: str, batch: Batch) -> None:
+    """Masking an atom's pairs makes its own features matter no more to other atoms."""
+    model = make(name)
+    graph = model.graph(batch)
+    lost = int(batch.ptr[3])
+    graph = graph.where(~(graph.pair_index == lost).any(0))
+    other = batch.clone()
+    other.x[lost, 0] = (batch.x[lost, 0] + 1) % 50
+    other.edge_index = other.edge_index[:, ~(other.edge_index == lost).any(0)]
+    other.edge_attr = other.edge_attr[: other.edge_index.shape[1]]
+    here = other.clone()
+    here.x = batch.x
+    rest = torch.arange(batch.num_nodes) != lost
+    close(model.nodes(other, graph)[rest], model.nodes(here, graph)[rest], 1e-6)
+
+
+def test_coordinates_are_asked_for_and_refused() -> None:
+    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
+    with pytest.raises(ValueError, match="model mat needs coordinates"):
+        ARCHITECTURES["mat"].make(1, **sizes)
+    with pytest.raises(ValueError, match="model egt uses no coordinates; those that do are standard, mat, rmat"):
+        ARCHITECTURES["egt"].make(1, **sizes, coordinates=True)
+    with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
+        make("rmat")(whole_batch())
+    with pytest.raises(ValueError, match="5 heads and 16 channels"):
+        make("grit", heads=5)
+
+
+def test_stochastic_depth_and_virtual_nodes_by_name(batch: Batch) -> None:
+    model = make("standard", stochastic_depth=0.5, virtual_nodes=2, readout=()).train()
+    assert model(batch).shape == (len(store()), 2)
+    assert [layer.stochastic_depth.p for layer in model.layers] == [0.25, 0.5]
+    with pytest.raises(ValueError, match="a readout or virtual nodes"):
+        make("standard", readout=())
