@@ -10,8 +10,10 @@ from gtx.encodings.exp_norm_distance import ExpNormDistance
 from gtx.encodings.fourier_distance import FourierDistance
 from gtx.encodings.gaussian_distance import GaussianDistance
 from gtx.encodings.hop_masks import HopMasks
+from gtx.encodings.laplacian import LaplacianEigenvectors
 from gtx.encodings.pair_distance import PairDistance
 from gtx.encodings.random_walk import RandomWalk
+from gtx.encodings.same_ring import SameRing
 from gtx.encodings.shortest_path import ShortestPath
 from gtx.encodings.sinusoidal import Sinusoidal, sinusoidal
 
@@ -29,8 +31,10 @@ __all__ = [
     "FourierDistance",
     "GaussianDistance",
     "HopMasks",
+    "LaplacianEigenvectors",
     "PairDistance",
     "RandomWalk",
+    "SameRing",
     "ShortestPath",
     "Sinusoidal",
     "Values",

@@ -22,8 +22,10 @@ from gtx.encodings import (
     FourierDistance,
     GaussianDistance,
     HopMasks,
+    LaplacianEigenvectors,
     PairDistance,
     RandomWalk,
+    SameRing,
     ShortestPath,
     Sinusoidal,
 )
@@ -44,9 +46,11 @@ FOLLOWING = [  # the order of the atoms means nothing to them
     HopMasks(3),
     PairDistance(),
     RandomWalk(6),
+    SameRing(),
     ShortestPath(8),
 ]
-ENCODINGS = [*FOLLOWING, Sinusoidal(6)]
+SETTLED = [*FOLLOWING, Sinusoidal(6)]  # nothing in them is arbitrary
+ENCODINGS = [*SETTLED, *(LaplacianEigenvectors(40, signs) for signs in ("random", "absolute", "invariant"))]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
@@ -73,7 +77,7 @@ def test_follows_a_renumbering(encoding: Encoding, batch: Batch, graph: Complete
         torch.testing.assert_close(pair2, pair[pairs])
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
+@pytest.mark.parametrize("encoding", SETTLED, ids=repr)
 def test_does_not_see_batch_mates(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
     node, pair = encoding(batch, graph)
     for b, data in enumerate(batch.to_data_list()):

@@ -39,9 +39,10 @@ def test_positions_are_distinct_and_of_one_length(convention: str) -> None:
 @pytest.mark.parametrize("k", [1, 13])
 def test_a_shift_is_one_rotation_for_all_positions(convention: str, k: int) -> None:
     D = 8
-    rows = sinusoidal(torch.arange(200.0, dtype=torch.float64), D, convention)
-    turn = torch.linalg.lstsq(rows[:50], rows[k : 50 + k]).solution  # from the first positions ...
-    torch.testing.assert_close(rows[:-k] @ turn, rows[k:])  # ... it holds for all
+    t = 20 * torch.arange(200.0, dtype=torch.float64)
+    rows, later = sinusoidal(t, D, convention), sinusoidal(t + k, D, convention)
+    turn = torch.linalg.lstsq(rows[:100], later[:100]).solution  # from the first positions ...
+    torch.testing.assert_close(rows @ turn, later)  # ... it holds for all
     torch.testing.assert_close(turn @ turn.T, torch.eye(D, dtype=torch.float64))
     pairs = torch.arange(D).view(D // 2, 2) if convention == "interleaved" else torch.arange(D).view(2, D // 2).T
     blocks = torch.zeros(D, D, dtype=torch.bool)

@@ -1,0 +1,108 @@
+"""Which atoms lie on a common ring."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gtx.encodings.encoding import Codes, Encoding
+from gtx.encodings.ragged import ragged
+from gtx.graph import CompleteGraph
+
+CHUNK = 2**21  # steps looked at together: it bounds the memory
+
+
+class SameRing(Encoding):
+    r"""1 where two nodes lie on a common smallest ring, else 0.
+
+    The smallest rings are, for every bond, the shortest of the rings through it: all of them, if there are several.
+    With the bond (i, j) taken away, and \(d'\) the number of bonds between two nodes then, a ring through it is a path
+    from i to j, and the shortest have \(L = d'_{ij} + 1\) bonds. Nodes a and c lie together on one of them if
+
+    \[ d'_{ia} + d'_{ac} + d'_{cj} = L - 1 \quad\text{or}\quad d'_{ic} + d'_{ca} + d'_{aj} = L - 1. \]
+
+    Each node of a ring lies on it together with itself.
+
+    Source: a shortest ring through an edge is a shortest path between its ends without it, as in Horton 1987 (SIAM J.
+    Comput. 16, 358).
+
+    Args:
+        largest: the longest rings that count, in bonds.
+
+    Reads `edge_index` `[2, E]`, undirected. Yields pair codes `[num_pairs, 1]`.
+
+    Raises:
+        ValueError: `largest` below 3.
+    """
+
+    def __init__(self, largest: int = 12) -> None:
+        super().__init__()
+        if largest < 3:
+            raise ValueError(f"expected rings of at least 3 bonds, got {largest}")
+        self.largest = largest
+        self.pair = Codes((2,))
+
+    @torch.no_grad()
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        same = data.edge_index.new_zeros(graph.num_pairs, 1)
+        edges = data.edge_index[:, graph.batch[data.edge_index[0]].argsort(stable=True)]  # molecule by molecule
+        bonds = edges[:, edges[0] < edges[1]]
+        steps = _per_molecule(edges, graph)[graph.batch[bonds[0]]]
+        for some in bonds.split(torch.bincount(steps.cumsum(0) // CHUNK).tolist(), 1):
+            together = self._together(some, edges, graph)
+            same[graph.pair_of(together)] = 1
+            same[graph.pair_of(together.flip(0))] = 1
+        return None, same
+
+    def _together(self, bonds: Tensor, edges: Tensor, graph: CompleteGraph) -> Tensor:
+        """Nodes that share a smallest ring through one of the bonds `[2, R]`: int64 `[2, *]`, a pair once per bond."""
+        molecule = graph.batch[bonds[0]]
+        sizes = graph.ptr.diff()[molecule]
+        row_bond, row_node = ragged(sizes)  # a row for every bond and node of its molecule
+        row_node = row_node + graph.ptr[molecule][row_bond]
+        first = sizes.cumsum(0) - sizes - graph.ptr[molecule]  # (bond, node) is row first[bond] + node
+        start, goal = first + bonds
+
+        degrees = _per_molecule(edges, graph)
+        bond, edge = ragged(degrees[molecule])  # a step for every bond and edge of its molecule ...
+        edge = edges[:, edge + (degrees.cumsum(0) - degrees)[molecule][bond]]
+        other = (edge.sort(0).values != bonds[:, bond]).any(0)  # ... but the bond itself
+        tail, head = (first[bond] + edge)[:, other]
+
+        level = torch.full_like(row_node, self.largest)  # d' from the bond's start
+        level[start] = 0
+        for n in range(1, self.largest):
+            level[head[(level[tail] == n - 1) & (level[head] == self.largest)]] = n
+        away = (level[head] == level[tail] + 1) & (level[head] < self.largest)
+        tail, head = tail[away], head[away]
+        on = torch.zeros_like(level, dtype=torch.bool)  # on a shortest path from start to goal
+        on[goal] = level[goal] < self.largest
+        for n in range(self.largest - 1, 0, -1):
+            on[tail[on[head] & (level[head] == n)]] = True
+        tail, head = tail[on[head]], head[on[head]]
+
+        # the nodes of those paths as one small matrix per bond: 1 where a path leads from the one to the other
+        rows = on.nonzero().squeeze(1)
+        _, ring, counts = row_bond[rows].unique_consecutive(return_inverse=True, return_counts=True)
+        slot = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[ring]
+        most = int(counts.max()) if len(counts) else 0
+        path = torch.zeros(len(counts), most, most, device=rows.device)
+        path[ring, slot, slot] = 1.0
+        place = torch.empty_like(level)
+        place[rows] = torch.arange(len(rows), device=rows.device)
+        path[ring[place[tail]], slot[place[tail]], slot[place[head]]] = 1.0
+        for _ in range((self.largest - 2).bit_length()):  # paths of up to 1, 2, 4, 8, ... bonds
+            path = (path @ path).clamp_(max=1.0)
+        node = level.new_zeros(len(counts), most)
+        node[ring, slot] = row_node[rows]
+        ring, a, c = path.nonzero(as_tuple=True)
+        return torch.stack([node[ring, a], node[ring, c]])
+
+    def __repr__(self) -> str:
+        return f"SameRing({self.largest})"
+
+
+def _per_molecule(edges: Tensor, graph: CompleteGraph) -> Tensor:
+    """The number of edges of each molecule: int64 `[B]`."""
+    return torch.bincount(graph.batch[edges[0]], minlength=graph.num_graphs)
