@@ -1,0 +1,194 @@
+"""Every named model on the same small budget: solvation in water and gap of xtb9, and MAT's first split of FreeSolv.
+
+    python experiments/ablation.py --jobs 2
+
+trains each model with seeds 0, 1 and 2, one thread each: 4 layers, 64 channels, 8 heads, no descriptors (they would
+hide what the graph gives), otherwise the defaults of `gtx train`. On xtb9 20 epochs over the first 2,000 training
+rows, on FreeSolv 40 epochs over all 513. Models that need coordinates take those of xtb9 (GFN2-xTB geometries, so they
+see more than the others), and on FreeSolv conformers made on the way in. One JSON per run is written to
+`experiments/results/ablation/`; a run that has one is not made again. `--table` writes
+`experiments/results/ablation.md` from them. The kept epoch is chosen on the validation rows; test rows are scored once
+per run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from gtx.data import MoleculeStore
+
+RESULTS = Path(__file__).parent / "results" / "ablation"
+SEEDS = (0, 1, 2)
+
+
+class Task(NamedTuple):
+    """What is predicted, from which rows, for how long."""
+
+    set: str
+    target: str
+    split_column: str
+    rows: int  # training rows at most
+    epochs: int
+    unit: str
+
+
+TASKS = {
+    "xtb9-water": Task("xtb9", "solvation_water", "split_random", 2000, 20, "kcal/mol"),
+    "xtb9-gap": Task("xtb9", "gap", "split_random", 2000, 20, "eV"),
+    "freesolv": Task("mat/freesolv", "y", "split_random_0", 2000, 40, "sd"),
+}
+
+
+def run(name: str, model: str, seed: int) -> None:
+    """Train one model in this process, score it, write its result."""
+    import torch
+
+    from gtx.data.named_sets import load_set
+    from gtx.models import ARCHITECTURES
+    from gtx.molecules import Featuriser
+    from gtx.prediction import ModelHeader, Predictor, library_versions
+    from gtx.training import TrainSettings, evaluate, fit
+    from gtx.workflow.dataset import DataSettings, fingerprint, load
+    from gtx.workflow.pipeline import model_spec
+
+    task = TASKS[name]
+    spatial = {}
+    if ARCHITECTURES[model].coordinates == "needed":
+        spatial = {"coordinates": True} if task.set == "xtb9" else {"conformers": True}
+    featuriser = Featuriser(descriptors=False, **spatial)
+    named = load_set(task.set)
+    data = DataSettings(
+        str(named.path), (task.target,), split_column=task.split_column, featuriser=featuriser, workers=1
+    )
+    arguments = {"layers": 4, "channels": 64, "heads": 8}
+    settings = TrainSettings(
+        model=model, model_arguments=arguments, epochs=task.epochs, seed=seed, threads=1, progress=False
+    )
+    dataset = load(data, cache=Path(tempfile.gettempdir()) / "gtx-ablation")
+    split = dataset.split | {"train": dataset.split["train"][: task.rows]}
+    spec = model_spec(settings, featuriser, 1, len(split["train"]))
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        names = [task.target]
+        (member,) = fit(dataset.store, split, dataset.task, names, spec, settings, folder, fingerprint(data))
+        seconds = time.perf_counter() - begun
+    header = ModelHeader(dataset.task, names, featuriser, spec, member.scaler, "smiles")
+    mean = Predictor([member.model], header, "cpu").predict_store(dataset.store).mean
+    scores = {part: evaluate(dataset.y[rows], mean[rows], dataset.task, names) for part, rows in split.items()}
+    result = {
+        "task": name,
+        "model": model,
+        "seed": seed,
+        "parameters": sum(p.numel() for p in member.model.parameters()),
+        "seconds": round(seconds, 1),
+        "epochs": task.epochs,
+        "rows": {part: len(rows) for part, rows in split.items()},
+        "without_coordinates": _unplaced(dataset.store),
+        "rmse": {part: scores[part]["rmse"] for part in ("train", "val", "test")},
+        "machine": f"{platform.machine()}, 1 thread, two runs side by side",
+        "versions": library_versions() | {"torch": torch.__version__},
+        "command": f"python experiments/ablation.py --tasks {name} --models {model} --seeds {seed}",
+    }
+    file = _file(name, model, seed)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def _unplaced(store: MoleculeStore) -> int | None:
+    """Molecules without coordinates, where the model uses them."""
+    if store.positions is None:
+        return None
+    owner = store.sizes.new_tensor(range(len(store))).repeat_interleave(store.sizes)
+    return len(owner[store.positions.isnan().any(1)].unique())
+
+
+def table() -> str:
+    """What has been measured, as Markdown."""
+    lines = []
+    for name, task in TASKS.items():
+        rows = [(model, _results(name, model)) for model in _models()]
+        rows = [(model, results) for model, results in rows if results]
+        if not rows:
+            continue
+        counts = rows[0][1][0]["rows"]
+        lines += [
+            f"## {task.set}, {task.target}",
+            "",
+            f"RMSE in {task.unit}, mean ± sd over seeds; {counts['train']:,} training, {counts['val']:,} validation "
+            f"and {counts['test']:,} test rows, {task.epochs} epochs.",
+            "",
+            "| model | coordinates | parameters | seconds | validation | test | seeds |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for model, results in sorted(rows, key=lambda row: _mean(row[1], "val")[0]):
+            val, test = (_mean(results, part) for part in ("val", "test"))
+            seconds = statistics.mean(result["seconds"] for result in results)
+            lines.append(
+                f"| {model} | {'yes' if results[0]['without_coordinates'] is not None else 'no'} "
+                f"| {results[0]['parameters']:,} | {seconds:.0f} | {val[0]:.3f} ± {val[1]:.3f} "
+                f"| {test[0]:.3f} ± {test[1]:.3f} | {len(results)} |"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _models() -> list[str]:
+    from gtx.models import ARCHITECTURES
+
+    return list(ARCHITECTURES)
+
+
+def _file(name: str, model: str, seed: int) -> Path:
+    return RESULTS / name / f"{model}-{seed}.json"
+
+
+def _results(name: str, model: str) -> list[dict[str, Any]]:
+    return [json.loads(file.read_text()) for file in sorted((RESULTS / name).glob(f"{model}-[0-9]*.json"))]
+
+
+def _mean(results: list[dict[str, Any]], part: str) -> tuple[float, float]:
+    values = [result["rmse"][part] for result in results]
+    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def main() -> None:
+    """Run what is asked for and not there yet, several at a time, each in a process of its own; then the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
+    parser.add_argument("--models", nargs="+", default=_models(), choices=_models())
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    parser.add_argument("--table", action="store_true", help="write the table of what there is, and train nothing")
+    arguments = parser.parse_args()
+    asked = [(t, m, s) for s in arguments.seeds for t in arguments.tasks for m in arguments.models]
+    missing = [one for one in asked if not _file(*one).exists()]
+    if len(asked) == 1 and missing:
+        return run(*asked[0])
+    if not arguments.table:
+
+        def start(one: tuple[str, str, int]) -> None:
+            name, model, seed = one
+            words = ["--tasks", name, "--models", model, "--seeds", str(seed)]
+            subprocess.run([sys.executable, __file__, *words], check=True)
+            print(f"{name} {model} {seed} done", flush=True)
+
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            list(pool.map(start, missing))
+    head = f"# Every named model on the same small budget\n\n{__doc__.split(chr(10), 1)[1].strip()}\n\n"
+    (RESULTS.parent / "ablation.md").write_text(head + table())
+    print(table())
+
+
+if __name__ == "__main__":
+    main()
