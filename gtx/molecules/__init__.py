@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gtx.lazy import lazy_names
+from gtx.molecules.conformers import Conformer, make_conformer
 from gtx.molecules.descriptors import DESCRIPTORS, descriptors
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, bond_codes, bond_ends
@@ -17,6 +18,7 @@ __all__ = [
     "BOND_COLUMNS",
     "DESCRIPTORS",
     "FEATURISER_VERSION",
+    "Conformer",
     "Featuriser",
     "FlatMolecules",
     "Molecule",
@@ -30,6 +32,7 @@ __all__ = [
     "draw_molecule",
     "featurise_texts",
     "label_stereo",
+    "make_conformer",
     "morgan_counts",
     "read_molblock",
     "read_smiles",

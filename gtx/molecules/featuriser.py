@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rdkit import Chem, rdBase
 
+from gtx.molecules.conformers import CONFORMER_VERSION, Conformer, make_conformer
 from gtx.molecules.coordinates import with_coordinates, without_hydrogens
 from gtx.molecules.descriptors import DESCRIPTORS, descriptors
 from gtx.molecules.errors import MoleculeError
@@ -33,7 +34,7 @@ class Molecule(NamedTuple):
         atoms: uint8 `[n, A]`, a code per atom and column of `ATOM_COLUMNS`.
         bonds: int32 `[2, 2m]`, sender and receiver of every bond in both directions.
         bond_codes: uint8 `[2m, F]`, a code per directed bond and column of `BOND_COLUMNS`.
-        positions: float32 `[n, 3]` in Å, or None.
+        positions: float32 `[n, 3]` in Å, NaN for atoms that no conformer could be made for; or None.
         descriptors: float32 `[D]`, NaN where one could not be computed.
         smiles: the canonical isomeric SMILES.
         warnings: what the user should know about it.
@@ -58,6 +59,8 @@ class Featuriser:
         coordinates: three-dimensional coordinates are required and kept; otherwise they are dropped.
         hydrogens: hydrogen atoms are nodes; otherwise they are counted at their neighbours.
         descriptors: compute global descriptors; otherwise there are none (D = 0).
+        conformers: make a conformer of a molecule that comes without coordinates, see `make_conformer`; sets
+            `coordinates`.
     """
 
     max_atoms: int = 1000
@@ -65,6 +68,10 @@ class Featuriser:
     coordinates: bool = False
     hydrogens: bool = False
     descriptors: bool = True
+    conformers: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None) -> Molecule:
         """Read and featurise one molecule.
@@ -114,26 +121,20 @@ class Featuriser:
         atoms = atom_codes(mol)
         ends, bonds = ends_and_codes(mol)
         values = descriptors(bare) if self.descriptors else np.zeros(0, np.float32)
-        return Molecule(
-            atoms,
-            ends,
-            bonds,
-            self._positions(mol),
-            values,
-            Chem.MolToSmiles(bare),
-            tuple(_warnings(atoms, bonds, values)),
-        )
+        smiles = Chem.MolToSmiles(bare)
+        positions, notes = self._conformer(mol) if self.coordinates else (None, ())
+        return Molecule(atoms, ends, bonds, positions, values, smiles, (*_warnings(atoms, bonds, values), *notes))
 
-    def _positions(self, mol: Chem.Mol) -> np.ndarray | None:
-        if not self.coordinates:
-            return None
+    def _conformer(self, mol: Chem.Mol) -> Conformer:
         if not (mol.GetNumConformers() and mol.GetConformer().Is3D()):
+            if self.conformers:
+                return make_conformer(mol)
             raise MoleculeError("has no coordinates in space; this model needs them")
         with np.errstate(over="ignore"):
             positions = mol.GetConformer().GetPositions().astype(np.float32)
         if not np.isfinite(positions).all():
             raise MoleculeError("has coordinates that are not finite numbers")
-        return positions
+        return Conformer(positions, ())
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as plain values, for JSON."""
@@ -149,7 +150,9 @@ class Featuriser:
     @property
     def hash(self) -> str:
         """SHA-256 of everything that decides what the arrays mean: equal hashes, equal columns and settings."""
-        what = [FEATURISER_VERSION, self.to_dict(), ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS]
+        settings = self.to_dict()
+        made = [CONFORMER_VERSION] if settings.pop("conformers") else []  # files from before there were any keep theirs
+        what = [FEATURISER_VERSION, settings, ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS, *made]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property

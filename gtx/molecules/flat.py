@@ -23,7 +23,7 @@ class FlatMolecules(NamedTuple):
     descriptors: np.ndarray  # float32 [m, D]
     atom_counts: np.ndarray  # int64 [m]
     bond_counts: np.ndarray  # int64 [m]
-    positions: np.ndarray | None  # float32 [N, 3] in Å
+    positions: np.ndarray | None  # float32 [N, 3] in Å, NaN where unknown
     smiles: list[str | None]  # canonical; None where the text could not be read
     errors: list[str | None]  # why it could not be read
     warnings: list[tuple[str, ...]]

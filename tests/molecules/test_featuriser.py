@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from rdkit import Chem, rdBase
 from rdkit.Chem import AllChem
 
-from gtx.molecules import ATOM_COLUMNS, DESCRIPTORS, Featuriser, MoleculeError
+from gtx.molecules import ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS, FEATURISER_VERSION, Featuriser, MoleculeError
 
 from .rewriting import ODD, labels, sample
 
@@ -135,10 +136,26 @@ def test_every_setting_is_in_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [
         replace(plain, **{name: 7 if name == "max_atoms" else not value}) for name, value in plain.to_dict().items()
     ]
-    assert len({featuriser.hash for featuriser in [plain, *others]}) == 6
+    assert len({featuriser.hash for featuriser in [plain, *others]}) == len(plain.to_dict()) + 1
     before = plain.hash, plain.cache_key
     monkeypatch.setattr(rdBase, "rdkitVersion", "1999.01.1")
     assert plain.hash == before[0] and plain.cache_key != before[1]
+
+
+def test_settings_from_before_conformers_mean_what_they_meant() -> None:
+    for featuriser in (Featuriser(), SPACE):
+        settings = featuriser.to_dict()
+        del settings["conformers"]
+        assert Featuriser.from_dict(settings) == featuriser
+        what = [FEATURISER_VERSION, settings, ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS]
+        assert featuriser.hash == hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def test_conformers_imply_coordinates() -> None:
+    made = Featuriser(conformers=True)
+    assert made.coordinates and made == Featuriser(coordinates=True, conformers=True)
+    assert made.hash != SPACE.hash and not SPACE.conformers
+    assert Featuriser.from_dict(made.to_dict()) == made and replace(made, max_atoms=3).coordinates
 
 
 def test_sizes() -> None:
