@@ -101,7 +101,7 @@ def featurise(
     workers: int | None = None,
     cache: str | Path | None = None,
     progress: bool = False,
-    chunk: int = 500,
+    chunk: int | None = None,
 ) -> Featurised:
     """Featurise `texts`, or take them from the cache.
 
@@ -113,8 +113,9 @@ def featurise(
             where starting them takes longer than the work.
         cache: a folder; a result is kept there under a hash of the featuriser and of the texts and coordinates.
         progress: show a progress bar.
-        chunk: texts handed to a worker at a time.
+        chunk: texts handed to a worker at a time. Default: 500, but 20 where conformers are made, which is slow.
     """
+    chunk = chunk or (20 if featuriser.conformers else 500)
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates)}.safetensors"
     if file is not None and file.is_file():
         return _open(file)
@@ -125,17 +126,18 @@ def featurise(
         for i in range(0, max(len(texts), 1), chunk)
     )
     stream = featurise_stream(featuriser, chunks, workers)
-    done = Featurised.join(list(_tracked(stream, len(texts)) if progress else stream))
+    label = "Making conformers" if featuriser.conformers else "Reading molecules"
+    done = Featurised.join(list(_tracked(stream, len(texts), label) if progress else stream))
     if file is not None:
         _save(done, file)
     return done
 
 
-def _tracked(stream: Iterator[FlatMolecules], total: int) -> Iterator[FlatMolecules]:
+def _tracked(stream: Iterator[FlatMolecules], total: int, label: str) -> Iterator[FlatMolecules]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn("Reading molecules"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    columns = TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
         for part in stream:

@@ -34,7 +34,7 @@ class MoleculeStore:
         descriptors: float32 `[M, D]`, global features u of each molecule; NaN where one could not be computed.
         atom_ptr: int64 `[M + 1]`; molecule m has atoms `atom_ptr[m]` to `atom_ptr[m + 1]`.
         bond_ptr: int64 `[M + 1]`, the same for bonds.
-        positions: float32 `[N, 3]` in Å, or None.
+        positions: float32 `[N, 3]` in Å, NaN where unknown; or None.
         y: float64 `[M, T]`, targets in their own units (total energies need the digits), NaN for blanks, or None.
     """
 

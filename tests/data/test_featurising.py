@@ -61,10 +61,44 @@ def test_the_cache_answers_for_the_same_content_alone(tmp_path: Path, monkeypatc
     assert file.read_bytes() == before  # identical bytes on a re-run
 
 
+def test_conformers_are_cached_with_their_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["CCO", "C[C@]12C[C@@]1(C)C2", "C1CC", "[Na+].CC(=O)[O-]"]
+    first = featurise(Featuriser(conformers=True), texts, cache=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(featurising, "featurise_stream", lambda *_: pytest.fail("the cache was not used"))
+        again = featurise(Featuriser(conformers=True), texts, cache=tmp_path)
+    for done in (first, again):
+        known = done.store.positions.isfinite().all(dim=1)
+        assert known.tolist() == [True] * 3 + [False] * 6 + [False] + [True] * 4  # atoms of the three that can be read
+        assert done.warnings[1][-1].startswith("no conformer could be made") and not done.errors[1]
+        assert done.errors[2] and not done.warnings[0]
+    assert first.warnings == again.warnings
+    torch.testing.assert_close(again.store.positions, first.store.positions, equal_nan=True, rtol=0, atol=0)
+    featurise(Featuriser(coordinates=True), texts, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_conformers_come_in_small_chunks_and_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, stream = [], featurising.featurise_stream
+
+    def watched(featuriser: Featuriser, chunks: object, workers: int | None) -> object:
+        chunks = list(chunks)
+        sizes.extend(len(texts) for texts, _ in chunks)
+        return stream(featuriser, chunks, 2 if workers is None else workers)
+
+    monkeypatch.setattr(featurising, "featurise_stream", watched)
+    texts = ["CCO", "CCN", "CCC"] * 15
+    two, one = (featurise(Featuriser(conformers=True), texts, workers=workers) for workers in (None, 0))
+    assert sizes == [20, 20, 5] * 2
+    assert two.store.positions.equal(one.store.positions)
+
+
 def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     featurise(Featuriser(), TEXTS, workers=0, progress=True)
     said = capsys.readouterr()
     assert not said.out and "Reading molecules" in said.err
+    featurise(Featuriser(conformers=True), ["C"], workers=0, progress=True)
+    assert "Making conformers" in capsys.readouterr().err
 
 
 def test_a_negative_number_of_workers_is_refused() -> None:

@@ -85,3 +85,17 @@ def test_positions_travel_with_their_atoms() -> None:
     texts, at = ["CCO", "c1ccccc1"], [rng.normal(size=(3, 3)), rng.normal(size=(6, 3))]
     made = MoleculeStore.from_flat([featurise_texts(Featuriser(coordinates=True), texts, at)])
     np.testing.assert_allclose(made.batch(torch.tensor([1])).pos, at[1], rtol=1e-6)
+
+
+def test_unknown_positions_stay_unknown(tmp_path: Path) -> None:
+    made = store(["CCO", "[Na+].CC(=O)[O-]", "C[C@]12C[C@@]1(C)C2"], conformers=True)
+    known = [True] * 3 + [False] + [True] * 4 + [False] * 6
+    made.save(tmp_path / "store")
+    for kept in (made, MoleculeStore.open(tmp_path / "store"), made.to("cpu"), made.subset(torch.arange(3))):
+        assert kept.positions.dtype == torch.float32 and kept.positions.isnan().all(dim=1).logical_not().equal(
+            torch.tensor(known)
+        )
+    for batch in (made.batch(torch.arange(3)), made.batch(torch.arange(3)).to("cpu"), made.batch([0, 1, 2])):
+        assert batch.pos.double().isfinite().all(dim=1).tolist() == known
+    parts = made.batch(torch.tensor([2, 0])).to_data_list()
+    assert parts[0].pos.isnan().all() and parts[1].pos.equal(made.positions[:3])

@@ -93,6 +93,8 @@ def test_only_the_largest_part_has_positions() -> None:
     molecule = MADE("[Na+].CC(=O)[O-].O")
     assert np.isnan(molecule.positions).all(axis=1).tolist() == [True, False, False, False, False, True]
     assert molecule.warnings[-1] == "one of 3 parts has a conformer; distances to and in the others are unknown"
+    for text in ("c1ccncc1.Cl", "Cl.c1ccncc1"):  # "Cl.c1ccncc1" is canonical
+        assert np.isfinite(MADE(text).positions).all(axis=1).sum() == 6
     assert np.isfinite(MADE("CCO.CCO").positions).all(axis=1).sum() == 3
 
 
