@@ -15,6 +15,7 @@ from gtx.errors import InputError
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
     "predict": "predict the molecules of a table with a trained model",
+    "explain": "draw the attention behind one prediction, and check how much it says",
     "info": "say what a model file holds",
     "demo": "train on the bundled molecules and see everything at work",
     "models": "list the architectures",
@@ -26,6 +27,7 @@ examples:
   gtx train solubility.csv --target-columns logS --out run/
   gtx predict run/model.gtx molecules.csv --out predictions.csv
   gtx predict run/model.gtx "CCO"
+  gtx explain run/model.gtx "CCO" --out figure.svg
 """
 
 

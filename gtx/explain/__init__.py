@@ -8,7 +8,7 @@ from gtx.lazy import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "explanation": ("explain", "Explanation"),
+        "explanation": ("explain", "Explanation", "check_name"),
         "account": ("Account",),
         "relevance": ("rollout", "gradient_weighted", "per_atom"),
         "distances": ("bond_distances", "by_distance"),

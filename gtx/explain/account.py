@@ -20,7 +20,7 @@ from gtx.training import composition
 PAIRS = 50_000  # in a batch of copies of the molecule
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Account:
     """What one network computes for one molecule with n atoms; all changes are in the target's own units.
 

@@ -20,7 +20,7 @@ from gtx.molecules.naming import name_code
 from gtx.prediction import ModelHeader, Predictor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Explanation(Account):
     """The account of a trained network, with the account of the same network with random weights for comparison.
 
@@ -114,7 +114,7 @@ def explain(
 
     Args:
         predictor: a trained model.
-        smiles: one molecule.
+        smiles: one molecule; a mol block too, for a model that needs coordinates.
         target: name of the target; default the first.
         layer: whose attention is drawn, from 0; negative numbers count from the last.
         head: from 0; default the mean over heads.
@@ -127,12 +127,14 @@ def explain(
     Raises:
         InputError: the molecule cannot be read, or the model has no such target, layer, head, receiver or member.
     """
+    if draws < 1:
+        raise InputError(f"draws: expected 1 or more, got {draws}")
     header = predictor.header
     column = _number("target", target, header.targets)
     model = deepcopy(predictor.members[_index("member", member, len(predictor.members))]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
     if done.errors[0]:
-        raise InputError(f"{smiles}: {done.errors[0]}")
+        raise InputError(f"{smiles!r} {done.errors[0]}")
     store = done.store
     mol = header.featuriser.read(smiles)
 
@@ -144,7 +146,7 @@ def explain(
         receiver = most_telling(_shown(trained.weights, layer, head))
     return Explanation(
         **vars(trained),
-        smiles=smiles,
+        smiles=done.smiles[0] if "\n" in smiles else smiles,
         mol=mol,
         atoms=[f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in mol.GetAtoms()],
         distance=bond_distances(store.bonds.numpy(), n),

@@ -22,11 +22,11 @@ from gtx.explain.words import caption, quantity, report
 from gtx.molecules import draw_attention, draw_molecule
 
 CELL, GAP = (310, 300), 26  # a panel, and what lies between two; all in pixels
-LEFT, TOP, ROW = 24, 108, 342  # the margin, where the first row of panels begins, from one row to the next
+LEFT, ROWS, END = 24, (108, 444, 734), 1062  # the margin, where the rows of panels begin, and where they end
 HALF = 2 * (CELL[0] + GAP) + 14  # from the trained network to the one with random weights
 WIDTH = 2 * LEFT + HALF + 2 * CELL[0] + GAP
+MOST_NUMBERS = 40  # of atoms, that can be read in a panel
 LINE = 19  # of the caption
-MOLECULE = (CELL[0], CELL[1] - 36)  # its colour scale is 36 high
 
 
 def figure(explanation: Explanation) -> str:
@@ -34,7 +34,7 @@ def figure(explanation: Explanation) -> str:
     e = explanation
     lines = [line for text in caption(e) for line in textwrap.wrap(text, 200)]
     with matplotlib.rc_context(panels.STYLE):
-        sheet = _Sheet(TOP + 3 * ROW + 10 + LINE * len(lines))
+        sheet = _Sheet(END + 10 + LINE * len(lines))
         sheet.say(LEFT, 36, e.smiles if len(e.smiles) < 100 else f"{e.smiles[:98]}…", size=18, weight="bold")
         for half, (name, account) in enumerate((("Trained", e), ("Random weights", e.random))):
             x = LEFT + half * HALF
@@ -42,7 +42,7 @@ def figure(explanation: Explanation) -> str:
             sheet.rule(x, 80)
             _half(sheet, e, account, x)
         for k, line in enumerate(lines):
-            sheet.say(LEFT, TOP + 3 * ROW + LINE * k, line, size=12.5)
+            sheet.say(LEFT, END + LINE * k, line, size=12.5)
         return sheet.svg()
 
 
@@ -59,7 +59,7 @@ def page(explanation: Explanation) -> str:
 
 def _half(sheet: _Sheet, e: Explanation, account: Account, x: float) -> None:
     """The six panels of one network."""
-    right, rows = x + CELL[0] + GAP, [TOP + row * ROW for row in range(3)]
+    right = x + CELL[0] + GAP
     for column, row, title in (
         (x, 0, f"What atom {e.atoms[e.receiver]} takes in"),
         (right, 0, "What every atom takes in"),
@@ -68,31 +68,31 @@ def _half(sheet: _Sheet, e: Explanation, account: Account, x: float) -> None:
         (x, 2, "Attention along bonds"),
         (right, 2, "Check: attention of k atoms removed"),
     ):
-        sheet.say(column, rows[row], title, size=13, weight="bold")
+        sheet.say(column, ROWS[row], title, size=13, weight="bold")
 
-    weights, k = e.shown(account), min(3, len(e.atoms) // 2)
-    for column, rho in zip((x, right), e.agreement().values() if account is e.random else (), strict=False):
-        sheet.say(column + CELL[0], rows[1], f"ρ = {rho:.2f}", size=12, ha="right")
-    options = {"size": MOLECULE, "numbers": True}
-    sheet.put(x, rows[0] + 6, draw_attention(e.mol, weights, e.receiver, **options))
-    for column, scores in ((x, account.rollout), (right, account.gradient)):
-        sheet.put(column, rows[1] + 6, draw_molecule(e.mol, scores, ringed=highest(scores, k), **options))
+    weights, n = e.shown(account), len(e.atoms)
+    numbers = n <= MOST_NUMBERS
+    sheet.put(x, ROWS[0] + 6, draw_attention(e.mol, weights, e.receiver, size=(CELL[0], 264), numbers=numbers))
+    for column, name in ((x, "rollout"), (right, "gradient")):
+        scores = getattr(account, name)
+        ringed = highest(scores, min(3, n // 2))
+        svg = draw_molecule(e.mol, scores, size=(CELL[0], 218), ringed=ringed, numbers=numbers)
+        sheet.put(column, ROWS[1] + 6, svg)
+        if account is e.random and np.isfinite(rho := e.agreement()[name]):
+            sheet.say(column + CELL[0], ROWS[1], f"ρ = {rho:.2f}", size=12, ha="right")
 
-    side = CELL[1] - 64
-    axes, bar = (
-        sheet.axes(right + 52, rows[0] + 14, side, side),
-        sheet.axes(right + 52 + side + 8, rows[0] + 14, 8, side),
-    )
-    panels.heat_map(axes, bar, weights, e.atoms, max(e.shown().max(), e.shown(e.random).max()))
+    corner, side = (right + 50, ROWS[0] + 14), 222
+    axes, bar = sheet.axes(*corner, side, side), sheet.axes(corner[0] + side + 7, corner[1], 8, side)
+    panels.heat_map(axes, bar, weights, e.atoms, max(abs(e.shown(of)).max() for of in (e, e.random)))
 
     means, ends = _by_distance(e, account), [_by_distance(e, of)[1] for of in (e, e.random)]
-    axes = sheet.axes(x + 48, rows[2] + 20, CELL[0] - 60, CELL[1] - 76)
+    axes = sheet.axes(x + 48, ROWS[2] + 20, CELL[0] - 60, CELL[1] - 76)
     chosen, names = (e.layer, "layer") if e.head is None else (e.head, "head")
     names = [f"{names} {k}" for k in range(len(means[1]))]
     ends = min(map(np.min, ends)), max(map(np.max, ends))
-    panels.distances(axes, *means, chosen, names, len(e.atoms), ends)
-    axes = sheet.axes(right + 48, rows[2] + 20, CELL[0] - 60, CELL[1] - 130)
-    panels.removals(axes, account, quantity(e))
+    panels.distances(axes, *means, chosen, names, n, ends)
+    axes = sheet.axes(right + 48, ROWS[2] + 20, CELL[0] - 60, CELL[1] - 130)
+    panels.removals(axes, account)
 
 
 def _by_distance(e: Explanation, account: Account) -> tuple[np.ndarray, np.ndarray]:
@@ -132,6 +132,7 @@ class _Sheet:
         )
         body = re.search(r"<svg [^>]*>(.*)</svg>", opened.getvalue(), flags=re.DOTALL)[1]
         body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # of the whole page, if this stands in one
+        body = re.sub(r'(?<=<g) id="[^"]*"| id="image[^"]*"', "", body)  # may come twice, and nobody asks for them
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{WIDTH}" '
             f'height="{self.height}" viewBox="0 0 {WIDTH} {self.height}"><rect width="100%" height="100%" fill="#fff"/>'

@@ -13,6 +13,7 @@ INK, FAINT, BAND, BLUE = "#27303b", "#d9dee5", "#c3c9d1", "#3378cc"
 SCORES = {"rollout": "#c9780f", "gradient": "#b3261e"}
 REDS_AND_BLUES = LinearSegmentedColormap.from_list("signed", [BLUE, "#ffffff", "#d64738"])  # weights without softmax
 BLUES = LinearSegmentedColormap.from_list("blues", ["#ffffff", BLUE, "#0d2f5e"])
+MOST_CELLS = 40  # in a row, drawn one by one; more become one image inside the picture
 MOST_LABELS = 24  # that can be read beside a heat map
 
 STYLE = {
@@ -37,7 +38,7 @@ STYLE = {
 def heat_map(axes: Axes, bar: Axes, weights: np.ndarray, atoms: list[str], top: float) -> None:
     """Weights `[n, n]`, receivers in rows, from white at 0 to dark at `top`, and the bar that says so."""
     scale = {"cmap": BLUES, "vmin": 0} if weights.min() >= 0 else {"cmap": REDS_AND_BLUES, "vmin": -top}
-    image = axes.pcolormesh(weights, vmax=top, rasterized=len(atoms) > 60, **scale)
+    image = axes.pcolormesh(weights, vmax=top, rasterized=len(atoms) > MOST_CELLS, **scale)
     step = -(-len(atoms) // MOST_LABELS)
     places, labels = np.arange(len(atoms))[::step] + 0.5, atoms[::step]
     size = 9 if len(labels) > 14 else 10
@@ -68,7 +69,7 @@ def distances(
             axes.plot(x, mean, "o-", color=BLUES(0.25 + 0.4 * k / len(means)), linewidth=1.2, ms=2.5)
     axes.plot(x, means[chosen], "o-", color=INK, linewidth=2.4, ms=4, label=names[chosen])
     axes.axhline(1 / n, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="even share, 1/n")
-    labels = [f"{d:.0f}" if np.isfinite(d) else "none" for d in apart]
+    labels = [f"{d:.0f}" if np.isfinite(d) else "apart" for d in apart]
     step = -(-len(labels) // 14)
     axes.set_xticks(x[::step], labels[::step])
     low, high = min(0.0, ends[0]), max(ends[1], 1 / n)
@@ -77,7 +78,7 @@ def distances(
     axes.legend(loc="upper left", ncols=2, handlelength=1.6, columnspacing=1, borderpad=0)
 
 
-def removals(axes: Axes, account: Account, quantity: str) -> None:
+def removals(axes: Axes, account: Account) -> None:
     """The size of the change when k atoms are removed, beside random ones; below, how many of these change it less."""
     first = next(iter(account.faithfulness.values()))
     if not first:
@@ -97,7 +98,7 @@ def removals(axes: Axes, account: Account, quantity: str) -> None:
             axes.text(k, -0.26 - 0.085 * row, f"{r.less:.0%}", ha="center", **words)
     axes.axhline(abs(account.without), color=INK, linewidth=0.9, linestyle=(0, (1, 2)), label="all atoms")
     axes.set_xticks(x, [str(r.k) for r in first])
-    axes.set(xlabel="k atoms removed", ylabel=f"size of the change of {quantity}", xlim=(-0.35, len(first) - 0.65))
+    axes.set(xlabel="k atoms removed", ylabel="size of the change", xlim=(-0.35, len(first) - 0.65))
     axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
     axes.grid(axis="y")
     axes.legend(loc="upper left", ncols=2, handlelength=1.3, columnspacing=1, borderpad=0, labelspacing=0.3)

@@ -24,7 +24,7 @@ def report(explanation: Explanation) -> str:
     """The whole text, for a terminal."""
     e = explanation
     lines = [
-        f"{e.smiles}: {len(e.atoms)} atoms",
+        f"{e.smiles}: {len(e.atoms)} atom{'s' * (len(e.atoms) > 1)}",
         f"predicted {quantity(e)}: {e.prediction:.4g} (random weights: {e.random.prediction:.4g})",
         f"drawn: {which(e)}; receiver {e.atoms[e.receiver]}",
         "",
@@ -38,8 +38,11 @@ def report(explanation: Explanation) -> str:
         "",
         *_table("random weights", e.random),
         "",
-        "rank correlation with random weights: "
-        + ", ".join(f"{name} {rho:.2f}" for name, rho in e.agreement().items()),
+        *(
+            f"{name}: rank correlation with random weights {rho:.2f}"
+            for name, rho in e.agreement().items()
+            if rho == rho
+        ),
         *(f"note: {note}" for note in e.notes),
         CAVEAT,
         "",

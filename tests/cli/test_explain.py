@@ -1,0 +1,58 @@
+"""`gtx explain` as a stranger meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gtx.cli import main
+from tests.tables import TINY_WORDS, molecules, write
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("explain")
+    write(folder / "data.csv", molecules(60)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--out", str(folder / "run"), *TINY_WORDS]
+    assert main(words) == 0
+    return str(folder / "run" / "model.gtx")
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["explain", "--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == 0 and "gtx explain run/model.gtx" in text and "random weights" in text
+
+
+def test_a_figure_and_the_numbers(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "figure.svg"
+    words = ["--layer", "-1", "--head", "1", "--receiver", "2", "--draws", "5", "--seed", "7"]
+    assert main(["explain", model, "CCO", "--out", str(out), *words]) == 0
+    said = capsys.readouterr().out
+    assert "layer 0 of 1, head 1 of 2; receiver O2" in said and "change less" in said and str(out) in said
+    assert out.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["C1CC"], "'C1CC' cannot be read"),
+        (["CCO", "--target", "gop"], "target 'gop': the model has gap"),
+        (["CCO", "--layer", "1"], "layer 1: expected -1 to 0"),
+        (["CCO", "--receiver", "3"], "receiver 3: expected 0 to 2"),
+        (["CCO", "--out", "figure.pdf"], "figure.pdf: expected a file name that ends in .svg or .html"),
+    ],
+)
+def test_unusable_input_is_one_line_and_exit_2(
+    words: list[str], message: str, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", model, *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("gtx: ") and message in error and error.count("\n") == 1
+
+
+def test_no_such_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "no.gtx", "CCO"]) == 2
+    assert capsys.readouterr().err == "gtx: no such file: no.gtx\n"

@@ -1,0 +1,53 @@
+"""Models small enough to be explained in no time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from gtx.data import featurise, random_split
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction.model_file import build_model
+from gtx.training import TargetScaler, TrainSettings, fit
+from tests.tables import molecules
+
+TARGETS = ["gap", "solvation_water"]
+SMALL = {"channels": 16, "layers": 2, "heads": 2}
+
+
+@pytest.fixture(scope="session")
+def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    """An ensemble of two, trained on 120 bundled molecules."""
+    table, featuriser = molecules(120), Featuriser()
+    store = featurise(featuriser, table["smiles"].tolist(), workers=0).store.with_targets(table[TARGETS].to_numpy())
+    model = specification("standard", featuriser)
+    settings = TrainSettings(epochs=3, ensemble=2, threads=1, progress=False, accelerator="cpu")
+    split, folder = random_split(len(store), (8, 1, 1)), tmp_path_factory.mktemp("explain")
+    trained = fit(store, split, "regression", TARGETS, model, settings, folder / "run", {})
+    members = [member.model for member in trained]
+    return Predictor(members, ModelHeader("regression", TARGETS, featuriser, model, trained[0].scaler), "cpu")
+
+
+@pytest.fixture(scope="session")
+def untrained() -> Callable[..., Predictor]:
+    """A predictor of any architecture as it is made, for one target."""
+
+    def make(name: str, task: str = "regression", **arguments: object) -> Predictor:
+        featuriser = Featuriser(coordinates=name in ("mat", "rmat"))
+        model = specification(name, featuriser, out_channels=1, **arguments)
+        torch.manual_seed(0)
+        network = build_model(model)
+        network.observe(featurise(Featuriser(), molecules(120)["smiles"].tolist(), workers=0).store)
+        scaler = TargetScaler(task, torch.full((1,), 5.0).double(), torch.full((1,), 2.0).double())
+        return Predictor([network], ModelHeader(task, ["y"], featuriser, model, scaler), "cpu")
+
+    return make
+
+
+def specification(name: str, featuriser: Featuriser, out_channels: int = 2, **arguments: object) -> dict:
+    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    shape = {"out_channels": out_channels, "num_descriptors": featuriser.num_descriptors, **SMALL, **sizes}
+    return {"name": name, "arguments": shape | {"coordinates": featuriser.coordinates} | arguments}

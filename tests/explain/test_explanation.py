@@ -1,0 +1,161 @@
+"""An explanation tells of the model at hand, and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from rdkit import Chem
+from rdkit.Chem import AllChem
+
+from gtx.errors import InputError
+from gtx.explain import bond_distances, explain
+from gtx.explain.account import copies
+from gtx.explain.explanation import most_telling
+from gtx.explain.removal import highest
+from gtx.models import ARCHITECTURES
+from gtx.prediction import Predictor
+
+SMILES = "CC(=O)Nc1ccc(O)cc1"
+N = 11
+
+
+def test_it_explains_the_prediction_of_the_member_and_target(predictor: Predictor) -> None:
+    frame = predictor.predict(SMILES)
+    for target in predictor.header.targets:
+        each = [explain(predictor, SMILES, target, member=member, draws=2).prediction for member in (0, 1)]
+        assert abs(each[0] - each[1]) > 1e-4
+        np.testing.assert_allclose(np.mean(each), frame[f"{target}_pred"][0], rtol=1e-4)
+
+
+def test_weights_are_the_models_own(predictor: Predictor) -> None:
+    e = explain(predictor, SMILES)
+    assert e.weights.shape == (2, 2, N, N) and e.weights.dtype == np.float64
+    np.testing.assert_allclose(e.weights.sum(-1), 1)  # receivers in rows
+    member = predictor.members[0]
+    store = predictor._featurise([SMILES], 0).store
+    seen = member.attention(store.batch(torch.zeros(1, dtype=torch.long)))
+    np.testing.assert_allclose(e.weights[1, 0].ravel(), seen.weights[1][:, 0].detach(), atol=1e-5)
+    assert e.atoms[:3] == ["C0", "C1", "O2"] and e.distance[0, 2] == 2
+    np.testing.assert_array_equal(e.shown(), e.weights[1].mean(0))
+    np.testing.assert_array_equal(explain(predictor, SMILES, layer=0, head=1).shown(), e.weights[0, 1])
+
+
+def test_a_removal_is_a_graph_without_these_edges(predictor: Predictor) -> None:
+    e = explain(predictor, SMILES)
+    model = deepcopy(predictor.members[0]).double()
+    batch = copies(predictor._featurise([SMILES], 0).store)
+    graph = model.graph(batch)
+    for name, table in e.faithfulness.items():
+        for removal in table:
+            gone = np.isin(np.arange(N), highest(getattr(e, name), removal.k))
+            keep = [not (gone[s] or gone[r]) for s, r in graph.edge_index.T.tolist()]
+            out = model.attention(batch, graph.where(torch.tensor(keep))).out  # the edge list, one set at a time
+            changed = float(predictor.header.scaler.unscale(out.detach())[0, 0])
+            assert removal.change == pytest.approx(changed - e.prediction, abs=1e-9)
+    assert [removal.k for removal in e.faithfulness["rollout"]] == [1, 2, 3, 5]
+
+
+def test_scores_follow_the_atoms_when_they_are_renumbered(predictor: Predictor) -> None:
+    one, other = explain(predictor, "CCCO"), explain(predictor, "OCCC")
+    np.testing.assert_allclose(one.rollout, other.rollout[::-1])
+    np.testing.assert_allclose(one.gradient, other.gradient[::-1])
+    np.testing.assert_allclose(one.weights, other.weights[:, :, ::-1, ::-1])
+
+
+def test_random_weights_are_those_of_the_seed_and_change_nothing(predictor: Predictor) -> None:
+    before = predictor.predict(SMILES)
+    state = torch.get_rng_state()
+    one, same, other = (explain(predictor, SMILES, seed=seed, draws=2) for seed in (3, 3, 4))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert predictor.predict(SMILES).equals(before) and all(p.grad is None for p in predictor.members[0].parameters())
+    np.testing.assert_array_equal(one.random.weights, same.random.weights)
+    assert one.random.prediction == same.random.prediction != other.random.prediction
+    assert np.abs(one.random.weights - one.weights).max() > 1e-3
+    np.testing.assert_array_equal(one.weights, other.weights)
+    assert -1 <= one.agreement()["rollout"] <= 1
+
+
+def test_random_weights_know_the_atoms_that_training_had(predictor: Predictor) -> None:
+    notes = explain(predictor, "C[Se]C").notes
+    assert any("element Se" in note for note in notes) and not any(
+        "element" in n for n in explain(predictor, "CO").notes
+    )
+    two = explain(predictor, "CO").random  # carbon and oxygen differ for random weights: both are known elements
+    assert abs(two.rollout[0] - two.rollout[1]) > 1e-6
+
+
+def test_the_most_telling_receiver_is_the_least_even() -> None:
+    weights = np.full((4, 4), 0.25)
+    weights[2] = [0.7, 0.1, 0.1, 0.1]
+    weights[3] = [0, 0, 0, 1]  # one edge alone: even
+    assert most_telling(weights) == 2
+    assert most_telling(np.zeros((2, 2))) == 0
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_architecture_can_be_explained(name: str, untrained: Callable[..., Predictor]) -> None:
+    text = "CC(=O)NC"
+    if ARCHITECTURES[name].coordinates == "needed":
+        mol = Chem.AddHs(Chem.MolFromSmiles(text))
+        AllChem.EmbedMolecule(mol, randomSeed=1)
+        text = Chem.MolToMolBlock(Chem.RemoveHs(mol))
+    e = explain(untrained(name), text, draws=2)
+    assert e.weights.shape[2:] == (5, 5) and np.isfinite(e.weights).all()
+    assert np.isfinite([e.rollout, e.gradient]).all() and (e.gradient >= 0).all() and e.gradient.max() > 0
+    bonds_alone = name in ("gat", "gatv2", "gaan")
+    notes = " ".join(e.notes)
+    assert ("pairs" in notes) == bonds_alone and ("virtual" in notes) == (name == "graphormer")
+    if bonds_alone:
+        assert (e.weights[:, :, e.distance > 1] == 0).all()
+    assert any(removal.change != 0 for removal in e.faithfulness["gradient"])
+    assert e.smiles in ("CC(=O)NC", "CNC(C)=O")  # a mol block is named by its SMILES
+
+
+def test_virtual_nodes_carry_what_is_read_out(untrained: Callable[..., Predictor]) -> None:
+    e = explain(untrained("standard", virtual_nodes=2, readout=[]), "CCO")
+    assert e.weights.shape == (2, 2, 3, 3) and (e.weights.sum(-1) < 1).all()  # the rest comes from virtual nodes
+    assert 0 < e.rollout.sum() < 1
+
+
+def test_a_probability_changes_within_its_bounds(untrained: Callable[..., Predictor]) -> None:
+    e = explain(untrained("standard", task="classification"), SMILES)
+    assert 0 < e.prediction < 1 and 0 < e.prediction + e.without < 1
+    assert "probability of y" in e.text()
+
+
+@pytest.mark.parametrize("smiles", ["C", "[Na+].[Cl-]", "CC", "C" * 30])
+def test_odd_molecules(smiles: str, predictor: Predictor) -> None:
+    e = explain(predictor, smiles, draws=2)
+    assert np.isfinite(e.rollout).all() and len(e.rollout) == len(e.atoms)
+    assert bool(e.faithfulness["rollout"]) == (smiles != "C")
+    assert e.text() and (len(e.atoms) > 2 or "<svg" in e.svg())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"smiles": "C1CC"}, "'C1CC' cannot be read"),
+        ({"target": "gop"}, "target 'gop': the model has gap, solvation_water"),
+        ({"layer": 2}, "layer 2: expected -2 to 1"),
+        ({"layer": -3}, "layer -3"),
+        ({"head": 2}, "head 2: expected -2 to 1"),
+        ({"receiver": N}, "receiver 11: expected 0 to 10"),
+        ({"receiver": -1}, "receiver -1"),
+        ({"member": 2}, "member 2"),
+        ({"draws": 0}, "draws"),
+    ],
+)
+def test_what_is_not_there_is_said_in_a_line(options: dict, message: str, predictor: Predictor) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        explain(predictor, **{"smiles": SMILES} | options)
+    assert "\n" not in str(error.value)
+
+
+def test_distances_are_those_of_rdkit(predictor: Predictor) -> None:
+    expected = Chem.GetDistanceMatrix(Chem.MolFromSmiles(SMILES))
+    np.testing.assert_array_equal(explain(predictor, SMILES).distance, expected)
+    assert bond_distances(np.zeros((2, 0), int), 1).tolist() == [[0]]

@@ -1,0 +1,82 @@
+"""The figure: one well-formed SVG that needs nothing else, and a page."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gtx.errors import InputError
+from gtx.explain import Explanation, explain
+from gtx.prediction import Predictor
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def explanation(predictor: Predictor) -> Explanation:
+    return explain(predictor, "CC(=O)Nc1ccc(O)cc1", receiver=2)
+
+
+def words(svg: str) -> str:
+    return " ".join("".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text"))
+
+
+def test_one_svg_that_needs_nothing_else(explanation: Explanation) -> None:
+    svg = explanation.svg()
+    assert svg == explanation.svg()
+    assert set(re.findall(r"https?://[^\"' ]*", svg)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    names = re.findall(r'\bid="([^"]*)"', svg)
+    assert len(names) == len(set(names))
+    assert set(re.findall(r"(?:url\(|href=\")#([^)\"]*)", svg)) <= set(names)
+    drawings = [child for child in ET.fromstring(svg) if child.tag == f"{SVG}svg"]
+    assert len(drawings) == 6 and len({(d.get("x"), d.get("y")) for d in drawings}) == 6
+
+
+def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation) -> None:
+    said = words(explanation.svg())
+    assert "What atom O2 takes in" in said and "CC(=O)Nc1ccc(O)cc1" in said
+    assert f"Trained: gap = {explanation.prediction:.4g}" in said
+    assert f"Random weights: gap = {explanation.random.prediction:.4g}" in said
+    assert "not a proof of reasons" in said and "network 0 of an ensemble of 2" in said.lower()
+    for account in (explanation, explanation.random):
+        for table in account.faithfulness.values():
+            assert all(f"{removal.less:.0%}" in said for removal in table)
+
+
+def test_the_text_has_every_number(explanation: Explanation) -> None:
+    text = explanation.text()
+    assert "drawn: layer 1 of 2, mean of 2 heads; receiver O2" in text
+    for account in (explanation, explanation.random):
+        for table in account.faithfulness.values():
+            assert all(f"{r.change:+.3g}" in text and f"{r.mean:.3g} ± {r.sd:.2g}" in text for r in table)
+    assert "not a proof of reasons" in text
+
+
+def test_names_of_targets_are_text(explanation: Explanation) -> None:
+    odd = replace(explanation, target="$x_1$ <b> & y")
+    assert "$x_1$ <b> & y" in words(odd.svg())
+
+
+def test_files(explanation: Explanation, tmp_path: Path) -> None:
+    explanation.save(tmp_path / "figure.svg")
+    ET.parse(tmp_path / "figure.svg")
+    explanation.save(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!doctype html>") and "<svg" in page and "change less" in page
+    with pytest.raises(InputError, match=r"figure\.pdf: expected a file name that ends in \.svg or \.html"):
+        explanation.save(tmp_path / "figure.pdf")
+
+
+def test_a_head_is_compared_with_the_other_heads(predictor: Predictor) -> None:
+    said = words(explain(predictor, "CCO", layer=0, head=1).svg())
+    assert "head 1" in said and "layer 0 of 2, head 1 of 2" in said
+
+
+def test_weights_below_zero_are_drawn(explanation: Explanation, untrained: Callable[..., Predictor]) -> None:
+    signed = replace(explanation, weights=explanation.weights - 0.05)
+    assert "<svg" in signed.svg()
