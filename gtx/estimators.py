@@ -19,7 +19,7 @@ from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
 from gtx.training import TrainSettings, fit
-from gtx.workflow import model_spec
+from gtx.workflow import check_model, model_spec
 
 _DEFAULT = TrainSettings()
 
@@ -47,6 +47,7 @@ class _MoleculeEstimator(BaseEstimator):
         max_atoms: int = Featuriser.max_atoms,
         standardise: bool = Featuriser.standardise,
         descriptors: bool = Featuriser.descriptors,
+        conformers: bool = Featuriser.conformers,
         validation_fraction: float = 0.1,
         random_state: int | np.random.RandomState | None = 0,
         workers: int | None = None,
@@ -66,6 +67,7 @@ class _MoleculeEstimator(BaseEstimator):
             max_atoms: larger molecules are refused.
             standardise: keep the largest fragment of a molecule, neutralised.
             descriptors: give the network cheap global descriptors too.
+            conformers: make a conformer of every molecule, for models that use coordinates.
             validation_fraction: share of the molecules that `fit` sets aside to choose the best epoch; 0 for none.
             random_state: decides the molecules set aside, initial weights, batches and dropout: an int, a
                 `numpy.random.RandomState`, or None for another result each time.
@@ -83,6 +85,7 @@ class _MoleculeEstimator(BaseEstimator):
         self.max_atoms = max_atoms
         self.standardise = standardise
         self.descriptors = descriptors
+        self.conformers = conformers
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.workers = workers
@@ -97,11 +100,14 @@ class _MoleculeEstimator(BaseEstimator):
         smiles = _smiles(X)
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
-        featuriser = Featuriser(self.max_atoms, self.standardise, descriptors=self.descriptors)
+        featuriser = Featuriser(
+            self.max_atoms, self.standardise, descriptors=self.descriptors, conformers=self.conformers
+        )
+        settings = self._settings()
+        check_model(settings, featuriser)
         done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
         if complaint := _complaint(smiles, done.errors):
             raise InputError(complaint)
-        settings = self._settings()
         split = self._split(len(smiles), settings.seed)
         spec = model_spec(settings, featuriser, y.shape[1], len(split["train"]))
         with TemporaryDirectory() as folder:

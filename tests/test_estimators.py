@@ -86,6 +86,13 @@ def test_it_survives_joblib_and_becomes_a_model_file(
     np.testing.assert_array_equal(gtx.load(tmp_path / "model.gtx").predict(table.smiles).gap_pred, expected)
 
 
+def test_conformers_are_made_to_fit_and_to_predict(table: pd.DataFrame) -> None:
+    estimator = regressor(conformers=True).fit(table.smiles[:30], table.gap[:30])
+    assert estimator.predictor_.header.model["arguments"]["coordinates"]
+    one, other, impossible = estimator.predict(["CCO", "OCC", "C[C@]12C[C@@]1(C)C2"])
+    assert one == pytest.approx(other, abs=1e-4) and np.isfinite(impossible)
+
+
 def test_several_targets_with_blanks(table: pd.DataFrame) -> None:
     y = table[["gap", "dipole"]].copy()
     y.loc[::3, "dipole"] = np.nan
@@ -130,7 +137,8 @@ def test_bad_parameters_are_named_at_fit() -> None:
         ({"epochs": 0}, "epochs"),
         ({"loss": "bce"}, "loss"),
         ({"validation_fraction": 1.0}, "validation_fraction"),
-        ({"model": "annotations"}, "annotations"),
+        ({"model": "annotations"}, "no model 'annotations'; gtx has standard"),
+        ({"model": "mat"}, "needs coordinates"),
         ({"model_arguments": {"wings": 2}}, "wings"),
         ({"settings": {"wings": 2}}, "wings"),
         ({"settings": {"lr": 2}}, "multiple values.*lr"),

@@ -56,6 +56,11 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("--max-atoms", type=int, default=1000, help="larger molecules are errors")
     parser.add_argument("--standardise", action="store_true", help="keep the largest fragment, neutralised")
     parser.add_argument("--coordinates", action="store_true", help="use coordinates, which every molecule then needs")
+    parser.add_argument(
+        "--conformers",
+        action="store_true",
+        help="make one conformer per molecule where none is given; implies --coordinates",
+    )
     parser.add_argument("--hydrogens", action="store_true", help="make hydrogens atoms of the graph")
     parser.add_argument("--descriptors", action=BooleanOptionalAction, default=True, help="cheap global features")
     parser.add_argument("--baselines", action=BooleanOptionalAction, default=True, help="score ridge and forest beside")
@@ -96,7 +101,7 @@ def run(arguments: Namespace) -> int:
     return train_and_tell(data, settings, given["out"], **how)
 
 
-_FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors")
+_FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers")
 
 
 def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:

@@ -9,6 +9,6 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "dataset": ("DataSettings", "Dataset"),
-        "pipeline": ("Outcome", "model_spec", "train"),
+        "pipeline": ("Outcome", "check_model", "model_spec", "train"),
     },
 )

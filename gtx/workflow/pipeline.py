@@ -13,6 +13,7 @@ import numpy as np
 
 from gtx.data import write_split
 from gtx.errors import InputError
+from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, load_model, save_model
 from gtx.prediction.conformal import conformal_interval
@@ -77,7 +78,9 @@ def train(
     begun = time.perf_counter()
     members: list[Member] = []
     same_targets = True
-    if start is not None:
+    if start is None:
+        check_model(settings, data.featuriser)
+    else:
         members, trained_for, model = _start(start, len(data.target_columns))
         _refuse_contradictions(data, settings, trained_for)
         data = replace(data, featuriser=trained_for.featuriser)
@@ -139,6 +142,23 @@ def train(
     write_run_report(out, predictor, dataset, predictions, metrics, trained, settings, seconds, data.units)
     run.finish()
     return Outcome(out, metrics, notes)
+
+
+def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
+    """Say before the molecules are read whether there is such a model and it suits them.
+
+    Raises:
+        InputError: the model is unknown, needs coordinates that are not kept, or does not use those that are.
+    """
+    name = settings.model
+    if name not in ARCHITECTURES:
+        raise InputError(f"there is no model {name!r}; gtx has {', '.join(ARCHITECTURES)}")
+    use = ARCHITECTURES[name].coordinates
+    if use == "needed" and not featuriser.coordinates:
+        ways = "give a file that has them with --coordinates, or --conformers to make them"
+        raise InputError(f"model {name} needs coordinates: {ways}")
+    if use == "none" and featuriser.coordinates:
+        raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
 
 
 def model_spec(settings: TrainSettings, featuriser: Featuriser, targets: int, rows: int) -> dict[str, Any]:

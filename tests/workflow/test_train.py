@@ -176,6 +176,16 @@ def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
     assert "coordinates" in model.predict(["CCO"])["error"][0]
 
 
+def test_a_model_trained_with_conformers_is_tuned_with_them(tmp_path: Path) -> None:
+    cells = molecules(40)[["smiles", "gap"]].to_numpy().tolist()
+    table = str(write(tmp_path / "data.csv", cells, ["smiles", "gap"]))
+    made = DataSettings(table, ("gap",), featuriser=Featuriser(conformers=True), workers=0)
+    train(made, TrainSettings(**TINY), tmp_path / "out", baselines=False)
+    plain, settings = DataSettings(table, ("gap",), workers=0), TrainSettings(**TINY | {"model_arguments": {}})
+    train(plain, settings, tmp_path / "tuned", start=tmp_path / "out" / "model.gtx", baselines=False)
+    assert gtx.load(tmp_path / "tuned" / "model.gtx").header.featuriser == Featuriser(conformers=True)
+
+
 def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, Outcome], tmp_path: Path) -> None:
     rows = [[f"{'C' * (i % 9 + 1)}[Se]C", float(i)] for i in range(30)]
     data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)

@@ -1,0 +1,65 @@
+"""`gtx train` with conformers, and models that need coordinates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import gtx
+from gtx.cli import main
+from tests.tables import TINY_WORDS, molecules, read, write
+
+IMPOSSIBLE = "C[C@]12C[C@@]1(C)C2"  # centres that no cage of this kind can have
+REASON = f'row 5, column "smiles", value "{IMPOSSIBLE}": no conformer could be made: ETKDG gave up'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("conformers")
+    rows = molecules(40)[["smiles", "gap"]].to_numpy().tolist()
+    rows[4][0] = IMPOSSIBLE
+    write(folder / "data.csv", rows, ["smiles", "gap"])
+    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--out", str(folder / "run"), "--workers=0"]
+    assert main([*words, "--conformers", *TINY_WORDS]) == 0
+    return folder
+
+
+def test_a_failed_conformer_keeps_its_row_and_says_why(folder: Path) -> None:
+    rows = read(folder / "run" / "predictions.csv")
+    assert [i for i, row in enumerate(rows) if "conformer" in row["warning"]] == [4]
+    assert rows[4]["warning"].startswith(REASON) and all(row["gap_pred"] and not row["error"] for row in rows)
+
+
+def test_prediction_makes_conformers_unasked(folder: Path, tmp_path: Path) -> None:
+    model = gtx.load(folder / "run" / "model.gtx")
+    assert model.header.featuriser.conformers and model.header.model["arguments"]["coordinates"]
+    frame = model.predict(["CCO", "OCC", IMPOSSIBLE])
+    assert frame["gap_pred"].notna().all() and frame["error"].isna().all()
+    assert frame["gap_pred"][0] == pytest.approx(frame["gap_pred"][1], abs=1e-4)
+    assert frame["warning"].isna().tolist() == [True, True, False] and frame["warning"][2].startswith(
+        "no conformer could be made"
+    )
+    words = [str(folder / "run" / "model.gtx"), str(folder / "data.csv"), "--out", str(tmp_path / "out.csv")]
+    assert main(["predict", *words]) == 0
+    again, trained = read(tmp_path / "out.csv"), read(folder / "run" / "predictions.csv")
+    assert again[4]["warning"].startswith(REASON)
+    assert [float(row["gap_pred"]) for row in again] == pytest.approx([float(row["gap_pred"]) for row in trained], 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model=mat"], "gtx: model mat needs coordinates: give a file that has them with --coordinates, or --conf"),
+        (["--model=gat", "--conformers"], "gtx: model gat uses no coordinates: leave out --coordinates and --conf"),
+        (["--model=matt"], "gtx: there is no model 'matt'; gtx has standard, "),
+    ],
+)
+def test_a_model_that_does_not_suit_is_one_line(
+    words: list[str], message: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = [str(folder / "data.csv"), "--target-columns", "gap", "--out", str(tmp_path / "run")]
+    assert main(["train", *data, *words, *TINY_WORDS]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(message) and error.count("\n") == 1
+    assert not (tmp_path / "run").exists()  # said before anything was read
