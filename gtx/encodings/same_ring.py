@@ -66,45 +66,48 @@ class SameRing(Encoding):
         row_bond, row_node = ragged(sizes)  # a row for every bond and node of its molecule
         row_node = row_node + graph.ptr[molecule][row_bond]
         first = sizes.cumsum(0) - sizes - graph.ptr[molecule]  # (bond, node) is row first[bond] + node
-        start, goal = first + bonds
 
         degrees = _per_molecule(edges, graph)
         bond, edge = ragged(degrees[molecule])  # a step for every bond and edge of its molecule ...
         edge = edges[:, edge + (degrees.cumsum(0) - degrees)[molecule][bond]]
         other = (edge.sort(0).values != bonds[:, bond]).any(0)  # ... but the bond itself
-        tail, head = (first[bond] + edge)[:, other]
+        rows, steps = self._shortest_paths(*(first + bonds), (first[bond] + edge)[:, other], len(row_node))
+        return row_node[_connected(row_bond[rows], rows, steps, self.largest - 1)]
 
-        level = torch.full_like(row_node, self.largest)  # d' from the bond's start
+    def _shortest_paths(self, start: Tensor, goal: Tensor, steps: Tensor, num_rows: int) -> tuple[Tensor, Tensor]:
+        """All rows and steps that lie on a shortest path from a start to its goal, of less than `largest` steps."""
+        tail, head = steps
+        level = torch.full((num_rows,), self.largest, device=start.device)  # d' from the start
         level[start] = 0
         for n in range(1, self.largest):
             level[head[(level[tail] == n - 1) & (level[head] == self.largest)]] = n
         away = (level[head] == level[tail] + 1) & (level[head] < self.largest)
         tail, head = tail[away], head[away]
-        on = torch.zeros_like(level, dtype=torch.bool)  # on a shortest path from start to goal
+        on = torch.zeros_like(level, dtype=torch.bool)
         on[goal] = level[goal] < self.largest
-        for n in range(self.largest - 1, 0, -1):
+        for n in range(self.largest - 1, 0, -1):  # back from the goal
             on[tail[on[head] & (level[head] == n)]] = True
-        tail, head = tail[on[head]], head[on[head]]
-
-        # the nodes of those paths as one small matrix per bond: 1 where a path leads from the one to the other
-        rows = on.nonzero().squeeze(1)
-        _, ring, counts = row_bond[rows].unique_consecutive(return_inverse=True, return_counts=True)
-        slot = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[ring]
-        most = int(counts.max()) if len(counts) else 0
-        path = torch.zeros(len(counts), most, most, device=rows.device)
-        path[ring, slot, slot] = 1.0
-        place = torch.empty_like(level)
-        place[rows] = torch.arange(len(rows), device=rows.device)
-        path[ring[place[tail]], slot[place[tail]], slot[place[head]]] = 1.0
-        for _ in range((self.largest - 2).bit_length()):  # paths of up to 1, 2, 4, 8, ... bonds
-            path = (path @ path).clamp_(max=1.0)
-        node = level.new_zeros(len(counts), most)
-        node[ring, slot] = row_node[rows]
-        ring, a, c = path.nonzero(as_tuple=True)
-        return torch.stack([node[ring, a], node[ring, c]])
+        return on.nonzero().squeeze(1), torch.stack([tail, head])[:, on[head]]
 
     def __repr__(self) -> str:
         return f"SameRing({self.largest})"
+
+
+def _connected(group: Tensor, rows: Tensor, steps: Tensor, most_steps: int) -> Tensor:
+    """Rows a and c `[2, *]` such that steps lead from a to c, by one small matrix for each group of rows."""
+    _, group, counts = group.unique_consecutive(return_inverse=True, return_counts=True)
+    slot = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[group]
+    size = int(counts.max()) if len(counts) else 0
+    tail, head = torch.searchsorted(rows, steps)
+    path = torch.zeros(len(counts), size, size, device=rows.device)
+    path[group, slot, slot] = 1.0
+    path[group[tail], slot[tail], slot[head]] = 1.0
+    for _ in range((most_steps - 1).bit_length()):  # paths of up to 2, 4, 8, ... steps
+        path = (path @ path).clamp_(max=1.0)
+    row = rows.new_zeros(len(counts), size)
+    row[group, slot] = rows
+    of, a, c = path.nonzero(as_tuple=True)
+    return torch.stack([row[of, a], row[of, c]])
 
 
 def _per_molecule(edges: Tensor, graph: CompleteGraph) -> Tensor:

@@ -9,6 +9,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE
 from torch_geometric.utils import to_networkx
 
+import gtx.encodings
 from gtx.encodings import (
     AddEncoding,
     AtomTypes,
@@ -53,6 +54,12 @@ SETTLED = [*FOLLOWING, Sinusoidal(6)]  # nothing in them is arbitrary
 ENCODINGS = [*SETTLED, *(LaplacianEigenvectors(40, signs) for signs in ("random", "absolute", "invariant"))]
 
 
+def test_every_encoding_is_tested_here() -> None:
+    exported = [getattr(gtx.encodings, name) for name in gtx.encodings.__all__]
+    classes = {each for each in exported if isinstance(each, type) and issubclass(each, Encoding)}
+    assert classes - {Encoding} == {type(encoding) for encoding in ENCODINGS}
+
+
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
 def test_yields_what_it_says(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
     for feature, rows, values in zip(
@@ -88,6 +95,13 @@ def test_does_not_see_batch_mates(encoding: Encoding, batch: Batch, graph: Compl
             torch.testing.assert_close(own_node, node[graph.ptr[b] : graph.ptr[b + 1]])
         if pair is not None:
             torch.testing.assert_close(own_pair, pair[graph.pair_ptr[b] : graph.pair_ptr[b + 1]])
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
+def test_is_computed_where_the_batch_lives(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
+    with torch.device("meta"):  # a tensor made without a device lands there, and no other can be joined to it
+        for values in encoding(batch, graph):
+            assert values is None or values.device == batch.x.device
 
 
 @pytest.mark.parametrize("largest", [3, 20])

@@ -61,5 +61,6 @@ def test_hop_masks_are_the_distances(batch: Batch) -> None:
     graph = CompleteGraph.from_batch(batch.batch)
     _, masks = HopMasks(3)(batch, graph)
     _, distance = ShortestPath(30)(batch, graph)
+    assert masks.shape[1] == 4
     for k in range(4):
         assert masks[:, k].equal((distance[:, 0] == k).float())
