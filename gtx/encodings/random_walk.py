@@ -53,8 +53,9 @@ class RandomWalk(Encoding):
         """`[b, n, n]` adjacency to `[b, n, n, K + 1]`: M to the powers 0 to K."""
         walk = bonds / bonds.sum(-1, keepdim=True).clamp(min=1.0)
         powers = [torch.eye(bonds.shape[1], device=bonds.device).expand_as(bonds)]
-        for _ in range(self.steps):
-            powers.append(powers[-1] @ walk)
+        with torch.autocast(bonds.device.type, enabled=False):  # probabilities of long walks need their digits
+            for _ in range(self.steps):
+                powers.append(powers[-1] @ walk)
         return torch.stack(powers, -1)
 
     def __repr__(self) -> str:

@@ -104,6 +104,14 @@ def test_is_computed_where_the_batch_lives(encoding: Encoding, batch: Batch, gra
             assert values is None or values.device == batch.x.device
 
 
+@pytest.mark.parametrize("encoding", SETTLED, ids=repr)
+def test_keeps_its_digits_under_autocast(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        lowered = encoding(batch, graph)
+    for values, expected in zip(lowered, encoding(batch, graph), strict=True):
+        torch.testing.assert_close(values, expected)
+
+
 @pytest.mark.parametrize("largest", [3, 20])
 def test_shortest_path_is_networkx(largest: int, batch: Batch) -> None:
     encoding = ShortestPath(largest)
