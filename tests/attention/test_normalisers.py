@@ -1,37 +1,154 @@
-"""Weights into a receiver, in both layouts."""
+"""Weights into a receiver: one equation, on the edges of a list and on buckets of pairs."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
-from gtx.attention import Normaliser, Softmax
+from gtx.attention import (
+    EdgeListReceivers,
+    GatedSoftmax,
+    Hardmax,
+    MoleculeBlend,
+    Normaliser,
+    PairReceivers,
+    Sigmoid,
+    Softmax,
+    Unnormalised,
+)
+
+B, N, H = 2, 6, 3
+NORMALISERS = {
+    "softmax": lambda: Softmax(),
+    "cold": lambda: Softmax(0.2),
+    "hardmax": lambda: Hardmax(),
+    "sigmoid": lambda: Sigmoid(),
+    "unnormalised": lambda: Unnormalised(),
+    "MAT": lambda: MoleculeBlend((0.5, 0.25, 0.25)),
+    "MAT, exp": lambda: MoleculeBlend(learned=True, kernel="exp"),
+    "EGT": lambda: GatedSoftmax(H, 3),
+}
+PADDED = torch.tensor([[False] * 6, [False] * 4 + [True] * 2])[:, None, :, None]  # the second molecule has 4 atoms
+
+
+def masked() -> Tensor:
+    """bool `[B, N, N, 1]`, True where there is no edge; one receiver has none at all."""
+    absent = (torch.rand(B, N, N, 1, generator=torch.Generator().manual_seed(0)) < 0.4) | PADDED
+    absent[0, 2] = True
+    return absent
+
+
+def scores() -> tuple[Tensor, Tensor]:
+    torch.manual_seed(1)
+    score = torch.randn(B, N, N, H, dtype=torch.float64)
+    score[0, 1, 3] = score[0, 1, 0]  # a tie
+    edge = torch.stack([4 * torch.rand(B, N, N), torch.rand(B, N, N).round(), torch.rand(B, N, N).round()], -1)
+    return score, edge.double()
+
+
+def as_list(absent: Tensor) -> tuple[Tensor, EdgeListReceivers]:
+    """Which pairs are edges, and these edges as a list."""
+    present = ~absent.expand(B, N, N, 1).squeeze(-1)
+    molecule, receiver, _ = present.nonzero(as_tuple=True)
+    return present, EdgeListReceivers(molecule * N + receiver, B * N)
+
+
+@pytest.mark.parametrize("absent", [PADDED, masked()], ids=["padding", "masked"])
+@pytest.mark.parametrize("name", NORMALISERS)
+def test_both_layouts_are_one_equation(name: str, absent: Tensor) -> None:
+    normaliser = NORMALISERS[name]().double()
+    score, edge = scores()
+    present, listed = as_list(absent)
+    into = PairReceivers(absent, padding_only=absent.shape[1] == 1)
+    weights = normaliser(score, edge, into)
+    torch.testing.assert_close(weights[present], normaliser(score[present], edge[present], listed), atol=1e-12, rtol=0)
+    assert weights[~present].eq(0).all() and weights.isfinite().all()
+    assert weights[present].gt(0).any()
+
+
+def one_receiver(normaliser: Normaliser, score: Tensor) -> Tensor:
+    """The weights of the edges `[E, H]` into a single receiver."""
+    return normaliser(score, None, EdgeListReceivers(torch.zeros(len(score), dtype=torch.long), 1))
 
 
 def test_softmax_sums_to_one_over_each_receivers_edges() -> None:
     score = torch.randn(6, 2, dtype=torch.float64)
     receiver = torch.tensor([0, 0, 0, 2, 2, 3])
-    weights = Softmax().edges(score, receiver, 5)
-    torch.testing.assert_close(weights[:3], score[:3].softmax(0))
+    weights = Softmax()(score, None, EdgeListReceivers(receiver, 5))
+    torch.testing.assert_close(weights[:3], score[:3].exp() / score[:3].exp().sum(0))
     sums = torch.zeros(5, 2, dtype=torch.float64).index_add(0, receiver, weights)
     torch.testing.assert_close(sums[:, 0], torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0], dtype=torch.float64))
 
 
-def test_softmax_of_pairs_gives_nothing_where_there_is_no_edge() -> None:
-    score = torch.randn(1, 1, 2, 3)
-    score[..., 2] = -torch.inf
-    weights = Softmax().pairs(score)
-    assert weights[..., 2].eq(0).all()
-    torch.testing.assert_close(weights[..., :2], score[..., :2].softmax(-1))
-
-
 def test_large_scores_do_not_overflow() -> None:
-    weights = Softmax().edges(torch.tensor([[1e4], [1e4 - 1]]), torch.tensor([0, 0]), 1)
-    torch.testing.assert_close(weights, torch.tensor([[1.0], [0.0]]).softmax(0))
+    score = torch.tensor([[1e4], [1e4 - 1]])
+    torch.testing.assert_close(one_receiver(Softmax(), score), torch.tensor([[1.0], [0.0]]).softmax(0))
+    pairs = Softmax()(score.view(1, 1, 2, 1), None, PairReceivers(torch.zeros(1, 1, 2, 1, dtype=torch.bool), True))
+    torch.testing.assert_close(pairs.view(2, 1), torch.tensor([[1.0], [0.0]]).softmax(0))
+
+
+def test_temperature_divides_the_scores_and_has_both_limits() -> None:
+    score, _ = scores()
+    score = score[0, 0]
+    torch.testing.assert_close(one_receiver(Softmax(0.7), score), (score / 0.7).softmax(0), atol=1e-14, rtol=0)
+    hard = one_receiver(Hardmax(), score)
+    torch.testing.assert_close(one_receiver(Softmax(1e-4), score), hard, atol=1e-10, rtol=0)
+    torch.testing.assert_close(one_receiver(Softmax(1e9), score), torch.full_like(score, 1 / N), atol=1e-8, rtol=0)
+    for wrong in (0.0, -1.0):
+        with pytest.raises(ValueError, match=f"temperature above 0 .*Hardmax.*, got {wrong}"):
+            Softmax(wrong)
+
+
+def test_hardmax_shares_among_the_largest_alone() -> None:
+    score = torch.tensor([[1.0, -2.0], [3.0, -1.0], [3.0, -7.0], [0.0, -1.0], [3.0, -1.0]])
+    expected = torch.tensor([[0, 0], [1 / 3, 1 / 3], [1 / 3, 0], [0, 1 / 3], [1 / 3, 1 / 3]])
+    torch.testing.assert_close(one_receiver(Hardmax(), score), expected)
+
+
+@pytest.mark.parametrize("absent", [PADDED, masked()], ids=["padding", "masked"])
+def test_hardmax_goes_backward_as_the_softmax(absent: Tensor) -> None:
+    """Straight-through: the gradient is Σ w_s (g_s - Σ w g), with the softmax's w."""
+    score = scores()[0].requires_grad_()
+    given = torch.randn(score.shape, dtype=torch.float64)
+    absent = absent.expand(B, N, N, 1)
+    w = score.detach().masked_fill(absent, -torch.inf).softmax(2).nan_to_num(0.0)
+    expected = w * (given - (w * given).sum(2, keepdim=True))
+    (grad,) = torch.autograd.grad((Hardmax()(score, None, PairReceivers(absent, False)) * given).sum(), score)
+    torch.testing.assert_close(grad, expected, atol=1e-12, rtol=0)
+    present, listed = as_list(absent)
+    (grad,) = torch.autograd.grad((Hardmax()(score[present], None, listed) * given[present]).sum(), score)
+    torch.testing.assert_close(grad, expected, atol=1e-12, rtol=0)
+
+
+def test_sigmoid_and_unnormalised_see_each_edge_by_itself() -> None:
+    score, _ = scores()
+    torch.testing.assert_close(one_receiver(Sigmoid(), score[0, 0]), 1 / (1 + (-score[0, 0]).exp()))
+    assert torch.equal(one_receiver(Unnormalised(), score[0, 0]), score[0, 0])
+
+
+def test_a_block_of_receivers_is_a_cut() -> None:
+    score, edge = scores()
+    for absent in (PADDED, masked()):
+        into = PairReceivers(absent, padding_only=absent.shape[1] == 1)
+        whole = Softmax()(score, edge, into)
+        rows = slice(2, 4)
+        assert torch.equal(Softmax()(score[:, rows], edge[:, rows], into.block(rows)), whole[:, rows])
 
 
 def test_a_normaliser_must_say_how() -> None:
-    with pytest.raises(TypeError, match="edge list"):
-        Normaliser().edges(torch.zeros(1, 1), torch.zeros(1), 1)
-    with pytest.raises(TypeError, match="complete graph"):
-        Normaliser().pairs(torch.zeros(1, 1, 1, 1))
+    with pytest.raises(TypeError, match="Normaliser does not say how to weigh scores"):
+        Normaliser()(torch.zeros(1, 1), None, EdgeListReceivers(torch.zeros(1, dtype=torch.long), 1))
+
+
+def test_reprs() -> None:
+    assert [repr(make()) for make in NORMALISERS.values()] == [
+        "Softmax()",
+        "Softmax(0.2)",
+        "Hardmax()",
+        "Sigmoid()",
+        "Unnormalised()",
+        "MoleculeBlend(0.5, 0.25, 0.25, softmax)",
+        "MoleculeBlend(0.333, 0.333, 0.333, exp)",
+        "GatedSoftmax(3, 3)",
+    ]

@@ -1,19 +1,122 @@
-"""A score is its equation; a matrix form beside it gives the same."""
+"""A score is its equation; a matrix form beside it gives the same; a state behind it explains it."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
-from gtx.attention import ScaledDot, Score
+from gtx.attention import GAT, ClippedDot, Concat, GATv2, General, RelativeDot, ScaledDot, Score, VectorScore
+from gtx.attention.edge_states import signed_root
+
+H, C, K = 3, 4, 5
+SCORES = {
+    "scaled dot": lambda: ScaledDot(),
+    "dot": lambda: ScaledDot(1.0),
+    "own factor": lambda: ScaledDot(0.3),
+    "general": lambda: General(H, C),
+    "concat": lambda: Concat(H, C),
+    "GAT": lambda: GAT(H, C),
+    "GATv2": lambda: GATv2(H, C),
+    "R-MAT": lambda: RelativeDot(H, C, K),
+    "EGT": lambda: ClippedDot(H, K, 0.5),
+    "GRIT": lambda: VectorScore(H, C, K),
+}
 
 
-@pytest.mark.parametrize("score", [ScaledDot(), ScaledDot(1.0), ScaledDot(0.3)], ids=repr)
-def test_matrix_form_equals_the_equation(score: Score) -> None:
-    query, key = torch.randn(2, 5, 3, 4, dtype=torch.float64), torch.randn(2, 6, 3, 4, dtype=torch.float64)
-    pairs = score(query[:, :, None], key[:, None])  # [2, 5, 6, 3]
-    matrix = torch.einsum("bnhc,bmhc->bnmh", score.prepare(query), key)
-    torch.testing.assert_close(matrix, pairs, atol=1e-12, rtol=0)
+def make(name: str) -> Score:
+    torch.manual_seed(0)
+    score = SCORES[name]().double()
+    with torch.no_grad():
+        for parameter in score.parameters():
+            parameter.normal_()
+    return score
+
+
+def inputs() -> tuple[Tensor, Tensor, Tensor]:
+    """Queries `[b, r, H, C]`, keys `[b, s, H, C]`, pair features `[b, r, s, K]`: all lengths unlike."""
+    torch.manual_seed(1)
+    shapes = (2, 6, H, C), (2, 7, H, C), (2, 6, 7, K)
+    return tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
+
+
+def one_by_one(score: Score, query: Tensor, key: Tensor, edge: Tensor) -> Tensor:
+    """The equation for every pair by itself, without broadcasting."""
+    b, r, s = edge.shape[:3]
+    each = [[[score(query[n, i], key[n, j], edge[n, i, j]) for j in range(s)] for i in range(r)] for n in range(b)]
+    return torch.stack([torch.stack([torch.stack(row) for row in block]) for block in each])
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_broadcasting_equals_one_pair_at_a_time(name: str) -> None:
+    score, (query, key, edge) = make(name), inputs()
+    together = score(query[:, :, None], key[:, None], edge)
+    assert together.shape == (2, 6, 7, H)
+    torch.testing.assert_close(together, one_by_one(score, query, key, edge), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("name", [name for name, make in SCORES.items() if make().matrix_form])
+def test_matrix_form_equals_the_equation_and_its_gradients(name: str) -> None:
+    score, (query, key, edge) = make(name), inputs()
+    used = [query, key, edge, *score.parameters()]
+    weight = torch.randn(2, 6, 7, H, dtype=torch.float64)
+    results = []
+    for values in (score.pairs(query, key, edge), score(query[:, :, None], key[:, None], edge)):
+        results.append([values, *torch.autograd.grad((values * weight).sum(), used, allow_unused=True)])
+    for matrix, equation in zip(*results, strict=True):
+        assert (matrix is None) == (equation is None)
+        if matrix is not None:
+            torch.testing.assert_close(matrix, equation, atol=1e-11, rtol=0)
+
+
+def test_which_scores_have_a_matrix_form() -> None:
+    having = {name for name, make in SCORES.items() if make().matrix_form}
+    assert having == {"scaled dot", "dot", "own factor", "general", "GAT", "R-MAT", "EGT"}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_the_score_is_what_its_state_weighs(name: str) -> None:
+    score, (query, key, edge) = make(name), inputs()
+    query, key = query[:, :, None], key[:, None]
+    state = score.state(query, key, edge)
+    assert state.shape == (2, 6, 7, H, score.state_channels)
+    torch.testing.assert_close(score.weigh(state), score(query, key, edge), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["R-MAT", "EGT", "GRIT"])
+def test_a_score_that_needs_edges_says_so(name: str) -> None:
+    score, (query, key, _) = make(name), inputs()
+    with pytest.raises(ValueError, match=r"expected \[E, edge_dim\], got None"):
+        score(query[:, :, None], key[:, None])
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_new_weights_are_drawn(name: str) -> None:
+    score = make(name)
+    before = {key: value.clone() for key, value in score.state_dict().items()}
+    score.reset_parameters()
+    assert not any(torch.equal(before[key], value) for key, value in score.state_dict().items())
+
+
+def test_clipping_bounds_the_dot_product_and_not_the_bias() -> None:
+    score = ClippedDot(1, 1, clip=2.0).double()
+    with torch.no_grad():
+        score.lin_edge.weight.fill_(1.0)
+        score.lin_edge.bias.zero_()
+    query = torch.tensor([[[3.0]], [[-3.0]], [[0.5]]], dtype=torch.float64)
+    edge = torch.full((3, 1), 10.0, dtype=torch.float64)
+    expected = torch.tensor([[12.0], [8.0], [10.5]], dtype=torch.float64)
+    assert torch.equal(score(query, torch.ones_like(query), edge), expected)
+
+
+def test_the_signed_root_is_the_root_of_the_paper_with_a_finite_slope() -> None:
+    """sign(x) √|x| = √ReLU(x) - √ReLU(-x), to within √ε = 0.001."""
+    x = torch.linspace(-4, 4, 8001, dtype=torch.float64)
+    paper = x.relu().sqrt() - (-x).relu().sqrt()
+    assert (signed_root(x) - paper).abs().max() <= 1e-3
+    assert torch.equal(signed_root(-x), -signed_root(x)) and signed_root(x).diff().gt(0).all()
+    zero = torch.zeros(1, requires_grad=True)
+    assert torch.autograd.grad(signed_root(zero), zero)[0].isfinite().all()
 
 
 def test_scaled_dot_keeps_the_variance_at_one() -> None:
@@ -24,8 +127,32 @@ def test_scaled_dot_keeps_the_variance_at_one() -> None:
     assert abs(float(ScaledDot(1.0)(query, key).var()) - 64.0) < 3.0
 
 
+def test_gat_ranks_senders_alike_for_all_receivers_and_gatv2_does_not() -> None:
+    """Static and dynamic attention, Brody et al. 2022, section 3."""
+    torch.manual_seed(0)
+    query, key = torch.randn(2, 30, 1, 1, 4)
+    scores = [score(query, key.transpose(0, 1))[..., 0] for score in (GAT(1, 4), GATv2(1, 4))]  # [receivers, senders]
+    rankings = [len(each.argsort(1).unique(dim=0)) for each in scores]
+    assert rankings[0] == 1 and rankings[1] == 30
+
+
 def test_a_score_must_say_how() -> None:
     with pytest.raises(TypeError, match="Score does not say how to score"):
         Score()(torch.zeros(1, 1), torch.zeros(1, 1))
     with pytest.raises(TypeError, match="not bilinear"):
         Score().prepare(torch.zeros(1, 1))
+
+
+def test_reprs() -> None:
+    assert [repr(SCORES[name]()) for name in SCORES] == [
+        "ScaledDot()",
+        "ScaledDot(1.0)",
+        "ScaledDot(0.3)",
+        "General(3, 4)",
+        "Concat(3, 4)",
+        "GAT(3, 4)",
+        "GATv2(3, 4)",
+        "RelativeDot(3, 4, 5)",
+        "ClippedDot(3, 5, clip=0.5)",
+        "VectorScore(3, 4, 5)",
+    ]

@@ -1,0 +1,121 @@
+"""Edge features within the weights: MAT's blend and EGT's gates, written out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gtx.attention import EdgeListReceivers, GatedSoftmax, MoleculeBlend
+from gtx.nn import EdgeAttention
+from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, matrix_features, project
+
+
+def blend(weights: Tensor, e: Tensor, kernel: str) -> object:
+    """MAT's weights of one receiver: λ_a softmax(s) + λ_d g(D) + λ_g A."""
+
+    def weigh(scores: Tensor, pairs: list[int]) -> Tensor:
+        distance, bonded, known = e[pairs].unbind(-1)
+        near = (-distance).exp() * known
+        if kernel == "softmax":
+            near = near / near.sum().clamp(min=1e-300)
+        return weights[0] * scores.exp() / scores.exp().sum(0) + (weights[1] * near + weights[2] * bonded)[:, None]
+
+    return weigh
+
+
+@pytest.mark.parametrize("kernel", ["softmax", "exp"])
+@pytest.mark.parametrize("learned", [False, True], ids=["fixed", "learned"])
+def test_mat_blends_attention_distance_and_adjacency(kernel: str, learned: bool) -> None:
+    """Maziarka et al. 2020, eq. 2: (λ_a ρ(QKᵀ/√d_k) + λ_d g(D) + λ_g A) V; one molecule has no known distances."""
+    x, _ = inputs(6)
+    e = matrix_features()
+    lambdas = (0.5, 0.375, 0.125)
+    layer = EdgeAttention(
+        6, 4, 2, edge_dim=3, edge_bias=False, normaliser=MoleculeBlend(lambdas, learned, kernel), project=True
+    ).double()
+    torch.testing.assert_close(layer.normaliser.weights.detach(), torch.tensor(lambdas, dtype=torch.float64))
+    if learned:
+        with torch.no_grad():
+            layer.normaliser.logits.copy_(torch.tensor([0.3, -1.0, 2.0]))
+        weights = layer.normaliser.logits.exp() / layer.normaliser.logits.exp().sum()
+    else:
+        weights = torch.tensor(lambdas, dtype=torch.float64)
+    q, k, v = (project(linear, x, 2) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
+    summed = attention(lambda r, s, _: (q[r] * k[s]).sum(-1) / 2, lambda r, s, _: v[s], blend(weights, e, kernel))
+    in_both_layouts(layer, summed.flatten(1) @ layer.lin_out.weight.T + layer.lin_out.bias, x, e)
+
+
+@pytest.mark.parametrize("kernel", ["softmax", "exp"])
+def test_an_unknown_distance_counts_for_nothing(kernel: str) -> None:
+    """Whatever stands in its place, and even where others of the same receiver are known."""
+    score = torch.randn(4, 1, dtype=torch.float64)
+    into = EdgeListReceivers(torch.zeros(4, dtype=torch.long), 1)
+    edge = torch.tensor([[1.0, 0, 1], [2.0, 1, 1], [0.0, 0, 0], [3.0, 0, 1]], dtype=torch.float64)
+    other = edge.clone()
+    other[2, 0] = 0.5
+    normaliser = MoleculeBlend((0.0, 1.0, 0.0), kernel=kernel)
+    weights = normaliser(score, edge, into)
+    assert weights[2] == 0 and torch.equal(weights, normaliser(score, other, into))
+    near = torch.tensor([-1.0, -2.0, -torch.inf, -3.0], dtype=torch.float64)
+    torch.testing.assert_close(weights[:, 0], near.softmax(0) if kernel == "softmax" else near.exp())
+
+
+def test_learned_weights_stay_positive_with_sum_one_and_learn() -> None:
+    x, e = inputs(6)[0], matrix_features()
+    torch.manual_seed(0)
+    layer = EdgeAttention(6, 4, edge_dim=3, edge_bias=False, normaliser=MoleculeBlend(learned=True)).double()
+    optimiser = torch.optim.SGD(layer.normaliser.parameters(), lr=1.0)
+    for _ in range(5):
+        optimiser.zero_grad()
+        layer(x, GRAPH, e).square().mean().backward()
+        optimiser.step()
+    weights = layer.normaliser.weights.detach()
+    assert weights.gt(0).all() and abs(float(weights.sum()) - 1) < 1e-12
+    assert (weights - 1 / 3).abs().max() > 1e-3
+    layer.reset_parameters()
+    torch.testing.assert_close(layer.normaliser.weights.detach(), torch.full((3,), 1 / 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_egt_gates_and_scales_by_the_logarithm_of_the_degree(scale: bool) -> None:
+    """Hussain et al. 2022: softmax(H) ⊙ σ(G) V, each receiver times log(1 + Σ σ(G))."""
+    x, e = inputs(6, 5)
+    layer = EdgeAttention(6, 4, 2, edge_dim=5, edge_bias=False, normaliser=GatedSoftmax(2, 5, scale)).double()
+    q, k, v = (project(linear, x, 2) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
+    gate = torch.sigmoid(e @ layer.normaliser.lin_gate.weight.T + layer.normaliser.lin_gate.bias)
+
+    def weigh(scores: Tensor, pairs: list[int]) -> Tensor:
+        soft = scores.exp() / scores.exp().sum(0) * gate[pairs]
+        return soft * torch.log(1 + gate[pairs].sum(0)) if scale else soft
+
+    expected = attention(lambda r, s, _: (q[r] * k[s]).sum(-1) / 2, lambda r, s, _: v[s], weigh)
+    in_both_layouts(layer, expected.flatten(1), x, e)
+
+
+def test_open_gates_are_the_plain_softmax() -> None:
+    x, e = inputs(6, 5)
+    gated = EdgeAttention(6, 4, edge_dim=5, edge_bias=False, normaliser=GatedSoftmax(1, 5, scale=False)).double()
+    with torch.no_grad():
+        gated.normaliser.lin_gate.weight.zero_()
+        gated.normaliser.lin_gate.bias.fill_(100.0)
+    plain = EdgeAttention(6, 4).double()
+    plain.load_state_dict(gated.state_dict(), strict=False)
+    close(gated(x, GRAPH, e), plain(x, GRAPH))
+
+
+def test_what_does_not_fit_is_named() -> None:
+    score, into = torch.zeros(1, 1), EdgeListReceivers(torch.zeros(1, dtype=torch.long), 1)
+    with pytest.raises(ValueError, match=r"\[distance, adjacency, known\], 3 channels, got None"):
+        MoleculeBlend()(score, None, into)
+    with pytest.raises(ValueError, match="3 channels, got 5 channels"):
+        MoleculeBlend()(score, torch.zeros(1, 5), into)
+    with pytest.raises(ValueError, match=r"need edge states: expected \[E, edge_dim\], got None"):
+        GatedSoftmax(1, 5)(score, None, into)
+    with pytest.raises(ValueError, match="kernel softmax or exp, got cosine"):
+        MoleculeBlend(kernel="cosine")
+    with pytest.raises(ValueError, match=r"three weights, above 0 if learned, got \[1.0, 0.0, 0.0\]"):
+        MoleculeBlend((1.0, 0.0, 0.0), learned=True)
+    with pytest.raises(ValueError, match=r"three weights, above 0 if learned, got \[0.5, 0.5\]"):
+        MoleculeBlend((0.5, 0.5))
+    assert isinstance(MoleculeBlend(), nn.Module) and not list(MoleculeBlend().parameters())

@@ -1,0 +1,112 @@
+"""From softmax(X Xᵀ) X to query, key and value: each attention is its equation, written out in loops."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from gtx.attention import Concat, General, Hardmax, ScaledDot
+from gtx.nn import EdgeAttention
+from tests.attention.by_hand import GRAPH, SIZES, attention, close, in_both_layouts, inputs, project
+
+
+def test_without_any_weights_it_is_softmax_of_the_gram_matrix() -> None:
+    """softmax(X Xᵀ) X, molecule by molecule, as matrices."""
+    x, _ = inputs(6)
+    layer = EdgeAttention(6, 6, projections="none", score=ScaledDot(1.0)).double()
+    assert list(layer.parameters()) == []
+    in_both_layouts(layer, torch.cat([(m @ m.T).softmax(-1) @ m for m in x.split(SIZES)]), x)
+
+
+def test_without_projections_each_head_sees_its_own_channels() -> None:
+    x, _ = inputs(6)
+    layer = EdgeAttention(6, 2, heads=3, projections="none", score=ScaledDot(1.0)).double()
+    expected = [
+        torch.cat([(h @ h.T).softmax(-1) @ h for h in m.split(2, dim=1)], 1) if len(m) else m for m in x.split(SIZES)
+    ]
+    in_both_layouts(layer, torch.cat(expected), x)
+
+
+def shared() -> EdgeAttention:
+    torch.manual_seed(0)
+    return EdgeAttention(6, 4, projections="shared", bias=False, score=ScaledDot(1.0)).double()
+
+
+def test_one_projection_shared_by_query_key_and_value() -> None:
+    """softmax(X U Uᵀ Xᵀ) X U."""
+    x, _ = inputs(6)
+    layer = shared()
+    U = layer.lin_query.weight.T
+    in_both_layouts(layer, torch.cat([(m @ U @ U.T @ m.T).softmax(-1) @ m @ U for m in x.split(SIZES)]), x)
+
+
+def scores(layer: EdgeAttention, x: Tensor, edges: object) -> Tensor:
+    return layer.attend(x, edges, states=True)[2]
+
+
+@pytest.mark.parametrize("edges", [GRAPH, GRAPH.edge_index], ids=["complete", "edge list"])
+def test_a_shared_projection_makes_the_scores_symmetric_and_separate_ones_do_not(edges: object) -> None:
+    x, _ = inputs(6)
+    other_way = GRAPH.pair_of(GRAPH.pair_index.flip(0))
+    symmetric = scores(shared(), x, edges)
+    close(symmetric, symmetric[other_way], 1e-14)
+    free = scores(EdgeAttention(6, 4, bias=False).double(), x, edges)
+    assert (free - free[other_way]).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("scale", [None, 1.0, 0.3], ids=["over the root of d_k", "plain", "own factor"])
+def test_query_key_value_with_unlike_widths(scale: float | None) -> None:
+    x, _ = inputs(6)
+    layer = EdgeAttention(6, 5, heads=2, key_channels=3, score=ScaledDot(scale)).double()
+    q, k, v = (project(linear, x, 2) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
+    factor = 3**-0.5 if scale is None else scale
+    expected = attention(lambda r, s, _: factor * (q[r] * k[s]).sum(-1), lambda r, s, _: v[s])
+    assert expected.shape == (sum(SIZES), 2, 5)
+    in_both_layouts(layer, expected.flatten(1), x)
+
+
+def test_key_and_value_may_be_one() -> None:
+    x, _ = inputs(6)
+    layer = EdgeAttention(6, 4, heads=2, projections="key_value").double()
+    q, k = project(layer.lin_query, x, 2), project(layer.lin_key, x, 2)
+    assert layer.lin_value is None
+    expected = attention(lambda r, s, _: (q[r] * k[s]).sum(-1) / 2, lambda r, s, _: k[s])
+    in_both_layouts(layer, expected.flatten(1), x)
+
+
+@pytest.mark.parametrize("kind", ["dot", "general", "concat"])
+def test_luong(kind: str) -> None:
+    """Luong et al. 2015, eq. 8: h_t·h_s, h_tᵀ W_a h_s, v_a·tanh(W_a [h_t; h_s])."""
+    torch.manual_seed(0)
+    x, _ = inputs(6)
+    score = {"dot": lambda: ScaledDot(1.0), "general": lambda: General(1, 6), "concat": lambda: Concat(1, 4)}[kind]()
+    raw = kind != "concat"
+    layer = EdgeAttention(6, 6 if raw else 4, projections="none" if raw else "separate", bias=False, score=score)
+    layer = layer.double()
+    if kind == "general":
+        W = torch.randn(6, 6, dtype=torch.float64)
+        with torch.no_grad():
+            score.weight.copy_(W)
+    if kind == "concat":
+        W_a = torch.cat([layer.lin_query.weight, layer.lin_key.weight], 1)  # [4, 12]
+        v = x @ layer.lin_value.weight.T
+    ways = {
+        "dot": lambda r, s, _: (x[r] * x[s]).sum(-1, keepdim=True),
+        "general": lambda r, s, _: (x[r] @ W @ x[s])[None],
+        "concat": lambda r, s, _: (score.vector[0] @ (W_a @ torch.cat([x[r], x[s]])).tanh())[None],
+    }
+    expected = attention(ways[kind], lambda r, s, _: (x if raw else v)[s][None])
+    in_both_layouts(layer, expected.flatten(1), x)
+
+
+def test_general_starts_as_the_scaled_dot_product() -> None:
+    query, key = torch.randn(2, 10, 3, 4)
+    torch.testing.assert_close(General(3, 4)(query, key), (query * key).sum(-1) / 2)
+
+
+def test_at_zero_temperature_a_node_fetches_the_nearest() -> None:
+    """Orthonormal nodes: hard attention by the plain dot product is a look-up, each node finds itself."""
+    x = torch.eye(5, dtype=torch.float64)
+    layer = EdgeAttention(5, 5, projections="none", score=ScaledDot(1.0), normaliser=Hardmax()).double()
+    assert torch.equal(layer(x, torch.cartesian_prod(torch.arange(5), torch.arange(5)).T), x)

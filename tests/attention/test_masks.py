@@ -1,0 +1,104 @@
+"""A mask is absent edges: the complete graph with a mask is the edge list without those edges, for every attention."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gtx.graph import Causal, CompleteGraph
+from gtx.nn import EdgeAttention
+from tests.attention.by_hand import GRAPH, close, complete
+from tests.attention.family import CASES, make
+
+EVERY = pytest.mark.parametrize("name", CASES)
+PRECISIONS = pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+LONELY = [4, 10, 24]  # receivers without any edge; node 10 is in a molecule that has none at all
+
+
+def masked() -> CompleteGraph:
+    """Not symmetric; molecule 2 (nodes 4 to 10) keeps a few edges, molecule 3 (nodes 11, 12) none."""
+    mask = torch.rand(GRAPH.num_pairs, generator=torch.Generator().manual_seed(4)) < 0.6
+    mask &= ~torch.isin(GRAPH.pair_index[1], torch.tensor([*LONELY, 11, 12]))
+    return GRAPH.where(mask)
+
+
+def without_edges(layer: EdgeAttention) -> Tensor:
+    """What a sum over nothing becomes: zeros, or the bias that comes after."""
+    if layer.lin_out is not None and layer.lin_out.bias is not None:
+        return layer.lin_out.bias
+    return torch.zeros(layer.width, dtype=next(iter(layer.parameters()), torch.zeros(0).double()).dtype)
+
+
+@EVERY
+@PRECISIONS
+def test_a_masked_graph_is_the_edge_list_that_is_left(name: str, dtype: torch.dtype, tolerance: float) -> None:
+    graph, layer = masked(), make(name, dtype)
+    x, e = CASES[name].inputs(dtype=dtype)
+    assert 0 < graph.num_edges < GRAPH.num_pairs
+    used = [t for t in (x, e, *layer.parameters()) if t is not None]
+    torch.manual_seed(0)
+    target = torch.randn(len(x), layer.width, dtype=dtype)
+    results = []
+    for edges in (graph, graph.edge_index):
+        given = e if e is None or edges is graph else graph.select(e)
+        out, weights, states = layer.attend(x, edges, given, weights=True, states=True)
+        if edges is graph:
+            assert weights[~graph.mask].eq(0).all()
+            weights, states = graph.select(weights), graph.select(states)
+        of_states = torch.linspace(-1, 1, states.numel()).view_as(states).to(dtype)
+        total = (out * target).sum() + (states * of_states).sum()
+        results.append([out, weights, states, *torch.autograd.grad(total, used, allow_unused=True)])
+    for one, other in zip(*results, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert one.isfinite().all()
+            close(one, other, tolerance)
+
+
+@EVERY
+@pytest.mark.parametrize("layout", ["complete", "edge list"])
+def test_a_receiver_without_edges_yields_zeros_and_finite_gradients(name: str, layout: str) -> None:
+    graph, layer = masked(), make(name)
+    x, e = CASES[name].inputs()
+    if layout == "complete":
+        out = layer(x, graph, e)
+    else:
+        out = layer(x, graph.edge_index, None if e is None else graph.select(e))
+    for node in [*LONELY, 11, 12]:
+        assert torch.equal(out[node], without_edges(layer))
+    used = [t for t in (x, e, *layer.parameters()) if t is not None]
+    grads = torch.autograd.grad(out.square().sum(), used, allow_unused=True)
+    assert all(grad is None or grad.isfinite().all() for grad in grads)
+
+
+@EVERY
+@pytest.mark.parametrize("layout", ["complete", "edge list"])
+def test_nothing_later_reaches_a_causal_step(name: str, layout: str) -> None:
+    """The gradient of step t in all later nodes, and in all pairs with them, is exactly zero."""
+    sizes = [6, 3]
+    graph = complete(sizes)
+    graph = graph.where(Causal()(Data(), graph))
+    layer = make(name)
+    x, e = CASES[name].inputs(graph)
+    edges, given = (graph, e) if layout == "complete" else (graph.edge_index, None if e is None else graph.select(e))
+    out = layer(x, edges, given)
+    sender, receiver = graph.pair_index
+    t, last = 3, 5
+    used = [x] if e is None else [x, e]
+    weight = torch.arange(1.0, 1 + layer.width, dtype=torch.float64)
+    grads = torch.autograd.grad((out[t] * weight).sum(), used, allow_unused=True, retain_graph=True)
+    assert grads[0][t + 1 :].eq(0).all()
+    assert grads[0][0].ne(0).any()
+    if e is not None:
+        assert grads[1][(sender > t) | (receiver > t)].eq(0).all()
+    of_last = torch.autograd.grad((out[last] * weight).sum(), x)[0]
+    assert of_last[: last + 1].ne(0).any(1).all() or (not CASES[name].smooth and of_last[last].ne(0).any())
+    assert of_last[last + 1 :].eq(0).all()  # the other sequence
+
+
+def test_a_mask_of_all_pairs_is_no_mask() -> None:
+    layer = make("Vaswani")
+    x, _ = CASES["Vaswani"].inputs()
+    close(layer(x, GRAPH.where(torch.ones(GRAPH.num_pairs, dtype=torch.bool))), layer(x, GRAPH), 1e-14)

@@ -1,0 +1,164 @@
+"""Published attentions are choices of parts: each against its paper's equation, or PyG's layer with its weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv, GATv2Conv
+
+from gtx.attention import GAT, GATv2, HeadGate, RelativeDot, ScaledDot
+from gtx.nn import EdgeAttention
+from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, pairs_into, project
+
+H, D, K = 2, 4, 5
+
+
+def qkv(layer: EdgeAttention, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return tuple(project(linear, x, H) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
+
+
+def test_vaswani() -> None:
+    """Vaswani et al. 2017, eq. 1 and section 3.2.2: concat(softmax(Q Kᵀ / √d_k) V) W_o."""
+    x, _ = inputs(6)
+    layer = EdgeAttention(6, D, H, project=True).double()
+    q, k, v = qkv(layer, x)
+    summed = attention(lambda r, s, _: (q[r] * k[s]).sum(-1) / D**0.5, lambda r, s, _: v[s])
+    in_both_layouts(layer, summed.flatten(1) @ layer.lin_out.weight.T + layer.lin_out.bias, x)
+
+
+@pytest.mark.parametrize("concat", [True, False])
+def test_gat_is_pyg_gat_conv(concat: bool) -> None:
+    """Veličković et al. 2018, eq. 1 to 6."""
+    x, _ = inputs(6)
+    conv = GATConv(6, D, H, concat, add_self_loops=False, bias=False).double()
+    layer = EdgeAttention(6, D, H, concat, projections="shared", bias=False, score=GAT(H, D)).double()
+    with torch.no_grad():
+        layer.lin_query.weight.copy_(conv.lin.weight)
+        layer.score.sender.copy_(conv.att_src[0])
+        layer.score.receiver.copy_(conv.att_dst[0])
+    in_both_layouts(layer, conv(x, GRAPH.edge_index), x)
+
+
+def test_gat_by_hand() -> None:
+    """LeakyReLU(aᵀ [W h_i ‖ W h_j]), with slope 0.2."""
+    x, _ = inputs(6)
+    layer = EdgeAttention(6, D, H, projections="shared", bias=False, score=GAT(H, D)).double()
+    w = project(layer.lin_query, x, H)
+    a = torch.cat([layer.score.receiver, layer.score.sender], -1)
+    expected = attention(
+        lambda r, s, _: F.leaky_relu((a * torch.cat([w[r], w[s]], -1)).sum(-1), 0.2), lambda r, s, _: w[s]
+    )
+    in_both_layouts(layer, expected.flatten(1), x)
+
+
+@pytest.mark.parametrize("edges", [False, True], ids=["plain", "edges"])
+@pytest.mark.parametrize("share", [False, True], ids=["own", "shared"])
+def test_gatv2_is_pyg_gatv2_conv(edges: bool, share: bool) -> None:
+    """Brody et al. 2022, eq. 7; PyG's bias at the end is zero."""
+    x, e = inputs(6, K if edges else None)
+    options = {"edge_dim": K} if edges else {}
+    conv = GATv2Conv(6, D, H, add_self_loops=False, share_weights=share, **options).double()
+    projections = "shared" if share else "key_value"
+    layer = EdgeAttention(
+        6, D, H, projections=projections, score=GATv2(H, D), edge_bias=False, edge_key=True, **options
+    ).double()
+    layer.lin_query.load_state_dict(conv.lin_r.state_dict())
+    if not share:
+        layer.lin_key.load_state_dict(conv.lin_l.state_dict())
+    if edges:
+        layer.lin_edge_key.load_state_dict(conv.lin_edge.state_dict())
+    with torch.no_grad():
+        layer.score.vector.copy_(conv.att[0])
+    in_both_layouts(layer, conv(x, GRAPH.edge_index, e), x, e)
+
+
+def gaan_gate(gate: HeadGate, x: Tensor) -> Tensor:
+    """Zhang et al. 2018, eq. 3: σ(W_g [x_i ‖ max_j W_m x_j ‖ mean_j x_j])."""
+    rows = []
+    for r in range(len(x)):
+        senders = x[[s for s, _ in pairs_into(r)]]
+        largest = (senders @ gate.lin_max.weight.T + gate.lin_max.bias).max(0).values
+        rows.append(torch.cat([x[r], largest, senders.mean(0)]) @ gate.lin_gate.weight.T + gate.lin_gate.bias)
+    return 1 / (1 + (-torch.stack(rows)).exp())
+
+
+def test_gaan() -> None:
+    """Zhang et al. 2018, eq. 2 and 3: unscaled dot products, values behind a LeakyReLU, a gate per head."""
+    x, _ = inputs(6)
+    layer = EdgeAttention(
+        6, D, H, key_channels=3, score=ScaledDot(1.0), value_activation=nn.LeakyReLU(0.1), gate=HeadGate(6, H, 7)
+    ).double()
+    q, k, v = qkv(layer, x)
+    v = torch.where(v > 0, v, 0.1 * v)
+    summed = attention(lambda r, s, _: (q[r] * k[s]).sum(-1), lambda r, s, _: v[s])
+    gate = gaan_gate(layer.gate, x)
+    assert gate.min() < 0.45 and gate.max() > 0.55
+    in_both_layouts(layer, (gate.unsqueeze(-1) * summed).flatten(1), x)
+
+
+def relative_layer() -> EdgeAttention:
+    torch.manual_seed(0)
+    return EdgeAttention(
+        6, D, H, edge_dim=K, score=RelativeDot(H, D, K), edge_bias=False, edge_value=True, project=True
+    ).double()
+
+
+def test_relative_molecule_attention() -> None:
+    """Maziarka et al. 2021: (q·k + q·b + k·b) / √d + u·k + w·b, and b' beside the value."""
+    x, e = inputs(6, K)
+    layer = relative_layer()
+    score = layer.score
+    q, k, v = qkv(layer, x)
+    b = torch.stack([e @ score.edge[h].T for h in range(H)], 1)  # [pairs, H, D]
+    b_value = (e @ layer.lin_edge_value.weight.T).view(-1, H, D)
+    u, w = score.content, score.position
+
+    def scores(r: int, s: int, p: int) -> Tensor:
+        scaled = (q[r] * k[s]).sum(-1) + (q[r] * b[p]).sum(-1) + (k[s] * b[p]).sum(-1)
+        return scaled / D**0.5 + (u * k[s]).sum(-1) + (w * b[p]).sum(-1)
+
+    summed = attention(scores, lambda r, s, p: v[s] + b_value[p])
+    in_both_layouts(layer, summed.flatten(1) @ layer.lin_out.weight.T + layer.lin_out.bias, x, e)
+
+
+@pytest.mark.parametrize("edges", [GRAPH, GRAPH.edge_index], ids=["complete", "edge list"])
+def test_the_global_content_term_is_of_the_sender(edges: object) -> None:
+    """A term of the receiver would cancel in its softmax: changing u must change the weights, as u·k_s does."""
+    x, e = inputs(6, K)
+    layer = relative_layer()
+    _, (_, before) = layer(x, edges, e, return_attention_weights=True)
+    change = torch.randn(H, D, dtype=torch.float64)
+    with torch.no_grad():
+        layer.score.content.add_(change)
+    _, (_, after) = layer(x, edges, e, return_attention_weights=True)
+    assert (after - before).abs().max() > 0.01
+    sender, receiver = GRAPH.pair_index
+    tilted = before * (project(layer.lin_key, x, H)[sender] * change).sum(-1).exp()
+    total = torch.zeros(GRAPH.num_nodes, H, dtype=torch.float64).index_add(0, receiver, tilted)
+    close(after, tilted / total[receiver])
+
+
+def test_graphormer_adds_a_ready_bias() -> None:
+    """Ying et al. 2021, eq. 6 and 7: Q Kᵀ / √d + b_φ + c, the bias one number per pair and head."""
+    x, e = inputs(6, H)
+    layer = EdgeAttention(6, D, H, edge_dim=H, edge_bias=nn.Identity(), project=True).double()
+    q, k, v = qkv(layer, x)
+    summed = attention(lambda r, s, p: (q[r] * k[s]).sum(-1) / D**0.5 + e[p], lambda r, s, _: v[s])
+    in_both_layouts(layer, summed.flatten(1) @ layer.lin_out.weight.T + layer.lin_out.bias, x, e)
+
+
+def test_edges_in_score_key_and_value() -> None:
+    """Shaw et al. 2018, eq. 3 and 4 (key and value), with a bias beside them."""
+    x, e = inputs(6, K)
+    layer = EdgeAttention(6, D, H, edge_dim=K, key_channels=3, edge_key=True, edge_value=True).double()
+    q, k, v = qkv(layer, x)
+    bias, key, value = (
+        (e @ linear.weight.T).view(len(e), H, -1)
+        for linear in (layer.lin_edge_bias, layer.lin_edge_key, layer.lin_edge_value)
+    )
+    expected = attention(
+        lambda r, s, p: (q[r] * (k[s] + key[p])).sum(-1) / 3**0.5 + bias[p, :, 0], lambda r, s, p: v[s] + value[p]
+    )
+    in_both_layouts(layer, expected.flatten(1), x, e)
