@@ -23,7 +23,7 @@ __getattr__, __dir__ = lazy_names(
             "write_split",
         ),
         "named_sets": ("SETS", "NamedSet", "load_set"),
-        "featurising": ("Featurised", "default_workers", "featurise", "featurise_stream"),
+        "featurising": ("Featurised", "chunk_size", "default_workers", "featurise", "featurise_stream"),
         "store": ("MoleculeStore",),
         "batches": ("PairBudgetSampler",),
     },

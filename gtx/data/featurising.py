@@ -58,6 +58,11 @@ def default_workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def chunk_size(featuriser: Featuriser) -> int:
+    """Texts handed to a worker at a time: 500, but 20 where conformers are made, which is slow."""
+    return 20 if featuriser.conformers else 500
+
+
 def featurise_stream(
     featuriser: Featuriser,
     chunks: Iterable[tuple[Sequence[str], Coordinates]],
@@ -113,9 +118,9 @@ def featurise(
             where starting them takes longer than the work.
         cache: a folder; a result is kept there under a hash of the featuriser and of the texts and coordinates.
         progress: show a progress bar.
-        chunk: texts handed to a worker at a time. Default: 500, but 20 where conformers are made, which is slow.
+        chunk: texts handed to a worker at a time; default as `chunk_size` says.
     """
-    chunk = chunk or (20 if featuriser.conformers else 500)
+    chunk = chunk or chunk_size(featuriser)
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates)}.safetensors"
     if file is not None and file.is_file():
         return _open(file)

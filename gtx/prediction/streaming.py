@@ -11,17 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gtx.data import Featurised, featurise_stream
+from gtx.data import Featurised, chunk_size, featurise_stream
 from gtx.data.ledger import Ledger
 from gtx.data.table_writer import TableWriter, fresh_name
 from gtx.data.tables import Row, Table, open_table
 from gtx.data.targets import read_targets
 from gtx.prediction.predictor import NOT_FINITE, Predictor, output_columns
 from gtx.training import evaluate
-
-CHUNK = 500
-"""Rows that are read, predicted and written together."""
-
 
 @dataclass(frozen=True)
 class TableOutcome:
@@ -121,7 +117,7 @@ def _header(predictor: Predictor, table: Table) -> list[str]:
 
 def _featurised(predictor: Predictor, table: Table, workers: int | None) -> Iterator[tuple[list[Row], Featurised]]:
     """Chunks of rows, each with its molecules; workers are at the next ones meanwhile."""
-    chunks = table.chunks(CHUNK)
+    chunks = table.chunks(chunk_size(predictor.header.featuriser))
     first = list(islice(chunks, 2))
     if workers is None and len(first) < 2:
         workers = 0  # starting them would take longer than the work

@@ -157,7 +157,7 @@ def test_no_more_than_a_few_chunks_are_in_hand(
             ahead.append(read_so_far - len(ahead))
             super().write(cells)
 
-    monkeypatch.setattr(streaming, "CHUNK", 10)
+    monkeypatch.setattr(streaming, "chunk_size", lambda featuriser: 10)
     monkeypatch.setattr(streaming, "TableWriter", Watched)
     monkeypatch.setattr(streaming, "open_table", lambda *_: Table(["smiles"], "smiles", rows()))
     outcome = predict_table(predictor, "in.csv", tmp_path / "out.csv", workers=workers)
