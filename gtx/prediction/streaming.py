@@ -19,6 +19,7 @@ from gtx.data.targets import read_targets
 from gtx.prediction.predictor import NOT_FINITE, Predictor, output_columns
 from gtx.training import evaluate
 
+
 @dataclass(frozen=True)
 class TableOutcome:
     """What became of a table.
