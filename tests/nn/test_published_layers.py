@@ -1,0 +1,174 @@
+"""Published layers are choices of parts: EGT, GRIT, Graphormer and GPS, each by its equations, in both layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gtx.attention import ClippedDot, GatedSoftmax, VectorScore
+from gtx.graph import CompleteGraph
+from gtx.models.graph_transformer import bond_messages
+from gtx.nn import DegreeScaler, EdgeAttention, EdgeUpdate, GPSLayer, GraphTransformerLayer
+from tests.attention.by_hand import close, complete, inputs
+
+C, H, D, K = 8, 2, 4, 5
+GRAPH = complete([3, 1, 5])
+BONDS = torch.tensor([[0, 1, 1, 2, 4, 5, 5, 6], [1, 0, 2, 1, 5, 4, 6, 5]])
+LAYOUTS = pytest.mark.parametrize("layout", ["complete", "edge list"])
+
+
+def edges(layout: str) -> CompleteGraph | Tensor:
+    return GRAPH if layout == "complete" else GRAPH.edge_index
+
+
+def norm(module: nn.LayerNorm, x: Tensor) -> Tensor:
+    """(x - mean) / √(variance + ε), times a weight, plus a bias."""
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True) + module.eps).sqrt() * module.weight + module.bias
+
+
+def mlp(module: nn.Sequential, x: Tensor) -> Tensor:
+    first, last = module[0], module[-1]
+    return F.gelu(x @ first.weight.T + first.bias) @ last.weight.T + last.bias
+
+
+def shaken(layer: nn.Module) -> nn.Module:
+    """No weight at its start, so that every one of them counts."""
+    torch.manual_seed(1)
+    layer = layer.double().eval()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return layer
+
+
+def egt() -> GraphTransformerLayer:
+    attention = EdgeAttention(
+        C,
+        D,
+        H,
+        edge_dim=K,
+        edge_bias=False,
+        project=True,
+        score=ClippedDot(H, K, 1.0),
+        normaliser=GatedSoftmax(H, K),
+    )
+    return shaken(GraphTransformerLayer(attention, None, C, edge_update=EdgeUpdate(K, attention.state_width, 9)))
+
+
+@LAYOUTS
+def test_egt(layout: str) -> None:
+    """Hussain et al. 2022, eq. 2 to 9: norms first, on nodes and edges, and an MLP on each."""
+    layer, (x, e) = egt(), inputs(C, K, GRAPH)
+    v, update = norm(layer.norm_attention, x), layer.edge_update
+    attended, _, states = layer.attention.attend(v, GRAPH.edge_index, norm(layer.norm_edge, e), states=True)
+    nodes = x + attended
+    nodes = nodes + mlp(layer.mlp, norm(layer.norm_mlp, nodes))
+    pairs = e + states @ update.lin_state.weight.T + update.lin_state.bias
+    pairs = pairs + mlp(update.mlp, norm(update.norm, pairs))
+    for one, other in zip(layer(x, edges(layout), e), (nodes, pairs), strict=True):
+        close(one, other)
+
+
+def grit() -> GraphTransformerLayer:
+    attention = EdgeAttention(
+        C, D, H, edge_dim=K, edge_bias=False, project=True, score=VectorScore(H, D, K), edge_value="state"
+    )
+    update = EdgeUpdate(K, attention.state_width, norm_first=False)
+    return shaken(
+        GraphTransformerLayer(attention, None, C, norm_first=False, edge_update=update, scaler=DegreeScaler(C))
+    )
+
+
+@LAYOUTS
+def test_grit(layout: str) -> None:
+    """Ma et al. 2023, eq. 2 to 4: norms last, the degree scaled in, the edge e + W_o ê and normed, no MLP on it."""
+    layer, (x, e) = grit(), inputs(C, K, GRAPH)
+    attended, _, states = layer.attention.attend(x, GRAPH.edge_index, e, states=True)
+    degree = torch.tensor([sum(r == i for r in BONDS[1].tolist()) for i in range(len(x))], dtype=torch.float64)
+    assert degree.unique().tolist() == [0.0, 1.0, 2.0]
+    one, two = layer.scaler.weight
+    scaled = attended * one + torch.log(1 + degree)[:, None] * (attended * two)
+    nodes = norm(layer.norm_attention, x + scaled)
+    nodes = norm(layer.norm_mlp, nodes + mlp(layer.mlp, nodes))
+    update = layer.edge_update
+    pairs = norm(update.norm, e + states @ update.lin_state.weight.T + update.lin_state.bias)
+    for found, expected in zip(layer(x, edges(layout), e, BONDS), (nodes, pairs), strict=True):
+        close(found, expected)
+
+
+def gps() -> GPSLayer:
+    return shaken(GPSLayer(EdgeAttention(C, D, H, edge_dim=K, project=True), bond_messages(C), C))
+
+
+@LAYOUTS
+def test_gps(layout: str) -> None:
+    """Rampášek et al. 2022, eq. 2 to 5: X_M = norm(X + MPNN(X)), X_T = norm(X + Attn(X)), X' from X_M + X_T."""
+    layer, (x, e) = gps(), inputs(C, K, GRAPH)
+    bonds = torch.randn(BONDS.shape[1], C, dtype=torch.float64)
+    local, global_ = layer.local(x, BONDS, bonds), layer.attention(x, GRAPH.edge_index, e)
+    both = norm(layer.norm_local, x + local) + norm(layer.norm_attention, x + global_)
+    expected = norm(layer.norm_mlp, both + mlp(layer.mlp, both))
+    nodes, pairs = layer(x, edges(layout), e, BONDS, bonds)
+    close(nodes, expected)
+    assert pairs is e
+
+
+LAYERS: dict[str, Callable[[], nn.Module]] = {"EGT": egt, "GRIT": grit, "GPS": gps}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layouts_agree_over_two_layers_and_a_mask(name: str) -> None:
+    """Output, edge states, weights and every gradient; the second layer sees the edge states of the first."""
+    first, second = LAYERS[name](), LAYERS[name]()
+    graph = GRAPH.where(torch.rand(GRAPH.num_pairs, generator=torch.Generator().manual_seed(2)) < 0.6)
+    x, e = inputs(C, K, GRAPH)
+    bonds = torch.zeros(BONDS.shape[1], C, dtype=torch.float64)
+    parameters = [*first.parameters(), *second.parameters()]
+    results = []
+    for at in (graph, graph.edge_index):
+        weights: list[Tensor] = []
+        nodes, pairs = x, e if at is graph else graph.select(e)
+        for layer in (first, second):
+            nodes, pairs = layer(nodes, at, pairs, BONDS, bonds, graph.batch, weights)
+        if at is graph:
+            pairs, weights = graph.select(pairs), [graph.select(w) for w in weights]
+        grads = torch.autograd.grad(nodes.sin().sum() + pairs.cos().sum(), [x, e, *parameters], allow_unused=True)
+        results.append([nodes, pairs, *weights, *grads])
+    for one, other in zip(*results, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert one.isfinite().all()
+            close(one, other)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_single_atom_and_no_edge_at_all_stay_finite(name: str) -> None:
+    layer, graph = LAYERS[name](), complete([1])
+    x, e = inputs(C, K, graph)
+    nothing = torch.zeros(2, 0, dtype=torch.long), torch.zeros(0, C, dtype=torch.float64)
+    for at in (graph, graph.where(torch.tensor([False]))):
+        nodes, pairs = layer(x, at, e, *nothing)
+        assert nodes.isfinite().all() and pairs.isfinite().all()
+        grads = torch.autograd.grad(nodes.square().sum() + pairs.square().sum(), (x, *layer.parameters()), None, True)
+        assert all(g is None or g.isfinite().all() for g in grads)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LAYERS)
+def test_compiles_without_graph_breaks(name: str) -> None:
+    layer, (x, e) = LAYERS[name](), inputs(C, K, GRAPH)
+    bonds = torch.zeros(BONDS.shape[1], C, dtype=torch.float64)
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for one, other in zip(compiled(x, GRAPH, e, BONDS, bonds), layer(x, GRAPH, e, BONDS, bonds), strict=True):
+        close(one, other, 1e-9)
+
+
+def test_attention_of_another_width_is_refused() -> None:
+    with pytest.raises(ValueError, match="attention that gives 16 channels, got 8"):
+        GPSLayer(EdgeAttention(16, 4, heads=2), nn.Identity(), 16)
