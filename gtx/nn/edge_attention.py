@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot
 
-from gtx.attention import EdgeFeatures, EdgeListReceivers, Merge, Normaliser, ScaledDot, Score, Softmax, attend
+from gtx.attention import (
+    EdgeFeatures,
+    EdgeListReceivers,
+    Merge,
+    Normaliser,
+    ScaledDot,
+    Score,
+    Softmax,
+    attend,
+    dropout,
+)
 from gtx.graph import CompleteGraph
 
 
@@ -94,6 +103,8 @@ class EdgeAttention(MessagePassing):
                 raise ValueError(f"expected a positive {name}, got {getattr(self, name)}")
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"expected 0 <= dropout < 1, got {dropout}")
+        if edge_value not in (True, False, "state"):
+            raise ValueError(f"expected edge_value True, False or 'state', got {edge_value!r}")
         self.concat, self.dropout, self.edge_dim = concat, dropout, edge_dim
         self.score = ScaledDot() if score is None else score
         self.normaliser = Softmax() if normaliser is None else normaliser
@@ -183,10 +194,9 @@ class EdgeAttention(MessagePassing):
                 self._per_head(self.lin_edge_value),
                 self.state_value,
             )
-            dropout = self.dropout if self.training else 0.0
-            out, alpha, state = attend(
-                edge_index, query, key, value, self.score, self.normaliser, edges, dropout, weights, states
-            )
+            p = self.dropout if self.training else 0.0
+            parts = (self.score, self.normaliser, edges)
+            out, alpha, state = attend(edge_index, query, key, value, *parts, p, weights, states)
         else:
             size = (source.size(0), target.size(0))
             alpha, state = self.edge_updater(edge_index, query=query, key=key, edge_attr=edge_attr, size=size)
@@ -220,7 +230,7 @@ class EdgeAttention(MessagePassing):
             value_j = value_j + self.lin_edge_value(edge_attr).view_as(value_j)
         if self.state_value is not None:
             value_j = value_j + torch.einsum("ehs,hds->ehd", state, self.state_value)
-        return F.dropout(alpha, self.dropout, self.training).unsqueeze(-1) * value_j
+        return dropout(alpha, self.dropout, self.training).unsqueeze(-1) * value_j
 
     def _project(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value, `[N, H, channels]`."""
@@ -284,7 +294,7 @@ class EdgeAttention(MessagePassing):
                 raise ValueError(f"edge features {list(edge_attr.shape)} came, but this layer has edge_dim=None")
         elif edge_attr is None:
             raise ValueError(f"expected edge features [{edges}, {self.edge_dim}], got None")
-        elif edge_attr.dim() != 2 or edge_attr.size(0) != edges:
+        elif edge_attr.dim() != 2 or edge_attr.size(0) != edges or edge_attr.size(1) != self.edge_dim:
             raise ValueError(f"expected edge features [{edges}, {self.edge_dim}], got {list(edge_attr.shape)}")
 
     def __repr__(self) -> str:

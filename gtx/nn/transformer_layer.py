@@ -7,6 +7,7 @@ from torch_geometric.utils import degree
 
 from gtx.graph import CompleteGraph
 from gtx.nn.degree_scaler import DegreeScaler
+from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.edge_update import EdgeUpdate
 from gtx.nn.stochastic_depth import StochasticDepth
@@ -56,12 +57,14 @@ class GraphTransformerLayer(nn.Module):
         super().__init__()
         if attention.width != channels:
             raise ValueError(f"expected attention that gives {channels} channels, got {attention.width}")
+        if edge_update is not None and attention.edge_dim is None:
+            raise ValueError("edge updates need edge states: expected attention with an edge_dim, got None")
         self.attention, self.local = attention, local
         self.edge_update, self.scaler = edge_update, scaler
         self.norm_attention, self.norm_mlp = nn.LayerNorm(channels), nn.LayerNorm(channels)
         self.norm_edge = nn.LayerNorm(attention.edge_dim) if edge_update is not None and norm_first else None
         self.mlp = feed_forward(channels, hidden, dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.stochastic_depth = StochasticDepth(stochastic_depth)
         self.norm_first = norm_first
 
@@ -97,6 +100,8 @@ class GraphTransformerLayer(nn.Module):
         if weights is not None:
             weights.append(alpha)
         if self.scaler is not None:
+            if bond_index is None:
+                raise ValueError("the degree scaler counts bonds: expected bond_index [2, E], got None")
             mixed = self.scaler(mixed, degree(bond_index[1], len(x)))
         if self.local is not None:
             mixed = mixed + self.local(seen, bond_index, bond_attr)
@@ -112,4 +117,4 @@ class GraphTransformerLayer(nn.Module):
 def feed_forward(channels: int, hidden: int | None, dropout: float) -> nn.Sequential:
     """The MLP of a layer: `hidden` wide within, by default twice as wide as without."""
     hidden = 2 * channels if hidden is None else hidden
-    return nn.Sequential(nn.Linear(channels, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, channels))
+    return nn.Sequential(nn.Linear(channels, hidden), nn.GELU(), Dropout(dropout), nn.Linear(hidden, channels))

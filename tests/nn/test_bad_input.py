@@ -8,7 +8,7 @@ import torch
 from gtx.attention import ClippedDot, GatedSoftmax, MoleculeBlend, RelativeDot, VectorScore
 from gtx.encodings import Codes, Values
 from gtx.graph import CompleteGraph
-from gtx.nn import EdgeAttention, PairEmbedding, Readout
+from gtx.nn import DegreeScaler, EdgeAttention, EdgeUpdate, GraphTransformerLayer, PairEmbedding, Readout
 
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, 3, 5]))  # 13 pairs
 X = torch.randn(5, 8)
@@ -23,6 +23,8 @@ def test_pair_features_of_the_wrong_length_or_none(edges: object) -> None:
     layer = EdgeAttention(8, 4, 2, edge_dim=5)
     with refused(r"expected edge features \[13, 5\], got \[12, 5\]"):
         layer(X, edges, torch.randn(12, 5))
+    with refused(r"expected edge features \[13, 5\], got \[13, 4\]"):
+        layer(X, edges, torch.randn(13, 4))
     with refused(r"expected edge features \[13, 5\], got \[13\]"):
         layer(X, edges, torch.randn(13))
     with refused(r"expected edge features \[13, 5\], got None"):
@@ -71,6 +73,19 @@ def test_projections() -> None:
 def test_counts(name: str) -> None:
     with refused(f"expected a positive {name}, got 0"):
         EdgeAttention(8, **({"out_channels": 4} | {name: 0}))
+
+
+def test_edge_values() -> None:
+    with refused("expected edge_value True, False or 'state', got 'states'"):
+        EdgeAttention(8, 4, edge_dim=5, edge_value="states")
+
+
+def test_layers_whose_parts_miss_something() -> None:
+    attention = EdgeAttention(8, 4, 2)
+    with refused("expected attention with an edge_dim, got None"):
+        GraphTransformerLayer(attention, None, 8, edge_update=EdgeUpdate(5, attention.state_width))
+    with refused(r"counts bonds: expected bond_index \[2, E\], got None"):
+        GraphTransformerLayer(attention, None, 8, scaler=DegreeScaler(8))(X, GRAPH)
 
 
 @pytest.mark.parametrize("p", [1.0, -0.1, float("nan")])
