@@ -3,6 +3,7 @@
 from gtx.attention.additive import GAT, Concat, GATv2
 from gtx.attention.blends import GatedSoftmax, MoleculeBlend
 from gtx.attention.complete import Attended, EdgeFeatures, attend
+from gtx.attention.dropout import dropout
 from gtx.attention.edge_states import ClippedDot, VectorScore
 from gtx.attention.gates import HeadGate
 from gtx.attention.merging import ConcatHeads, MaxHeads, MeanHeads, Merge, WeightedHeads, WeightTensor
@@ -41,4 +42,5 @@ __all__ = [
     "WeightTensor",
     "WeightedHeads",
     "attend",
+    "dropout",
 ]

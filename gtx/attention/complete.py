@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from gtx.attention.dropout import dropout as drop
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.receivers import PairReceivers
 from gtx.attention.scores import Score
@@ -144,7 +144,7 @@ def _some(
         state = score.state(q[:, :, None], keys, e)
         s = score.weigh(state)
     weights = normaliser(s if b is None else s + b, e, into)
-    kept = F.dropout(weights, dropout) if dropout else weights
+    kept = drop(weights, dropout)
     out = (kept.permute(0, 3, 1, 2) @ v.transpose(1, 2)).transpose(1, 2)
     if edges.value is not None:
         out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ e, edges.value)

@@ -17,6 +17,7 @@ from gtx.graph import AllPairs, CompleteGraph, EdgeSet
 from gtx.nn import (
     ClippedScaler,
     CodeEmbedding,
+    Dropout,
     EdgeAttention,
     GraphTransformerLayer,
     Nodes,
@@ -155,7 +156,7 @@ class GraphTransformer(nn.Module):
         self.descriptor_scaler = ClippedScaler(num_descriptors)
         self.width = (self.readout.width if readout else 0) + virtual_nodes * channels + num_descriptors  # of `embed`
         self.head = nn.Sequential(
-            nn.Linear(self.width, channels), nn.GELU(), nn.Dropout(dropout), nn.Linear(channels, out_channels)
+            nn.Linear(self.width, channels), nn.GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
         )
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:

@@ -1,6 +1,7 @@
 """Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
 
 from gtx.nn.degree_scaler import DegreeScaler
+from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.edge_update import EdgeUpdate
 from gtx.nn.embedding import CodeEmbedding, Vocabulary, embed
@@ -16,6 +17,7 @@ __all__ = [
     "ClippedScaler",
     "CodeEmbedding",
     "DegreeScaler",
+    "Dropout",
     "EdgeAttention",
     "EdgeUpdate",
     "GPSLayer",

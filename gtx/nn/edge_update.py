@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from gtx.nn.dropout import Dropout
+
 
 class EdgeUpdate(nn.Module):
     r"""A residual update of edge states from what the attention's score was made of.
@@ -34,7 +36,7 @@ class EdgeUpdate(nn.Module):
         self.lin_state = nn.Linear(state_width, channels)
         self.norm_first = norm_first
         self.norm = nn.LayerNorm(channels) if hidden or not norm_first else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.mlp = self.norm_mlp = None
         if hidden:
             self.mlp = nn.Sequential(nn.Linear(channels, hidden), nn.GELU(), nn.Linear(hidden, channels))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from gtx.graph import CompleteGraph
+from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.transformer_layer import feed_forward
 
@@ -44,7 +45,7 @@ class GPSLayer(nn.Module):
         self.attention, self.local = attention, local
         self.norm_local, self.norm_attention, self.norm_mlp = (nn.LayerNorm(channels) for _ in range(3))
         self.mlp = feed_forward(channels, hidden, dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
