@@ -20,7 +20,7 @@ from gtx.molecules.naming import name_code
 from gtx.prediction import ModelHeader, Predictor
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(Account):
     """The account of a trained network, with the account of the same network with random weights for comparison.
 
@@ -51,6 +51,9 @@ class Explanation(Account):
     seed: int
     random: Account
     notes: list[str]
+
+    def __repr__(self) -> str:
+        return f"Explanation({self.smiles}, {self.target} = {self.prediction:.4g}, {self.weights.shape[0]} layers)"
 
     def shown(self, account: Account | None = None) -> np.ndarray:
         """The attention of the chosen layer and head, `[n, n]`, of this network or of another account."""

@@ -57,6 +57,11 @@ def test_the_text_has_every_number(explanation: Explanation) -> None:
     assert "not a proof of reasons" in text
 
 
+def test_its_repr_is_short(explanation: Explanation) -> None:
+    assert repr(explanation) == f"Explanation(CC(=O)Nc1ccc(O)cc1, gap = {explanation.prediction:.4g}, 2 layers)"
+    assert explanation._repr_svg_() == explanation.svg()
+
+
 def test_names_of_targets_are_text(explanation: Explanation) -> None:
     odd = replace(explanation, target="$x_1$ <b> & y")
     assert "$x_1$ <b> & y" in words(odd.svg())
