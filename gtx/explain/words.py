@@ -67,7 +67,7 @@ def caption(explanation: Explanation) -> list[str]:
     e = explanation
     kept = f" {_sentence(note)}" if (note := "; ".join(e.notes)) else ""
     return [
-        f"Attention: each atom takes in a weighted mean of what all atoms offer; drawn is {which(e)}, counted from 0. "
+        f"Attention: each atom takes in a weighted sum of what all atoms offer; drawn is {which(e)}, counted from 0. "
         f"The ringed atom {e.atoms[e.receiver]} takes in the shaded ones.",
         "Rollout multiplies attention through all layers, half of it and half of the atom itself in each (Abnar & "
         f"Zuidema 2020). Gradient counts only the weights that raise {quantity(e)}, by how much they do (Chefer et al. "
