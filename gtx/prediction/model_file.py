@@ -19,8 +19,8 @@ from gtx.molecules import Featuriser
 from gtx.prediction.versions import library_versions
 from gtx.training import TargetScaler
 
-FORMAT = 1
-"""Raised whenever an older gtx could not read the file."""
+FORMAT = 2
+"""Raised whenever another gtx could not read the file. 2: pair features are embedded in a module of their own."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,13 @@ class ModelHeader:
         """What `to_dict` described.
 
         Raises:
-            InputError: it was made by a newer gtx, or with other features than this one computes.
+            InputError: it was made by a newer or older gtx, or with other features than this one computes.
         """
+        if plain["format"] < FORMAT:
+            made = plain["versions"]["gtx"]
+            raise InputError(
+                f"it is of format {plain['format']}, this gtx reads {FORMAT}: use gtx {made}, or train anew"
+            )
         if plain["format"] > FORMAT:
             raise InputError(f"it is of format {plain['format']}, this gtx reads up to {FORMAT}: upgrade gtx")
         featuriser = Featuriser.from_dict(plain["featuriser"]["settings"])

@@ -1,0 +1,55 @@
+"""Every named model trains from a table, is saved, and predicts the same when loaded again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gtx
+from gtx.errors import InputError
+from gtx.models import ARCHITECTURES
+from gtx.molecules import Featuriser
+from gtx.training import TrainSettings
+from gtx.workflow import DataSettings, train
+from tests.tables import TINY, molecules, read, write
+
+ARGUMENTS = {"channels": 16, "layers": 1, "heads": 2}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "data.csv"
+    return write(path, molecules(40)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path) -> None:
+    spatial = ARCHITECTURES[name].coordinates == "needed"
+    data = DataSettings(str(table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0)
+    settings = TrainSettings(**TINY | {"epochs": 1, "model_arguments": ARGUMENTS}, model=name)
+    train(data, settings, tmp_path, baselines=False)
+    rows = read(tmp_path / "predictions.csv")
+    again = gtx.load(tmp_path / "model.gtx").predict([row["smiles"] for row in rows])["gap_pred"]
+    np.testing.assert_allclose(again, [float(row["gap_pred"]) for row in rows], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "spatial", "message"),
+    [
+        ({"model": "matt"}, False, "no model 'matt'; gtx has standard, transformer, gat,"),
+        ({"model": "mat"}, False, "mat needs coordinates: .*--conformers"),
+        ({"model": "gps"}, True, "gps uses no coordinates"),
+        ({"model": "grit", "model_arguments": {"heads": 5}}, False, "5 heads and 64 channels"),
+        ({"model": "gat", "model_arguments": {"head": 5}}, False, "unexpected keyword argument 'head'"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_does_not_fit_is_said_in_a_line(
+    settings: dict, spatial: bool, message: str, table: Path, tmp_path: Path
+) -> None:
+    data = DataSettings(str(table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0)
+    with pytest.raises(InputError, match=message) as caught:
+        train(data, TrainSettings(**TINY | {"model_arguments": {}} | settings), tmp_path / "out")
+    assert "\n" not in str(caught.value)
