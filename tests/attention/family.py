@@ -116,6 +116,7 @@ CASES: dict[str, Case] = {
     "Vaswani": Case(plain(project=True)),
     "GAT": Case(published(score=lambda: GAT(H, D))(projections="shared", bias=False)),
     "GAT, averaged": Case(published(score=lambda: GAT(H, D))(projections="shared", bias=False, concat=False)),
+    "GAT, edges": Case(published(K, score=lambda: GAT(H, D))(edge_key=True), "random"),
     "GATv2": Case(published(score=lambda: GATv2(H, D))(projections="key_value")),
     "GATv2, edges": Case(
         published(K, score=lambda: GATv2(H, D))(projections="key_value", edge_bias=False, edge_key=True), "random"
