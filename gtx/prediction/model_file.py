@@ -67,10 +67,7 @@ class ModelHeader:
             InputError: it was made by a newer or older gtx, or with other features than this one computes.
         """
         if plain["format"] < FORMAT:
-            made = plain["versions"]["gtx"]
-            raise InputError(
-                f"it is of format {plain['format']}, this gtx reads {FORMAT}: use gtx {made}, or train anew"
-            )
+            raise InputError(f"of format {plain['format']}, this gtx reads {FORMAT}: use an older gtx, or train anew")
         if plain["format"] > FORMAT:
             raise InputError(f"it is of format {plain['format']}, this gtx reads up to {FORMAT}: upgrade gtx")
         featuriser = Featuriser.from_dict(plain["featuriser"]["settings"])
