@@ -1,6 +1,7 @@
 """Who attends to whom: the complete graph of every molecule, without its pairs, and which of them are edges."""
 
 from gtx.graph.complete import CompleteGraph
+from gtx.graph.cross import cross_edges
 from gtx.graph.edge_sets import AllPairs, BondedPairs, Causal, EdgeSet, WithinDistance, WithinHops
 from gtx.graph.packing import Packing
 from gtx.graph.virtual import WithVirtual, with_virtual
@@ -15,5 +16,6 @@ __all__ = [
     "WithVirtual",
     "WithinDistance",
     "WithinHops",
+    "cross_edges",
     "with_virtual",
 ]
