@@ -25,10 +25,8 @@ def test_cross_attention_is_the_dense_sum_and_a_target_without_source_gets_zeros
     layer = EdgeAttention((7, 5), 4, heads=2).double()
     atoms, tokens = torch.randn(5, 7, dtype=torch.float64), torch.randn(5, 5, dtype=torch.float64)
     out = layer((atoms, tokens), cross_edges(torch.tensor([0, 2, 2, 5]), torch.tensor([0, 1, 3, 5])))
-    q, k, v = (
-        lin(x).view(5, 2, 4)
-        for lin, x in zip((layer.lin_query, layer.lin_key, layer.lin_value), (tokens, atoms, atoms))
-    )
+    q = layer.lin_query(tokens).view(5, 2, 4)
+    k, v = layer.lin_key(atoms).view(5, 2, 4), layer.lin_value(atoms).view(5, 2, 4)
     weights = (torch.einsum("thc,shc->ths", q[3:], k[2:]) / 2).softmax(-1)
     torch.testing.assert_close(out[3:], torch.einsum("ths,shc->thc", weights, v[2:]).flatten(1))
     assert out[1:3].eq(0).all()
