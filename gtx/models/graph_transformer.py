@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch
 from torch_geometric.nn import GINEConv
 
@@ -80,6 +81,8 @@ class GraphTransformer(nn.Module):
         virtual_nodes: nodes per molecule that are no atoms, joined to all; their states join the readout.
         layer: makes layer number i in place of the layers described so far, as `layer(i)`; called as
             `gtx.nn.GraphTransformerLayer`.
+        recompute: in training, keep only what goes into a layer and work the layer out again in the backward pass:
+            a third more time, and memory for one layer instead of all.
         edge_list: write the edges out and attend over that list: the definition. It suits few edges (bonds),
             explainers and checks.
 
@@ -112,6 +115,7 @@ class GraphTransformer(nn.Module):
         edges: EdgeSet | None = None,
         virtual_nodes: int = 0,
         layer: Callable[[int], nn.Module] | None = None,
+        recompute: bool = False,
         edge_list: bool = False,
     ) -> None:
         super().__init__()
@@ -122,7 +126,7 @@ class GraphTransformer(nn.Module):
         if virtual_nodes < 0 or (not virtual_nodes and not readout):
             raise ValueError(f"expected a readout or virtual nodes, got {list(readout)} and {virtual_nodes} of them")
         self.edges = AllPairs() if edges is None else edges
-        self.edge_list = edge_list
+        self.edge_list, self.recompute = edge_list, recompute
         self.atom_vocabulary, self.bond_vocabulary = Vocabulary(atom_sizes), Vocabulary(bond_sizes)
         self.atom_embedding = CodeEmbedding(atom_sizes, channels, silent_first=True)
         self.bond_embedding = CodeEmbedding(bond_sizes, channels, silent_first=True) if local else None
@@ -218,7 +222,9 @@ class GraphTransformer(nn.Module):
         if self.bond_embedding is not None:
             bonds = self.bond_embedding(self.bond_vocabulary(batch.edge_attr))
         for layer in self.layers:
-            x, pairs = layer(x, edges, pairs, bond_index, bonds, graph.batch, weights)
+            seen = (x, edges, pairs, bond_index, bonds, graph.batch, weights)
+            again = self.recompute and self.training and weights is None
+            x, pairs = checkpoint(layer, *seen, use_reentrant=False) if again else layer(*seen)
         return self.norm(x), nodes, edges
 
     def _pool(self, x: Tensor, nodes: Nodes, batch: Batch) -> Tensor:

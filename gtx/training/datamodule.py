@@ -37,31 +37,36 @@ class StoreDataModule(LightningDataModule):
         val: validation molecules; may be empty.
         settings: the pair budget and its like.
         seed: of this member.
+
+    Attributes:
+        budget: pairs of a batch; as the settings say, or less where memory is short (see `ForecastFirst`).
     """
 
     def __init__(self, train: MoleculeStore, val: MoleculeStore, settings: TrainSettings, seed: int = 0) -> None:
         super().__init__()
         self.train, self.val, self.settings, self.seed = train, val, settings, seed
+        self.budget = settings.batch_pairs
 
     def setup(self, stage: str) -> None:
         device = self.trainer.strategy.root_device
         self.train, self.val = self.train.to(device), self.val.to(device)
 
     def train_dataloader(self) -> Batches:
-        sampler = self._sampler(self.train, shuffle=True)
+        sampler = self.sampler(self.train, shuffle=True)
         sampler.set_epoch(self.trainer.current_epoch)
         return Batches(self.train, list(sampler))
 
     def val_dataloader(self) -> Batches:
-        return Batches(self.val, list(self._sampler(self.val, shuffle=False)))
+        return Batches(self.val, list(self.sampler(self.val, shuffle=False)))
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
         return batch  # the store is there already
 
-    def _sampler(self, store: MoleculeStore, shuffle: bool) -> PairBudgetSampler:
+    def sampler(self, store: MoleculeStore, shuffle: bool) -> PairBudgetSampler:
+        """The batches of one epoch of these molecules."""
         return PairBudgetSampler(
             store.sizes,
-            self.settings.batch_pairs,
+            self.budget,
             max_molecules=self.settings.molecules_per_batch(len(self.train)),
             shuffle=shuffle,
             jitter=self.settings.jitter,

@@ -31,7 +31,7 @@ class TrainSettings:
     )
 
     epochs: int = option(60, "Passes over the training molecules.")
-    batch_pairs: int = option(50_000, "Budget of a batch in pairs of atoms.")
+    batch_pairs: int = option(50_000, "Budget of a batch in pairs of atoms; less where memory is short.")
     batch_molecules: int | None = option(
         None, "No batch holds more molecules than this; default: the root of the training rows, from 16 to 128."
     )

@@ -19,6 +19,7 @@ from gtx.models import ARCHITECTURES
 from gtx.training.averaging import KeepBest, WeightAverage
 from gtx.training.checkpoints import WholeCheckpointIO, save_whole
 from gtx.training.datamodule import StoreDataModule
+from gtx.training.forecast import ForecastFirst
 from gtx.training.history import History
 from gtx.training.loggers import make_logger
 from gtx.training.member import Member
@@ -105,7 +106,7 @@ def _train(problem: Problem, model: nn.Module, number: int, seed: int, folder: P
     validation = Validation(problem.val, problem.scaler, loss, problem.names) if validated else None
     average = WeightAverage(settings.ema)
     history, best = History(folder / "log.csv"), KeepBest(average)
-    callbacks: list[Callback] = [average, history, best]
+    callbacks: list[Callback] = [ForecastFirst(settings.progress), average, history, best]
     callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
     if settings.patience and validated:
         callbacks.append(Patience("val_score", patience=settings.patience))

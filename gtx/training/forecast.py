@@ -1,0 +1,142 @@
+"""What a training will take, found by trying its largest batch before it starts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pytorch_lightning import Callback, LightningModule, Trainer
+from torch import Tensor, nn
+
+from gtx.data import MoleculeStore, PairBudgetSampler
+
+STATES = 5  # numbers kept per weight: itself, its gradient, two moments of AdamW, its average
+SHARE = 0.7  # of the free memory that a batch may take
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an epoch comes to.
+
+    Attributes:
+        batches: batches of an epoch.
+        pairs: pairs of atoms of all molecules, the work of an epoch.
+        memory: bytes at the peak, of the largest batch: what is kept for the backward pass, and the weights' states.
+        seconds: of an epoch, training alone.
+        budget: pairs of a batch that the memory at hand holds; what was asked for, or less.
+    """
+
+    batches: int
+    pairs: int
+    memory: int
+    seconds: float
+    budget: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.batches} batches an epoch, {self.pairs:,} pairs of atoms; expected: "
+            f"{self.memory / 2**20:,.0f} MB at the peak, {_duration(self.seconds)} an epoch"
+        )
+
+
+def forecast(
+    model: nn.Module,
+    store: MoleculeStore,
+    sampler: PairBudgetSampler,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    free: int | None = None,
+) -> Forecast:
+    """Try the batch with most pairs, forward and backward, twice; the model and the random numbers stay as they were.
+
+    Args:
+        model: on the device it will be trained on.
+        store: the training molecules, on that device.
+        sampler: makes the batches.
+        loss: of outputs and targets.
+        free: bytes of memory at hand; default as the device says.
+    """
+    batches = sampler.batches()
+    work = [int(sampler.sizes[batch].square().sum()) for batch in batches]
+    largest = store.batch(batches[work.index(max(work))].to(store.device))
+    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: dict[int, int] = {}
+
+    def remember(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in parameters:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    devices = [store.device] if store.device.type == "cuda" else []
+    was_training = model.training
+    with torch.random.fork_rng(devices):
+        model.train()
+        for _ in range(2):  # the first warms up
+            kept.clear()
+            begun = time.perf_counter()
+            with torch.autograd.graph.saved_tensors_hooks(remember, lambda tensor: tensor):
+                value = loss(model(largest), largest.y)
+            value.backward()
+            if devices:
+                torch.cuda.synchronize()
+            seconds = time.perf_counter() - begun
+    model.zero_grad(set_to_none=True)
+    model.train(was_training)
+    weights = STATES * sum(p.numel() * p.element_size() for p in model.parameters())
+    activations = sum(kept.values())
+    free = free_memory(store.device) if free is None else free
+    room = SHARE * free - weights
+    budget = sampler.budget
+    if activations > room:
+        budget = max(1, int(max(work) * max(room, 0) / activations))
+    return Forecast(len(batches), sum(work), activations + weights, seconds * sum(work) / max(work), budget)
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that can be had on the device; where a system does not say, plenty."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    meminfo = Path("/proc/meminfo")
+    lines = meminfo.read_text().splitlines() if meminfo.exists() else []
+    available = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    return available[0] if available else 2**40
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
+
+
+class ForecastFirst(Callback):
+    """Before training starts: says what an epoch will take, and lowers the budget of pairs where memory is short.
+
+    Args:
+        say: print it on standard error.
+    """
+
+    def __init__(self, say: bool = True) -> None:
+        self.say = say
+
+    def on_fit_start(self, trainer: Trainer, module: LightningModule) -> None:
+        data = trainer.datamodule
+        with trainer.precision_plugin.forward_context():
+            found = self._try(module, data)
+        budget = trainer.strategy.reduce(torch.tensor(float(found.budget), device=module.device), reduce_op="min")
+        lowered = int(budget) < data.budget
+        data.budget = min(data.budget, int(budget))
+        if self.say and trainer.is_global_zero:
+            print(found, file=sys.stderr)
+            if lowered:
+                print(f"memory is short: batches of {data.budget:,} pairs instead", file=sys.stderr)
+
+    def _try(self, module: LightningModule, data: Any) -> Forecast:
+        while True:
+            try:
+                return forecast(module, data.train, data.sampler(data.train, shuffle=True), module.loss)
+            except torch.OutOfMemoryError:
+                data.budget //= 2
+                torch.cuda.empty_cache()

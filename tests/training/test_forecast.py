@@ -1,0 +1,65 @@
+"""What a training will take is found without touching it, and a batch too large for the memory is made smaller."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from gtx.data import PairBudgetSampler
+from gtx.models import standard
+from gtx.molecules import Featuriser
+from gtx.training.forecast import forecast, free_memory
+from gtx.training.losses import masked_loss
+from tests.molecules_for_tests import SMILES, store
+
+FEATURISER = Featuriser()
+STORE = store().with_targets(np.random.default_rng(0).normal(size=(len(SMILES), 1)))
+
+
+def make(**arguments: object) -> torch.nn.Module:
+    torch.manual_seed(0)
+    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
+    return standard(1, **sizes, channels=16, heads=2, layers=4, **arguments)
+
+
+def look(model: torch.nn.Module, budget: int = 50_000, free: int | None = None):
+    return forecast(model, STORE, PairBudgetSampler(STORE.sizes, budget), masked_loss("mse"), free)
+
+
+def test_leaves_everything_as_it_was() -> None:
+    model = make().eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    found = look(model)
+    assert torch.equal(torch.get_rng_state(), state) and not model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+    assert found.batches == 1 and found.pairs == int(STORE.sizes.square().sum()) and found.seconds > 0
+    assert found.budget == 50_000
+    assert str(found).startswith(f"1 batches an epoch, {found.pairs:,} pairs of atoms; expected: ")
+
+
+def test_memory_grows_with_the_batch_and_shrinks_when_layers_are_worked_out_again() -> None:
+    whole, cut, again = look(make()), look(make(), budget=1000), look(make(recompute=True))
+    assert cut.memory < whole.memory and again.memory < 0.6 * whole.memory
+
+
+def test_short_memory_lowers_the_budget() -> None:
+    whole = look(make())
+    short = look(make(), free=whole.memory // 2)
+    assert 1 <= short.budget < whole.pairs
+    assert look(make(), free=0).budget == 1
+    assert free_memory(torch.device("cpu")) > 2**20
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_layers_worked_out_again_give_the_same_gradients(dropout: float) -> None:
+    results = []
+    for recompute in (False, True):
+        model = make(recompute=recompute, dropout=dropout).train()
+        torch.manual_seed(1)
+        model(STORE.batch(torch.arange(len(STORE)))).square().sum().backward()
+        results.append([p.grad for p in model.parameters()])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other)
