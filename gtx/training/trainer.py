@@ -106,7 +106,7 @@ def _train(problem: Problem, model: nn.Module, number: int, seed: int, folder: P
     validation = Validation(problem.val, problem.scaler, loss, problem.names) if validated else None
     average = WeightAverage(settings.ema)
     history, best = History(folder / "log.csv"), KeepBest(average)
-    callbacks: list[Callback] = [ForecastFirst(settings.progress), average, history, best]
+    callbacks: list[Callback] = [ForecastFirst(settings.progress and number == 0), average, history, best]
     callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
     if settings.patience and validated:
         callbacks.append(Patience("val_score", patience=settings.patience))

@@ -23,7 +23,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     said = (ended.stdout + ended.stderr).splitlines()
-    assert [line[:10] for line in said] == ["member 1/2", "member 2/2"]  # one rank speaks, and nobody warns
+    assert [line[:9] for line in said] == ["5 batches", "member 1/", "member 2/"]  # one rank speaks, and nobody warns
     return out
 
 
