@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test lint format clean
+.PHONY: demo test bench lint format clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is
@@ -30,6 +30,9 @@ lint: $(VENV)/tested  ## ruff: style and format
 
 test: lint  ## lint and the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+bench: $(VENV)/tested  ## measure speed, write experiments/results/speed.md (hours; BENCH=--quick: minutes, not kept)
+	$(BIN)/python -m experiments.speed $(BENCH)
 
 format: $(VENV)/tested  ## let ruff rewrite
 	$(BIN)/ruff check --fix .

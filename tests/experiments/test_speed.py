@@ -1,0 +1,196 @@
+"""The harness that measures speed: what it makes of what it is told, and its contenders' arithmetic. No times."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+import torch
+
+from experiments.speed import attentions, cases, floor, layer, measure
+from experiments.speed.attentions import HEADS, Batch
+from experiments.speed.page import page
+from experiments.speed.results import Table, ratio, write
+from experiments.speed.stopwatch import Stopwatch
+from tests.experiments.toy_cases import PEAK
+
+ROOT = Path(__file__).parents[2]
+TOYS = "tests.experiments.toy_cases"
+
+
+def read(*words: str) -> Namespace:
+    return cases.options("", ["--quick", "--threads", "1", "--repeats", "2", *words])
+
+
+@pytest.fixture(scope="module")
+def records() -> dict[tuple[str, str], dict]:
+    found = cases.race(TOYS, ["works", "dies", "no set-up"], read())
+    return {(record["case"], record["step"]): record for record in found}
+
+
+def test_running_out_of_memory_is_a_result_and_other_steps_keep_theirs(records: dict) -> None:
+    assert records["works", "fails"] == {"case": "works", "step": "fails", "size": 7, "failed": "out of memory"}
+    assert records["works", "talks"]["runs"] == records["works", "grows"]["runs"] == 2
+
+
+def test_a_killed_process_is_a_result(records: dict) -> None:
+    assert records["dies", "dies"]["failed"] == "killed by SIGKILL"
+    assert records["dies", "talks"]["failed"] == "ended by the step before"
+
+
+def test_a_case_that_cannot_be_set_up_says_why_in_a_line(records: dict) -> None:
+    assert records["no set-up", "all"]["failed"] == "ValueError: there is no such thing"
+
+
+def test_what_a_step_prints_stays_out_of_the_way_and_what_it_gives_is_kept(records: dict) -> None:
+    talks = records["works", "talks"]
+    assert (talks["share"], talks["size"], len(talks["turns"])) == (3, 7, 2)
+
+
+@pytest.mark.skipif(not measure.CLEAR.exists(), reason="the peak can be reset on Linux alone")
+def test_peak_memory_is_what_a_step_needs(records: dict) -> None:
+    assert 0.9 * PEAK < records["works", "grows"]["peak"] < 1.3 * PEAK  # the kernel counts pages in batches
+    assert records["works", "talks"]["peak"] < PEAK / 4
+
+
+def test_a_turn_that_takes_too_long_ends_the_case() -> None:
+    (record,) = cases.race(TOYS, ["waits"], read("--limit", "4"))
+    assert record["failed"] == "longer than 4 s"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit holds on Linux alone")
+def test_a_limit_of_memory_is_met_as_a_failure() -> None:
+    code = (
+        "import torch; from experiments.speed import cases, measure; measure.limit_memory(2 << 30);"
+        "print(cases._attempt(lambda: torch.ones(1 << 30))[1], cases._attempt(lambda: bytes(3 << 30))[1], sep='|')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "out of memory|out of memory"
+
+
+def turn(*seconds: float, peak: int = 5) -> dict:
+    return {"wall": list(seconds), "cpu": [2 * s for s in seconds], "peak": peak}
+
+
+def test_record_takes_medians_and_leaves_out_the_warm_up() -> None:
+    turns = [turn(100.0, peak=99), turn(1.0, 2.0), turn(6.0, peak=8)]
+    found = cases.record("a", "all", turns, {})
+    assert (found["seconds"], found["wall"], found["cpu"], found["runs"]) == (2.0, 2.0, 4.0, 3)
+    assert (found["low"], found["high"], found["turns"], found["peak"]) == (1.5, 4.0, [1.5, 6.0], 8)
+    assert cases.record("a", "all", turns, {}, clock="cpu")["seconds"] == 4.0
+    alone = cases.record("a", "all", [turn(3.0, peak=7)], {}, warm_up=False)
+    assert (alone["seconds"], alone["low"], alone["peak"]) == (3.0, 3.0, 7)
+
+
+def test_a_ratio_of_times_is_the_median_over_turns() -> None:
+    slow = cases.record("a", "all", [turn(0.0), turn(2.0), turn(40.0), turn(9.0)], {})
+    fast = cases.record("b", "all", [turn(0.0), turn(1.0), turn(10.0), turn(3.0)], {})
+    assert ratio(slow, fast) == "3.00x"
+    assert ratio(slow, fast, "peak") == "1.00x"
+    assert ratio({"failed": "out of memory"}, fast) == ratio(None, fast) == ""
+
+
+def test_a_burst_runs_a_step_until_the_time_is_up() -> None:
+    done = []
+    found = measure.burst(lambda: done.append(time.sleep(0.01)), 0.05)
+    assert len(done) == len(found["wall"]) == len(found["cpu"]) <= 5
+    assert len(measure.burst(lambda: {"epochs": [1.0]}, 0.0)["wall"]) == 1
+
+
+def test_a_stopwatch_counts_each_part_for_itself() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2))
+
+        def forward(self) -> torch.Tensor:
+            with watch.running("within"):
+                time.sleep(0.03)
+            return self.weight.sum()
+
+    watch = Stopwatch()
+    watch.put_on(Model, "forward", "forward")
+    assert Model()().item() == 2.0
+    assert watch.seconds["within"] >= 0.03 > watch.seconds["forward"]
+
+
+def test_tables_and_page(tmp_path: Path) -> None:
+    table = Table("Layers", ["layer", "time"], [["a|b", "1 ms"]], "A note.")
+    assert table.markdown() == "### Layers\n\nA note.\n\n| layer | time |\n| --- | --: |\n| a/b | 1 ms |\n"
+    (tmp_path / "kernel.json").write_text("{}")
+    options = read("--out", str(tmp_path))
+    write("layer", "What it\nis.\n\nMore.", options, [{"case": "a"}], [table], ["a.svg"])
+    result = json.loads((tmp_path / "layer.json").read_text())
+    assert result["about"] == "What it is."
+    assert result["machine"]["threads"] == 1
+    assert {"torch", "gtx", "python"} <= set(result["versions"])
+    text = page(tmp_path)
+    assert table.markdown() in text
+    assert f"({tmp_path.name}/a.svg)" in text
+    assert text.index("## layer") < text.index("## kernel")
+
+
+@pytest.fixture
+def batch() -> Batch:
+    return Batch(torch.tensor([3, 1, 7, 5]), 16)
+
+
+def test_padded_attention_is_the_same_function(batch: Batch) -> None:
+    torch.manual_seed(0)
+    ours, call = attentions.gtx_bias(batch)
+    theirs, other = attentions.padded_sdpa(batch)
+    with torch.no_grad():
+        theirs.lin_in.weight.copy_(torch.cat([ours.lin_query.weight, ours.lin_key.weight, ours.lin_value.weight]))
+        theirs.lin_in.bias.copy_(torch.cat([ours.lin_query.bias, ours.lin_key.bias, ours.lin_value.bias]))
+        theirs.lin_bias.weight.copy_(ours.lin_edge_bias.weight)
+        theirs.lin_out.load_state_dict(ours.lin_out.state_dict())
+    assert ours.heads == HEADS
+    torch.testing.assert_close(other(batch.x, batch.edge_attr), call(batch.x, batch.edge_attr), rtol=1e-5, atol=1e-5)
+
+
+def test_transformer_conv_is_the_same_function(batch: Batch) -> None:
+    ours, call = attentions.gtx_key_value(batch)
+    theirs, other = attentions.transformer_conv(batch)
+    for name in ("lin_query", "lin_key", "lin_value"):
+        getattr(ours, name).load_state_dict(getattr(theirs, name).state_dict())
+    with torch.no_grad():
+        ours.lin_edge_key.weight.copy_(theirs.lin_edge.weight)
+        ours.lin_edge_value.weight.copy_(theirs.lin_edge.weight)
+    torch.testing.assert_close(call(batch.x, batch.edge_attr), other(batch.x, batch.edge_attr), rtol=1e-5, atol=1e-5)
+
+
+def test_the_two_multihead_attentions_are_the_same_function(batch: Batch) -> None:
+    ours, call = attentions.multihead(batch)
+    theirs, other = attentions.gps_conv(batch)
+    theirs.load_state_dict(ours.state_dict())
+    padded = call(batch.x, batch.edge_attr).flatten(0, 1)[batch.dense.node]
+    torch.testing.assert_close(padded, other(batch.x, batch.edge_attr), rtol=1e-5, atol=1e-5)
+
+
+def test_the_floor_counts_what_torch_counts() -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    sizes = torch.tensor([6])  # one graph: no padding
+    for function, build in (("bias", attentions.gtx_bias), ("key and value", attentions.gtx_key_value)):
+        batch = Batch(sizes, 16)
+        _, call = build(batch)
+        with FlopCounterMode(display=False) as counter:
+            call(batch.x, batch.edge_attr)
+        products, _ = floor.counts(function, 6, 36, 16)
+        assert counter.get_total_flops() == 2 * products
+
+
+def test_a_layer_is_measured_from_end_to_end() -> None:
+    name = "bias, drug-like, 64, float32, padded SDPA"
+    words = [sys.executable, "-m", layer.MODULE, "--threads", "1", "--case", name]
+    told = subprocess.run(words, input=f"forward\n{layer.BOTH}\n", capture_output=True, text=True, check=True, cwd=ROOT)
+    ready, forward, both = map(json.loads, told.stdout.splitlines())
+    assert ready["steps"] == ["forward", layer.BOTH]
+    assert ready["facts"]["nodes"] == int(layer.sizes("drug-like").sum())
+    assert len(forward["wall"]) >= 1
+    assert both["peak"] > 0

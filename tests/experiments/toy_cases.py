@@ -1,0 +1,46 @@
+"""Cases that do nothing worth measuring, served as the scripts of `experiments.speed` serve theirs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from experiments.speed import cases
+
+PEAK = 40 << 20  # bytes that the step "grows" holds for a moment
+
+
+def fails() -> None:
+    raise MemoryError
+
+
+def grows() -> None:
+    assert b"\1" * PEAK
+
+
+def talks() -> dict[str, int]:
+    print("what a library says")
+    return {"share": 3}
+
+
+def dies() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def waits() -> None:
+    time.sleep(60)
+
+
+CASES = {"works": {"talks": talks, "fails": fails, "grows": grows}, "dies": {"talks": talks, "dies": dies}}
+CASES["waits"] = {"waits": waits}
+
+
+def make(name: str) -> cases.Work:
+    if name not in CASES:
+        raise ValueError("there is no such thing\nand more")
+    return cases.Work(CASES[name], {"size": 7}, seconds=0.0)
+
+
+if __name__ == "__main__":
+    cases.serve(make, cases.options(__doc__))
