@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gtx.models.egt import egt
 from gtx.models.gat import gaan, gat, gatv2
@@ -39,42 +39,24 @@ class Architecture(NamedTuple):
     """A named setting of the graph transformer, as `gtx models` lists it.
 
     Attributes:
-        setting: makes the model.
+        make: makes the model: `make(out_channels, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`.
         about: what it is, in a line.
         source: the paper.
-        coordinates: "needed", "optional" or "none".
     """
 
-    setting: Callable[..., GraphTransformer]
+    make: Callable[..., GraphTransformer]
     about: str
     source: str
-    coordinates: str = "none"
 
-    def make(self, out_channels: int, *, coordinates: bool = False, **arguments: Any) -> GraphTransformer:
-        """The model.
-
-        Args:
-            out_channels: predictions per molecule.
-            coordinates: whether the molecules have coordinates.
-            arguments: what the setting takes, by name.
-
-        Raises:
-            ValueError: coordinates lack where they are needed, or come where they are not used.
-        """
-        name = self.setting.__name__
-        if self.coordinates == "needed" and not coordinates:
-            raise ValueError(f"the model {name} needs coordinates, and the molecules have none")
-        if self.coordinates == "none" and coordinates:
-            able = ", ".join(name for name, entry in ARCHITECTURES.items() if entry.coordinates != "none")
-            raise ValueError(f"the model {name} uses no coordinates; those that do are {able}")
-        if self.coordinates == "optional":
-            arguments["coordinates"] = coordinates
-        return self.setting(out_channels, **arguments)
+    @property
+    def coordinates(self) -> str:
+        """One of "needed", "optional" and "none"."""
+        return getattr(self.make, "coordinates", "optional")
 
 
 ARCHITECTURES: dict[str, Architecture] = {
     "standard": Architecture(
-        standard, "the default: full attention beside bond message passing, pairs in score and value", "gtx", "optional"
+        standard, "the default: full attention beside bond message passing, pairs in score and value", "gtx"
     ),
     "transformer": Architecture(
         transformer, "attention over all pairs by content alone", "Vaswani et al. 2017, arXiv:1706.03762"
@@ -86,11 +68,9 @@ ARCHITECTURES: dict[str, Architecture] = {
         "Brody et al. 2022, arXiv:2105.14491",
     ),
     "gaan": Architecture(gaan, "dot products over the bonds, with gated heads", "Zhang et al. 2018, arXiv:1803.07294"),
-    "mat": Architecture(
-        mat, "attention blended with distances and bonds", "Maziarka et al. 2020, arXiv:2002.08264", "needed"
-    ),
+    "mat": Architecture(mat, "attention blended with distances and bonds", "Maziarka et al. 2020, arXiv:2002.08264"),
     "rmat": Architecture(
-        rmat, "relative embeddings of each pair in key and value", "Maziarka et al. 2021, arXiv:2110.05841", "needed"
+        rmat, "relative embeddings of each pair in key and value", "Maziarka et al. 2021, arXiv:2110.05841"
     ),
     "graphormer": Architecture(
         graphormer, "degrees, path distances and paths as biases; a virtual node", "Ying et al. 2021, arXiv:2106.05234"

@@ -8,13 +8,14 @@ from typing import Any
 from gtx.attention import ClippedDot, GatedSoftmax
 from gtx.encodings import Bonds, RandomWalk, ShortestPath
 from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, EdgeUpdate, GraphTransformerLayer
 
 
+@without_coordinates
 def egt(
     out_channels: int,
     *,
-    atom_sizes: Sequence[int],
     bond_sizes: Sequence[int],
     channels: int = 64,
     layers: int = 4,
@@ -34,18 +35,12 @@ def egt(
     Source: Hussain et al. 2022 (arXiv:2108.03348).
 
     Args:
-        out_channels: predictions per molecule.
-        atom_sizes: codes per atom column.
-        bond_sizes: codes per bond column.
-        channels: width of the nodes.
         layers: number of layers; the last has no use for new edge states.
-        heads: attention heads.
         pair_channels: width of the edge states.
-        dropout: on branches, in training.
         clip: bound of the score.
         farthest: longest path distance with a code of its own, bonds.
         steps: steps of the random walks.
-        arguments: anything else `GraphTransformer` takes, by name.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -66,8 +61,7 @@ def egt(
 
     return GraphTransformer(
         out_channels,
-        atom_sizes,
-        bond_sizes,
+        bond_sizes=bond_sizes,
         encodings=[Bonds(bond_sizes), ShortestPath(farthest), RandomWalk(steps, pairs=False)],
         channels=channels,
         layers=layers,

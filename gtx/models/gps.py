@@ -7,14 +7,14 @@ from typing import Any
 
 from gtx.encodings import RandomWalk
 from gtx.models.graph_transformer import GraphTransformer, bond_messages
+from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, GPSLayer
 
 
+@without_coordinates
 def gps(
     out_channels: int,
     *,
-    atom_sizes: Sequence[int],
-    bond_sizes: Sequence[int],
     channels: int = 64,
     heads: int = 8,
     dropout: float = 0.1,
@@ -30,16 +30,8 @@ def gps(
     Source: Rampášek et al. 2022 (arXiv:2205.12454).
 
     Args:
-        out_channels: predictions per molecule.
-        atom_sizes: codes per atom column.
-        bond_sizes: codes per bond column.
-        channels: width of the nodes.
-        heads: attention heads.
-        dropout: on branches, in training.
-        attention_dropout: on attention weights, in training.
         steps: steps of the random walks.
-        readout: how atoms are pooled.
-        arguments: anything else `GraphTransformer` takes, by name.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
     def layer(i: int) -> GPSLayer:
@@ -48,8 +40,6 @@ def gps(
 
     return GraphTransformer(
         out_channels,
-        atom_sizes,
-        bond_sizes,
         encodings=[RandomWalk(steps, pairs=False)],
         channels=channels,
         heads=heads,

@@ -9,13 +9,14 @@ from torch import nn
 
 from gtx.encodings import Degree, EdgePath, ShortestPath
 from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
 
+@without_coordinates
 def graphormer(
     out_channels: int,
     *,
-    atom_sizes: Sequence[int],
     bond_sizes: Sequence[int],
     channels: int = 64,
     heads: int = 8,
@@ -34,16 +35,10 @@ def graphormer(
     Source: Ying et al. 2021 (arXiv:2106.05234).
 
     Args:
-        out_channels: predictions per molecule.
-        atom_sizes: codes per atom column.
-        bond_sizes: codes per bond column.
-        channels: width of the nodes.
-        heads: attention heads.
-        dropout: on branches, in training.
         farthest: longest path distance with a code of its own, bonds.
         path: how many bonds of a path are told apart.
         readout: how atoms are pooled beside the virtual node; not at all, unless asked for.
-        arguments: anything else `GraphTransformer` takes, by name.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -54,8 +49,7 @@ def graphormer(
 
     return GraphTransformer(
         out_channels,
-        atom_sizes,
-        bond_sizes,
+        bond_sizes=bond_sizes,
         encodings=[Degree(), ShortestPath(farthest), EdgePath(bond_sizes[0], path, farthest)],
         channels=channels,
         heads=heads,

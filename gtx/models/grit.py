@@ -8,13 +8,14 @@ from typing import Any
 from gtx.attention import VectorScore
 from gtx.encodings import Bonds, RandomWalk
 from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.space import without_coordinates
 from gtx.nn import DegreeScaler, EdgeAttention, EdgeUpdate, GraphTransformerLayer
 
 
+@without_coordinates
 def grit(
     out_channels: int,
     *,
-    atom_sizes: Sequence[int],
     bond_sizes: Sequence[int],
     channels: int = 64,
     layers: int = 4,
@@ -31,15 +32,10 @@ def grit(
     Source: Ma et al. 2023 (arXiv:2305.17589).
 
     Args:
-        out_channels: predictions per molecule.
-        atom_sizes: codes per atom column.
-        bond_sizes: codes per bond column.
         channels: width of nodes and edge states.
         layers: number of layers; the last has no use for new edge states.
-        heads: attention heads.
-        dropout: on branches, in training.
         steps: steps of the random walks.
-        arguments: anything else `GraphTransformer` takes, by name.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -68,8 +64,7 @@ def grit(
 
     return GraphTransformer(
         out_channels,
-        atom_sizes,
-        bond_sizes,
+        bond_sizes=bond_sizes,
         encodings=[Bonds(bond_sizes), RandomWalk(steps)],
         channels=channels,
         layers=layers,

@@ -8,14 +8,14 @@ from typing import Any
 from gtx.attention import MoleculeBlend
 from gtx.encodings import PairDistance
 from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.space import needs_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
 
+@needs_coordinates
 def mat(
     out_channels: int,
     *,
-    atom_sizes: Sequence[int],
-    bond_sizes: Sequence[int],
     channels: int = 64,
     heads: int = 8,
     dropout: float = 0.1,
@@ -32,17 +32,10 @@ def mat(
     Source: Maziarka et al. 2020 (arXiv:2002.08264).
 
     Args:
-        out_channels: predictions per molecule.
-        atom_sizes: codes per atom column.
-        bond_sizes: codes per bond column.
-        channels: width of the nodes.
-        heads: attention heads.
-        dropout: on branches, in training.
         blend: weights of attention, distance and adjacency.
         learned: learn them.
         kernel: of the distance, "softmax" or "exp".
-        readout: how atoms are pooled.
-        arguments: anything else `GraphTransformer` takes, by name.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -54,8 +47,6 @@ def mat(
 
     return GraphTransformer(
         out_channels,
-        atom_sizes,
-        bond_sizes,
         encodings=[PairDistance()],
         channels=channels,
         heads=heads,

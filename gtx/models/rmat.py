@@ -8,13 +8,14 @@ from typing import Any
 from gtx.attention import RelativeDot
 from gtx.encodings import BesselDistance, Bonds, ShortestPath
 from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.space import needs_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
 
+@needs_coordinates
 def rmat(
     out_channels: int,
     *,
-    atom_sizes: Sequence[int],
     bond_sizes: Sequence[int],
     channels: int = 64,
     heads: int = 8,
@@ -34,18 +35,11 @@ def rmat(
     Source: Maziarka et al. 2021 (arXiv:2110.05841).
 
     Args:
-        out_channels: predictions per molecule.
-        atom_sizes: codes per atom column.
-        bond_sizes: codes per bond column.
-        channels: width of the nodes.
-        heads: attention heads.
         pair_channels: width of the relative embedding before each layer's own map.
-        dropout: on branches, in training.
         farthest: longest path distance with a code of its own, bonds.
         radial: functions of the distance in space.
         cutoff: their reach, Å.
-        readout: how atoms are pooled.
-        arguments: anything else `GraphTransformer` takes, by name.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -63,8 +57,7 @@ def rmat(
 
     return GraphTransformer(
         out_channels,
-        atom_sizes,
-        bond_sizes,
+        bond_sizes=bond_sizes,
         encodings=[Bonds(bond_sizes), ShortestPath(farthest), BesselDistance(radial, cutoff)],
         channels=channels,
         heads=heads,

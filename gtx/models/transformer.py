@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gtx.encodings import RandomWalk
 from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
 
+@without_coordinates
 def transformer(
     out_channels: int,
     *,
-    atom_sizes: Sequence[int],
-    bond_sizes: Sequence[int],
     channels: int = 64,
     heads: int = 8,
     dropout: float = 0.1,
@@ -28,14 +27,8 @@ def transformer(
     Source: Vaswani et al. 2017 (arXiv:1706.03762); the positions, Dwivedi et al. 2022 (arXiv:2110.07875).
 
     Args:
-        out_channels: predictions per molecule.
-        atom_sizes: codes per atom column.
-        bond_sizes: codes per bond column.
-        channels: width of the nodes, d.
-        heads: attention heads.
-        dropout: on branches, in training.
         steps: steps of the random walks.
-        arguments: anything else `GraphTransformer` takes, by name.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -44,8 +37,6 @@ def transformer(
 
     return GraphTransformer(
         out_channels,
-        atom_sizes,
-        bond_sizes,
         encodings=[RandomWalk(steps, pairs=False)],
         channels=channels,
         heads=heads,

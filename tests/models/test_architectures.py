@@ -51,8 +51,8 @@ def close(one: Tensor, other: Tensor, tolerance: float) -> None:
 def test_the_names_are_those_promised() -> None:
     assert ["standard", *PUBLISHED] == NAMES
     for name in NAMES:
-        assert getattr(gtx.models, name) is ARCHITECTURES[name].setting
-        documented = inspect.getdoc(ARCHITECTURES[name].setting)
+        assert getattr(gtx.models, name) is ARCHITECTURES[name].make
+        documented = inspect.getdoc(ARCHITECTURES[name].make)
         assert "Args:" in documented and (name == "standard" or "arXiv:" in documented)
 
 
@@ -140,9 +140,10 @@ def test_an_atom_without_edges_is_not_seen(name: str, batch: Batch) -> None:
 def test_coordinates_are_asked_for_and_refused() -> None:
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     with pytest.raises(ValueError, match="model mat needs coordinates"):
-        ARCHITECTURES["mat"].make(1, **sizes)
-    with pytest.raises(ValueError, match="model egt uses no coordinates; those that do are standard, mat, rmat"):
-        ARCHITECTURES["egt"].make(1, **sizes, coordinates=True)
+        gtx.models.mat(1, **sizes, coordinates=False)
+    with pytest.raises(ValueError, match="model egt uses no coordinates; standard, mat and rmat do"):
+        gtx.models.egt(1, **sizes, coordinates=True)
+    assert [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"] == ["standard", "mat", "rmat"]
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         make("rmat")(whole_batch())
     with pytest.raises(ValueError, match="5 heads and 16 channels"):

@@ -1,0 +1,34 @@
+"""Whether a model lives in space: settings that need coordinates, and settings that have no use for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from gtx.models.graph_transformer import GraphTransformer
+
+Setting = Callable[..., GraphTransformer]
+
+
+def needs_coordinates(setting: Setting) -> Setting:
+    """The setting also takes `coordinates`, whether the molecules have any: False is a ValueError."""
+    return _told(
+        setting, "needed", False, f"the model {setting.__name__} needs coordinates, and the molecules have none"
+    )
+
+
+def without_coordinates(setting: Setting) -> Setting:
+    """The setting also takes `coordinates`, whether the molecules have any: True is a ValueError."""
+    return _told(setting, "none", True, f"the model {setting.__name__} uses no coordinates; standard, mat and rmat do")
+
+
+def _told(setting: Setting, use: str, wrong: bool, message: str) -> Setting:
+    @wraps(setting)
+    def told(out_channels: int, *, coordinates: bool = not wrong, **arguments: Any) -> GraphTransformer:
+        if coordinates == wrong:
+            raise ValueError(message)
+        return setting(out_channels, **arguments)
+
+    told.coordinates = use
+    return told
