@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gtx.attention import ragged
 from gtx.attention.dropout import dropout as drop
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.receivers import PairReceivers
@@ -86,6 +87,10 @@ def attend(
     if not graph.buckets:  # no node at all
         weights = value.new_zeros(0, H) if return_weights else None
         return Attended(value, weights, value.new_zeros(0, H, score.state_channels) if return_states else None)
+    if ragged.wanted() and ragged.can_run(
+        graph, query, score, normaliser, edges, dropout, return_weights, return_states
+    ):
+        return Attended(ragged.ragged_attention(graph, score.prepare(query), key, value, edges.bias, 1.0, dropout))
 
     def buckets(pairs: Tensor | None) -> list:
         none = [None] * len(graph.buckets)

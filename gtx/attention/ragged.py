@@ -23,6 +23,14 @@ _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # triton, too, asks wh
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, *([torch.float64] if _INTERPRETED else []))
 
 
+def wanted() -> bool:
+    """Whether `attend` uses the kernel where it can: with `GTX_RAGGED=1` in the environment, or under the interpreter.
+
+    It is not the default before it has been measured on a GPU.
+    """
+    return _INTERPRETED or os.environ.get("GTX_RAGGED") == "1"
+
+
 def available() -> bool:
     """Whether the kernel can run here: triton and a CUDA device, or triton's interpreter (`TRITON_INTERPRET=1`)."""
     return importlib.util.find_spec("triton") is not None and (_INTERPRETED or torch.cuda.is_available())
@@ -43,11 +51,7 @@ def can_run(
     It does for a score bilinear in query and key, a softmax at temperature 1, edge features that enter as a bias alone,
     and nothing asked for but the output; on a GPU (or where the interpreter is on) in float32, bfloat16 or float16, if
     any molecule is small enough (`size_classes.limit`). Under `torch.compile` it does not, since the compiler cannot
-    look into the launch. In `gtx.attention.attend` it takes three lines:
-
-        if ragged.can_run(graph, query, score, normaliser, edges, dropout, return_weights, return_states):
-            bias = None if edges is None else edges.bias
-            return Attended(ragged.ragged_attention(graph, score.prepare(query), key, value, bias, 1.0, dropout))
+    look into the launch.
     """
     here = query.is_cuda or (_INTERPRETED and query.device.type == "cpu")
     return (
