@@ -27,7 +27,8 @@ def grit(
     """GRIT: a vector per pair and head from query, key and edge state, which scores, is summed and becomes the new edge
     state; random-walk probabilities of pairs; a scaler of the log-degree; post-norm.
 
-    Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates.
+    Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates. The scaler
+    stands after the heads are merged, where the authors' code has it before.
 
     Source: Ma et al. 2023 (arXiv:2305.17589).
 
