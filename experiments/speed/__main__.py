@@ -35,8 +35,13 @@ def main() -> None:
     for topic in () if read.page else read.topics:
         if not (HERE / f"{topic}.py").is_file():
             continue
+        words = shared
+        if topic == "kernel":  # it has options of its own, and needs a GPU
+            if not any(word.startswith("cuda") for word in others):
+                continue
+            words = ["--out", str(out / "kernel.json"), *(["--repeats", "5"] if read.quick else [])]
         print(f"## {topic}\n", flush=True)
-        if subprocess.run([sys.executable, "-m", f"experiments.speed.{topic}", *shared], cwd=ROOT).returncode:
+        if subprocess.run([sys.executable, "-m", f"experiments.speed.{topic}", *words], cwd=ROOT).returncode:
             failed.append(topic)
     file = out.with_name(f"{out.name}.md")
     file.write_text(page(out))

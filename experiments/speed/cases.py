@@ -10,6 +10,7 @@ memory takes nobody with it: that is its result.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -198,9 +199,15 @@ class Process:
                 turns.append(self._ask(step))
 
     def close(self) -> None:
-        """End the process."""
-        self.process.kill()
-        self.process.communicate()
+        """End the process: it ends by itself, and its workers with it, when nobody asks any more."""
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
 
     def _ask(self, step: str) -> dict[str, Any]:
         try:
