@@ -15,6 +15,7 @@ class _Additive(Score):
 
     def __init__(self, heads: int, channels: int) -> None:
         super().__init__()
+        self.heads, self.channels = heads, channels
         self.vector = nn.Parameter(torch.empty(heads, channels))
         self.reset_parameters()
 
@@ -80,6 +81,7 @@ class GAT(Score):
 
     def __init__(self, heads: int, channels: int, slope: float = 0.2) -> None:
         super().__init__()
+        self.heads, self.channels = heads, channels
         self.receiver, self.sender = (nn.Parameter(torch.empty(heads, channels)) for _ in range(2))
         self.slope = slope
         self.reset_parameters()

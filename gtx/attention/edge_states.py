@@ -30,7 +30,7 @@ class ClippedDot(Score):
 
     def __init__(self, heads: int, edge_dim: int, clip: float = 5.0) -> None:
         super().__init__()
-        self.clip = clip
+        self.heads, self.clip = heads, clip
         self.lin_edge = Linear(edge_dim, heads)
 
     def reset_parameters(self) -> None:
@@ -73,7 +73,7 @@ class VectorScore(Score):
 
     def __init__(self, heads: int, channels: int, edge_dim: int, clip: float = 5.0) -> None:
         super().__init__()
-        self.clip, self.state_channels = clip, channels
+        self.heads, self.channels, self.clip, self.state_channels = heads, channels, clip, channels
         self.lin_weight = Linear(edge_dim, heads * channels)
         self.lin_bias = Linear(edge_dim, heads * channels)
         self.vector = nn.Parameter(torch.empty(heads, channels))

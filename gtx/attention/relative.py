@@ -33,6 +33,7 @@ class RelativeDot(Score):
 
     def __init__(self, heads: int, channels: int, edge_dim: int) -> None:
         super().__init__()
+        self.heads, self.channels = heads, channels
         self.edge = nn.Parameter(torch.empty(heads, channels, edge_dim))  # W
         self.content, self.position = (nn.Parameter(torch.empty(heads, channels)) for _ in range(2))  # u, w
         self.reset_parameters()

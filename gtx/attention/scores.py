@@ -19,10 +19,14 @@ class Score(nn.Module):
 
     Attributes:
         state_channels: channels of the state per head.
+        heads: H, where the score has weights for so many; None for any.
+        channels: channels C of query and key it is made for, per head; None for any.
     """
 
     bilinear: bool = False
     state_channels: int = 1
+    heads: int | None = None
+    channels: int | None = None
 
     @property
     def matrix_form(self) -> bool:
@@ -98,6 +102,7 @@ class General(Score):
 
     def __init__(self, heads: int, channels: int) -> None:
         super().__init__()
+        self.heads, self.channels = heads, channels
         self.weight = nn.Parameter(torch.empty(heads, channels, channels))
         self.reset_parameters()
 

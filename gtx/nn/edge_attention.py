@@ -108,6 +108,9 @@ class EdgeAttention(MessagePassing):
         self.concat, self.dropout, self.edge_dim = concat, dropout, edge_dim
         self.score = ScaledDot() if score is None else score
         self.normaliser = Softmax() if normaliser is None else normaliser
+        for name, have in (("heads", heads), ("channels", self.key_channels)):
+            if getattr(self.score, name) not in (None, have):
+                raise ValueError(f"expected a score for {have} {name}, got {self.score}")
         self.value_activation, self.gate = value_activation, gate
 
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.attention import ClippedDot, GatedSoftmax, MoleculeBlend, RelativeDot, VectorScore
+from gtx.attention import GAT, ClippedDot, GatedSoftmax, GATv2, MoleculeBlend, RelativeDot, VectorScore
 from gtx.encodings import Codes, Values
 from gtx.graph import CompleteGraph
 from gtx.nn import DegreeScaler, EdgeAttention, EdgeUpdate, GraphTransformerLayer, PairEmbedding, Readout
@@ -115,3 +115,10 @@ def test_readouts() -> None:
         Readout(8, ["sum", "median"])
     with refused(r"readouts out of sum, mean, max, attention, got \[\]"):
         Readout(8, [])
+
+
+def test_a_score_of_another_width_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected a score for 4 heads, got GATv2\(2, 8\)"):
+        EdgeAttention(32, 8, heads=4, score=GATv2(2, 8))
+    with pytest.raises(ValueError, match=r"expected a score for 8 channels, got GAT\(4, 16\)"):
+        EdgeAttention(32, 8, heads=4, score=GAT(4, 16))
