@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from gtx.encodings.encoding import Encoding, Values
 from gtx.graph import CompleteGraph
-from gtx.graph.adjacency import adjacency, flatten
+from gtx.graph.adjacency import adjacency
 
 
 class RandomWalk(Encoding):
@@ -45,18 +45,21 @@ class RandomWalk(Encoding):
         if graph.num_nodes == 0:
             empty = torch.zeros(0, self.steps, device=data.edge_index.device)
             return (None if self.node is None else empty), (None if self.pair is None else empty)
-        powers = flatten([self._powers(bonds) for bonds in adjacency(data.edge_index, graph)], graph)  # [P, K + 1]
-        node = None if self.node is None else powers[graph.diagonal, 1:]
-        return node, None if self.pair is None else powers[:, : self.steps]
+        steps = [self._powers(bonds).flatten(1) for bonds in adjacency(data.edge_index, graph)]
+        slots = graph.pairs.slot_of_row
+        powers = torch.stack([power.index_select(0, slots) for power in torch.cat(steps, 1)])  # [K + 1, P]
+        node = None if self.node is None else powers[1:, graph.diagonal].T
+        return node, None if self.pair is None else powers[: self.steps].T
 
     def _powers(self, bonds: Tensor) -> Tensor:
-        """`[b, n, n]` adjacency to `[b, n, n, K + 1]`: M to the powers 0 to K."""
+        """`[b, n, n]` adjacency to `[K + 1, b, n, n]`: M to the powers 0 to K."""
         walk = bonds / bonds.sum(-1, keepdim=True).clamp(min=1.0)
-        powers = [torch.eye(bonds.shape[1], device=bonds.device).expand_as(bonds)]
+        powers = bonds.new_empty(self.steps + 1, *bonds.shape)
+        powers[0] = torch.eye(bonds.shape[1], device=bonds.device)
         with torch.autocast(bonds.device.type, enabled=False):  # probabilities of long walks need their digits
-            for _ in range(self.steps):
-                powers.append(powers[-1] @ walk)
-        return torch.stack(powers, -1)
+            for k in range(self.steps):
+                torch.bmm(powers[k], walk, out=powers[k + 1])
+        return powers
 
     def __repr__(self) -> str:
         return f"RandomWalk({self.steps})"

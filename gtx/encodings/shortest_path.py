@@ -48,9 +48,14 @@ class ShortestPath(Encoding):
         reached = torch.eye(size, device=bonds.device).expand_as(bonds)
         step = reached + bonds
         distance = bonds.new_full(bonds.shape, min(self.largest, size - 1) + 1)
-        for _ in range(min(self.largest, size - 1)):
+        steps = min(self.largest, size - 1)
+        for k in range(steps):
             distance = distance - reached  # one less for every step at which the pair had been reached
-            reached = (reached @ step).clamp_(max=1.0)
+            farther = (reached @ step).clamp_(max=1.0)
+            if bonds.device.type == "cpu" and farther.equal(reached):  # everything has been; a GPU would have to wait
+                distance = distance - (steps - 1 - k) * reached
+                break
+            reached = farther
         distance = distance - reached
         return torch.where(reached > 0, distance, self.largest + 1)
 
