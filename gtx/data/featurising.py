@@ -28,7 +28,7 @@ class Featurised:
 
     Attributes:
         store: the m molecules that could be read, in order.
-        smiles: per text, the canonical SMILES, or None.
+        smiles: per text, the canonical SMILES, or None; all None where none were asked for.
         errors: per text, why it could not be read, or None.
         warnings: per text, what was odd about it.
     """
@@ -68,6 +68,8 @@ def featurise_stream(
     chunks: Iterable[tuple[Sequence[str], Coordinates]],
     workers: int | None = None,
     ahead: int = 2,
+    *,
+    smiles: bool = True,
 ) -> Iterator[FlatMolecules]:
     """Featurise chunks in worker processes, in order, never more than `ahead` chunks per worker in hand.
 
@@ -76,20 +78,21 @@ def featurise_stream(
         chunks: (texts, coordinates or None), drawn only as they are needed, so memory stays bounded.
         workers: processes; 0 works in this one. Default: all cores.
         ahead: chunks in hand per worker.
+        smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
     workers = default_workers() if workers is None else workers
     if workers < 0:
         raise InputError(f"workers: expected 0 or more, got {workers}")
     if workers == 0:
         for texts, coordinates in chunks:
-            yield featurise_texts(featuriser, texts, coordinates)
+            yield featurise_texts(featuriser, texts, coordinates, smiles=smiles)
         return
     chunks = iter(chunks)
     # loky's workers outlive the call and need no `if __name__ == "__main__"` in the user's script
     pool = get_reusable_executor(workers)
 
     def submit(count: int) -> list:
-        return [pool.submit(featurise_texts, featuriser, *chunk) for chunk in islice(chunks, count)]
+        return [pool.submit(featurise_texts, featuriser, *chunk, smiles=smiles) for chunk in islice(chunks, count)]
 
     waiting = deque(submit(workers * ahead))
     while waiting:
@@ -107,6 +110,7 @@ def featurise(
     cache: str | Path | None = None,
     progress: bool = False,
     chunk: int | None = None,
+    smiles: bool = True,
 ) -> Featurised:
     """Featurise `texts`, or take them from the cache.
 
@@ -119,9 +123,10 @@ def featurise(
         cache: a folder; a result is kept there under a hash of the featuriser and of the texts and coordinates.
         progress: show a progress bar.
         chunk: texts handed to a worker at a time; default as `chunk_size` says.
+        smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
     chunk = chunk or chunk_size(featuriser)
-    file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates)}.safetensors"
+    file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
     if file is not None and file.is_file():
         return _open(file)
     if workers is None and len(texts) < 2 * chunk:
@@ -130,7 +135,7 @@ def featurise(
         (texts[i : i + chunk], None if coordinates is None else coordinates[i : i + chunk])
         for i in range(0, max(len(texts), 1), chunk)
     )
-    stream = featurise_stream(featuriser, chunks, workers)
+    stream = featurise_stream(featuriser, chunks, workers, smiles=smiles)
     label = "Making conformers" if featuriser.conformers else "Reading molecules"
     done = Featurised.join(list(_tracked(stream, len(texts), label) if progress else stream))
     if file is not None:
@@ -150,8 +155,9 @@ def _tracked(stream: Iterator[FlatMolecules], total: int, label: str) -> Iterato
             yield part
 
 
-def _key(featuriser: Featuriser, texts: Sequence[str], coordinates: Coordinates) -> str:
+def _key(featuriser: Featuriser, texts: Sequence[str], coordinates: Coordinates, smiles: bool) -> str:
     digest = hashlib.sha256(featuriser.cache_key.encode())
+    digest.update(b"" if smiles else b"no SMILES")
     for text in texts:
         encoded = text.encode("utf-8", "surrogateescape")
         digest.update(f"{len(encoded)} ".encode() + encoded)

@@ -5,11 +5,12 @@ Code 0 means "other": a value the table does not list. Value i of a column has c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
-import numpy as np
 from rdkit import Chem
-from rdkit.Chem import BondType, HybridizationType
+from rdkit.Chem import BondStereo, BondType, ChiralType, HybridizationType
 
 from gtx.molecules.stereo import LABEL
 
@@ -41,73 +42,108 @@ BOND_COLUMNS: dict[str, tuple] = {
 """Known values of each bond column; stereo is the CIP label."""
 
 
-def atom_codes(mol: Chem.Mol) -> np.ndarray:
-    """One code per atom and column: uint8 `[n, len(ATOM_COLUMNS)]`; chirality as `label_stereo` left it."""
-    ring_size = mol.GetRingInfo().MinAtomRingSize
-    rows = []
-    for i in range(mol.GetNumAtoms()):  # by index: a third of the time of iterating over GetAtoms()
-        atom = mol.GetAtomWithIdx(i)
-        rows.append(
-            _atom_row(
+class Parts(NamedTuple):
+    """What RDKit says of the atoms and bonds of one molecule, before columns that follow from its graph.
+
+    Attributes:
+        atoms: a row of codes per atom, as if it had no neighbours and no ring; the chirality of a centre is 0.
+        ends: first and second atom of each bond, one after the other.
+        bonds: a row of codes per bond, as if it were in no ring; the stereo of a bond that has any is 0.
+        rings: the atoms of each ring, in order along it.
+    """
+
+    atoms: bytearray
+    ends: Sequence[int]
+    bonds: bytearray
+    rings: Sequence[Sequence[int]]
+
+    def of_atoms(self, name: str) -> bytearray:
+        """The codes of all atoms in one column."""
+        return self.atoms[_ATOM_PLACE[name] :: len(ATOM_COLUMNS)]
+
+    def of_bonds(self, name: str) -> bytearray:
+        """The codes of all bonds in one column."""
+        return self.bonds[_BOND_PLACE[name] :: len(BOND_COLUMNS)]
+
+    @property
+    def centres(self) -> list[int]:
+        """Atoms whose chirality is to be labelled."""
+        return [i for i, code in enumerate(self.of_atoms("chirality")) if code == 0]
+
+    @property
+    def has_stereo(self) -> bool:
+        """Whether there are centres or bonds to label."""
+        return 0 in self.of_atoms("chirality") or 0 in self.of_bonds("stereo")
+
+
+def plain_parts(mol: Chem.Mol) -> Parts:
+    """`Parts` by RDKit's getters, which is slow: each call from Python costs 0.3 µs; see `gtx.molecules.binary`."""
+    atoms, bonds = list(mol.GetAtoms()), list(mol.GetBonds())
+    return Parts(
+        bytearray().join(
+            atom_row(
                 atom.GetAtomicNum(),
                 atom.GetFormalCharge(),
                 atom.GetTotalNumHs(),
-                atom.GetDegree(),
                 atom.GetHybridization(),
                 atom.GetIsAromatic(),
-                ring_size(i),
-                atom.GetProp(LABEL) if atom.HasProp(LABEL) else "none",
+                atom.GetChiralTag(),
                 atom.GetNumRadicalElectrons(),
                 atom.GetIsotope() > 0,
             )
-        )
-    return np.frombuffer(bytearray().join(rows), dtype=np.uint8).reshape(-1, len(ATOM_COLUMNS))
-
-
-def bond_ends(mol: Chem.Mol) -> np.ndarray:
-    """Sender (row 0) and receiver (row 1) of every bond, both ways: int32 `[2, 2m]`; bond k is at 2k and 2k + 1."""
-    return ends_and_codes(mol)[0]
-
-
-def bond_codes(mol: Chem.Mol) -> np.ndarray:
-    """One code per directed bond and column, in the order of `bond_ends`: uint8 `[2m, len(BOND_COLUMNS)]`."""
-    return ends_and_codes(mol)[1]
-
-
-def ends_and_codes(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
-    """`bond_ends` and `bond_codes` in one pass."""
-    ends, rows = [], []
-    for k in range(mol.GetNumBonds()):
-        bond = mol.GetBondWithIdx(k)
-        i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-        row = _bond_row(
-            bond.GetBondType(),
-            bond.GetProp(LABEL) if bond.HasProp(LABEL) else "none",
-            bond.GetIsConjugated(),
-            bond.IsInRing(),
-        )
-        ends += (i, j, j, i)
-        rows += (row, row)
-    return (
-        np.ascontiguousarray(np.array(ends, dtype=np.int32).reshape(-1, 2).T),
-        np.frombuffer(bytearray().join(rows), dtype=np.uint8).reshape(-1, len(BOND_COLUMNS)),
+            for atom in atoms
+        ),
+        [end for bond in bonds for end in (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())],
+        bytearray().join(
+            bond_row(bond.GetBondType(), bond.GetStereo() != BondStereo.STEREONONE, bond.GetIsConjugated())
+            for bond in bonds
+        ),
+        mol.GetRingInfo().AtomRings(),
     )
+
+
+def put_labels(mol: Chem.Mol, parts: Parts) -> bool:
+    """Put the CIP labels that `label_stereo` gave to `mol` in their columns; whether all of them are known ones."""
+    for i in parts.centres:
+        parts.atoms[i * len(ATOM_COLUMNS) + _ATOM_PLACE["chirality"]] = _label(mol.GetAtomWithIdx(i), _CHIRALITY)
+    for k, code in enumerate(parts.of_bonds("stereo")):
+        if code == 0:
+            parts.bonds[k * len(BOND_COLUMNS) + _BOND_PLACE["stereo"]] = _label(mol.GetBondWithIdx(k), _STEREO)
+    return not parts.has_stereo
+
+
+@cache
+def atom_row(
+    element: int,
+    charge: int,
+    hydrogens: int,
+    hybridisation: HybridizationType,
+    aromatic: bool,
+    tag: ChiralType,
+    radical: int,
+    isotope: bool,
+) -> bytes:
+    """The codes of an atom, as in `Parts`."""
+    chirality = "none" if tag == ChiralType.CHI_UNSPECIFIED else None
+    return _row(_ATOM, (element, charge, hydrogens, 0, hybridisation.name, aromatic, 0, chirality, radical, isotope))
+
+
+@cache
+def bond_row(kind: BondType, stereo: bool, conjugated: bool) -> bytes:
+    """The codes of a bond, as in `Parts`."""
+    return _row(_BOND, (kind.name, None if stereo else "none", conjugated, False))
+
+
+def _label(owner: Chem.Atom | Chem.Bond, table: dict[str, int]) -> int:
+    return table.get(owner.GetProp(LABEL), 0) if owner.HasProp(LABEL) else table["none"]
+
+
+def _row(tables: list[dict], values: tuple) -> bytes:
+    return bytes(table.get(value, 0) for table, value in zip(tables, values, strict=True))
 
 
 _ATOM = [{value: code for code, value in enumerate(values, 1)} for values in ATOM_COLUMNS.values()]
 _BOND = [{value: code for code, value in enumerate(values, 1)} for values in BOND_COLUMNS.values()]
-
-
-@cache
-def _atom_row(*values: object) -> bytes:
-    return _row(_ATOM, values)
-
-
-@cache
-def _bond_row(*values: object) -> bytes:
-    return _row(_BOND, values)
-
-
-def _row(tables: list[dict], values: tuple) -> bytes:
-    names = (v.name if isinstance(v, (HybridizationType, BondType)) else v for v in values)
-    return bytes(table.get(v, 0) for table, v in zip(tables, names, strict=True))
+_ATOM_PLACE = {name: place for place, name in enumerate(ATOM_COLUMNS)}
+_BOND_PLACE = {name: place for place, name in enumerate(BOND_COLUMNS)}
+_CHIRALITY, _STEREO = _ATOM[_ATOM_PLACE["chirality"]], _BOND[_BOND_PLACE["stereo"]]

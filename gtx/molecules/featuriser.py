@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem, rdBase
 
+from gtx.molecules.binary import parts_of
 from gtx.molecules.conformers import CONFORMER_VERSION, Conformer, make_conformer
 from gtx.molecules.coordinates import with_coordinates, without_hydrogens
-from gtx.molecules.descriptors import DESCRIPTORS, descriptors
+from gtx.molecules.descriptors import DESCRIPTORS, Measured, measure, tabulate
 from gtx.molecules.errors import MoleculeError
-from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, ends_and_codes
-from gtx.molecules.reading import read_molblock, read_smiles
+from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, Parts, put_labels
+from gtx.molecules.graphs import Graphs
+from gtx.molecules.reading import parse_smiles, read_molblock
 from gtx.molecules.standardise import standardise
-from gtx.molecules.stereo import copy_labels, label_stereo, legacy_perception
+from gtx.molecules.stereo import copy_labels, label_stereo, quietly
 
 FEATURISER_VERSION = 1
 """Raised whenever the same molecule would give other codes or descriptors."""
-
-_CHIRALITY = list(ATOM_COLUMNS).index("chirality")
-_STEREO = list(BOND_COLUMNS).index("stereo")
 
 
 class Molecule(NamedTuple):
@@ -36,7 +35,7 @@ class Molecule(NamedTuple):
         bond_codes: uint8 `[2m, F]`, a code per directed bond and column of `BOND_COLUMNS`.
         positions: float32 `[n, 3]` in Å, NaN for atoms that no conformer could be made for; or None.
         descriptors: float32 `[D]`, NaN where one could not be computed.
-        smiles: the canonical isomeric SMILES.
+        smiles: the canonical isomeric SMILES; None where it was not asked for.
         warnings: what the user should know about it.
     """
 
@@ -45,8 +44,29 @@ class Molecule(NamedTuple):
     bond_codes: np.ndarray
     positions: np.ndarray | None
     descriptors: np.ndarray
-    smiles: str
+    smiles: str | None
     warnings: tuple[str, ...]
+
+
+class Seen(NamedTuple):
+    """What RDKit says of one molecule; arrays are made of many of these at once.
+
+    Attributes:
+        parts: its atoms and bonds, with labels.
+        bare: the same without hydrogen atoms, which descriptors are computed from.
+        measured: what descriptors need of RDKit; None where there are none.
+        positions, smiles: as in `Molecule`.
+        warnings: what the user should know about its labels, and
+        conformer: about its conformer.
+    """
+
+    parts: Parts
+    bare: Parts
+    measured: Measured | None
+    positions: np.ndarray | None
+    smiles: str | None
+    warnings: tuple[str, ...]
+    conformer: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -73,29 +93,34 @@ class Featuriser:
     def __post_init__(self) -> None:
         object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
 
-    def __call__(self, text: str, coordinates: np.ndarray | None = None) -> Molecule:
-        """Read and featurise one molecule.
+    def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:
+        """Read and featurise one molecule; `featurise_texts` is faster for many.
 
         Args:
             text: a SMILES, or a mol block.
             coordinates: flat or `[k, 3]` in Å, for the atoms in the order of the text: the heavy atoms, all atoms of
                 the text, or these and then the hydrogens that RDKit's `AddHs` appends.
+            smiles: find its canonical SMILES too, which takes half as long as reading it.
 
         Raises:
             MoleculeError: the text cannot be read, the molecule is too large, or coordinates lack or do not fit.
         """
-        try:
-            with rdBase.BlockLogs(), legacy_perception():
-                return self._featurise(self.read(text, coordinates))
-        except MoleculeError:
-            raise
-        except (RuntimeError, ValueError) as error:  # RDKit gave up on a molecule it had read
-            raise MoleculeError.because("cannot be featurised", error) from error
+        with quietly():
+            seen = self.see(text, coordinates, smiles)
+        graph = Graphs.join([seen.parts])
+        (values,), (notes,) = self.describe([seen])
+        warnings = (*seen.warnings, *notes, *seen.conformer)
+        codes = graph.bonds.repeat(2, axis=0)
+        return Molecule(graph.atoms, graph.both_ways, codes, seen.positions, values, seen.smiles, warnings)
 
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
         """The RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
+        with quietly():
+            return self._read(text, coordinates)
+
+    def _read(self, text: str, coordinates: np.ndarray | None) -> Chem.Mol:
         block = "M  END" in text or text.strip().count("\n") > 2  # a damaged block may lack its end
-        read = read_molblock if block else read_smiles
+        read = read_molblock if block else parse_smiles
         if self.coordinates and coordinates is not None:
             mol = with_coordinates(read(text, remove_hydrogens=False), coordinates)
             if not self.hydrogens:
@@ -111,19 +136,42 @@ class Featuriser:
             raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; the limit is {self.max_atoms}")
         return mol
 
-    def _featurise(self, mol: Chem.Mol) -> Molecule:
-        bare = mol
+    def see(self, text: str, coordinates: np.ndarray | None, smiles: bool) -> Seen:
+        """All that is asked of RDKit about one molecule, within `quietly`; as `__call__`."""
+        try:
+            return self._see(self._read(text, coordinates), smiles)
+        except MoleculeError:
+            raise
+        except (RuntimeError, ValueError) as error:  # RDKit gave up on a molecule it had read
+            raise MoleculeError.because("cannot be featurised", error) from error
+
+    def _see(self, mol: Chem.Mol, smiles: bool) -> Seen:
+        bare, kept = without_hydrogens(mol) if self.hydrogens else (mol, None)
+        parts = bare_parts = parts_of(bare)
+        named = True
+        if bare_parts.has_stereo:
+            label_stereo(bare, bare_parts.centres)
+            named = put_labels(bare, bare_parts)
         if self.hydrogens:  # labels and descriptors are those of the molecule without hydrogen atoms
-            bare, kept = without_hydrogens(mol)
-        label_stereo(bare)
-        if self.hydrogens:
             copy_labels(bare, mol, kept)
-        atoms = atom_codes(mol)
-        ends, bonds = ends_and_codes(mol)
-        values = descriptors(bare) if self.descriptors else np.zeros(0, np.float32)
-        smiles = Chem.MolToSmiles(bare)
-        positions, notes = self._conformer(mol) if self.coordinates else (None, ())
-        return Molecule(atoms, ends, bonds, positions, values, smiles, (*_warnings(atoms, bonds, values), *notes))
+            parts = parts_of(mol)
+            put_labels(mol, parts)
+        measured = measure(bare, bare_parts) if self.descriptors else None
+        written = Chem.MolToSmiles(bare) if smiles else None
+        positions, conformer = self._conformer(mol) if self.coordinates else (None, ())
+        warnings = () if named else ("stereochemistry that CIP rules could not name is ignored",)
+        return Seen(parts, bare_parts, measured, positions, written, warnings, conformer)
+
+    def describe(self, seen: Sequence[Seen]) -> tuple[np.ndarray, list[tuple[str, ...]]]:
+        """Descriptors of m molecules, float32 `[m, D]`, and what the user should know about those of each."""
+        if not self.descriptors:
+            return np.zeros((len(seen), 0), np.float32), [()] * len(seen)
+        values = tabulate(Graphs.join([one.bare for one in seen]), [one.measured for one in seen])
+        notes: list[tuple[str, ...]] = [()] * len(seen)
+        for i in np.flatnonzero(np.isnan(values).any(1)):
+            names = (DESCRIPTORS[k].rstrip("0123456789") for k in np.flatnonzero(np.isnan(values[i])))
+            notes[i] = (f"descriptors RDKit cannot compute: {', '.join(dict.fromkeys(names))}",)
+        return values, notes
 
     def _conformer(self, mol: Chem.Mol) -> Conformer:
         if not (mol.GetNumConformers() and mol.GetConformer().Is3D()):
@@ -174,11 +222,3 @@ class Featuriser:
     def bond_sizes(self) -> tuple[int, ...]:
         """Codes per bond column, "other" included."""
         return tuple(len(values) + 1 for values in BOND_COLUMNS.values())
-
-
-def _warnings(atoms: np.ndarray, bonds: np.ndarray, values: np.ndarray) -> Iterator[str]:
-    if not (atoms[:, _CHIRALITY].all() and bonds[:, _STEREO].all()):
-        yield "stereochemistry that CIP rules could not name is ignored"
-    if np.isnan(values).any():
-        families = dict.fromkeys(DESCRIPTORS[k].rstrip("0123456789") for k in np.flatnonzero(np.isnan(values)))
-        yield f"descriptors RDKit cannot compute: {', '.join(families)}"

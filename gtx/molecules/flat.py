@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gtx.molecules.featuriser import Featuriser, Molecule
-from gtx.molecules.reading import MoleculeError
+from gtx.molecules.errors import MoleculeError
+from gtx.molecules.featuriser import Featuriser, Seen
+from gtx.molecules.graphs import Graphs
+from gtx.molecules.stereo import quietly
 
 
 class FlatMolecules(NamedTuple):
@@ -24,50 +26,53 @@ class FlatMolecules(NamedTuple):
     atom_counts: np.ndarray  # int64 [m]
     bond_counts: np.ndarray  # int64 [m]
     positions: np.ndarray | None  # float32 [N, 3] in Å, NaN where unknown
-    smiles: list[str | None]  # canonical; None where the text could not be read
+    smiles: list[str | None]  # canonical; None where the text could not be read, or none was asked for
     errors: list[str | None]  # why it could not be read
     warnings: list[tuple[str, ...]]
 
 
 def featurise_texts(
-    featuriser: Featuriser, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None = None
+    featuriser: Featuriser,
+    texts: Sequence[str],
+    coordinates: Sequence[np.ndarray | None] | None = None,
+    *,
+    smiles: bool = True,
 ) -> FlatMolecules:
-    """Featurise one text after the other; a molecule at fault leaves an error, never an exception.
+    """Featurise texts; a molecule at fault leaves an error, never an exception.
 
     Args:
         featuriser: how molecules are read.
         texts: SMILES or mol blocks.
         coordinates: per text, positions in Å as `Featuriser` takes them, or None.
+        smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
-    molecules: list[Molecule] = []
-    smiles: list[str | None] = []
-    errors: list[str | None] = []
-    warnings: list[tuple[str, ...]] = []
-    for i, text in enumerate(texts):
-        try:
-            molecule = featuriser(text, None if coordinates is None else coordinates[i])
-        except MoleculeError as error:
-            smiles.append(None)
-            errors.append(str(error))
-            warnings.append(())
-        else:
-            molecules.append(molecule)
-            smiles.append(molecule.smiles)
-            errors.append(None)
-            warnings.append(molecule.warnings)
-    return FlatMolecules(*_flat(featuriser, molecules), smiles, errors, warnings)
-
-
-def _flat(featuriser: Featuriser, molecules: list[Molecule]) -> tuple:
-    def join(arrays: list[np.ndarray], empty: tuple[int, ...], dtype: type, axis: int = 0) -> np.ndarray:
-        return np.concatenate(arrays, axis) if arrays else np.zeros(empty, dtype)
-
-    return (
-        join([m.atoms for m in molecules], (0, len(featuriser.atom_sizes)), np.uint8),
-        join([m.bonds for m in molecules], (2, 0), np.int32, axis=1),
-        join([m.bond_codes for m in molecules], (0, len(featuriser.bond_sizes)), np.uint8),
-        join([m.descriptors[None] for m in molecules], (0, featuriser.num_descriptors), np.float32),
-        np.array([len(m.atoms) for m in molecules], np.int64),
-        np.array([m.bonds.shape[1] for m in molecules], np.int64),
-        join([m.positions for m in molecules], (0, 3), np.float32) if featuriser.coordinates else None,
+    errors: list[str | None] = [None] * len(texts)
+    seen: list[Seen] = []
+    with quietly():
+        for i, text in enumerate(texts):
+            try:
+                seen.append(featuriser.see(text, None if coordinates is None else coordinates[i], smiles))
+            except MoleculeError as error:
+                errors[i] = str(error)
+    graphs = Graphs.join([one.parts for one in seen])
+    values, notes = featuriser.describe(seen)
+    read = iter(zip(seen, notes, strict=True))
+    rows = [(None, ()) if error else _words(*next(read)) for error in errors]
+    return FlatMolecules(
+        graphs.atoms,
+        graphs.both_ways,
+        graphs.bonds.repeat(2, axis=0),
+        values,
+        graphs.atom_counts,
+        2 * graphs.bond_counts,
+        np.concatenate([np.zeros((0, 3), np.float32), *(one.positions for one in seen)])
+        if featuriser.coordinates
+        else None,
+        [written for written, _ in rows],
+        errors,
+        [warnings for _, warnings in rows],
     )
+
+
+def _words(seen: Seen, notes: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    return seen.smiles, (*seen.warnings, *notes, *seen.conformer)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rdkit import Chem
+from rdkit import Chem, rdBase
 from rdkit.Chem import BondStereo, ChiralType, rdCIPLabeler, rdqueries
 
 LABEL = "_CIPCode"
@@ -35,7 +35,14 @@ def legacy_perception() -> Iterator[None]:
         Chem.SetUseLegacyStereoPerception(before)
 
 
-def label_stereo(mol: Chem.Mol) -> None:
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Within, RDKit is silent and reads and writes with `legacy_perception`."""
+    with rdBase.BlockLogs(), legacy_perception():
+        yield
+
+
+def label_stereo(mol: Chem.Mol, centres: Sequence[int] | None = None) -> None:
     """Label stereocentres R, S, r, s and stereo bonds E, Z (axes M, P) in place, in the property `LABEL`.
 
     The rules are those of Hanson et al. (2018, 10.1021/acs.jcim.8b00324) as in RDKit's `rdCIPLabeler`. What they cannot
@@ -43,8 +50,9 @@ def label_stereo(mol: Chem.Mol) -> None:
 
     Args:
         mol: read with `legacy_perception`, as `read_smiles` and `read_molblock` do.
+        centres: its atoms with a chiral tag, where they are known already.
     """
-    centres = list(mol.GetAtomsMatchingQuery(_TAGGED))
+    centres = list(mol.GetAtomsMatchingQuery(_TAGGED) if centres is None else map(mol.GetAtomWithIdx, centres))
     try:
         rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=_MAX_ITERATIONS)
         undecided = [atom for atom in centres if atom.GetChiralTag() not in _TETRAHEDRAL]

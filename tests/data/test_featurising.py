@@ -31,6 +31,18 @@ def test_workers_and_chunks_change_nothing() -> None:
     assert one.store.atoms.equal(two.store.atoms) and one.store.bonds.equal(two.store.bonds)
 
 
+def test_without_smiles_everything_else_is_the_same(tmp_path: Path) -> None:
+    with_smiles = featurise(Featuriser(), TEXTS, workers=0, cache=tmp_path)
+    for workers in (0, 2):
+        without = featurise(Featuriser(), TEXTS, workers=workers, chunk=3, cache=tmp_path / str(workers), smiles=False)
+        assert without.smiles == [None] * len(TEXTS)
+        assert without.errors == with_smiles.errors and without.warnings == with_smiles.warnings
+        for name in ("atoms", "bonds", "bond_codes", "descriptors"):
+            one, other = getattr(without.store, name), getattr(with_smiles.store, name)
+            torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+    assert not any(featurise(Featuriser(), TEXTS, cache=tmp_path, smiles=False).smiles)  # no word from the cache
+
+
 def test_the_stream_draws_no_more_than_it_needs() -> None:
     drawn = []
 
@@ -49,7 +61,7 @@ def test_the_cache_answers_for_the_same_content_alone(tmp_path: Path, monkeypatc
     (file,) = tmp_path.iterdir()
     before = file.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(featurising, "featurise_stream", lambda *_: pytest.fail("the cache was not used"))
+        patch.setattr(featurising, "featurise_stream", lambda *_, **__: pytest.fail("the cache was not used"))
         again = featurise(Featuriser(), TEXTS, cache=tmp_path)
     assert again.errors == first.errors and again.smiles == first.smiles and again.warnings == first.warnings
     assert again.store.descriptors.equal(first.store.descriptors)
@@ -65,7 +77,7 @@ def test_conformers_are_cached_with_their_failures(tmp_path: Path, monkeypatch: 
     texts = ["CCO", "C[C@]12C[C@@]1(C)C2", "C1CC", "[Na+].CC(=O)[O-]"]
     first = featurise(Featuriser(conformers=True), texts, cache=tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(featurising, "featurise_stream", lambda *_: pytest.fail("the cache was not used"))
+        patch.setattr(featurising, "featurise_stream", lambda *_, **__: pytest.fail("the cache was not used"))
         again = featurise(Featuriser(conformers=True), texts, cache=tmp_path)
     for done in (first, again):
         known = done.store.positions.isfinite().all(dim=1)
@@ -81,10 +93,10 @@ def test_conformers_are_cached_with_their_failures(tmp_path: Path, monkeypatch: 
 def test_conformers_come_in_small_chunks_and_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, stream = [], featurising.featurise_stream
 
-    def watched(featuriser: Featuriser, chunks: object, workers: int | None) -> object:
+    def watched(featuriser: Featuriser, chunks: object, workers: int | None, **options: object) -> object:
         chunks = list(chunks)
         sizes.extend(len(texts) for texts, _ in chunks)
-        return stream(featuriser, chunks, 2 if workers is None else workers)
+        return stream(featuriser, chunks, 2 if workers is None else workers, **options)
 
     monkeypatch.setattr(featurising, "featurise_stream", watched)
     texts = ["CCO", "CCN", "CCC"] * 15

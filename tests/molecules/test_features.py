@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -18,10 +19,15 @@ from .rewriting import CAGES, ODD, coloured_graph, rewritings, sample
 FEATURISER = Featuriser(descriptors=False)
 
 
+@cache
+def atom_table(smiles: str) -> np.ndarray:
+    return atom_codes(read_smiles(smiles))
+
+
 def atoms(smiles: str, column: str) -> list:
     """Values of one column; None for other."""
     values = (None, *ATOM_COLUMNS[column])
-    return [values[code] for code in atom_codes(read_smiles(smiles))[:, list(ATOM_COLUMNS).index(column)]]
+    return [values[code] for code in atom_table(smiles)[:, list(ATOM_COLUMNS).index(column)]]
 
 
 def bonds(smiles: str, column: str) -> list:

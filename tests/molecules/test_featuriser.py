@@ -13,7 +13,15 @@ import pytest
 from rdkit import Chem, rdBase
 from rdkit.Chem import AllChem
 
-from gtx.molecules import ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS, FEATURISER_VERSION, Featuriser, MoleculeError
+from gtx.molecules import (
+    ATOM_COLUMNS,
+    BOND_COLUMNS,
+    DESCRIPTORS,
+    FEATURISER_VERSION,
+    Featuriser,
+    MoleculeError,
+    featurise_texts,
+)
 
 from .rewriting import ODD, labels, sample
 
@@ -164,3 +172,27 @@ def test_sizes() -> None:
     bare = Featuriser(descriptors=False)
     assert bare(ALANINE).descriptors.shape == (0,) and bare.num_descriptors == 0
     assert Featuriser().atom_sizes[0] == 119 and len(Featuriser().bond_sizes) == molecule.bond_codes.shape[1]
+
+
+@pytest.mark.parametrize("settings", [{}, {"hydrogens": True}, {"standardise": True}, {"descriptors": False}])
+def test_many_at_once_are_what_each_is_alone(settings: dict, shared_data: Path) -> None:
+    featuriser = Featuriser(**settings)
+    texts = [*ODD, "C1CC", "", *sample(shared_data, 15, stereo=False)]
+    flat = featurise_texts(featuriser, texts)
+    alone = [featuriser(text) for text, error in zip(texts, flat.errors, strict=True) if not error]
+    assert len(alone) == len(texts) - 2 and [error is None for error in flat.errors] == [bool(s) for s in flat.smiles]
+    assert np.array_equal(flat.atoms, np.concatenate([m.atoms for m in alone]))
+    assert np.array_equal(flat.bonds, np.concatenate([m.bonds for m in alone], axis=1))
+    assert np.array_equal(flat.bond_codes, np.concatenate([m.bond_codes for m in alone]))
+    assert np.array_equal(flat.descriptors, np.stack([m.descriptors for m in alone]), equal_nan=True)
+    assert flat.atom_counts.tolist() == [len(m.atoms) for m in alone]
+    assert flat.bond_counts.tolist() == [len(m.bond_codes) for m in alone]
+    assert [s for s in flat.smiles if s] == [m.smiles for m in alone]
+    assert [w for w, e in zip(flat.warnings, flat.errors, strict=True) if not e] == [m.warnings for m in alone]
+
+
+def test_canonical_smiles_can_be_left_out() -> None:
+    without, usual = Featuriser()(ALANINE, smiles=False), Featuriser()(ALANINE)
+    assert without.smiles is None and usual.smiles == ALANINE
+    assert all(np.array_equal(one, other) for one, other in zip(without[:3], usual[:3], strict=True))
+    assert np.array_equal(without.descriptors, usual.descriptors)

@@ -10,6 +10,7 @@ from rdkit import Chem
 from rdkit.Chem import AllChem
 
 from gtx.molecules import MoleculeError, read_molblock, read_smiles
+from gtx.molecules.stereo import quietly
 
 from .rewriting import ODD, column
 
@@ -108,3 +109,16 @@ def test_refused_mol_blocks_name_the_reason(block: str, reason: str, capfd: pyte
         read_molblock(block)
     assert reason in str(error.value) and "\n" not in str(error.value) and len(str(error.value)) < 150
     assert capfd.readouterr() == ("", "")
+
+
+def test_molecules_without_stereo_are_what_rdkit_reads(shared_data: Path) -> None:
+    """Those take a way of their own."""
+    texts = [*ODD, *column(shared_data / "scaffold" / "tox21.csv")[:600]]
+    plain = [text for text in texts if not set(text) & set("@/\\")]
+    assert len(plain) > 400
+    for text in plain:
+        with quietly():
+            if (expected := Chem.MolFromSmiles(text)) is None:
+                continue
+            assert Chem.MolToSmiles(read_smiles(text)) == Chem.MolToSmiles(expected)
+            assert read_smiles(text).ToBinary() == expected.ToBinary()  # every property of every atom and bond

@@ -1,0 +1,70 @@
+"""Crippen's contributions: RDKit's, which matches SMARTS, atom by atom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem
+from rdkit.Chem import rdMolDescriptors
+
+from gtx.molecules import read_smiles
+from gtx.molecules.binary import parts_of
+from gtx.molecules.crippen import crippen
+from gtx.molecules.graphs import Graphs
+from gtx.molecules.neighbours import Atoms
+
+from .rewriting import ODD, SYMMETRIC, sample
+
+HYDROGEN = Chem.MolFromSmarts("[#1]")
+
+RARE = [
+    "CC(C)(C)C", "C=C=C", "CC(=O)C=N", "C#CC#N", "Cc1ccccc1", "Cc1ccncc1", "CCc1ccccc1", "CC(C)c1ccco1",
+    "c1ccccc1[SiH3]", "Fc1ccccc1Cl", "Brc1ccccc1I", "c1ccc2ccccc2c1", "c1ccccc1-c1ccccc1", "Nc1ccccc1O",
+    "Sc1ccccc1", "O=c1cccc[nH]1", "C=Cc1ccccc1", "C=C(c1ccccc1)c1ccncc1", "C[SiH3]", "CNC", "CNc1ccccc1",
+    "CN(C)c1ccccc1", "c1ccccc1N(c1ccccc1)c1ccccc1", "C=N", "CC=NC", "CC#N", "C[NH3+]", "C[NH+](C)C",
+    "C[n+]1ccccc1", "C[N+](C)(C)C", "C[N+](=O)[O-]", "C[N+]#[C-]", "CN=[N+]=[N-]", "C[N-]C", "O", "CO", "COC",
+    "COc1ccccc1", "CN=O", "O=S(C)C", "C[S+](C)[O-]", "CC(=O)[O-]", "C[O-]", "C=O", "CC=O", "CC(C)=O", "NC=O",
+    "O=C=O", "O=Cc1ccccc1", "CC(=O)c1ccccc1", "NC(N)=O", "COC(=O)OC", "O=C(c1ccccc1)c1ccccc1", "[F-]", "[I+]",
+    "[Na+]", "[Na]", "CP(C)C", "CS", "CSC", "C[S-]", "CC(=S)N", "CS(=N)C", "c1ccsc1", "C[Zn]C", "[Hf]",
+    "[Sb]", "[Xe]", "CC(C)(C)c1ccccc1", "CC(C)(C)O", "CN(C)C", "N", "CP(C)(C)=O",
+]  # fmt: skip
+"""Between them every type of the table but those of hydrogen."""
+
+
+def both(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The contributions of all atoms of some molecules, ours and RDKit's."""
+    mols = [read_smiles(text) for text in texts]
+    ours = np.stack(crippen(Atoms(Graphs.join([parts_of(mol) for mol in mols]))), 1)
+    theirs = [pair for mol in mols for pair in rdMolDescriptors._CalcCrippenContribs(mol)]
+    return ours, np.array(theirs)
+
+
+@pytest.mark.parametrize("text", [*RARE, *SYMMETRIC])
+def test_rows_of_the_table(text: str) -> None:
+    ours, theirs = both([text])
+    assert np.array_equal(ours, theirs), np.flatnonzero((ours != theirs).any(1))
+
+
+def test_all_types_are_tried() -> None:
+    types: set[str] = set()
+    for text in RARE:
+        mol = read_smiles(text)
+        labels = [""] * mol.GetNumAtoms()
+        rdMolDescriptors._CalcCrippenContribs(mol, False, [0] * len(labels), labels)
+        types.update(labels)
+    numbered = {f"{element}{i}" for element, most in (("C", 27), ("N", 14), ("O", 12)) for i in range(1, most + 1)}
+    assert numbered | {"CS", "NS", "OS", "F", "Cl", "Br", "I", "Hal", "P", "S1", "S2", "S3", "Me1", "Me2"} <= types
+
+
+def test_real_molecules_all_at_once(shared_data: Path) -> None:
+    texts = sample(shared_data, 250, stereo=False, seed=5)
+    ours, theirs = both([text for text in texts if not Chem.MolFromSmiles(text).HasSubstructMatch(HYDROGEN)])
+    assert len(ours) > 15_000 and np.array_equal(ours, theirs)
+
+
+def test_odd_molecules_without_hydrogen_atoms() -> None:
+    ours, theirs = both([text for text in ODD if not Chem.MolFromSmiles(text).HasSubstructMatch(HYDROGEN)])
+    assert np.array_equal(ours, theirs)
