@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rdkit import Chem
 from rdkit.Chem import BondStereo, BondType, ChiralType, HybridizationType
 
-from gtx.molecules.stereo import LABEL
+from gtx.molecules.stereo import label_of
 
 ATOM_COLUMNS: dict[str, tuple] = {
     "element": tuple(range(1, 119)),
@@ -66,11 +66,6 @@ class Parts(NamedTuple):
         return self.bonds[_BOND_PLACE[name] :: len(BOND_COLUMNS)]
 
     @property
-    def centres(self) -> list[int]:
-        """Atoms whose chirality is to be labelled."""
-        return [i for i, code in enumerate(self.of_atoms("chirality")) if code == 0]
-
-    @property
     def has_stereo(self) -> bool:
         """Whether there are centres or bonds to label."""
         return 0 in self.of_atoms("chirality") or 0 in self.of_bonds("stereo")
@@ -104,11 +99,13 @@ def plain_parts(mol: Chem.Mol) -> Parts:
 
 def put_labels(mol: Chem.Mol, parts: Parts) -> bool:
     """Put the CIP labels that `label_stereo` gave to `mol` in their columns; whether all of them are known ones."""
-    for i in parts.centres:
-        parts.atoms[i * len(ATOM_COLUMNS) + _ATOM_PLACE["chirality"]] = _label(mol.GetAtomWithIdx(i), _CHIRALITY)
-    for k, code in enumerate(parts.of_bonds("stereo")):
-        if code == 0:
-            parts.bonds[k * len(BOND_COLUMNS) + _BOND_PLACE["stereo"]] = _label(mol.GetBondWithIdx(k), _STEREO)
+    for i in _open(parts.of_atoms("chirality")):
+        parts.atoms[i * len(ATOM_COLUMNS) + _ATOM_PLACE["chirality"]] = _CHIRALITY.get(
+            label_of(mol.GetAtomWithIdx(i)), 0
+        )
+    for k in _open(parts.of_bonds("stereo")):
+        label = label_of(mol.GetBondWithIdx(k))
+        parts.bonds[k * len(BOND_COLUMNS) + _BOND_PLACE["stereo"]] = _STEREO.get(label, 0)
     return not parts.has_stereo
 
 
@@ -134,8 +131,8 @@ def bond_row(kind: BondType, stereo: bool, conjugated: bool) -> bytes:
     return _row(_BOND, (kind.name, None if stereo else "none", conjugated, False))
 
 
-def _label(owner: Chem.Atom | Chem.Bond, table: dict[str, int]) -> int:
-    return table.get(owner.GetProp(LABEL), 0) if owner.HasProp(LABEL) else table["none"]
+def _open(codes: bytearray) -> list[int]:
+    return [i for i, code in enumerate(codes) if code == 0]
 
 
 def _row(tables: list[dict], values: tuple) -> bytes:

@@ -150,7 +150,7 @@ class Featuriser:
         parts = bare_parts = parts_of(bare)
         named = True
         if bare_parts.has_stereo:
-            label_stereo(bare, bare_parts.centres)
+            label_stereo(bare)
             named = put_labels(bare, bare_parts)
         if self.hydrogens:  # labels and descriptors are those of the molecule without hydrogen atoms
             copy_labels(bare, mol, kept)

@@ -26,6 +26,8 @@ class Atoms:
         self.degree = np.where(code["degree"] > 0, code["degree"] - 1, 99)
         self.connections = self.degree + self.hydrogens  # X of SMARTS
         self.aromatic = code["aromatic"] == 2
+        self.hybridisation = code["hybridisation"]
+        self.in_ring = code["ring"] != 1
         kind, ring = (np.repeat(graphs.bonds[:, _BOND.index(name)], 2) for name in ("type", "ring"))
         single, double, triple, aromatic = (kind == code for code in range(1, 5))
         bonds = {

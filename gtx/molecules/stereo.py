@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rdkit import Chem, rdBase
@@ -16,7 +16,7 @@ UNDECIDED = "?"
 
 _MAX_ITERATIONS = 100_000  # about 0.1 s; most molecules need fewer than 10,000
 _TAGGED = rdqueries.HasChiralTagQueryAtom()
-_TETRAHEDRAL = (ChiralType.CHI_TETRAHEDRAL_CW, ChiralType.CHI_TETRAHEDRAL_CCW)
+_TETRAHEDRAL_OR_NONE = (ChiralType.CHI_UNSPECIFIED, ChiralType.CHI_TETRAHEDRAL_CW, ChiralType.CHI_TETRAHEDRAL_CCW)
 _NO_STEREO = (BondStereo.STEREONONE, BondStereo.STEREOANY)
 
 
@@ -42,24 +42,29 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def label_stereo(mol: Chem.Mol, centres: Sequence[int] | None = None) -> None:
+def label_stereo(mol: Chem.Mol) -> None:
     """Label stereocentres R, S, r, s and stereo bonds E, Z (axes M, P) in place, in the property `LABEL`.
 
-    The rules are those of Hanson et al. (2018, 10.1021/acs.jcim.8b00324) as in RDKit's `rdCIPLabeler`. What they cannot
-    name, because it is not tetrahedral or would take too long, is labelled `UNDECIDED`.
+    The rules are those of Hanson et al. (2018, 10.1021/acs.jcim.8b00324) as in RDKit's `rdCIPLabeler`. Where they would
+    take too long, all are labelled `UNDECIDED`.
 
     Args:
         mol: read with `legacy_perception`, as `read_smiles` and `read_molblock` do.
-        centres: its atoms with a chiral tag, where they are known already.
     """
-    centres = list(mol.GetAtomsMatchingQuery(_TAGGED) if centres is None else map(mol.GetAtomWithIdx, centres))
     try:
         rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=_MAX_ITERATIONS)
-        undecided = [atom for atom in centres if atom.GetChiralTag() not in _TETRAHEDRAL]
     except RuntimeError:  # too many iterations; which labels were found by then depends on the order of atoms
-        undecided = [*centres, *(bond for bond in mol.GetBonds() if bond.GetStereo() not in _NO_STEREO)]
-    for owner in undecided:
-        owner.SetProp(LABEL, UNDECIDED)
+        bonds = [bond for bond in mol.GetBonds() if bond.GetStereo() not in _NO_STEREO]
+        for owner in (*mol.GetAtomsMatchingQuery(_TAGGED), *bonds):
+            owner.SetProp(LABEL, UNDECIDED)
+
+
+def label_of(owner: Chem.Atom | Chem.Bond) -> str:
+    """The label that `label_stereo` gave; else "none", or `UNDECIDED` for a centre that is not tetrahedral."""
+    try:
+        return owner.GetProp(LABEL)
+    except KeyError:
+        return "none" if isinstance(owner, Chem.Bond) or owner.GetChiralTag() in _TETRAHEDRAL_OR_NONE else UNDECIDED
 
 
 def copy_labels(source: Chem.Mol, target: Chem.Mol, order: list[int]) -> None:

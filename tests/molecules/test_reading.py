@@ -59,6 +59,7 @@ def test_outer_blanks_map_numbers_and_written_hydrogens() -> None:
     assert Chem.MolToSmiles(read_smiles("  [CH3:7][OH:1]\n")) == "CO"
     assert read_smiles("[H]C([H])([H])[H]").GetNumAtoms() == 1
     assert read_smiles("[H]C([H])([H])[H]", remove_hydrogens=False).GetNumAtoms() == 5
+    assert all(read_smiles(text).GetNumAtoms() == 1 for text in ("[H]C", "[0H]C", "[#1]C", "[H:1]C"))
     assert read_smiles("[2H]C").GetNumAtoms() == read_smiles("[H][H]").GetNumAtoms() == 2
 
 
