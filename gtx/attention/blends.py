@@ -63,7 +63,7 @@ class MoleculeBlend(Normaliser):
         if self.kernel == "exp":
             near = (-distance).exp() * known
         else:
-            unknown = torch.zeros_like(distance).masked_fill(known == 0, -1e4)  # such a molecule has no known pair
+            unknown = torch.zeros_like(distance).masked_fill(known == 0, -1e4)  # known pairs share all the weight
             near = into.softmax(unknown - distance) * known
         attention, by_distance, by_bond = self.weights.to(score.dtype)
         return into.only(attention * into.softmax(score) + by_distance * near + by_bond * adjacent)
@@ -90,7 +90,7 @@ class GatedSoftmax(Normaliser):
 
     def __init__(self, heads: int, edge_dim: int, scale: bool = True) -> None:
         super().__init__()
-        self.scale = scale
+        self.heads, self.scale = heads, scale
         self.lin_gate = Linear(edge_dim, heads)
 
     def reset_parameters(self) -> None:

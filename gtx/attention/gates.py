@@ -32,6 +32,7 @@ class HeadGate(nn.Module):
     def __init__(self, in_channels: int | tuple[int, int], heads: int, channels: int = 64) -> None:
         super().__init__()
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        self.heads = heads
         self.lin_max = Linear(source, channels)
         self.lin_gate = Linear(target + channels + source, heads)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from jsonargparse import ArgumentParser, Namespace
 
 
@@ -29,5 +31,5 @@ def run(arguments: Namespace) -> int:
         )
         weights = sum(p.numel() for p in model.parameters())
         table.add_row(name, entry.about, entry.source, entry.coordinates, f"{weights:,}")
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 180).print(table)
     return 0

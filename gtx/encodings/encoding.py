@@ -56,7 +56,8 @@ class AddEncoding(BaseTransform):
     Args:
         encoding: any encoding.
         node: attribute for the node features `[n, *]`.
-        pair: attribute for the pair features, dense `[n, n, *]`, receiver before sender.
+        pair: attribute for the pair features, flat `[n * n, *]`, receiver-major: batches of such `Data` put them end to
+            end, as `gtx.nn.EdgeAttention` takes them with a `CompleteGraph`.
     """
 
     def __init__(self, encoding: Encoding, node: str = "node_encoding", pair: str = "pair_encoding") -> None:
@@ -64,13 +65,13 @@ class AddEncoding(BaseTransform):
 
     @torch.no_grad()
     def forward(self, data: Data) -> Data:
-        n = data.num_nodes
-        graph = CompleteGraph.from_ptr(torch.tensor([0, n], device=data.edge_index.device))
+        ptr = data.ptr if "ptr" in data else torch.tensor([0, data.num_nodes], device=data.edge_index.device)
+        graph = CompleteGraph.from_ptr(ptr)
         node, pair = self.encoding(data, graph)
         if node is not None:
             data[self.node] = node
         if pair is not None:
-            data[self.pair] = pair.view(n, n, pair.shape[1])
+            data[self.pair] = pair
         return data
 
     def __repr__(self) -> str:

@@ -30,7 +30,8 @@ def egt(
     """EGT: a clipped score with a bias from the edge state, sigmoid gates, a scaler of the log-degree, and edge states
     with an MLP of their own, updated in every layer.
 
-    Random-walk probabilities of the atoms stand in for the paper's SVD encodings, whose signs are arbitrary.
+    There are no virtual nodes. Random-walk probabilities of the atoms stand in for the paper's SVD encodings, whose
+    signs are arbitrary.
 
     Source: Hussain et al. 2022 (arXiv:2108.03348).
 

@@ -19,7 +19,8 @@ from gtx.nn import EdgeAttention, GraphTransformerLayer
 def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
     r"""Graph attention along the bonds and to itself, with scores \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\).
 
-    Bond types do not enter. Residuals, norms and an MLP stand around the attention as in a Transformer.
+    Bond types do not enter; heads are merged by W_o. Residuals, norms and an MLP stand around the attention as in a
+    Transformer.
 
     Source: Veličković et al. 2018 (arXiv:1710.10903).
 

@@ -121,6 +121,11 @@ class GraphTransformer(nn.Module):
         super().__init__()
         if channels % heads:
             raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
+        if layers < 1:
+            raise ValueError(f"expected at least one layer, got {layers}")
+        for part, kind in ((score, Score), (normaliser, Normaliser)):
+            if part is not None and not isinstance(part, kind):
+                raise ValueError(f"expected a {kind.__name__} of gtx.attention, a module, got {part!r}")
         if virtual_nodes and pair_channels is None:
             raise ValueError("virtual nodes need pair features of their own: expected pair_channels, got None")
         if virtual_nodes < 0 or (not virtual_nodes and not readout):
@@ -146,7 +151,7 @@ class GraphTransformer(nn.Module):
                 project=True,
                 score=fresh(score),
                 normaliser=fresh(normaliser),
-                edge_value=edge_value,
+                edge_value=edge_value and self.pair_embedding.width is not None,
             )
             messages = bond_messages(channels) if local else None
             depth = stochastic_depth * (i + 1) / layers

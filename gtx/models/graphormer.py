@@ -29,8 +29,8 @@ def graphormer(
     """Graphormer: degree on the atoms; a bias per head for path distance and for the bonds along the path, shared by
     all layers; pre-norm, MLP of the nodes' width; a virtual node that is read out.
 
-    The bonds along the path are averaged over all shortest paths, so that no numbering of the atoms matters; the
-    paper takes one.
+    The types of the bonds along the path are averaged over all shortest paths, so that no numbering of the atoms
+    matters; the paper takes one.
 
     Source: Ying et al. 2021 (arXiv:2106.05234).
 

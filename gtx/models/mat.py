@@ -27,7 +27,8 @@ def mat(
 ) -> GraphTransformer:
     """MAT: attention blended, after the softmax, with the matrices of distances in space and of bonds.
 
-    The readout is a mean over atoms. The paper's dummy node is left out.
+    The readout is a mean over atoms. The adjacency enters as it is, as in the paper's equation; the authors' code
+    divides its rows by their sums. The paper's dummy node is left out.
 
     Source: Maziarka et al. 2020 (arXiv:2002.08264).
 

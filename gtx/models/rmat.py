@@ -29,7 +29,8 @@ def rmat(
 ) -> GraphTransformer:
     """R-MAT: relative embeddings of bonds, hops and radial distance in key and value, with global terms.
 
-    The first layer of the paper's two-layer edge network is shared by all layers here, the second is each layer's own.
+    All layers share a network that embeds the pair, and each has a linear map of its own from there to keys and one to
+    values; the paper has two networks in every layer.
     The readout is attention pooling. The paper's dummy node is left out.
 
     Source: Maziarka et al. 2021 (arXiv:2110.05841).

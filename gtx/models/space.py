@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 from gtx.models.graph_transformer import GraphTransformer
 
 Setting = Callable[..., GraphTransformer]
+
+# what a published architecture decides by itself, unless its setting takes it
+_PARTS = {
+    *("score", "normaliser", "attention_dropout", "stochastic_depth", "edge_value", "norm_first", "layer"),
+    *("encodings", "local", "edges", "pair_channels", "pair_mlp", "virtual_nodes"),
+}
 
 
 def needs_coordinates(setting: Setting) -> Setting:
@@ -24,10 +31,19 @@ def without_coordinates(setting: Setting) -> Setting:
 
 
 def _told(setting: Setting, use: str, wrong: bool, message: str) -> Setting:
+    own = signature(setting).parameters
+    known = own.keys() | signature(GraphTransformer).parameters.keys()
+
     @wraps(setting)
     def told(out_channels: int, *, coordinates: bool = not wrong, **arguments: Any) -> GraphTransformer:
         if coordinates == wrong:
             raise ValueError(message)
+        for name in arguments:
+            if name not in known:
+                takes = ", ".join(sorted(known - _PARTS | own.keys() - {"arguments"}))
+                raise ValueError(f"the model {setting.__name__} has no argument {name!r}; it takes {takes}")
+            if name in _PARTS - own.keys():
+                raise ValueError(f"the model {setting.__name__} decides {name!r} itself; swap parts of standard")
         return setting(out_channels, **arguments)
 
     told.coordinates = use

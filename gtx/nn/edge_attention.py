@@ -108,9 +108,15 @@ class EdgeAttention(MessagePassing):
         self.concat, self.dropout, self.edge_dim = concat, dropout, edge_dim
         self.score = ScaledDot() if score is None else score
         self.normaliser = Softmax() if normaliser is None else normaliser
-        for name, have in (("heads", heads), ("channels", self.key_channels)):
-            if getattr(self.score, name) not in (None, have):
-                raise ValueError(f"expected a score for {have} {name}, got {self.score}")
+        if self.score.channels not in (None, self.key_channels):
+            raise ValueError(f"expected a score for {self.key_channels} channels, got {self.score}")
+        for part in (self.score, self.normaliser, gate):
+            if getattr(part, "heads", None) not in (None, heads):
+                raise ValueError(f"expected parts for {heads} heads, got {part}")
+        if edge_dim is None and (edge_key or edge_value is True or isinstance(edge_bias, nn.Module)):
+            raise ValueError("edge features are to enter the attention: expected their channels edge_dim, got None")
+        if isinstance(edge_bias, nn.Identity) and edge_dim != heads:
+            raise ValueError(f"a bias has one channel per head: expected edge_dim {heads}, got {edge_dim}")
         self.value_activation, self.gate = value_activation, gate
 
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
@@ -188,6 +194,8 @@ class EdgeAttention(MessagePassing):
         source, target = x if isinstance(x, tuple) else (x, x)
         self._check(source, target, edge_index, edge_attr, complete)
         query, key, value = self._project(source, target)
+        if complete and edge_index.mask is not None and edge_attr is not None:  # what is no edge has no say, NaN or not
+            edge_attr = edge_attr.masked_fill(~edge_index.mask[:, None], 0.0)
         alpha = state = None
         if complete:
             edges = EdgeFeatures(

@@ -129,7 +129,7 @@ def _featurised(predictor: Predictor, table: Table, workers: int | None) -> Iter
             waiting.append(rows)
             yield [readable(row) for row in rows], [row.coordinates for row in rows]
 
-    for part in featurise_stream(predictor.header.featuriser, texts(), workers):
+    for part in featurise_stream(predictor.header.featuriser, texts(), workers, smiles=False):
         yield waiting.popleft(), Featurised.join([part])
 
 

@@ -102,3 +102,16 @@ def test_a_mask_of_all_pairs_is_no_mask() -> None:
     layer = make("Vaswani")
     x, _ = CASES["Vaswani"].inputs()
     close(layer(x, GRAPH.where(torch.ones(GRAPH.num_pairs, dtype=torch.bool))), layer(x, GRAPH), 1e-14)
+
+
+def test_features_of_a_pair_that_is_no_edge_do_not_matter_not_even_nan() -> None:
+    torch.manual_seed(0)
+    graph = CompleteGraph.from_ptr(torch.tensor([0, 4, 9]))
+    layer = EdgeAttention(6, 3, heads=2, edge_dim=5, edge_key=True, edge_value=True).double()
+    x, e = torch.randn(9, 6, dtype=torch.float64), torch.randn(graph.num_pairs, 5, dtype=torch.float64)
+    mask = torch.rand(graph.num_pairs) < 0.6
+    expected = layer(x, graph.where(mask), e)
+    out = layer(x, graph.where(mask), e.masked_fill(~mask[:, None], torch.nan))
+    torch.testing.assert_close(out, expected)
+    out.sum().backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())

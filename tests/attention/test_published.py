@@ -62,7 +62,7 @@ def test_gatv2_is_pyg_gatv2_conv(edges: bool, share: bool) -> None:
     conv = GATv2Conv(6, D, H, add_self_loops=False, share_weights=share, **options).double()
     projections = "shared" if share else "key_value"
     layer = EdgeAttention(
-        6, D, H, projections=projections, score=GATv2(H, D), edge_bias=False, edge_key=True, **options
+        6, D, H, projections=projections, score=GATv2(H, D), edge_bias=False, edge_key=edges, **options
     ).double()
     layer.lin_query.load_state_dict(conv.lin_r.state_dict())
     if not share:

@@ -177,7 +177,7 @@ def test_transform_puts_it_on_a_data(encoding: Encoding, batch: Batch) -> None:
         if encoding.node:
             assert data.node_encoding.shape[0] == n and data.node_encoding.dim() == 2
         if encoding.pair:
-            assert data.pair_encoding.shape[:2] == (n, n) and data.pair_encoding.dim() == 3
+            assert data.pair_encoding.shape[0] == n * n and data.pair_encoding.dim() == 2
     assert repr(AddEncoding(encoding)) == f"AddEncoding({encoding})"
 
 
@@ -191,3 +191,13 @@ def test_an_empty_batch_yields_nothing(encoding: Encoding) -> None:
         ):
             if feature is not None:
                 assert values.shape == (0, len(feature.sizes) if isinstance(feature, Codes) else feature.channels)
+
+
+def test_transformed_molecules_batch_as_the_batch_itself(batch: Batch, graph: CompleteGraph) -> None:
+    transform = AddEncoding(RandomWalk(4))
+    molecules = [transform(data) for data in batch.to_data_list()]
+    together = Batch.from_data_list(molecules)
+    node, pair = RandomWalk(4)(batch, graph)
+    torch.testing.assert_close(together.pair_encoding, pair)
+    torch.testing.assert_close(together.node_encoding, node)
+    torch.testing.assert_close(transform(batch.clone()).pair_encoding, pair)

@@ -118,7 +118,7 @@ def test_readouts() -> None:
 
 
 def test_a_score_of_another_width_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected a score for 4 heads, got GATv2\(2, 8\)"):
+    with pytest.raises(ValueError, match=r"expected parts for 4 heads, got GATv2\(2, 8\)"):
         EdgeAttention(32, 8, heads=4, score=GATv2(2, 8))
     with pytest.raises(ValueError, match=r"expected a score for 8 channels, got GAT\(4, 16\)"):
         EdgeAttention(32, 8, heads=4, score=GAT(4, 16))

@@ -42,7 +42,11 @@ def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path) -> No
         ({"model": "mat"}, False, "mat needs coordinates: .*--conformers"),
         ({"model": "gps"}, True, "gps uses no coordinates"),
         ({"model": "grit", "model_arguments": {"heads": 5}}, False, "5 heads and 64 channels"),
-        ({"model": "gat", "model_arguments": {"head": 5}}, False, "unexpected keyword argument 'head'"),
+        ({"model": "gat", "model_arguments": {"head": 5}}, False, "gat has no argument 'head'; it takes .* heads,"),
+        ({"model": "egt", "model_arguments": {"score": "GATv2"}}, False, "egt decides 'score' itself"),
+        ({"model": "mat", "model_arguments": {"pair_channels": 8}}, True, "mat decides 'pair_channels' itself"),
+        ({"model": "standard", "model_arguments": {"score": "GATv2"}}, False, "expected a Score of gtx.attention"),
+        ({"model": "standard", "model_arguments": {"layers": 0}}, False, "expected at least one layer, got 0"),
     ],
     ids=lambda value: str(value)[:40],
 )
