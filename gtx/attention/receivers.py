@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor
 from torch_geometric.utils import scatter, softmax
 
 
-class Receivers:
+class Receivers(ABC):
     """Sums, maxima and softmaxes over the edges into each receiver.
 
     What comes in and goes out has one entry per edge: `[E, H]` in an edge list, `[b, receivers, senders, H]` in a
@@ -15,21 +17,21 @@ class Receivers:
     that a normaliser is one equation for both layouts.
     """
 
+    @abstractmethod
     def softmax(self, score: Tensor) -> Tensor:
         """exp(s) over the sum of exp(s) of the same receiver; exactly 0 where there is no edge."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sum(self, values: Tensor) -> Tensor:
         """For each edge, the sum over all edges into its receiver."""
-        raise NotImplementedError
 
+    @abstractmethod
     def max(self, values: Tensor) -> Tensor:
         """For each edge, the largest value of all edges into its receiver."""
-        raise NotImplementedError
 
+    @abstractmethod
     def only(self, values: Tensor) -> Tensor:
         """The values where there is an edge, 0 where there is none."""
-        raise NotImplementedError
 
 
 class EdgeListReceivers(Receivers):
