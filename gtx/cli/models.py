@@ -20,7 +20,7 @@ def run(arguments: Namespace) -> int:
     from gtx.molecules import Featuriser
 
     featuriser = Featuriser()
-    table = Table("name", "what", "source", "coordinates", "weights", title="gtx train --model NAME")
+    table = Table("name", "what", "source", "coordinates", "parameters", title="gtx train --model NAME")
     for name, entry in ARCHITECTURES.items():
         model = entry.make(
             1,

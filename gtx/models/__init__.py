@@ -64,7 +64,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gat": Architecture(gat, "additive attention over the bonds", "Veličković et al. 2018, arXiv:1710.10903"),
     "gatv2": Architecture(
         gatv2,
-        "the same, the order of senders up to the receiver; bond types",
+        "as gat, the ranking of senders up to the receiver; bond types",
         "Brody et al. 2022, arXiv:2105.14491",
     ),
     "gaan": Architecture(gaan, "dot products over the bonds, with gated heads", "Zhang et al. 2018, arXiv:1803.07294"),
