@@ -15,13 +15,14 @@ ROOT = Path(__file__).parents[1]
 ROOMS = {
     "errors": set(),
     "lazy": set(),
-    "graph": set(),
-    "attention": {"graph"},
-    "encodings": {"graph"},
+    "threads": set(),
+    "graph": {"threads"},
+    "attention": {"graph", "threads"},
+    "encodings": {"graph", "threads"},
     "nn": {"attention", "encodings", "graph"},
     "models": {"nn", "attention", "encodings", "graph"},
     "molecules": {"errors"},
-    "data": {"molecules", "errors"},
+    "data": {"molecules", "errors", "threads"},
     "training": {"models", "nn", "data", "molecules", "errors"},
     "prediction": {"models", "data", "molecules", "training", "errors"},
     "report": {"data", "molecules", "training", "errors"},
@@ -78,9 +79,9 @@ def test_a_room_knows_only_the_rooms_below(file: Path) -> None:
     ("statement", "absent"),
     [
         ("import gtx", ["torch", "rdkit", "pandas", "numpy"]),
-        ("import gtx.molecules", ["torch", "pandas", "sklearn"]),
-        ("import gtx.nn", ["rdkit", "pytorch_lightning"]),
-        ("import gtx.models", ["rdkit", "pytorch_lightning"]),
+        ("import gtx.molecules", ["torch", "pandas", "sklearn", "numba"]),
+        ("import gtx.nn", ["rdkit", "pytorch_lightning", "numba"]),
+        ("import gtx.models", ["rdkit", "pytorch_lightning", "numba"]),
     ],
 )
 def test_importing_brings_no_more_than_it_needs(statement: str, absent: list[str]) -> None:
