@@ -1,0 +1,146 @@
+"""What all recipes share: runs asked for on a command line, each in a process of its own, finished ones kept.
+
+A recipe is a script that names its sets and calls `main`. Every run writes `<set>/<model>-<seed>.json` below
+`experiments/results` (`<model>-<split>` where the set has several splits; further seeds add `-seed<seed>`) and keeps
+what it needs to go on below `runs`. One thread a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from experiments.models import MODELS, answer
+from experiments.problem import Benchmark, Problem, Run
+from experiments.record import RESULTS, ROOT, write
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def main(doc: str, module: str, sets: Mapping[str, Benchmark], words: Sequence[str] | None = None) -> int:
+    """The command line of a recipe.
+
+    Args:
+        doc: the script's docstring.
+        module: the script, as `python -m` knows it.
+        sets: its sets by the words that name them.
+        words: of the command line.
+
+    Returns:
+        The exit status: 1 if a run failed.
+    """
+    asked = _read(doc, sets, words)
+    runs = list(wanted(asked, sets))
+    missing = [run for run in runs if asked.overwrite or not run.file(asked.out).exists()]
+    failed: list[Run] = []
+    if asked.table:
+        pass
+    elif asked.here:
+        for run in missing:
+            execute(run, _command(module, sets, run), asked.out, asked.runs)
+    else:
+        failed = _spread(module, sets, missing, asked)
+    from experiments.summary import lines
+
+    print(*lines({run.file(asked.out) for run in runs}), sep="\n")
+    for run in failed:
+        print(f"failed: {_command(module, sets, run)}", file=sys.stderr)
+    return bool(failed)
+
+
+def wanted(asked: argparse.Namespace, sets: Mapping[str, Benchmark]) -> Iterator[Run]:
+    """The runs asked for; what is cheap to lose, further seeds and splits, comes last."""
+    for seed in range(1000) if asked.seeds is None else asked.seeds:
+        found = False
+        for split in range(max(len(sets[name].splits) for name in asked.sets)):
+            for name in asked.sets:
+                benchmark, several = sets[name], len(sets[name].splits) > 1
+                if split >= len(benchmark.splits) or (asked.splits and split not in asked.splits):
+                    continue
+                for model in asked.models:
+                    if asked.seeds is not None or seed < (1 if several else MODELS[model].seeds):
+                        found = True
+                        yield Run(benchmark, model, split, seed)
+        if not found:
+            return
+
+
+def execute(run: Run, command: str, results: Path = RESULTS, runs: Path = ROOT / "runs") -> None:
+    """Do one run in this process.
+
+    Args:
+        run: what to run.
+        command: that makes it again.
+        results: the folder of all results.
+        runs: the folder of all runs.
+    """
+    from gtx.workflow.dataset import load
+
+    data = run.benchmark.data(run.split)
+    problem = Problem(run, data, load(data, cache=runs / "cache"), runs)
+    resumed = problem.folder.exists()
+    problem.folder.mkdir(parents=True, exist_ok=True)
+    wall, processor = time.perf_counter(), _processor_seconds()
+    found = answer(problem)
+    figures = {
+        "seconds": round(time.perf_counter() - wall, 1),
+        "cpu_seconds": round(_processor_seconds() - processor, 1),
+        "resumed": resumed,  # then the seconds are those of the last part alone
+    }
+    write(problem, found, figures, command, results)
+
+
+def _spread(module: str, sets: Mapping[str, Benchmark], runs: Sequence[Run], asked: argparse.Namespace) -> list[Run]:
+    """Several at a time, each in a process of its own; averages wait for what they average. Gives those that failed."""
+
+    def failed(run: Run) -> bool:
+        more = ["--here", "--out", str(asked.out), "--runs", str(asked.runs)]
+        more += ["--overwrite"] if asked.overwrite else []
+        command = [sys.executable, *_command(module, sets, run).split()[1:], *more]
+        done = subprocess.run(command, env=os.environ | ONE_THREAD, stdout=subprocess.DEVNULL, check=False)
+        print(run.benchmark.folder, run.name, "failed" if done.returncode else "done", flush=True)
+        return bool(done.returncode)
+
+    lost = []
+    for averages in (False, True):
+        turn = [run for run in runs if bool(MODELS[run.model].members) is averages]
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            lost += [run for run, bad in zip(turn, pool.map(failed, turn), strict=True) if bad]
+    return lost
+
+
+def _command(module: str, sets: Mapping[str, Benchmark], run: Run) -> str:
+    name = next(name for name, benchmark in sets.items() if benchmark == run.benchmark)
+    split = f" --splits {run.split}" if len(run.benchmark.splits) > 1 else ""
+    return f"python -m {module} --sets {name} --models {run.model}{split} --seeds {run.seed}"
+
+
+def _read(doc: str, sets: Mapping[str, Benchmark], words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", default=list(sets), choices=list(sets))
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--seeds", nargs="+", type=int, help="default: as many as make a row of the table")
+    most = max(len(benchmark.splits) for benchmark in sets.values())
+    if most > 1:
+        parser.add_argument("--splits", nargs="+", type=int, choices=range(most), help="default: all")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    parser.add_argument("--table", action="store_true", help="print the results there are, and run nothing")
+    parser.add_argument("--overwrite", action="store_true", help="make finished runs anew")
+    parser.add_argument("--here", action="store_true", help="run in this process, one after the other")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of results")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="the folder where runs keep what they need")
+    asked = parser.parse_args(words)
+    asked.splits = getattr(asked, "splits", None)
+    return asked
+
+
+def _processor_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)

@@ -1,0 +1,125 @@
+"""What is written of a run: one JSON, and one line in the ledger of test evaluations."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from experiments.problem import Answer, Problem
+
+if TYPE_CHECKING:
+    from gtx.workflow.dataset import Dataset
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "experiments" / "results"
+LEDGER = "test_evaluations.csv"
+LEDGER_COLUMNS = ("date", "commit", "folder", "model", "split", "seed", "metric", "test")
+
+
+def write(problem: Problem, answer: Answer, figures: Mapping[str, Any], command: str, results: Path) -> dict[str, Any]:
+    """Score an answer on all parts of the split, and write it down.
+
+    Args:
+        problem: what was asked.
+        answer: the predictions.
+        figures: of the run: seconds and the like.
+        command: that makes it again.
+        results: the folder of all results.
+    """
+    from gtx.prediction import library_versions
+    from gtx.training import evaluate
+    from gtx.workflow.dataset import sha256
+
+    run, dataset = problem.run, problem.dataset
+    scores = {
+        part: evaluate(dataset.y[rows], answer.prediction[rows], dataset.task, problem.names)
+        for part, rows in dataset.split.items()
+    }
+    test = dataset.split["test"]
+    result = {
+        "set": run.benchmark.name,
+        "split": run.benchmark.splits[run.split],
+        "model": run.model,
+        "seed": run.seed,
+        "task": dataset.task,
+        "metric": run.benchmark.metric,
+        "rows": {part: len(rows) for part, rows in dataset.split.items()},
+        **{part: scores[part] for part in ("train", "val", "test")},
+        "parameters": answer.parameters,
+        "settings": dict(answer.settings),
+        **figures,
+        "machine": machine(),
+        "versions": library_versions() | dict(answer.versions),
+        "sha256": {"data": sha256(problem.data.data), "split": split_digest(dataset)},
+        "commit": commit(),
+        "date": date.today().isoformat(),
+        "command": command,
+        "test_predictions": predictions(dataset.rows[test], answer.prediction[test], problem.names),
+    }
+    file = run.file(results)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    enter(results / LEDGER, file.parent.name, result)
+    partial = file.with_suffix(".partial")
+    partial.write_text(json.dumps(result, indent=2, allow_nan=False) + "\n")
+    partial.replace(file)
+    return result
+
+
+def predictions(rows: np.ndarray, prediction: np.ndarray, names: Sequence[str]) -> dict[str, str]:
+    """Row numbers of the table, from 0, and each target's predictions to six digits, as text parted by blanks."""
+    columns = {
+        name: " ".join(f"{value:.6g}" for value in column) for name, column in zip(names, prediction.T, strict=True)
+    }
+    return {"row": " ".join(map(str, rows.tolist())), **columns}
+
+
+def split_digest(dataset: Dataset) -> str:
+    """SHA-256 of lines `<row of the table, from 0> <part>`, in the table's order."""
+    parts = {int(dataset.rows[i]): part for part, index in dataset.split.items() for i in index}
+    return hashlib.sha256("".join(f"{row} {parts[row]}\n" for row in sorted(parts)).encode()).hexdigest()
+
+
+def enter(ledger: Path, folder: str, result: Mapping[str, Any]) -> None:
+    """Add a line to the ledger: test rows were looked at once more. Lines are never removed."""
+    values = {**result, "folder": folder, "test": result["test"][result["metric"]]}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if not ledger.exists():
+        writer.writerow(LEDGER_COLUMNS)
+    writer.writerow(values[name] for name in LEDGER_COLUMNS)
+    with ledger.open("a") as file:
+        file.write(text.getvalue())
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores and system."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "processor": named[0] if named else platform.processor() or platform.machine(),
+        "cores": cores,
+        "system": f"{platform.system()} {platform.machine()}",
+        "threads": 1,
+    }
+
+
+def commit() -> str | None:
+    """The commit that was run, with a plus if files had changed since; None outside a repository."""
+    words = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=10", "--dirty=+", "--exclude=*"]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,19 @@
+"""MoleculeNet in the scaffold split of Uni-Mol (Zhou et al. 2023) and MUBen (Li et al. 2023, arXiv:2306.10060).
+
+    python -m experiments.scaffold --sets esol bace --models gtx gtx-ensemble --jobs 2
+
+`--table` prints the results there are.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from experiments.problem import Benchmark
+from experiments.recipe import main
+
+METRICS = {"esol": "rmse", "freesolv": "rmse", "bbbp": "roc_auc", "bace": "roc_auc", "tox21": "roc_auc"}
+SETS = {name: Benchmark(f"scaffold/{name}", metric, ("split",), f"scaffold-{name}") for name, metric in METRICS.items()}
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, "experiments.scaffold", SETS))

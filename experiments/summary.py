@@ -1,0 +1,79 @@
+"""Results as they lie in the folder, and rows made of them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HIGHER = ("roc_auc", "pr_auc", "accuracy", "r2")
+"""Metrics of which more is better."""
+
+
+class Row(NamedTuple):
+    """All runs of a model on a set.
+
+    Attributes:
+        folder: of the set.
+        model: its name.
+        results: what was written, one per run, ordered by split and seed.
+    """
+
+    folder: str
+    model: str
+    results: list[dict[str, Any]]
+
+    @property
+    def metric(self) -> str:
+        """The one the set is judged by; early results do not name it."""
+        first = self.results[0]
+        return first.get("metric") or ("rmse" if "rmse" in first["test"] else "roc_auc")
+
+    def scores(self, part: str = "test") -> list[float]:
+        """One number per split, its seeds averaged; where there is one split, one per seed."""
+        found: dict[Any, list[float]] = {}
+        splits = {result["split"] for result in self.results}
+        for result in self.results:
+            if (value := result[part][self.metric]) is not None:
+                found.setdefault(result["split"] if len(splits) > 1 else result["seed"], []).append(value)
+        return [statistics.mean(values) for values in found.values()]
+
+    def mean(self, part: str = "test") -> float | None:
+        """Over `scores`."""
+        return statistics.mean(self.scores(part)) if self.scores(part) else None
+
+    def sd(self, part: str = "test") -> float | None:
+        """Sample standard deviation over `scores`; None for fewer than two."""
+        return statistics.stdev(self.scores(part)) if len(self.scores(part)) > 1 else None
+
+    @property
+    def counted(self) -> str:
+        """What the mean is over: `3 seeds`, `6 splits`, `6 splits × 5 seeds`."""
+        splits, seeds = (len({result[key] for result in self.results}) for key in ("split", "seed"))
+        words = [f"{n} {noun}{'s' * (n > 1)}" for n, noun in ((splits, "split"), (seeds, "seed")) if n > 1]
+        return " × ".join(words) or "1 run"
+
+
+def rows(files: Iterable[Path]) -> Iterator[Row]:
+    """The results in JSON files `<set>/<model>-<number>.json`, by set and model; a file that is not there is none."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for file in sorted(files):
+        if file.exists():
+            result = json.loads(file.read_text())
+            found.setdefault((file.parent.name, result["model"]), []).append(result)
+    for (folder, model), results in sorted(found.items()):
+        yield Row(folder, model, sorted(results, key=lambda result: (result["split"], result["seed"])))
+
+
+def lines(files: Iterable[Path]) -> Iterator[str]:
+    """A line per row, for the terminal."""
+    for row in rows(files):
+        sd = "" if row.sd() is None else f" ± {row.sd():.4f}"
+        each = " ".join(f"{score:.3f}" for score in row.scores())
+        yield f"{row.folder:17} {row.model:20} {row.counted:20} test {row.metric} {_four(row.mean())}{sd}  {each}"
+
+
+def _four(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}"
