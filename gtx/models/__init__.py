@@ -13,14 +13,21 @@ from gtx.models.graphormer import graphormer
 from gtx.models.grit import grit
 from gtx.models.mat import mat
 from gtx.models.rmat import rmat
+from gtx.models.sequence import Looked, MoleculeToSequence, SequenceEncoder
 from gtx.models.standard import standard
+from gtx.models.token_transformer import BASE, TokenTransformer
 from gtx.models.transformer import transformer
 
 __all__ = [
     "ARCHITECTURES",
+    "BASE",
     "Architecture",
     "GraphTransformer",
+    "Looked",
+    "MoleculeToSequence",
     "Seen",
+    "SequenceEncoder",
+    "TokenTransformer",
     "egt",
     "gaan",
     "gat",

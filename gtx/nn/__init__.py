@@ -1,32 +1,39 @@
 """Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
 
+from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.degree_scaler import DegreeScaler
 from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.edge_update import EdgeUpdate
 from gtx.nn.embedding import CodeEmbedding, Vocabulary, embed
 from gtx.nn.gps_layer import GPSLayer
+from gtx.nn.key_values import KeyValues, offer
 from gtx.nn.pair_embedding import PairEmbedding
 from gtx.nn.readout import Readout
 from gtx.nn.scaling import ClippedScaler
 from gtx.nn.stochastic_depth import StochasticDepth
+from gtx.nn.token_embedding import TokenEmbedding
 from gtx.nn.transformer_layer import GraphTransformerLayer
 from gtx.nn.virtual_nodes import Nodes, VirtualNodes
 
 __all__ = [
     "ClippedScaler",
     "CodeEmbedding",
+    "DecoderLayer",
     "DegreeScaler",
     "Dropout",
     "EdgeAttention",
     "EdgeUpdate",
     "GPSLayer",
     "GraphTransformerLayer",
+    "KeyValues",
     "Nodes",
     "PairEmbedding",
     "Readout",
     "StochasticDepth",
+    "TokenEmbedding",
     "VirtualNodes",
     "Vocabulary",
     "embed",
+    "offer",
 ]

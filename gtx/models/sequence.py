@@ -1,0 +1,110 @@
+"""From molecules to sequences: the encoder-decoder Transformer, and its decoder alone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from gtx.graph import Causal, CompleteGraph, cross_edges
+from gtx.models.token_transformer import TokenTransformer
+from gtx.models.writing import Rereading, Writing
+from gtx.sequence import Sequences
+
+
+class SequenceEncoder(TokenTransformer):
+    """Reads sequences: every token attends to every token of its sequence. Arguments as `TokenTransformer`."""
+
+    def nodes(self, source: Sequences) -> Tensor:
+        """The tokens after the last layer, `[N, channels]`."""
+        return self(source, CompleteGraph.from_ptr(source.ptr))
+
+
+class Looked(NamedTuple):
+    """What a decoder looked at.
+
+    Attributes:
+        logits: as `MoleculeToSequence.forward` gives them, `[N, V]`.
+        edge_index: int64 `[2, E]`, atoms (or whatever was read) and tokens.
+        weights: of the cross-attention of each layer, `[E, H]`, before dropout; `logits` depend on them.
+    """
+
+    logits: Tensor
+    edge_index: Tensor
+    weights: list[Tensor]
+
+
+class MoleculeToSequence(nn.Module):
+    r"""Reads molecules, writes sequences.
+
+    The encoder's atoms are keys and values in every layer of the decoder; its tokens see what was written up to them:
+
+    \[ p(y_1, \ldots, y_n, \mathrm{end} \mid G) = \prod_t p(y_t \mid y_1, \ldots, y_{t-1}, G) \]
+
+    With a `SequenceEncoder` it is the Transformer from sequences to sequences; without any encoder it is a language
+    model, \(p(y)\), as GPT is.
+
+    Sources: Vaswani et al. 2017 (arXiv:1706.03762); Radford et al. 2018 (GPT) for the decoder alone.
+
+    Args:
+        encoder: a `GraphTransformer`, a `SequenceEncoder`, or anything with `nodes(source) -> [M, *]` whose sources
+            have a `ptr` `[B + 1]`; None for a language model.
+        size: tokens V it writes, start and end among them.
+        source_channels: width of what the encoder gives; default the decoder's.
+        setting: the decoder's width and the like, as `TokenTransformer` takes them, by name; `**BASE` for the paper's.
+    """
+
+    def __init__(
+        self, encoder: nn.Module | None, size: int, source_channels: int | None = None, **setting: Any
+    ) -> None:
+        super().__init__()
+        if encoder is not None:
+            setting["source_channels"] = source_channels or setting.get("channels", 256)
+        self.encoder, self.decoder = encoder, TokenTransformer(size, **setting)
+
+    def forward(self, source: Batch | Sequences | None, tokens: Sequences) -> Tensor:
+        """Logits of what comes after each token, `[N, V]`.
+
+        Args:
+            source: B molecules or sequences; None for a language model.
+            tokens: what was written so far, the start first; B sequences.
+        """
+        return self.write(tokens, self.read(source))
+
+    def read(self, source: Batch | Sequences | None) -> Sequences | None:
+        """What the tokens attend to: the atoms of each molecule after the encoder, or None.
+
+        Raises:
+            ValueError: a source and no encoder, or an encoder and no source.
+        """
+        if (source is None) != (self.encoder is None):
+            need, came = ("none" if part is None else type(part).__name__ for part in (self.encoder, source))
+            raise ValueError(f"expected a source for the encoder ({need}), got {came}")
+        return None if source is None else Sequences(self.encoder.nodes(source), source.ptr)
+
+    def write(self, tokens: Sequences, memory: Sequences | None, weights: list[Tensor] | None = None) -> Tensor:
+        """The decoder: logits `[N, V]` of what comes after each token, given what was read."""
+        graph = CompleteGraph.from_ptr(tokens.ptr)
+        graph = graph.where(Causal()(None, graph))
+        source = () if memory is None else (memory.items, cross_edges(memory.ptr, tokens.ptr), weights)
+        return self.decoder.embedding.scores(self.decoder(tokens, graph, *source))
+
+    def looks(self, source: Batch | Sequences, tokens: Sequences) -> Looked:
+        """Logits, and which atom each token looked at."""
+        memory, weights = self.read(source), []
+        logits = self.write(tokens, memory, weights)
+        return Looked(logits, cross_edges(memory.ptr, tokens.ptr), weights)
+
+    def begin(self, source: Batch | Sequences | None, limit: int, cached: bool = True) -> Writing | Rereading:
+        """Sequences to be written, one per source; one if there is no source. See `gtx.sequence.greedy` and the like.
+
+        Args:
+            source: what is read.
+            limit: the most tokens that will be read back, the start among them.
+            cached: keep keys and values; if False, read everything again at every step.
+        """
+        memory = self.read(source)
+        if cached:
+            return Writing(self.decoder, memory, limit)
+        return Rereading(self.write, memory, self.decoder.embedding.bias.device)

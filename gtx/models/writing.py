@@ -1,0 +1,77 @@
+"""Sequences being written, a token at a time: with what was worked out kept, or all of it read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from gtx.models.token_transformer import TokenTransformer
+from gtx.nn import EdgeAttention, KeyValues, offer
+from gtx.sequence import Sequences
+
+
+class Writing:
+    """One sequence per row, all as long; keys and values of what was read and written are kept.
+
+    Args:
+        decoder: in evaluation mode.
+        memory: what was read, a row each; None for a language model, which begins with one row.
+        limit: the most tokens there will be, the start among them.
+
+    Attributes:
+        rows: how many rows there are.
+        device: where the tokens are.
+    """
+
+    def __init__(self, decoder: TokenTransformer, memory: Sequences | None, limit: int) -> None:
+        self.decoder, self.rows = decoder, 1 if memory is None else len(memory)
+        self.device = decoder.embedding.bias.device
+        self.past = [KeyValues.empty(layer.attention, self.rows, limit) for layer in decoder.layers]
+        self.source = [None if memory is None else _said(layer.cross, memory) for layer in decoder.layers]
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
+        return self.decoder.embedding.scores(self.decoder.step(tokens, self.past, self.source))
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with these rows (int64 `[R']`), any number of times each."""
+        self.past = [kept.select(rows) for kept in self.past]
+        self.source = [None if kept is None else kept.select(rows) for kept in self.source]
+        self.rows = len(rows)
+
+
+class Rereading:
+    """The same, keeping nothing but the tokens: every step reads them all again. The definition.
+
+    Args:
+        write: from tokens and what was read to logits, as `MoleculeToSequence.write`.
+        memory: as for `Writing`.
+        device: where the tokens are.
+    """
+
+    def __init__(
+        self, write: Callable[[Sequences, Sequences | None], Tensor], memory: Sequences | None, device: torch.device
+    ) -> None:
+        self.write, self.memory, self.device = write, memory, device
+        self.rows = 1 if memory is None else len(memory)
+        self.tokens: Tensor | None = None
+
+    def step(self, tokens: Tensor) -> Tensor:
+        column = tokens[:, None]
+        self.tokens = column if self.tokens is None else torch.cat([self.tokens, column], 1)
+        rows, length = self.tokens.shape
+        ptr = torch.arange(rows + 1, device=tokens.device) * length
+        return self.write(Sequences(self.tokens.flatten(), ptr), self.memory)[ptr[1:] - 1]
+
+    def select(self, rows: Tensor) -> None:
+        self.tokens = None if self.tokens is None else self.tokens[rows]
+        self.memory = None if self.memory is None else self.memory.batch(rows)
+        self.rows = len(rows)
+
+
+def _said(attention: EdgeAttention, memory: Sequences) -> KeyValues:
+    """What was read, as keys and values of each row."""
+    key, value = (Sequences(part, memory.ptr).padded() for part in offer(attention, memory.items))
+    return KeyValues(*(part.transpose(1, 2).contiguous() for part, _ in (key, value)), absent=key[1])

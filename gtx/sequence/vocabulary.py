@@ -1,0 +1,115 @@
+"""Tokens as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from gtx.errors import InputError
+from gtx.sequence.sequences import END, START, Sequences
+from gtx.sequence.tokenizer import SMILES, Tokenizer
+
+RESERVED = 1 + max(START, END)
+
+
+class Encoded(NamedTuple):
+    """Texts as numbers, as far as they can be.
+
+    Attributes:
+        sequences: of the texts that could be encoded.
+        rows: which those are.
+        errors: of every other text, by its row, why not; one line.
+    """
+
+    sequences: Sequences
+    rows: list[int]
+    errors: dict[int, str]
+
+
+@dataclass(frozen=True)
+class TokenVocabulary:
+    """The tokens a model reads or writes. Number 0 is the start, number 1 the end; `tokens[i]` is number i + 2.
+
+    Attributes:
+        tokens: each once.
+        tokenizer: how a text is cut into them.
+    """
+
+    tokens: tuple[str, ...]
+    tokenizer: Tokenizer = SMILES
+
+    @classmethod
+    def of(cls, texts: Iterable[str], tokenizer: Tokenizer = SMILES) -> TokenVocabulary:
+        """All the tokens of these texts, sorted.
+
+        Raises:
+            InputError: a part of a text is no token.
+        """
+        return cls(tuple(sorted({token for text in texts for token in tokenizer.split(text)})), tokenizer)
+
+    def __len__(self) -> int:
+        """How many numbers there are, start and end among them."""
+        return len(self.tokens) + RESERVED
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {token: i + RESERVED for i, token in enumerate(self.tokens)}
+
+    def unknown(self, text: str) -> list[str]:
+        """The tokens of a text that are not in the vocabulary, each once, in the order of the text."""
+        return [token for token in dict.fromkeys(self.tokenizer.split(text)) if token not in self._number]
+
+    def encode(self, text: str, limit: int | None = None) -> list[int]:
+        """A text as numbers, without start and end.
+
+        Args:
+            text: of tokens of the vocabulary.
+            limit: the most tokens it may have, or None.
+
+        Raises:
+            InputError: it is empty, holds what is no token or none of the vocabulary's, or is too long.
+        """
+        tokens = self.tokenizer.split(text)
+        if not tokens:
+            raise InputError("expected a sequence, got an empty text")
+        if unknown := self.unknown(text):
+            raise InputError(f"not in the vocabulary of {len(self.tokens)} tokens: {', '.join(map(repr, unknown))}")
+        if limit is not None and len(tokens) > limit:
+            raise InputError(f"expected at most {limit} tokens, got {len(tokens)}")
+        return [self._number[token] for token in tokens]
+
+    def encode_all(self, texts: Sequence[str], limit: int | None = None) -> Encoded:
+        """Many texts as numbers; what cannot be encoded is told, row by row, and left out."""
+        done, errors = {}, {}
+        for row, text in enumerate(texts):
+            try:
+                done[row] = self.encode(text, limit)
+            except InputError as reason:
+                errors[row] = str(reason)
+        return Encoded(Sequences.of(done.values()), list(done), errors)
+
+    def decode(self, numbers: Iterable[int]) -> str:
+        """Numbers, without start and end, as a text.
+
+        Raises:
+            ValueError: a number that is no token's.
+        """
+        numbers = list(numbers)
+        for number in numbers:
+            if not RESERVED <= number < len(self):
+                raise ValueError(f"expected numbers of tokens, {RESERVED} to {len(self) - 1}, got {number}")
+        return "".join(self.tokens[number - RESERVED] for number in numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"tokens": list(self.tokens), "pattern": self.tokenizer.pattern}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> TokenVocabulary:
+        """What `to_dict` described."""
+        return cls(tuple(plain["tokens"]), Tokenizer(plain["pattern"]))
+
+    def __repr__(self) -> str:
+        return f"TokenVocabulary({len(self.tokens)} tokens)"

@@ -1,0 +1,123 @@
+"""The layer is torch's decoder layer and its encoder layer with their weights; a step is a row of it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gtx.graph import Causal, CompleteGraph, cross_edges
+from gtx.nn import DecoderLayer, EdgeAttention, KeyValues, offer
+
+D, H, HIDDEN = 12, 3, 20
+TOKENS, ATOMS = torch.tensor([0, 5, 6, 13]), torch.tensor([0, 2, 9, 12])
+
+
+def attention(inputs: int | tuple[int, int] = D) -> EdgeAttention:
+    return EdgeAttention(inputs, D // H, H, project=True)
+
+
+def layer(norm_first: bool = True, cross: bool = True, gelu: bool = False) -> DecoderLayer:
+    torch.manual_seed(0)
+    activation = nn.GELU() if gelu else None
+    made = DecoderLayer(attention(), attention() if cross else None, D, HIDDEN, 0.0, norm_first, activation)
+    for p in made.parameters():
+        nn.init.normal_(p, std=0.5)
+    return made.double()
+
+
+def copy_attention(ours: EdgeAttention, theirs: nn.MultiheadAttention) -> None:
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([m.weight for m in (ours.lin_query, ours.lin_key, ours.lin_value)]))
+        theirs.in_proj_bias.copy_(torch.cat([m.bias for m in (ours.lin_query, ours.lin_key, ours.lin_value)]))
+    theirs.out_proj.load_state_dict(ours.lin_out.state_dict())
+
+
+def copy(ours: DecoderLayer, theirs: nn.Module) -> None:
+    copy_attention(ours.attention, theirs.self_attn)
+    if ours.cross is not None:
+        copy_attention(ours.cross, theirs.multihead_attn)
+    theirs.linear1.load_state_dict(ours.mlp[0].state_dict())
+    theirs.linear2.load_state_dict(ours.mlp[2].state_dict())
+    for i, norm in enumerate(ours.norms):
+        getattr(theirs, f"norm{i + 1}").load_state_dict(norm.state_dict())
+
+
+def causal(ptr: Tensor) -> CompleteGraph:
+    graph = CompleteGraph.from_ptr(ptr)
+    return graph.where(Causal()(None, graph))
+
+
+@pytest.mark.parametrize("gelu", [False, True])
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_is_torch_s_transformer_decoder(norm_first: bool, gelu: bool) -> None:
+    ours = [layer(norm_first, gelu=gelu) for _ in range(2)]
+    name = "gelu" if gelu else "relu"
+    one = nn.TransformerDecoderLayer(D, H, HIDDEN, 0.0, name, batch_first=True, norm_first=norm_first)
+    theirs = nn.TransformerDecoder(one, 2).double()
+    for a, b in zip(ours, theirs.layers, strict=True):
+        copy(a, b)
+    x, atoms = torch.randn(13, D).double(), torch.randn(12, D).double()
+    out, edges = x, cross_edges(ATOMS, TOKENS)
+    for part in ours:
+        out = part(out, causal(TOKENS), atoms, edges)
+    for i in range(3):
+        of, read = slice(TOKENS[i], TOKENS[i + 1]), slice(ATOMS[i], ATOMS[i + 1])
+        n = len(x[of])
+        expected = theirs(x[None, of], atoms[None, read], nn.Transformer.generate_square_subsequent_mask(n).double())
+        torch.testing.assert_close(out[of], expected[0], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_over_all_pairs_without_cross_attention_it_is_torch_s_encoder_layer(norm_first: bool) -> None:
+    ours = layer(norm_first, cross=False)
+    theirs = nn.TransformerEncoderLayer(D, H, HIDDEN, 0.0, batch_first=True, norm_first=norm_first).double()
+    copy(ours, theirs)
+    x = torch.randn(7, D).double()
+    out = ours(x, CompleteGraph.from_ptr(torch.tensor([0, 7])))
+    torch.testing.assert_close(out, theirs(x[None])[0], rtol=0, atol=1e-10)
+
+
+def test_the_graph_may_be_an_edge_list() -> None:
+    made, x, atoms = layer(), torch.randn(13, D).double(), torch.randn(12, D).double()
+    graph, edges = causal(TOKENS), cross_edges(ATOMS, TOKENS)
+    torch.testing.assert_close(made(x, graph, atoms, edges), made(x, graph.edge_index, atoms, edges))
+
+
+def test_gradients_from_the_future_are_exactly_zero() -> None:
+    made, x, atoms = layer(), torch.randn(13, D).double().requires_grad_(), torch.randn(12, D).double()
+    out = made(x, causal(TOKENS), atoms, cross_edges(ATOMS, TOKENS))
+    for t in range(13):
+        (grad,) = torch.autograd.grad(out[t].square().sum(), x, retain_graph=True)
+        seen = grad.ne(0).any(1)
+        graph = int(torch.searchsorted(TOKENS, t, right=True)) - 1
+        assert seen.nonzero().squeeze(1).tolist() == list(range(int(TOKENS[graph]), t + 1))
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_step_is_a_row_of_the_whole(norm_first: bool) -> None:
+    made, x, atoms = layer(norm_first), torch.randn(2, 6, D).double(), torch.randn(2, 4, D).double()
+    ptr, read = torch.tensor([0, 6, 12]), torch.tensor([0, 4, 8])
+    whole = made(x.flatten(0, 1), causal(ptr), atoms.flatten(0, 1), cross_edges(read, ptr)).view(2, 6, D)
+    key, value = (part.view(2, 4, H, -1).transpose(1, 2) for part in offer(made.cross, atoms.flatten(0, 1)))
+    past, source = KeyValues.empty(made.attention, 2, 9), KeyValues(key, value)
+    for t in range(6):
+        if t == 3:  # rows change places
+            turned = torch.tensor([1, 0])
+            past, source, x, whole = past.select(turned), source.select(turned), x[turned], whole[turned]
+        torch.testing.assert_close(made.step(x[:, t], past, source), whole[:, t], rtol=0, atol=1e-10)
+
+
+def test_weights_into_a_token_sum_to_one() -> None:
+    made, weights = layer(), []
+    edges = cross_edges(ATOMS, TOKENS)
+    made(torch.randn(13, D).double(), causal(TOKENS), torch.randn(12, D).double(), edges, weights)
+    total = torch.zeros(13, H).double().index_add_(0, edges[1], weights[0])
+    torch.testing.assert_close(total, torch.ones_like(total))
+
+
+def test_attention_of_another_width_is_refused() -> None:
+    with pytest.raises(ValueError, match="attention that gives 10 channels, got 12"):
+        DecoderLayer(attention(), None, 10)
+    with pytest.raises(ValueError, match="no edge features"):
+        DecoderLayer(EdgeAttention(D, D // H, H, edge_dim=2, project=True), None, D)

@@ -1,0 +1,187 @@
+"""Greedy, beam and sampling, of a model whose probabilities are written down."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from gtx.sequence import END, START, Sampler, Written, beam, greedy, sample
+
+V, LIMIT = 5, 4
+
+
+class Table:
+    """Logits of the next token by the source and the last two tokens."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, sources: int = 3, seed: int = 0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.logits = 2 * torch.randn(sources, V, V, V, generator=generator, dtype=torch.float64)
+        self.steps = 0
+
+    def begin(self, source: Tensor, limit: int, cached: bool = True) -> Table:
+        self.source, self.rows, self.left = source, len(source), limit
+        self.before = torch.full((self.rows,), START)
+        self.last = self.before
+        return self
+
+    def step(self, tokens: Tensor) -> Tensor:
+        assert len(tokens) == self.rows and self.left > 0
+        self.steps, self.left = self.steps + 1, self.left - 1
+        self.before, self.last = self.last, tokens
+        return self.logits[self.source, self.before, self.last].clone()
+
+    def select(self, rows: Tensor) -> None:
+        self.source, self.before, self.last = self.source[rows], self.before[rows], self.last[rows]
+        self.rows = len(rows)
+
+    def log_probability(self, source: int, tokens: list[int], ended: bool) -> float:
+        logits = self.logits[source].clone()
+        logits[..., START] = -torch.inf
+        log_p, path = logits.log_softmax(-1), [START, START, *tokens] + [END] * ended
+        return float(sum(log_p[tuple(path[i : i + 3])] for i in range(len(path) - 2)))
+
+
+EVERY = torch.arange(3)
+
+
+def every_sequence() -> list[list[int]]:
+    return [list(one) for n in range(LIMIT + 1) for one in product(range(2, V), repeat=n)]
+
+
+def check(table: Table, source: int, one: Written) -> None:
+    assert len(one.tokens) <= LIMIT and {START, END}.isdisjoint(one.tokens)
+    assert one.ended or len(one.tokens) == LIMIT
+    assert one.log_probability == pytest.approx(table.log_probability(source, one.tokens, one.ended))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_greedy_takes_the_likeliest_at_every_step(seed: int) -> None:
+    table = Table(seed=seed)
+    for source, one in enumerate(greedy(table, EVERY, LIMIT)):
+        check(table, source, one)
+        logits = table.logits[source].clone()
+        logits[..., START] = -torch.inf
+        path = [START, START, *one.tokens] + [END] * one.ended
+        assert all(int(logits[path[i], path[i + 1]].argmax()) == path[i + 2] for i in range(len(path) - 2))
+
+
+def test_greedy_stops_when_all_have_ended() -> None:
+    table = Table()
+    table.logits[..., END] = 99.0
+    assert [one.tokens for one in greedy(table, EVERY, 100)] == [[]] * 3 and table.steps == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_of_one_without_penalty_is_greedy(seed: int) -> None:
+    table = Table(seed=seed)
+    for (found,), one in zip(beam(table, EVERY, LIMIT, 1, 0.0), greedy(table, EVERY, LIMIT), strict=True):
+        assert found.tokens == one.tokens and found.ended == one.ended
+        assert found.log_probability == pytest.approx(one.log_probability)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
+def test_a_beam_wide_enough_finds_the_best_of_all(penalty: float) -> None:
+    table = Table()
+    for source, found in enumerate(beam(table, EVERY, LIMIT, width=(V - 2) ** LIMIT, penalty=penalty)):
+        p = {tuple(s): table.log_probability(source, s, True) for s in every_sequence()}
+        score = {s: log_p / ((5 + len(s) + 1) / 6) ** penalty for s, log_p in p.items()}
+        best = sorted(score, key=lambda s: -score[s])[:10]
+        assert [tuple(one.tokens) for one in found[:10]] == best
+        assert [one.score for one in found[:10]] == pytest.approx([score[s] for s in best])
+
+
+def beam_by_hand(table: Table, source: int, limit: int, k: int, penalty: float) -> list[list[int]]:
+    """One source, lists of lists, never stopping before the limit."""
+    living, ended = [(0.0, [])], []
+    for _ in range(limit + 1):
+        more = [
+            (table.log_probability(source, [*tokens, token], False), [*tokens, token])
+            for _, tokens in living
+            for token in range(1, V)
+        ]
+        best = sorted(more, key=lambda one: -one[0])[: 2 * k]
+        ended += [(p / ((5 + len(y)) / 6) ** penalty, y[:-1]) for p, y in best[:k] if y[-1] == END]
+        living = [one for one in best if one[1][-1] != END][:k]
+    return [y for _, y in sorted(ended, key=lambda one: -one[0])[:k]]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
+def test_stopping_early_changes_nothing(penalty: float) -> None:
+    table = Table()
+    table.logits[..., END] += 2.0
+    found = beam(table, EVERY, 12, 3, penalty)
+    assert [[one.tokens for one in each] for each in found] == [
+        beam_by_hand(table, source, 12, 3, penalty) for source in range(3)
+    ]
+    assert penalty or table.steps < 13
+
+
+def test_what_the_limit_cuts_off_says_so() -> None:
+    table = Table()
+    table.logits[..., END] = -torch.inf
+    for source, one in enumerate(greedy(table, EVERY, LIMIT)):
+        assert not one.ended and len(one.tokens) == LIMIT
+        check(table, source, one)
+    for source, found in enumerate(beam(table, EVERY, LIMIT, 2)):
+        assert len(found) == 2
+        for one in found:
+            assert not one.ended
+            check(table, source, one)
+
+
+def test_draws_follow_the_probabilities() -> None:
+    table = Table(sources=1)
+    drawn = sample(table, EVERY[:1], LIMIT, count=4000)
+    for one in drawn[:50]:
+        check(table, 0, one)
+    for first in range(2, V):
+        expected = float(table.logits[0, START, START][[END, *range(2, V)]].softmax(0)[first - 1])
+        share = sum(one.tokens[:1] == [first] for one in drawn) / len(drawn)
+        assert abs(share - expected) < 4 * (expected * (1 - expected) / len(drawn)) ** 0.5 + 1e-9
+
+
+def test_a_row_draws_by_the_seed_and_its_number_alone() -> None:
+    table = Table()
+    both = sample(table, EVERY, LIMIT, count=2, seed=3)
+    assert both[:2] == sample(table, EVERY[:1], LIMIT, count=2, seed=3)
+    assert both == sample(table, EVERY, LIMIT, count=2, seed=3) != sample(table, EVERY, LIMIT, count=2, seed=4)
+
+
+def test_one_likeliest_token_or_no_temperature_is_greedy() -> None:
+    table = Table()
+    expected = greedy(table, EVERY, LIMIT)
+    assert sample(table, EVERY, LIMIT, top_k=1) == expected
+    assert sample(table, EVERY, LIMIT, top_p=1e-9) == expected
+    assert sample(table, EVERY, LIMIT, temperature=1e-4) == expected
+
+
+def test_top_k_and_nucleus_leave_out_the_unlikely() -> None:
+    log_p = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64).log().expand(500, 4)
+    rows = torch.arange(500)
+
+    def drawn(**how: float) -> list[int]:
+        return Sampler(500, 1, **how)(log_p, rows, 0).unique().tolist()
+
+    assert drawn() == [0, 1, 2, 3] and drawn(top_k=2) == [0, 1] and drawn(top_k=9) == [0, 1, 2, 3]
+    assert drawn(top_p=0.69) == [0, 1] and drawn(top_p=0.71) == [0, 1, 2] and drawn(top_p=1.0) == [0, 1, 2, 3]
+    hot, cold = (Sampler(500, 1, T)(log_p, rows, 0).eq(0).double().mean() for T in (5.0, 0.3))
+    assert hot < 0.33 < 0.6 < cold
+
+
+@pytest.mark.parametrize("how", [{"temperature": 0.0}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.1}])
+def test_numbers_out_of_range_are_refused(how: dict) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        sample(Table(), EVERY, LIMIT, **how)
+    with pytest.raises(ValueError, match="width of at least 1"):
+        beam(Table(), EVERY, LIMIT, width=0)
+
+
+def test_no_source_no_sequence() -> None:
+    assert (
+        greedy(Table(), EVERY[:0], LIMIT) == [] == sample(Table(), EVERY[:0], LIMIT) == beam(Table(), EVERY[:0], LIMIT)
+    )

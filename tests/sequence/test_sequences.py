@@ -1,0 +1,32 @@
+"""Ragged sequences: cut, taught and padded as the lists they stand for."""
+
+from __future__ import annotations
+
+import torch
+
+from gtx.sequence import END, START, Sequences
+
+LISTS = [[5, 6, 7], [], [8], [9, 5]]
+MADE = Sequences.of(LISTS)
+
+
+def test_lists_and_places() -> None:
+    assert MADE.lists() == LISTS and len(MADE) == 4
+    assert MADE.place.tolist() == [0, 1, 2, 0, 0, 1] and MADE.owner.tolist() == [0, 0, 0, 2, 3, 3]
+
+
+def test_a_batch_takes_any_in_any_order() -> None:
+    assert MADE.batch(torch.tensor([3, 0, 1, 0])).lists() == [LISTS[i] for i in (3, 0, 1, 0)]
+    assert Sequences.of([]).batch(torch.tensor([], dtype=torch.long)).lists() == []
+
+
+def test_teaching_shifts_by_one() -> None:
+    read, write = MADE.taught()
+    assert read.lists() == [[START, *one] for one in LISTS]
+    assert Sequences(write, read.ptr).lists() == [[*one, END] for one in LISTS]
+
+
+def test_padding() -> None:
+    items, absent = MADE.padded()
+    assert items.tolist() == [[5, 6, 7], [0, 0, 0], [8, 0, 0], [9, 5, 0]]
+    assert (~absent).sum(1).tolist() == [3, 0, 1, 2] and not items[absent].any()
