@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 HIGHER = ("roc_auc", "pr_auc", "accuracy", "r2")
 """Metrics of which more is better."""
+OURS = ("gtx", "standard")
+"""How names of gtx's own models begin; early results have the architecture's."""
 
 
 class Row(NamedTuple):
@@ -49,6 +51,11 @@ class Row(NamedTuple):
         return statistics.stdev(self.scores(part)) if len(self.scores(part)) > 1 else None
 
     @property
+    def ours(self) -> bool:
+        """Whether it is gtx itself."""
+        return self.model.startswith(OURS)
+
+    @property
     def counted(self) -> str:
         """What the mean is over: `3 seeds`, `6 splits`, `6 splits × 5 seeds`."""
         splits, seeds = (len({result[key] for result in self.results}) for key in ("split", "seed"))
@@ -57,11 +64,13 @@ class Row(NamedTuple):
 
 
 def rows(files: Iterable[Path]) -> Iterator[Row]:
-    """The results in JSON files `<set>/<model>-<number>.json`, by set and model; a file that is not there is none."""
+    """The results in JSON files `<set>/<model>-<number>.json`, by set and model; other files are passed over."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for file in sorted(files):
         if file.exists():
             result = json.loads(file.read_text())
+            if not {"model", "split", "test"} <= result.keys():
+                continue
             found.setdefault((file.parent.name, result["model"]), []).append(result)
     for (folder, model), results in sorted(found.items()):
         yield Row(folder, model, sorted(results, key=lambda result: (result["split"], result["seed"])))

@@ -1,0 +1,66 @@
+"""Two rows of a table compared on the test molecules they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from experiments.paired import Difference, Split, difference
+from experiments.summary import Row
+
+
+def compared(row: Row, other: Row) -> str:
+    """`+0.123 [0.045, 0.201]`: the score of one minus that of the other; empty where they share no split."""
+    splits = shared(row, other)
+    if not splits:
+        return ""
+    found: Difference = difference(splits, row.metric)
+    return f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def shared(row: Row, other: Row) -> list[Split]:
+    """What both predicted of each split that both were run on, for runs that kept their predictions."""
+    found = []
+    for split in sorted({result["split"] for result in row.results}):
+        ones, others = (
+            [r for r in each.results if r["split"] == split and "test_predictions" in r] for each in (row, other)
+        )
+        if ones and others:
+            at = _rows(ones[0])
+            if any(not np.array_equal(_rows(result), at) for result in (*ones, *others)):
+                raise ValueError(f"{row.folder}, {split}: {row.model} and {other.model} were tested on different rows")
+            y = truth(ones[0]["set"], tuple(_names(ones[0])))[at]
+            found.append(Split(y, _predicted(ones), _predicted(others)))
+    return found
+
+
+@cache
+def truth(name: str, targets: tuple[str, ...]) -> np.ndarray:
+    """Measured values `[rows of the table, T]` of a named set, NaN for blanks."""
+    from gtx.data import open_table
+    from gtx.data.named_sets import load_set
+
+    named = load_set(name)
+    table = open_table(named.path, named.smiles_column)
+    columns = [table.index(target) for target in targets]
+    return np.array([[float(row.cells[at] or "nan") for at in columns] for row in table.rows])
+
+
+def _names(result: dict[str, Any]) -> list[str]:
+    return [name for name in result["test_predictions"] if name != "row"]
+
+
+def _rows(result: dict[str, Any]) -> np.ndarray:
+    return np.array(result["test_predictions"]["row"].split(), dtype=int)
+
+
+def _predicted(results: Sequence[dict[str, Any]]) -> np.ndarray:
+    return np.array(
+        [
+            np.transpose([np.array(result["test_predictions"][name].split(), dtype=float) for name in _names(result)])
+            for result in results
+        ]
+    )

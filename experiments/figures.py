@@ -1,0 +1,55 @@
+"""One picture per set: every model's score, split by split or seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from experiments.aims import Aim
+from experiments.rivals.published import Published
+from experiments.summary import Row
+
+OURS, THEIRS, QUOTED = "#c0392b", "#34495e", "#7f8c8d"
+
+
+def dots(
+    rows: Sequence[Row], titles: Sequence[str], quoted: Sequence[Published], aim: Aim | None, axis: str, file: Path
+) -> None:
+    """Draw the scores of a set: dots are splits or seeds, a bar their mean; published means are hollow.
+
+    Args:
+        rows: the models, best first.
+        titles: what they are called.
+        quoted: published scores.
+        aim: drawn as a dashed line for one model, a dotted one for an ensemble.
+        axis: what the scores are.
+        file: an SVG.
+    """
+    names = [*titles, *(f"{one.model} (published)" for one in quoted)]
+    plt.rcParams["svg.hashsalt"] = "gtx"  # the same picture is the same file
+    figure, axes = plt.subplots(figsize=(7, 1.1 + 0.27 * len(names)), layout="constrained")
+    for place, row in enumerate(rows):
+        colour = OURS if row.ours else THEIRS
+        scores = row.scores()
+        axes.plot(scores, [place] * len(scores), "o", ms=4, alpha=0.5, color=colour, mew=0)
+        axes.plot([row.mean()], [place], "|", ms=13, mew=2, color=colour)
+    for place, one in enumerate(quoted, len(rows)):
+        axes.errorbar(one.mean, place, xerr=one.sd, fmt="D", ms=4, mfc="none", color=QUOTED, lw=1)
+    if aim:
+        axes.axvline(aim.single, ls="--", lw=1, color=OURS)
+        if aim.ensemble is not None:
+            axes.axvline(aim.ensemble, ls=":", lw=1, color=OURS)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel(axis, fontsize=9)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.grid(axis="x", lw=0.4, alpha=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)

@@ -1,0 +1,198 @@
+"""All results as one page, `experiments/RESULTS.md`, and its figures.
+
+    python -m experiments.results
+
+reads whatever `experiments/results/<set>/*.json` holds. Paired differences need the measured values of the test rows,
+so the sets are read (downloaded if they are not at hand); `--without-data` leaves the differences out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from experiments.aims import AIMS
+from experiments.comparison import compared
+from experiments.figures import dots
+from experiments.models import MODELS
+from experiments.record import LEDGER, RESULTS
+from experiments.rivals.published import SOURCE, Published, published
+from experiments.summary import HIGHER, OURS, Row, rows
+
+WORDS = {"rmse": "RMSE", "mae": "MAE", "roc_auc": "ROC-AUC", "r2": "R²"}
+INTRODUCTION = """# How accurate gtx is
+
+Every row was measured on the same rows of the same splits, by the command beside it, one thread a run; the JSON of each
+run, with its versions, machine, commit and the SHA-256 of data and split, is in `experiments/results/`. A score is the
+mean ± sample standard deviation over seeds, or over splits where there are several (seeds averaged first). Nothing is
+tuned per set: epochs, penalties and configurations are chosen on validation rows. *Difference* is the score minus that
+of gtx on the same test molecules, with its 95% interval over 2,000 bootstrap resamples of the molecules, the same ones
+for both. `python -m experiments.results` makes this page anew.
+"""
+
+
+def page(results: Path, data: bool = True) -> str:
+    """The page in Markdown; its figures are drawn on the way.
+
+    Args:
+        results: the folder of all results.
+        data: read the sets, for paired differences.
+    """
+    found: dict[str, list[Row]] = {}
+    for row in rows(results.glob("*/*.json")):
+        found.setdefault(row.folder, []).append(row)
+    order = [folder for folder in AIMS if folder in found] + sorted(set(found) - set(AIMS))
+    looks = evaluations(results / LEDGER)
+    parts = [INTRODUCTION, overview(found)]
+    parts += [section(folder, found[folder], looks.get(folder, Counter()), results, data) for folder in order]
+    return "\n".join(parts)
+
+
+def overview(found: Mapping[str, Sequence[Row]]) -> str:
+    """What was to be reached beside what was, set by set."""
+    lines = ["## What was aimed at, and what was reached", ""]
+    lines += [
+        "| set | metric | gtx | aim | | five averaged | aim | | best other model |",
+        "|---|---|--:|--:|---|--:|--:|---|---|",
+    ]
+    for folder, aim in AIMS.items():
+        models = {row.model: row for row in found.get(folder, ())}
+        cells = [aim.title, f"{WORDS[aim.metric]}{aim.unit and f', {aim.unit}'}"]
+        for model, goal in (("gtx", aim.single), ("gtx-ensemble", aim.ensemble)):
+            cells += [score(models.get(model)), "" if goal is None else f"{goal:g}", verdict(models.get(model), goal)]
+        others = ranked([row for row in models.values() if not row.ours])
+        cells.append(f"{title(others[0])}: {score(others[0])}" if others else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, data: bool) -> str:
+    """One set: its table and its picture."""
+    aim, metric = AIMS.get(folder), models[0].metric
+    quoted = published(folder, metric)
+    ours = next((row for row in models if row.model == "gtx"), None)
+    shown = sorted(ranked(models), key=lambda row: not row.ours)
+    unit = f" ({aim.unit})" if aim and aim.unit else ""
+    axis = f"test {WORDS[metric]}{unit}, {'higher' if metric in HIGHER else 'lower'} is better"
+    picture = results / "figures" / f"{folder}.svg"
+    dots(shown, [title(row) for row in shown], quoted, aim, axis, picture)
+    lines = [f"## {aim.title if aim else folder}", "", about(models, looks), ""]
+    if aim and aim.beside:
+        lines += [f"Known beforehand: {aim.beside}.", ""]
+    lines += [
+        "| model | " + axis + " | over | validation | difference to gtx | parameters | CPU seconds a run | command |"
+    ]
+    lines += ["|---|--:|---|--:|--:|--:|--:|---|"]
+    for row in shown:
+        gap = compared(row, ours) if data and ours and row is not ours else ""
+        cells = [title(row), score(row), row.counted, score(row, "val"), gap, parameters(row), seconds(row)]
+        cells.append(f"`{command(row)}`" if command(row) else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [f"| {one.model} | {quote(one)} | published | | | | | |" for one in quoted]
+    lines += [
+        "",
+        f"Published rows: {SOURCE}; not measured here." if quoted else "",
+        f"![{folder}](results/figures/{picture.name})",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def about(models: Sequence[Row], looks: Counter) -> str:
+    """Rows, and how often the test rows were looked at."""
+    first = next((row.results[0] for row in models if "rows" in row.results[0]), None)
+    counts = ", ".join(f"{n:,} {part}" for part, n in first["rows"].items()) + " rows. " if first else ""
+    ours = sum(n for model, n in looks.items() if model.startswith(OURS))
+    mixed = [row.model for row in models if row.model == "gtx" and len({str(r["settings"]) for r in row.results}) > 1]
+    warning = " **The runs of gtx were not all made with the same settings.**" if mixed else ""
+    return f"{counts}Test rows were scored {looks.total()} times, {ours} of them for gtx (`results/{LEDGER}`).{warning}"
+
+
+def evaluations(ledger: Path) -> dict[str, Counter]:
+    """How often test rows were scored, by set and model; runs that were made anew count again."""
+    if not ledger.exists():
+        return {}
+    found: dict[str, Counter] = {}
+    with ledger.open(newline="") as file:
+        for line in csv.DictReader(file):
+            found.setdefault(line["folder"], Counter())[line["model"]] += 1
+    return found
+
+
+def ranked(models: Sequence[Row]) -> list[Row]:
+    """The best first; a score that is undefined last."""
+
+    def key(row: Row) -> tuple[bool, float]:
+        mean = row.mean()
+        return mean is None, 0.0 if mean is None else -mean if row.metric in HIGHER else mean
+
+    return sorted(models, key=key)
+
+
+def verdict(row: Row | None, goal: float | None) -> str:
+    """Whether a goal was reached."""
+    if row is None or goal is None or row.mean() is None:
+        return ""
+    return "reached" if (row.mean() >= goal if row.metric in HIGHER else row.mean() <= goal) else "missed"
+
+
+def score(row: Row | None, part: str = "test") -> str:
+    """Mean ± sd."""
+    if row is None:
+        return ""
+    mean, sd = row.mean(part), row.sd(part)
+    return "undefined" if mean is None else f"{mean:.3f}" + (f" ± {sd:.3f}" if sd is not None else "")
+
+
+def quote(one: Published) -> str:
+    """A published score."""
+    return f"{one.mean:.3f}" + (f" ± {one.sd:.3f}" if one.sd is not None else "")
+
+
+def title(row: Row) -> str:
+    """What a reader calls a model."""
+    return MODELS[row.model].title if row.model in MODELS else f"gtx, `{row.model}` of an earlier version"
+
+
+def parameters(row: Row) -> str:
+    """How many, where that can be said."""
+    found = row.results[0].get("parameters")
+    return "" if found is None else f"{found:,}"
+
+
+def seconds(row: Row) -> str:
+    """The median over runs made in one go."""
+    found = [result["cpu_seconds"] for result in row.results if not result.get("resumed", True)]
+    return f"{statistics.median(found):,.0f}" if found else ""
+
+
+def command(row: Row) -> str:
+    """The line that makes all runs of a row; none for what is no longer there."""
+    if row.model not in MODELS:
+        return ""
+    one = row.results[0].get("command", "")
+    whole = re.sub(r" --(splits|seeds) [\d ]+", "", one)
+    seeds = sorted({result["seed"] for result in row.results})
+    return f"{whole} --seeds {' '.join(map(str, seeds))}" if "--seeds" in one else whole
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, help="the folder of results; the page stands beside it"
+    )
+    parser.add_argument("--without-data", action="store_true", help="leave out paired differences")
+    asked = parser.parse_args(words)
+    (asked.results.parent / "RESULTS.md").write_text(page(asked.results, not asked.without_data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
