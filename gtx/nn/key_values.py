@@ -29,6 +29,8 @@ class KeyValues:
     def __init__(self, key: Tensor, value: Tensor, absent: Tensor | None = None, length: int | None = None) -> None:
         self.key, self.value, self.absent = key, value, absent
         self.length = key.shape[2] if length is None else length
+        hole = torch.zeros(1, 1, dtype=torch.bool, device=key.device) if absent is None else absent
+        self.into = PairReceivers(hole[:, None, :, None], absent is None)
 
     @classmethod
     def empty(cls, attention: EdgeAttention, rows: int, limit: int) -> KeyValues:
@@ -66,13 +68,8 @@ class KeyValues:
         keys = k.transpose(1, 2)  # [R, S, H, C]
         score = attention.score
         s = score.pairs(q, keys) if score.matrix_form else score(q[:, :, None], keys[:, None])  # [R, 1, S, H]
-        b = attention.normaliser(s, None, self._into(len(q), query.device))
+        b = attention.normaliser(s, None, self.into)
         return (b.permute(0, 3, 1, 2) @ v).squeeze(2)
-
-    def _into(self, rows: int, device: torch.device) -> PairReceivers:
-        if self.absent is None:
-            return PairReceivers(torch.zeros(rows, 1, self.length, 1, dtype=torch.bool, device=device), True)
-        return PairReceivers(self.absent[:, None, :, None], False)
 
 
 def offer(attention: EdgeAttention, source: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,165 @@
+"""Molecules to sequences: neither the future nor batch-mates nor atom numbers matter; with a cache and without."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gtx.models import BASE, GraphTransformer, MoleculeToSequence, SequenceEncoder, standard
+from gtx.molecules import Featuriser
+from gtx.sequence import END, START, Sequences, TokenVocabulary, beam, greedy, sample
+from tests.molecules_for_tests import SMILES, renumbered, whole_batch
+
+VOCABULARY = TokenVocabulary.of(SMILES)
+TARGETS = VOCABULARY.encode_all(SMILES).sequences
+READ, WRITE = TARGETS.taught()
+SIZES = {"atom_sizes": Featuriser().atom_sizes, "bond_sizes": Featuriser().bond_sizes}
+SMALL = {"channels": 16, "layers": 2, "heads": 2, "hidden": 24}
+
+
+def encoder() -> GraphTransformer:
+    return standard(1, **SIZES, channels=12, layers=1, heads=2, pair_channels=4)
+
+
+def model(kind: str = "molecules", **setting: object) -> MoleculeToSequence:
+    torch.manual_seed(0)
+    first = {"molecules": encoder, "sequences": lambda: SequenceEncoder(9, **SMALL), "none": lambda: None}[kind]()
+    width = 12 if kind == "molecules" else None
+    made = MoleculeToSequence(first, len(VOCABULARY), width, **{**SMALL, **setting}).double().eval()
+    for p in made.decoder.parameters():
+        nn.init.normal_(p, std=0.3)  # so that what is written varies
+    made.decoder.embedding.bias.data[END] = -2.0
+    return made
+
+
+def source(kind: str) -> object:
+    lengths = (3, 1, 5, 2, 7, 1, 4, 2, 6)
+    tokens = {"sequences": lambda: Sequences.of([[2 + (i * n) % 7 for i in range(n)] for n in lengths])}
+    return {"molecules": whole_batch, "none": lambda: None, **tokens}[kind]()
+
+
+KINDS = ("molecules", "sequences", "none")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_from_the_future_and_from_others_are_exactly_zero(kind: str) -> None:
+    made = model(kind)
+    embedded: list[Tensor] = []
+    made.decoder.embedding.register_forward_hook(lambda module, inputs, out: embedded.append(out))
+    logits = made(source(kind), READ)
+    for t in range(0, len(logits), 7):
+        (grad,) = torch.autograd.grad(logits[t].square().sum(), embedded[0], retain_graph=True)
+        start = int(READ.ptr[READ.owner[t]])
+        assert grad.ne(0).any(1).nonzero().squeeze(1).tolist() == list(range(start, t + 1))
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_token_by_token_the_cache_gives_what_reading_again_gives(kind: str, norm_first: bool) -> None:
+    made = model(kind, norm_first=norm_first)
+    kept, again = (made.begin(source(kind), 9, cached) for cached in (True, False))
+    assert kept.rows == again.rows == (1 if kind == "none" else 9)
+    tokens = torch.full((kept.rows,), START)
+    for step in range(9):
+        torch.testing.assert_close(kept.step(tokens), again.step(tokens), rtol=0, atol=1e-10)
+        if step == 4:  # rows leave, double and change places
+            rows = torch.tensor([0, 0, 0]) if kind == "none" else torch.tensor([8, 0, 0, 3])
+            kept.select(rows)
+            again.select(rows)
+        tokens = torch.arange(kept.rows) % 5 + 2 + step % 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_is_the_same_with_a_cache_and_without(kind: str) -> None:
+    made = model(kind)
+    for write, how in ((greedy, {}), (beam, {"width": 3}), (sample, {"count": 3, "top_p": 0.9, "seed": 1})):
+        kept, again = (write(made, source(kind), 12, cached=cached, **how) for cached in (True, False))
+        plain = [[[(y.tokens, y.ended) for y in (s if write is beam else [s])] for s in all_] for all_ in (kept, again)]
+        assert plain[0] == plain[1]
+        assert kind == "none" or len({str(one) for one in plain[0]}) > 3
+
+
+def test_written_as_taught() -> None:
+    made = model()
+    for i, one in enumerate(greedy(made, source("molecules"), 12)):
+        read, labels = Sequences.of([one.tokens]).taught()
+        log_p = made(whole_batch([SMILES[i]]), read).index_fill(1, torch.tensor([START]), -torch.inf).log_softmax(-1)
+        steps = len(labels) if one.ended else len(labels) - 1
+        assert log_p.argmax(1)[:steps].tolist() == labels[:steps].tolist()
+        assert log_p.gather(1, labels[:, None])[:steps].sum().item() == pytest.approx(one.log_probability)
+
+
+def test_batch_mates_do_not_matter() -> None:
+    made = model()
+    together = made(whole_batch(), READ)
+    for i, smiles in enumerate(SMILES):
+        alone = made(whole_batch([smiles]), READ.batch(torch.tensor([i])))
+        torch.testing.assert_close(alone, together[READ.ptr[i] : READ.ptr[i + 1]], rtol=0, atol=1e-10)
+        assert greedy(made, whole_batch([smiles]), 8)[0].tokens == greedy(made, whole_batch(), 8)[i].tokens
+
+
+def test_numbers_of_atoms_do_not_matter() -> None:
+    made, batch = model(), whole_batch()
+    other, _ = renumbered(batch)
+    torch.testing.assert_close(made(other, READ), made(batch, READ), rtol=0, atol=1e-10)
+
+
+def test_the_molecule_and_the_order_of_read_tokens_matter() -> None:
+    made = model()
+    swapped = whole_batch([SMILES[1], SMILES[0], *SMILES[2:]])
+    assert not torch.allclose(made(swapped, READ)[: READ.ptr[2]], made(whole_batch(), READ)[: READ.ptr[2]])
+    made = model("sequences")
+    one, two = (made(Sequences.of([order]), READ.batch(torch.tensor([0]))) for order in ([2, 3, 4], [4, 3, 2]))
+    assert not torch.allclose(one, two)
+
+
+def test_every_weight_of_encoder_and_decoder_learns() -> None:
+    made = model().train()
+    nn.functional.cross_entropy(made(whole_batch(), READ), WRITE).backward()
+    still = [n for n, p in made.named_parameters() if p.grad is None or not p.grad.any()]
+    assert all(n.startswith(("encoder.readout", "encoder.head")) or "lin_key.bias" in n for n in still), still
+
+
+def test_looks_are_weights_over_the_atoms_of_the_token_s_molecule() -> None:
+    made, batch = model(), whole_batch()
+    looked = made.looks(batch, READ)
+    atom, token = looked.edge_index
+    assert batch.batch[atom].equal(READ.owner[token]) and len(looked.weights) == 2
+    torch.testing.assert_close(looked.logits, made(batch, READ))
+    for weights in looked.weights:
+        total = torch.zeros(len(READ.items), 2).double().index_add_(0, token, weights)
+        torch.testing.assert_close(total, torch.ones_like(total))
+
+
+def test_base_is_torch_s_default_transformer_in_size() -> None:
+    with torch.device("meta"):
+        made, theirs = MoleculeToSequence(SequenceEncoder(10, **BASE), 10, **BASE), nn.Transformer(batch_first=True)
+    for ours, layers in ((made.encoder.layers, theirs.encoder.layers), (made.decoder.layers, theirs.decoder.layers)):
+        assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in layers.parameters())
+
+
+def test_embedding_and_scores_are_tied() -> None:
+    made = model("none")
+    assert sum(p.shape[0] == len(VOCABULARY) and p.dim() == 2 for p in made.parameters()) == 1
+
+
+def test_state_dict_round_trip_and_dropout_in_training_alone() -> None:
+    made, other = model(), model(dropout=0.5)
+    torch.manual_seed(1)
+    other.load_state_dict(made.state_dict())
+    assert other(whole_batch(), READ).equal(made(whole_batch(), READ))
+    assert not other.train()(whole_batch(), READ).equal(made(whole_batch(), READ))
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"source for the encoder \(GraphTransformer\), got none"):
+        model()(None, READ)
+    with pytest.raises(ValueError, match=r"source for the encoder \(none\), got DataBatch"):
+        model("none")(whole_batch(), READ)
+    with pytest.raises(ValueError, match="as many graphs, got"):
+        model()(whole_batch(), READ.batch(torch.tensor([0])))
+    with pytest.raises(ValueError, match="3 heads and 16 channels"):
+        model("none", heads=3)
+    with pytest.raises(ValueError, match="'relu' or 'gelu', got 'swish'"):
+        model("none", activation="swish")
