@@ -36,6 +36,21 @@ The same command again goes on with an interrupted run, and says so of a finishe
 def add(parser: ArgumentParser) -> None:
     """Options of the data, then every field of `TrainSettings`."""
     parser.epilog = EXAMPLES
+    add_table(parser)
+    parser.add_argument("--split-column", metavar="NAME", help="a column that says train, val or test")
+    parser.add_argument("--val", metavar="FILE", help="a table of validation rows")
+    parser.add_argument("--test", metavar="FILE", help="a table of test rows")
+    parser.add_argument(
+        "--split-sizes", nargs=3, type=float, default=[0.8, 0.1, 0.1], metavar=("TRAIN", "VAL", "TEST"), help="shares"
+    )
+    parser.add_argument("--from", metavar="MODEL", help="go on from a trained model: its architecture and featuriser")
+    parser.add_argument("--baselines", action=BooleanOptionalAction, default=True, help="score ridge and forest beside")
+    add_reading(parser)
+    add_settings(parser)
+
+
+def add_table(parser: ArgumentParser) -> None:
+    """Options of every command that learns from a table."""
     parser.add_argument("data", help="the table, or the name of a public set")
     parser.add_argument(
         "--target-columns", nargs="+", metavar="NAME", help="what to predict; a public set knows its own"
@@ -44,14 +59,11 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("--smiles-column", metavar="NAME", help="holds the SMILES; default: the one called so")
     parser.add_argument("--task", choices=["regression", "classification"], help="default: classes if all are 0 or 1")
     parser.add_argument("--split", choices=["random", "scaffold"], default="random", help="how rows are divided")
-    parser.add_argument("--split-column", metavar="NAME", help="a column that says train, val or test")
-    parser.add_argument("--val", metavar="FILE", help="a table of validation rows")
-    parser.add_argument("--test", metavar="FILE", help="a table of test rows")
-    parser.add_argument(
-        "--split-sizes", nargs=3, type=float, default=[0.8, 0.1, 0.1], metavar=("TRAIN", "VAL", "TEST"), help="shares"
-    )
-    parser.add_argument("--from", metavar="MODEL", help="go on from a trained model: its architecture and featuriser")
     parser.add_argument("--overwrite", action="store_true", help="start anew whatever the folder holds")
+
+
+def add_reading(parser: ArgumentParser) -> None:
+    """Options of how molecules are read."""
     parser.add_argument("--on-error", choices=["report", "fail"], default="report", help="what a bad row does")
     parser.add_argument("--max-atoms", type=int, default=1000, help="larger molecules are errors")
     parser.add_argument("--standardise", action="store_true", help="keep the largest fragment, neutralised")
@@ -63,8 +75,11 @@ def add(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--hydrogens", action="store_true", help="make hydrogens atoms of the graph")
     parser.add_argument("--descriptors", action=BooleanOptionalAction, default=True, help="cheap global features")
-    parser.add_argument("--baselines", action=BooleanOptionalAction, default=True, help="score ridge and forest beside")
     parser.add_argument("--workers", type=int, help="processes that read molecules; default: all cores")
+
+
+def add_settings(parser: ArgumentParser) -> None:
+    """Every field of `TrainSettings`."""
     types = get_type_hints(TrainSettings)
     defaults = TrainSettings()
     for field in fields(TrainSettings):
@@ -75,10 +90,18 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Train and print how good it is."""
+    given = vars(arguments)
+    parts = {name: given[name] for name in ("split_column", "val", "test")}
+    data, settings = asked(given, **parts, split_sizes=tuple(given["split_sizes"]))
+    how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
+    return train_and_tell(data, settings, given["out"], **how)
+
+
+def asked(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
+    """What the options say of the data and of training; `more` is what only some commands know of the data."""
     from gtx.molecules import Featuriser
     from gtx.workflow import DataSettings
 
-    given = vars(arguments)
     settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
     named = resolve(given["data"])
     data = DataSettings(
@@ -87,18 +110,14 @@ def run(arguments: Namespace) -> int:
         smiles_column=given["smiles_column"] or (named and named.smiles_column),
         task=given["task"],
         split=given["split"],
-        split_column=given["split_column"],
-        val=given["val"],
-        test=given["test"],
-        split_sizes=tuple(given["split_sizes"]),
         seed=settings.seed,
         on_error=given["on_error"],
         featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),
         workers=given["workers"],
         units=dict(named.units) if named else {},
+        **more,
     )
-    how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
-    return train_and_tell(data, settings, given["out"], **how)
+    return data, settings
 
 
 _FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers")

@@ -19,7 +19,7 @@ COLOURS = {"train": "#7b8794", "val": "#c9780f", "test": "#2f6fd6"}
 # every colour of a panel is a variable of the page's style sheet
 _VARIABLES = {INK: "ink", FAINT: "rule", **{colour: part for part, colour in COLOURS.items()}}
 
-_STYLE = {
+STYLE = {
     "font.family": "sans-serif",
     "font.size": 9,
     "text.parse_math": False,  # a target may be called "$x$"
@@ -51,7 +51,7 @@ def panel(title: str, x: str, y: str, square: bool = False, height: float = 2.5)
         square: whether both axes have one scale.
         height: of a panel that is not square, in units of which a square one has 3.
     """
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         axes = Figure(figsize=(3.1, 3.0 if square else height), layout="constrained").add_subplot()
         axes.set(title=title, xlabel=x, ylabel=y)
         if square:
@@ -67,7 +67,7 @@ def inline(figure: Figure, label: str) -> Markup:
         label: what screen readers say; different for every figure of a page, since it makes the ids different.
     """
     opened = io.StringIO()
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": label}), warnings.catch_warnings():
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": label}), warnings.catch_warnings():
         # of a letter that matplotlib's font lacks, only the width is guessed; the browser draws it
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(opened, format="svg", dpi=200, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))

@@ -40,7 +40,7 @@ def test_help_is_immediate_and_teaches() -> None:
     assert not loaded & {"torch", "rdkit", "pytorch_lightning", "pandas", "sklearn", "matplotlib"}
 
 
-@pytest.mark.parametrize("command", ["", "train", "predict", "explain", "info", "demo", "models"])
+@pytest.mark.parametrize("command", ["", "train", "predict", "explain", "info", "benchmark", "demo", "models"])
 def test_every_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([*command.split(), "--help"])

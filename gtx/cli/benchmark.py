@@ -1,0 +1,110 @@
+"""`gtx benchmark`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser, Namespace
+
+from gtx.cli.train import add_reading, add_settings, add_table, asked
+
+if TYPE_CHECKING:
+    from gtx.workflow.benchmark import Benchmark
+
+EXAMPLES = """
+Is gtx better than ridge and a random forest on YOUR molecules, and by more than luck? The rows are dealt to folds,
+several times anew. Each fold is test once; of the other rows a tenth chooses the epoch and the rest trains, for gtx and
+for the baselines (the mean, a linear model and a random forest on Morgan counts) alike. A single split cannot tell: on
+a few hundred molecules, methods change places from split to split.
+
+The table printed gives, for each method, the mean of its test scores over all splits and their standard deviation, and
+what gtx's score is minus its own, with a 95% interval and p by the corrected resampled t-test (Nadeau & Bengio 2003).
+That test allows for the overlap of the training sets, which makes a plain t-test, or a bootstrap over splits, see
+differences that are not there. An interval that holds 0 decides nothing.
+
+Random folds tell how well molecules like those of the table are predicted: a molecule measured twice stays in one fold.
+Scaffold folds tell of new ring systems, which is harder: molecules of one scaffold stay together. A row that cannot be
+used is reported with its reason and never stops the run.
+
+Time: folds x repeats trainings. --jobs 2 runs two splits at a time; fewer --epochs give a first impression, and a bad
+one of gtx. The same command again goes on where it was stopped; with more --repeats it adds to what is there.
+
+examples:
+  gtx benchmark solubility.csv --target-columns logS --out bench/
+  gtx benchmark tox.csv --target-columns NR-AR NR-ER --split scaffold --folds 5 --repeats 3 --jobs 2 --out bench/
+  gtx benchmark freesolv --folds 10 --repeats 1 --out bench/
+  gtx benchmark data.csv --target-columns y --model gps --ensemble 3 --out bench-gps/
+
+It writes benchmark.csv (the table), benchmark.png, benchmark.json (every split's scores, settings, SHA-256 of the
+data), and predictions.csv: every row as it was with each method's prediction by models that had not seen it, or an
+error.
+"""
+
+
+def add(parser: ArgumentParser) -> None:
+    """Options of the folds and the data, then every field of `TrainSettings`."""
+    parser.epilog = EXAMPLES
+    add_table(parser)
+    parser.add_argument("--folds", type=int, default=5, help="parts that the rows are dealt to; each is test once")
+    parser.add_argument("--repeats", type=int, default=2, help="how often the rows are dealt anew")
+    parser.add_argument("--jobs", type=int, default=1, help="splits at a time, each in a process of its own")
+    add_reading(parser)
+    add_settings(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Cross-validate, and print the comparison."""
+    from gtx.workflow.benchmark import benchmark
+
+    given = vars(arguments)
+    data, settings = asked(given)
+    counts = {name: given[name] for name in ("folds", "repeats", "jobs", "overwrite")}
+    found = benchmark(data, settings, given["out"], **counts)
+    for note in found.notes:
+        print(note, file=sys.stderr)
+    comparison_table(found, data.units)
+    out = Path(given["out"])
+    print(f"table        {out / 'benchmark.csv'}\npicture      {out / 'benchmark.png'}")
+    print(f"everything   {out / 'benchmark.json'}\npredictions  {out / 'predictions.csv'}")
+    return 0
+
+
+def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
+    """Print each target's methods: scores over the splits, and gtx's leading metric minus theirs."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from gtx.report.words import METRICS, TITLES, score, signed
+
+    metrics = METRICS[found.task]
+    leading = next(iter(metrics))
+    table = Table(title="test scores, mean ± sd over splits", caption=f"gtx − it: of the {metrics[leading]}")
+    table.add_column("target")
+    table.add_column("method")
+    for name in (*metrics.values(), "gtx − it", "95% interval", "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for target in dict.fromkeys(row["target"] for row in found.table):
+        own = {(row["method"], row["metric"]): row for row in found.table if row["target"] == target}
+        best = (min if leading == "rmse" else max)(
+            (m for m, name in own if name == leading and own[m, name]["mean"] is not None),
+            key=lambda m: own[m, leading]["mean"],
+            default=None,
+        )
+        title = f"{target} {units.get(target, '')}".strip()
+        for method in dict.fromkeys(method for method, _ in own):
+            rows = [own[method, metric] for metric in metrics]
+            scores = [f"{score(r['mean'], r['metric'])} ± {score(r['sd'], r['metric'])}" for r in rows]
+            scores[0] = f"[bold]{scores[0]}[/]" if method == best else scores[0]
+            first = rows[0]
+            difference = "" if first["difference"] is None else signed(first["difference"])
+            low, high, p = (first[name] for name in ("low", "high", "p"))
+            interval = "" if low is None else f"{signed(low)} to {signed(high)}"
+            told = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+            table.add_row(escape(title), TITLES.get(method, method), *scores, difference, interval, told)
+            title = ""
+        table.add_section()
+    Console(width=None if sys.stdout.isatty() else 180).print(table)

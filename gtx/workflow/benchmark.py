@@ -1,0 +1,168 @@
+"""gtx and the baselines on many splits of one table: the whole of `gtx benchmark`, as one function."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gtx.data import Split, default_workers
+from gtx.data.folds import cross_splits
+from gtx.errors import InputError
+from gtx.molecules import scaffold
+from gtx.prediction import library_versions
+from gtx.report.comparison import compare
+from gtx.report.words import METRICS, count
+from gtx.training import TrainSettings
+from gtx.workflow.benchmark_files import write_comparison, write_out_of_fold, write_picture, write_whole
+from gtx.workflow.contest import Contest, seeded
+from gtx.workflow.dataset import Dataset, DataSettings, fingerprint, load
+from gtx.workflow.pipeline import check_model
+from gtx.workflow.side_by_side import run_all
+
+OUTPUTS = ("benchmark.json", "benchmark.csv", "benchmark.png", "predictions.csv")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What a benchmark came to.
+
+    Attributes:
+        out: its folder.
+        task: "regression" or "classification".
+        table: rows as of `gtx.report.comparison.compare`.
+        notes: what was said of the data and the folds, a line each.
+    """
+
+    out: Path
+    task: str
+    table: list[dict[str, Any]]
+    notes: Sequence[str]
+
+
+def benchmark(
+    data: DataSettings,
+    settings: TrainSettings,
+    out: str | Path,
+    *,
+    folds: int = 5,
+    repeats: int = 2,
+    jobs: int = 1,
+    overwrite: bool = False,
+) -> Benchmark:
+    """Cross-validate gtx beside the baselines; called again it goes on where it was stopped.
+
+    The rows are dealt to folds, `repeats` times anew; each fold is test once, a tenth of the other rows chooses the
+    epoch (and the ridge's penalty), the rest trains. With `data.split` "random" a molecule measured twice stays in one
+    fold, and of a single classification target both classes are spread evenly; with "scaffold" molecules of one
+    scaffold stay together. All methods learn from the same rows and predict the same others.
+
+    Writes `benchmark.json` (everything), `benchmark.csv` (the table), `benchmark.png`, and `predictions.csv`: every row
+    of the table as it was, with each method's mean prediction from models that had not seen it, or an error.
+
+    Args:
+        data: the table; columns and files that spell out a split have no meaning here.
+        settings: how gtx trains.
+        out: the benchmark's folder.
+        folds: of each repeat.
+        repeats: how often the rows are dealt anew; more can be added later.
+        jobs: splits at a time, each in a process of its own.
+        overwrite: start anew whatever `out` holds.
+
+    Raises:
+        InputError: the input, the settings or `out` cannot be used.
+    """
+    out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; --out must name a folder")
+    for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("folds", folds, 2)):
+        if value < least:
+            raise InputError(f"{name}: expected {least} or more, got {value}")
+    check_model(settings, data.featuriser)
+    dataset = load(replace(data, split="random"), cache=out / "cache", progress=settings.progress)
+    contests = _contests(dataset, data, settings, out, folds, repeats, jobs)
+    if overwrite:
+        shutil.rmtree(out / "splits", ignore_errors=True)
+    for old in OUTPUTS:
+        (out / old).unlink(missing_ok=True)
+    results = run_all(contests, jobs, settings.progress)
+    table = compare([result["scores"] for result in results], 1 / (folds - 1), list(METRICS[dataset.task]))
+    notes = list(_notes(dataset, data, contests, folds, repeats))
+    write_out_of_fold(out / "predictions.csv", dataset, list(data.target_columns), results)
+    write_comparison(out / "benchmark.csv", table)
+    write_picture(out / "benchmark.png", results, table, dataset.task, data.units)
+    record = {
+        "task": dataset.task,
+        "targets": list(data.target_columns),
+        **fingerprint(data),
+        "rows": {file.source: file.ledger.summary() for file in dataset.files},
+        "folds": folds,
+        "repeats": repeats,
+        "settings": settings.decisive(),
+        "test": "corrected resampled t-test (Nadeau & Bengio 2003), 95% intervals",
+        "table": table,
+        "splits": [{k: v for k, v in result.items() if k not in ("predictions", "test")} for result in results],
+        "machine": f"{platform.machine()}, {default_workers()} cores, {jobs} splits at a time",
+        "versions": library_versions(),
+    }
+    write_whole(out / "benchmark.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
+    return Benchmark(out, dataset.task, table, notes)
+
+
+def _contests(
+    dataset: Dataset, data: DataSettings, settings: TrainSettings, out: Path, folds: int, repeats: int, jobs: int
+) -> list[Contest]:
+    threads = settings.threads or max(1, default_workers() // jobs)
+    marks = {k: v for k, v in fingerprint(data).items() if k not in ("split_sizes", "val", "test")} | {"folds": folds}
+    contests = []
+    for repeat in range(repeats):
+        for fold, split in enumerate(_splits(dataset, data, folds, repeat)):
+            own = replace(seeded(settings, repeat * folds + fold), threads=threads)
+            contests.append(
+                Contest(
+                    dataset.store,
+                    dataset.smiles,
+                    dataset.task,
+                    list(data.target_columns),
+                    split,
+                    own,
+                    data.featuriser,
+                    marks | {"repeat": repeat, "fold": fold},
+                    out / "splits" / f"{repeat}-{fold}",
+                )
+            )
+    return contests
+
+
+def _splits(dataset: Dataset, data: DataSettings, folds: int, repeat: int) -> list[Split]:
+    """Molecule indices; molecules without any label are in none."""
+    labelled = np.flatnonzero(~np.isnan(dataset.y).all(axis=1))
+    smiles = [dataset.smiles[i] for i in labelled]
+    groups, classes = smiles, None
+    if data.split == "scaffold":
+        groups = [scaffold(text) for text in smiles]
+    elif dataset.task == "classification" and dataset.y.shape[1] == 1:
+        classes = dataset.y[labelled, 0].astype(int)
+    parts = cross_splits(groups, folds, (data.seed, repeat), classes)
+    return [{part: labelled[rows] for part, rows in split.items()} for split in parts]
+
+
+def _notes(
+    dataset: Dataset, data: DataSettings, contests: Sequence[Contest], folds: int, repeats: int
+) -> Iterator[str]:
+    for file in dataset.files:
+        yield f"{file.source}: {file.ledger.summary()}"
+    if dataset.duplicates.molecules:
+        yield f"repeated: {dataset.duplicates}; each molecule stays in one fold"
+    sizes = [len(contest.split["test"]) for contest in contests]
+    kind = "scaffold" if data.split == "scaffold" else "random"
+    dealt = f"{repeats} × {folds} {kind} folds of {min(sizes)} to {max(sizes)} molecules"
+    yield f"{dataset.task}; {dealt}, seed {data.seed}"
+    if unlabelled := len(dataset.smiles) - int((~np.isnan(dataset.y).all(axis=1)).sum()):
+        yield f"in no fold: {count(unlabelled, 'molecule')} without any target value"
