@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from gtx.attention import ragged
+from gtx.attention import compiled, ragged
 from gtx.attention.dropout import dropout as drop
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.receivers import PairReceivers
@@ -23,6 +24,7 @@ class EdgeFeatures(NamedTuple):
     Attributes:
         features: e, `[num_pairs, K]`, or None.
         bias: b, `[num_pairs, H]`, added to the score.
+        score: \(w_b\), `[H, K]`: \(w_b \cdot e_{rs}\) is added to the score.
         key: \(W_K\), `[H, C, K]`: \(k_s + W_K e_{rs}\).
         value: \(W_V\), `[H, D, K]`: \(v_s + W_V e_{rs}\).
         state_value: \(W_S\), `[H, D, S]`: \(v_s + W_S \hat e_{rs}\), with the score's state \(\hat e\).
@@ -30,9 +32,15 @@ class EdgeFeatures(NamedTuple):
 
     features: Tensor | None = None
     bias: Tensor | None = None
+    score: Tensor | None = None
     key: Tensor | None = None
     value: Tensor | None = None
     state_value: Tensor | None = None
+
+    @property
+    def used_channels(self) -> int:
+        """K, or 0 where the features do nothing but stand for a bias."""
+        return 0 if all(w is None for w in (self.score, self.key, self.value)) else self.features.shape[1]
 
 
 class Attended(NamedTuple):
@@ -63,7 +71,7 @@ def attend(
 ) -> Attended:
     r"""Weigh what the senders offer and sum it, for every receiver.
 
-    \[ s_{rs} = \mathrm{score}(q_r,\, k_s + W_K e_{rs},\, e_{rs}) + b_{rs}, \quad
+    \[ s_{rs} = \mathrm{score}(q_r,\, k_s + W_K e_{rs},\, e_{rs}) + w_b \cdot e_{rs} + b_{rs}, \quad
        w_{r\cdot} = \mathrm{normalise}(s_{r\cdot}), \quad
        o_r = \sum_s w_{rs} (v_s + W_V e_{rs} + W_S \hat e_{rs}) \]
 
@@ -90,7 +98,10 @@ def attend(
     if ragged.wanted() and ragged.can_run(
         graph, query, score, normaliser, edges, dropout, return_weights, return_states
     ):
-        return Attended(ragged.ragged_attention(graph, score.prepare(query), key, value, edges.bias, 1.0, dropout))
+        q, bias = score.prepare(query), _bias(edges)
+        return Attended(ragged.ragged_attention(graph, q, key, value, bias, 1.0, dropout))
+    if compiled.can_run(graph, query, key, value, score, normaliser, edges, return_weights or return_states):
+        return Attended(_fused(graph, score.prepare(query), key, value, edges, dropout))
 
     def buckets(pairs: Tensor | None) -> list:
         none = [None] * len(graph.buckets)
@@ -100,7 +111,7 @@ def attend(
     whole = score.bilinear or (score.matrix_form and edges.key is None)  # all pairs at once
     whole = whole and edges.state_value is None and not (return_states and score.state_channels > 1)
     parts = []
-    features = zip(*packed, buckets(edges.features), buckets(edges.bias), _receivers(graph), strict=True)
+    features = zip(*packed, buckets(edges.features), buckets(_bias(edges)), _receivers(graph), strict=True)
     for q, k, v, e, b, into in features:
         count, n = k.shape[:2]
         rows = n if whole else max(1, _BLOCK // (count * n * k[0, 0].numel()))
@@ -117,6 +128,27 @@ def attend(
         unpack(weights) if return_weights else None,
         unpack(states) if return_states else None,
     )
+
+
+def _bias(edges: EdgeFeatures) -> Tensor | None:
+    """All that is added to the scores."""
+    if edges.score is None:
+        return edges.bias
+    linear = F.linear(edges.features, edges.score)
+    return linear if edges.bias is None else edges.bias + linear
+
+
+def _fused(
+    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: EdgeFeatures, dropout: float
+) -> Tensor:
+    """By the compiled loop: what is asked of a pair, and W_V, stand outside it."""
+    asked = None if edges.key is None else torch.einsum("nhc,hck->nhk", query, edges.key)
+    if edges.score is not None:
+        asked = edges.score.expand(len(query), -1, -1) if asked is None else asked + edges.score
+    features = edges.features if edges.used_channels else None
+    collect = edges.value is not None
+    out, collected = compiled.attention(graph, query, key, value, asked, features, edges.bias, collect, dropout)
+    return out + torch.einsum("nhk,hdk->nhd", collected, edges.value) if collect else out
 
 
 def _some(

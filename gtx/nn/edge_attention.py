@@ -198,9 +198,11 @@ class EdgeAttention(MessagePassing):
             edge_attr = edge_attr.masked_fill(~edge_index.mask[:, None], 0.0)
         alpha = state = None
         if complete:
+            linear = type(self.lin_edge_bias) is Linear and self.lin_edge_bias.bias is None
             edges = EdgeFeatures(
                 edge_attr,
-                None if self.lin_edge_bias is None else self.lin_edge_bias(edge_attr),
+                None if linear or self.lin_edge_bias is None else self.lin_edge_bias(edge_attr),
+                self.lin_edge_bias.weight if linear else None,
                 self._per_head(self.lin_edge_key),
                 self._per_head(self.lin_edge_value),
                 self.state_value,

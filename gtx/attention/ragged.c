@@ -1,0 +1,298 @@
+/* Softmax attention over the ordered pairs of every molecule, forward and backward, without padding.
+
+   For a receiver r of a molecule with n atoms, in every head,
+
+       s_rs = q_r . k_s + a_r . e_rs + b_rs         scores: query and key; what r asks of the pair; a bias
+       w_rs = exp(s_rs - m) / sum_s exp(s_rs - m)   weights, m the largest score of r
+       o_r  = sum_s f_rs w_rs v_s                   the outcome; f are factors of dropout
+       x_r  = sum_s f_rs w_rs e_rs                  the collected pair features
+
+   A receiver's scores stay on chip, in one row over (sender, head), as pair features and biases lie in memory. Vectors
+   run along that row, so that molecules of any size fill them; keys and values are laid beside it once per molecule,
+   [channel][sender, head]. Of the size of the pairs, only the weights are kept for the backward pass.
+
+   Compiled for REAL of SIZE bytes, H heads, C channels of query and key, D of values, K pair features; H a power of 2,
+   at most 16. Molecules `first` to `last` are worked on: ranges are independent. */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define REGISTER 64
+#elif defined(__AVX__)
+#define REGISTER 32
+#else
+#define REGISTER 16
+#endif
+#define FIT (REGISTER / SIZE)
+#define LANES (FIT > H ? FIT : H)
+#define TURNS (LANES / H) /* senders in a vector */
+#define GROUP (H < 8 ? H : 8)
+#define LENGTH(n) (((n) * H + LANES - 1) / LANES * LANES)
+
+#if SIZE == 4
+typedef float REAL;
+typedef int32_t BITS;
+#else
+typedef double REAL;
+typedef int64_t BITS;
+#endif
+typedef REAL vector __attribute__((vector_size(LANES * SIZE), aligned(SIZE)));
+typedef REAL per_head __attribute__((vector_size(H * SIZE), aligned(SIZE)));
+typedef BITS truth __attribute__((vector_size(LANES * SIZE)));
+
+static inline vector *at(REAL *x) { return (vector *)x; }
+static inline vector read(const REAL *x) { return *(const vector *)x; }
+static inline vector choose(truth yes, vector a, vector b) { return (vector)((yes & (truth)a) | (~yes & (truth)b)); }
+
+/* exp(x) = 2^i exp(f), f = x - i ln 2 in [-ln 2 / 2, ln 2 / 2] (Cody and Waite 1980), exp(f) by its series;
+   x <= 0, and exactly 0 where the result would not be a normal number */
+static inline vector exponential(vector x) {
+#if SIZE == 4
+    const REAL least = -87, high = 0.693359375f, low = -2.12194440e-4f, magic = 12582912;
+    const REAL series[] = {1 / 5040.f, 1 / 720.f, 1 / 120.f, 1 / 24.f, 1 / 6.f, 1 / 2.f, 1, 1};
+    const int mantissa = 23, zero = 127;
+#else
+    const REAL least = -708, high = 6.93145751953125e-1, low = 1.42860682030941723212e-6, magic = 6755399441055744;
+    const REAL series[] = {1 / 6227020800., 1 / 479001600., 1 / 39916800., 1 / 3628800., 1 / 362880., 1 / 40320., 1 / 5040.,
+                           1 / 720., 1 / 120., 1 / 24., 1 / 6., 1 / 2., 1, 1};
+    const int mantissa = 52, zero = 1023;
+#endif
+    truth small = x < least;
+    x = choose(small, (vector){0}, x);
+    vector shifted = x * (REAL)1.4426950408889634 + magic; /* its low bits are i, rounded */
+    vector i = shifted - magic, f = x - i * high - i * low, sum = (vector){0} + series[0];
+    for (unsigned n = 1; n < sizeof series / sizeof *series; n++) sum = sum * f + series[n];
+    truth power = ((truth)shifted << mantissa) + ((BITS)zero << mantissa);
+    return choose(small, (vector){0}, sum * (vector)power);
+}
+
+/* [sender][H][channels] to [channel][sender, head], and back */
+static void lay(REAL *restrict to, const REAL *restrict from, int64_t stride, int64_t n, int channels) {
+    int64_t length = LENGTH(n);
+    for (int64_t s = 0; s < n; s++)
+        for (int h = 0; h < H; h++)
+            for (int c = 0; c < channels; c++) to[c * length + s * H + h] = from[s * stride + h * channels + c];
+    for (int c = 0; c < channels; c++)
+        for (int64_t j = n * H; j < length; j++) to[c * length + j] = 0;
+}
+
+static void lay_back(REAL *restrict to, const REAL *restrict from, int64_t n, int channels) {
+    int64_t length = LENGTH(n);
+    for (int64_t s = 0; s < n; s++)
+        for (int h = 0; h < H; h++)
+            for (int c = 0; c < channels; c++) to[(s * H + h) * channels + c] = from[c * length + s * H + h];
+}
+
+/* a receiver's [H][channels], for each channel a vector that repeats the heads; and a vector's senders summed */
+static inline void repeat(vector *restrict to, const REAL *restrict from, int channels) {
+    for (int c = 0; c < channels; c++)
+        for (int l = 0; l < LANES; l++) to[c][l] = from[(l % H) * channels + c];
+}
+
+static inline void fold(REAL *restrict to, const vector *from, int channels) {
+    for (int c = 0; c < channels; c++)
+        for (int h = 0; h < H; h++) {
+            REAL sum = 0;
+            for (int t = 0; t < TURNS; t++) sum += from[c][t * H + h];
+            to[h * channels + c] = sum;
+        }
+}
+
+/* row[s][h] += a[h] . e[s] */
+static inline void edge_dots(REAL *restrict row, const REAL *restrict a, const REAL *restrict e, int64_t n) {
+    per_head turned[K + 1];
+    for (int k = 0; k < K; k++)
+        for (int h = 0; h < H; h++) turned[k][h] = a[h * K + k];
+    int64_t s = 0;
+    for (; s + 4 <= n; s += 4) {
+        per_head sum[4] = {{0}};
+        for (int k = 0; k < K; k++)
+            for (int i = 0; i < 4; i++) sum[i] += turned[k] * e[(s + i) * K + k];
+        for (int i = 0; i < 4; i++) *(per_head *)(row + (s + i) * H) += sum[i];
+    }
+    for (; s < n; s++) {
+        per_head sum = {0};
+        for (int k = 0; k < K; k++) sum += turned[k] * e[s * K + k];
+        *(per_head *)(row + s * H) += sum;
+    }
+}
+
+/* to[h][k] = sum_s row[s][h] e[s][k] */
+static inline void edge_sums(REAL *restrict to, const REAL *restrict row, const REAL *restrict e, int64_t n) {
+#if K % LANES == 0
+    for (int k = 0; k < K; k += LANES)
+        for (int h = 0; h < H; h += GROUP) {
+            vector sum[GROUP];
+            for (int i = 0; i < GROUP; i++) sum[i] = (vector){0};
+            for (int64_t s = 0; s < n; s++)
+                for (int i = 0; i < GROUP; i++) sum[i] += read(e + s * K + k) * row[s * H + h + i];
+            for (int i = 0; i < GROUP; i++) *at(to + (h + i) * K + k) = sum[i];
+        }
+#else
+    memset(to, 0, H * K * SIZE);
+    for (int64_t s = 0; s < n; s++)
+        for (int h = 0; h < H; h++)
+            for (int k = 0; k < K; k++) to[h * K + k] += row[s * H + h] * e[s * K + k];
+#endif
+}
+
+/* to[s][k] = sum_h row[s][h] a[h][k] + other[s][h] b[h][k]; a or b may be missing */
+static inline void edge_gradients(REAL *restrict to, const REAL *restrict row, const REAL *restrict a,
+                                  const REAL *restrict other, const REAL *restrict b, int64_t n) {
+#if K % LANES == 0
+    for (int64_t s = 0; s < n; s++)
+        for (int k = 0; k < K; k += LANES) {
+            vector sum = {0};
+            for (int h = 0; a && h < H; h++) sum += read(a + h * K + k) * row[s * H + h];
+            for (int h = 0; b && h < H; h++) sum += read(b + h * K + k) * other[s * H + h];
+            *at(to + s * K + k) = sum;
+        }
+#else
+    memset(to, 0, n * K * SIZE);
+    for (int64_t s = 0; s < n; s++)
+        for (int h = 0; h < H; h++)
+            for (int k = 0; k < K; k++)
+                to[s * K + k] += (a ? row[s * H + h] * a[h * K + k] : 0) + (b ? other[s * H + h] * b[h * K + k] : 0);
+#endif
+}
+
+/* room for `rows` rows of the largest molecule; NULL if there is none */
+static REAL *space(int64_t first, int64_t last, const int64_t *ptr, int rows, int64_t *length) {
+    int64_t most = 1;
+    for (int64_t g = first; g < last; g++) most = ptr[g + 1] - ptr[g] > most ? ptr[g + 1] - ptr[g] : most;
+    *length = LENGTH(most);
+    void *found = NULL;
+    return posix_memalign(&found, 64, *length * rows * SIZE) ? NULL : found;
+}
+
+/* q, k, v [N][H][channels], a row every q_stride ...; a [N][H][K]; b, f, w [pairs][H]; present [pairs]; e [pairs][K].
+   b, present, f, a, w and x may be missing. Gives w, o [N][H][D] and x [N][H][K]; returns 1 if memory ran out. */
+int forward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pair_ptr, const REAL *q, int64_t q_stride,
+            const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride, const REAL *a, const REAL *e, const REAL *b,
+            const uint8_t *present, const REAL *f, REAL *w, REAL *o, REAL *x) {
+    int64_t most;
+    REAL *keys = space(first, last, ptr, C + D + 1, &most), *values = keys + C * most, *row = values + D * most;
+    if (!keys) return 1;
+    for (int64_t g = first; g < last; g++) {
+        int64_t start = ptr[g], n = ptr[g + 1] - start, L = LENGTH(n);
+        lay(keys, k + start * k_stride, k_stride, n, C);
+        lay(values, v + start * v_stride, v_stride, n, D);
+        for (int64_t r = start; r < start + n; r++) {
+            int64_t p = pair_ptr[g] + (r - start) * n;
+
+            /* scores */
+            if (b) memcpy(row, b + p * H, n * H * SIZE);
+            else memset(row, 0, n * H * SIZE);
+            if (a) edge_dots(row, a + r * H * K, e + p * K, n);
+            for (int64_t s = 0; present && s < n; s++)
+                if (!present[p + s]) for (int h = 0; h < H; h++) row[s * H + h] = -INFINITY;
+            for (int64_t j = n * H; j < L; j++) row[j] = -INFINITY;
+            vector query[C], top = (vector){0} - INFINITY;
+            repeat(query, q + r * q_stride, C);
+            for (int64_t j = 0; j < L; j += LANES) {
+                vector s = read(row + j);
+                for (int c = 0; c < C; c++) s += query[c] * read(keys + c * L + j);
+                *at(row + j) = s;
+                top = choose(s > top, s, top);
+            }
+
+            /* weights */
+            for (int h = 0; h < H; h++) {
+                REAL m = top[h];
+                for (int t = 1; t < TURNS; t++) m = top[t * H + h] > m ? top[t * H + h] : m;
+                if (m == -INFINITY) m = 0; /* no edge at all */
+                for (int t = 0; t < TURNS; t++) top[t * H + h] = m;
+            }
+            vector sum = {0};
+            for (int64_t j = 0; j < L; j += LANES) sum += *at(row + j) = exponential(read(row + j) - top);
+            for (int h = 0; h < H; h++) {
+                REAL z = 0;
+                for (int t = 0; t < TURNS; t++) z += sum[t * H + h];
+                for (int t = 0; t < TURNS; t++) sum[t * H + h] = z == 0 ? 0 : 1 / z;
+            }
+            for (int64_t j = 0; j < L; j += LANES) *at(row + j) *= sum;
+            if (w) memcpy(w + p * H, row, n * H * SIZE);
+
+            /* weighted sums */
+            for (int64_t j = 0; f && j < n * H; j++) row[j] *= f[p * H + j];
+            vector out[D];
+            for (int d = 0; d < D; d++) out[d] = (vector){0};
+            for (int64_t j = 0; j < L; j += LANES)
+                for (int d = 0; d < D; d++) out[d] += read(row + j) * read(values + d * L + j);
+            fold(o + r * H * D, out, D);
+            if (x) edge_sums(x + r * H * K, row, e + p * K, n);
+        }
+    }
+    free(keys);
+    return 0;
+}
+
+/* From the gradients of o and x (which may be missing) those of q, k, v, and, where asked for, of b, e and a. */
+int backward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pair_ptr, const REAL *q, int64_t q_stride,
+             const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride, const REAL *a, const REAL *e, const REAL *f,
+             const REAL *w, const REAL *d_o, const REAL *d_x, REAL *d_q, REAL *d_k, REAL *d_v, REAL *d_b, REAL *d_e,
+             REAL *d_a) {
+    int64_t most;
+    REAL *keys = space(first, last, ptr, 2 * (C + D) + 3, &most), *values = keys + C * most;
+    REAL *d_keys = values + D * most, *d_values = d_keys + C * most;
+    REAL *weight = d_values + D * most, *kept = weight + most, *row = kept + most;
+    if (!keys) return 1;
+    for (int64_t g = first; g < last; g++) {
+        int64_t start = ptr[g], n = ptr[g + 1] - start, L = LENGTH(n);
+        lay(keys, k + start * k_stride, k_stride, n, C);
+        lay(values, v + start * v_stride, v_stride, n, D);
+        memset(d_keys, 0, C * L * SIZE);
+        memset(d_values, 0, D * L * SIZE);
+        for (int64_t j = n * H; j < L; j++) weight[j] = kept[j] = 0;
+        for (int64_t r = start; r < start + n; r++) {
+            int64_t p = pair_ptr[g] + (r - start) * n;
+            memcpy(weight, w + p * H, n * H * SIZE);
+            for (int64_t j = 0; j < n * H; j++) kept[j] = f ? weight[j] * f[p * H + j] : weight[j];
+
+            /* of the weights: f (d_o . v + d_x . e) */
+            memset(row, 0, L * SIZE);
+            if (d_x) edge_dots(row, d_x + r * H * K, e + p * K, n);
+            vector query[C], out[D], mean = {0};
+            repeat(query, q + r * q_stride, C);
+            repeat(out, d_o + r * H * D, D);
+            for (int64_t j = 0; j < L; j += LANES) {
+                vector sum = read(row + j);
+                for (int d = 0; d < D; d++) {
+                    sum += out[d] * read(values + d * L + j);
+                    *at(d_values + d * L + j) += out[d] * read(kept + j);
+                }
+                *at(row + j) = sum;
+            }
+            for (int64_t j = 0; f && j < n * H; j++) row[j] *= f[p * H + j];
+
+            /* of the scores: w (d_w - sum w d_w) */
+            for (int64_t j = 0; j < L; j += LANES) mean += read(weight + j) * read(row + j);
+            for (int h = 0; h < H; h++) {
+                REAL m = 0;
+                for (int t = 0; t < TURNS; t++) m += mean[t * H + h];
+                for (int t = 0; t < TURNS; t++) mean[t * H + h] = m;
+            }
+            vector d_query[C];
+            for (int c = 0; c < C; c++) d_query[c] = (vector){0};
+            for (int64_t j = 0; j < L; j += LANES) {
+                vector s = read(weight + j) * (read(row + j) - mean);
+                *at(row + j) = s;
+                for (int c = 0; c < C; c++) {
+                    d_query[c] += s * read(keys + c * L + j);
+                    *at(d_keys + c * L + j) += s * query[c];
+                }
+            }
+            fold(d_q + r * H * C, d_query, C);
+            if (d_b) memcpy(d_b + p * H, row, n * H * SIZE);
+            if (d_a) edge_sums(d_a + r * H * K, row, e + p * K, n);
+            if (d_e) edge_gradients(d_e + p * K, row, a ? a + r * H * K : NULL, kept, d_x ? d_x + r * H * K : NULL, n);
+        }
+        lay_back(d_k + start * H * C, d_keys, n, C);
+        lay_back(d_v + start * H * D, d_values, n, D);
+    }
+    free(keys);
+    return 0;
+}
