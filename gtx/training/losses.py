@@ -1,4 +1,4 @@
-"""Losses that leave out blanks."""
+"""Losses that leave out blanks and padding."""
 
 from __future__ import annotations
 
@@ -40,3 +40,28 @@ def masked_loss(name: str) -> Callable[[Tensor, Tensor], Tensor]:
         return (each * observed).sum() / observed.sum().clamp(min=1)
 
     return loss
+
+
+def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Tensor:
+    r"""The mean cross-entropy to targets of which a share is spread over all classes evenly.
+
+    \[ L = -\sum_w t_w \ln p_w, \qquad t_w = (1 - \varepsilon)\, [w = y] + \varepsilon / V \]
+
+    It is the divergence \(\mathrm{KL}(t \,\|\, p)\) and a constant, the entropy of t.
+
+    Source: Szegedy et al. 2016, section 7 (arXiv:1512.00567); \(\varepsilon = 0.1\) as Vaswani et al. 2017, section 5.4
+    (arXiv:1706.03762).
+
+    Args:
+        logits: `[N, V]`.
+        labels: y, int64 `[N]`; -100 for padding, which has no say.
+        smoothing: \(\varepsilon\), 0 to 1.
+
+    Returns:
+        The mean over what is not padding, in nats; 0 if all is.
+    """
+    known = labels >= 0
+    log_p = logits.log_softmax(-1)
+    likely = log_p.gather(1, labels.clamp(min=0)[:, None]).squeeze(1)
+    each = -(1 - smoothing) * likely - smoothing * log_p.mean(-1)
+    return torch.where(known, each, 0.0).sum() / known.sum().clamp(min=1)

@@ -1,4 +1,4 @@
-"""How weights are updated: AdamW with a warm-up and a cosine."""
+"""How weights are updated: AdamW with a warm-up, then a cosine or an inverse square root."""
 
 from __future__ import annotations
 
@@ -42,3 +42,20 @@ def warmup_cosine(optimiser: AdamW, steps: int, warmup: float) -> LambdaLR:
         return 0.5 + 0.5 * math.cos(math.pi * min(1.0, (step - rise) / max(1, steps - rise)))
 
     return LambdaLR(optimiser, factor)
+
+
+def warmup_inverse_sqrt(optimiser: AdamW, warmup: int) -> LambdaLR:
+    r"""A linear rise over the first `warmup` steps, then a fall with the inverse square root of the step.
+
+    \[ \mathrm{rate}_t = \mathrm{peak} \cdot \min\Bigl(\frac{t}{w}, \sqrt{\frac{w}{t}}\Bigr), \qquad t = 1, 2, \ldots \]
+
+    The peak is the optimiser's rate; \((d\, w)^{-1/2}\) for d channels and w = 4000 gives Vaswani et al. 2017, eq. 3
+    (arXiv:1706.03762).
+
+    Args:
+        optimiser: whose rate is the peak.
+        warmup: w, steps, at least 1.
+    """
+    if warmup < 1:
+        raise ValueError(f"expected a warm-up of at least 1 step, got {warmup}")
+    return LambdaLR(optimiser, lambda step: min((step + 1) / warmup, math.sqrt(warmup / (step + 1))))

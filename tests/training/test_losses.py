@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from gtx.training import masked_loss
+from gtx.training.losses import smoothed_cross_entropy
 
 PLAIN = {
     "mse": F.mse_loss,
@@ -40,3 +41,31 @@ def test_blanks_alone_give_zero_with_a_gradient() -> None:
 def test_unknown_loss_is_named() -> None:
     with pytest.raises(ValueError, match="'msee'"):
         masked_loss("msee")
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+def test_smoothed_cross_entropy_is_the_divergence_and_a_constant(smoothing: float) -> None:
+    first, second = torch.randn(2, 9, 6, dtype=torch.float64)
+    labels = torch.randint(6, (9,))
+    target = F.one_hot(labels, 6).double() * (1 - smoothing) + smoothing / 6
+
+    def divergence(logits: torch.Tensor) -> torch.Tensor:
+        return F.kl_div(logits.log_softmax(-1), target, reduction="sum") / 9
+
+    entropy = -torch.xlogy(target, target).sum() / 9
+    for logits in (first, second):
+        loss = smoothed_cross_entropy(logits, labels, smoothing)
+        torch.testing.assert_close(loss, divergence(logits) + entropy)
+        torch.testing.assert_close(loss, F.cross_entropy(logits, labels, label_smoothing=smoothing))
+
+
+def test_padding_has_no_say() -> None:
+    logits = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([1, -100, 4, 0, -100, 2, 2])
+    loss = smoothed_cross_entropy(logits, labels)
+    torch.testing.assert_close(loss, smoothed_cross_entropy(logits[labels >= 0], labels[labels >= 0]))
+    (grad,) = torch.autograd.grad(loss, logits)
+    assert grad.any(1).tolist() == (labels >= 0).tolist()
+    alone = smoothed_cross_entropy(logits, torch.full((7,), -100))
+    alone.backward()
+    assert alone.item() == 0 and not logits.grad.any()
