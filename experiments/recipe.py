@@ -39,12 +39,10 @@ def main(doc: str, module: str, sets: Mapping[str, Benchmark], words: Sequence[s
     asked = _read(doc, sets, words)
     runs = list(wanted(asked, sets))
     missing = [run for run in runs if asked.overwrite or not run.file(asked.out).exists()]
-    failed: list[Run] = []
     if asked.table:
-        pass
+        failed = []
     elif asked.here:
-        for run in missing:
-            execute(run, _command(module, sets, run), asked.out, asked.runs)
+        failed = [run for run in missing if not _done(run, _command(module, sets, run), asked)]
     else:
         failed = _spread(module, sets, missing, asked)
     from experiments.summary import lines
@@ -95,6 +93,17 @@ def execute(run: Run, command: str, results: Path = RESULTS, runs: Path = ROOT /
         "resumed": resumed,  # then the seconds are those of the last part alone
     }
     write(problem, found, figures, command, results)
+
+
+def _done(run: Run, command: str, asked: argparse.Namespace) -> bool:
+    from gtx.errors import InputError
+
+    try:
+        execute(run, command, asked.out, asked.runs)
+    except InputError as reason:  # the others go on
+        print(f"{run.benchmark.folder} {run.name}: {reason}", file=sys.stderr)
+        return False
+    return True
 
 
 def _spread(module: str, sets: Mapping[str, Benchmark], runs: Sequence[Run], asked: argparse.Namespace) -> list[Run]:

@@ -109,7 +109,9 @@ def about(models: Sequence[Row], looks: Counter) -> str:
     first = next((row.results[0] for row in models if "rows" in row.results[0]), None)
     counts = ", ".join(f"{n:,} {part}" for part, n in first["rows"].items()) + " rows. " if first else ""
     ours = sum(n for model, n in looks.items() if model.startswith(OURS))
-    mixed = [row.model for row in models if row.model == "gtx" and len({str(r["settings"]) for r in row.results}) > 1]
+    mixed = [
+        row.model for row in models if row.model == "gtx" and len({str(r.get("settings")) for r in row.results}) > 1
+    ]
     warning = " **The runs of gtx were not all made with the same settings.**" if mixed else ""
     return f"{counts}Test rows were scored {looks.total()} times, {ours} of them for gtx (`results/{LEDGER}`).{warning}"
 

@@ -1,0 +1,152 @@
+"""Recipes: which runs they make, what they write, what they keep."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import mat, ours, recipe, record, scaffold
+from experiments.problem import Answer, Problem, Run
+from gtx.data import named_sets
+from gtx.errors import InputError
+from gtx.training import TrainSettings, evaluate
+from gtx.workflow.dataset import load
+from tests.experiments import toy_recipe
+from tests.tables import TINY
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Problem:
+    csv_file = toy_recipe.write(tmp_path / "toy.csv")
+    monkeypatch.setitem(named_sets.SETS, "toy", toy_recipe.known(csv_file))
+    run = Run(toy_recipe.SETS["toy"], "mean", 0, 0)
+    data = run.benchmark.data(0)
+    return Problem(run, data, load(data), tmp_path / "runs")
+
+
+def test_runs_are_named_by_seed_or_by_split() -> None:
+    one, several = scaffold.SETS["esol"], mat.SETS["freesolv"]
+    assert Run(one, "gtx", 0, 3).file(Path("r")) == Path("r/scaffold-esol/gtx-3.json")
+    assert Run(several, "gtx-ensemble", 5, 0).name == "gtx-ensemble-5"
+    assert Run(several, "gtx", 5, 2).name == "gtx-5-seed2"
+
+
+def asked(**given: object) -> Namespace:
+    return Namespace(
+        **{"seeds": None, "splits": None, "sets": ["esol"], "models": ["mean", "chemprop", "gtx"], **given}
+    )
+
+
+def test_seeds_are_as_many_as_make_a_row() -> None:
+    found = [(run.model, run.seed) for run in recipe.wanted(asked(), scaffold.SETS)]
+    assert found[:3] == [("mean", 0), ("chemprop", 0), ("gtx", 0)]
+    assert [seed for model, seed in found if model == "chemprop"] == [0, 1, 2]
+    assert len(found) == 1 + 3 + 5
+    many = [(run.split, run.seed) for run in recipe.wanted(asked(models=["gtx"]), mat.SETS)]
+    assert many == [(split, 0) for split in range(6)]
+    some = list(recipe.wanted(asked(models=["gtx"], splits=[2], seeds=[1, 4]), mat.SETS))
+    assert [(run.split, run.seed) for run in some] == [(2, 1), (2, 4)]
+
+
+def test_a_command_writes_a_result(tmp_path: Path) -> None:
+    environment = os.environ | {"TOY_SET": str(toy_recipe.write(tmp_path / "toy.csv"))}
+    words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--models", "mean", "--here"]
+    command = [sys.executable, "-m", "tests.experiments.toy_recipe", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.startswith("toy               mean ")
+    result = json.loads((tmp_path / "results" / "toy" / "mean-0.json").read_text())
+    assert result["command"] == "python -m tests.experiments.toy_recipe --sets toy --models mean --seeds 0"
+    assert (result["rows"], result["seed"], result["parameters"]) == ({"train": 40, "val": 10, "test": 10}, 0, 1)
+    assert {"test", "seconds", "cpu_seconds", "machine", "versions", "sha256", "commit"} <= result.keys()
+
+
+def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
+    problem: Problem, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--here"]
+
+    def call(*more: str) -> int:
+        return recipe.main("", "toy", toy_recipe.SETS, [*words, *more])
+
+    assert call("--models", "gtx-ensemble", "mean") == 1
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("toy gtx-ensemble-0: gtx-ensemble averages trained models: expected ")
+    assert told[1:] == ["failed: python -m toy --sets toy --models gtx-ensemble --seeds 0"]
+    file = tmp_path / "results" / "toy" / "mean-0.json"
+    before = file.stat().st_mtime_ns
+    assert call("--models", "mean") == call("--models", "mean", "gtx", "--table") == 0
+    assert file.stat().st_mtime_ns == before
+    assert call("--models", "mean", "--overwrite") == 0
+    assert file.stat().st_mtime_ns > before
+
+
+def test_a_process_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started = []
+
+    def start(command: list[str], **_: object) -> Namespace:
+        started.append(command)
+        return Namespace(returncode="chemprop" in command)
+
+    monkeypatch.setattr(recipe.subprocess, "run", start)
+    words = ["--sets", "esol", "--seeds", "0", "--models", "gtx-ensemble", "chemprop", "gtx", "--out", str(tmp_path)]
+    assert recipe.main("", "experiments.scaffold", scaffold.SETS, words) == 1
+    models = [command[command.index("--models") + 1] for command in started]
+    assert models == ["chemprop", "gtx", "gtx-ensemble"]  # an average waits for its members
+    assert all("--here" in command for command in started)
+
+
+def test_what_is_written_can_be_scored_again(problem: Problem, tmp_path: Path) -> None:
+    prediction = problem.dataset.y + np.linspace(-1, 1, len(problem.dataset.y))[:, None]
+    result = record.write(problem, Answer(prediction), {}, "", tmp_path)
+    kept = result["test_predictions"]
+    rows = np.array(kept["row"].split(), dtype=int)
+    again = np.array(kept[toy_recipe.TARGET].split(), dtype=float)[:, None]
+    scores = evaluate(problem.dataset.y[rows], again, "regression", [toy_recipe.TARGET])
+    assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
+
+
+def test_every_look_at_the_test_rows_is_entered(problem: Problem, tmp_path: Path) -> None:
+    for value in (0.0, 1.0):
+        record.write(problem, Answer(np.full_like(problem.dataset.y, value)), {}, "", tmp_path)
+    with (tmp_path / record.LEDGER).open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 2
+    assert lines[0]["test"] != lines[1]["test"]
+    assert (lines[0]["folder"], lines[0]["model"]) == ("toy", "mean")
+
+
+def test_the_digest_tells_splits_apart_and_nothing_else(problem: Problem) -> None:
+    dataset = problem.dataset
+    digest = record.split_digest(dataset)
+    turned = {part: rows[::-1] for part, rows in reversed(dataset.split.items())}
+    assert record.split_digest(replace(dataset, split=turned)) == digest
+    moved = dataset.split | {"val": dataset.split["test"], "test": dataset.split["val"]}
+    assert record.split_digest(replace(dataset, split=moved)) != digest
+
+
+def test_an_ensemble_is_the_mean_of_the_models_in_their_files(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ours, "MEMBERS", 2)
+    monkeypatch.setattr(ours, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
+    ensemble = problem._replace(run=problem.run._replace(model="gtx-ensemble"))
+    with pytest.raises(InputError, match=r"expected .*toy/gtx-0/model.gtx; run gtx with seed 0"):
+        ours.answer(ensemble)
+    each = [
+        ours.answer(problem._replace(run=problem.run._replace(model="gtx", seed=seed))).prediction for seed in range(2)
+    ]
+    together = ours.answer(ensemble)
+    np.testing.assert_allclose(together.prediction, np.mean(each, axis=0))
+    assert not np.allclose(each[0], each[1])
+    assert "seed" not in together.settings["training"]

@@ -1,0 +1,137 @@
+"""Rows, differences and the page made of results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import r2_score, roc_auc_score
+
+from experiments import comparison, results
+from experiments.paired import SCORES, Split, difference
+from experiments.summary import Row, rows
+
+
+def test_weighted_scores_are_those_of_repeated_molecules() -> None:
+    random = np.random.default_rng(0)
+    y, p = random.integers(0, 2, 40).astype(float), random.integers(0, 9, 40) / 8  # many ties
+    weights = random.multinomial(40, np.full(40, 1 / 40), 20)
+    for weight, auc, r2, mae in zip(
+        weights, *(SCORES[name](y, p, weights) for name in ("roc_auc", "r2", "mae")), strict=True
+    ):
+        again, told = y.repeat(weight), p.repeat(weight)
+        assert auc == pytest.approx(roc_auc_score(again, told))
+        assert r2 == pytest.approx(r2_score(again, told))
+        assert mae == pytest.approx(np.abs(again - told).mean())
+    assert np.isnan(SCORES["roc_auc"](np.ones(3), np.arange(3.0), np.ones((1, 3)))).all()
+
+
+def made(seed: int, noise: float, n: int = 200) -> Split:
+    random = np.random.default_rng(seed)
+    y = random.normal(size=(n, 2))
+    y[::9, 0] = np.nan
+    return Split(y, y + random.normal(size=(2, n, 2)), y + noise * random.normal(size=(3, n, 2)))
+
+
+def test_a_difference_is_that_of_mean_scores_and_its_interval_knows_what_is_noise() -> None:
+    worse, alike = difference([made(0, 0.5), made(1, 0.5)], "rmse"), difference([made(0, 1.0), made(1, 1.0)], "rmse")
+    assert 0.3 < worse.low < worse.value < worse.high < 0.7
+    assert alike.low < 0 < alike.high
+    split = made(0, 0.5)
+    clean = np.nan_to_num(split.y - split.one)
+    first = np.sqrt((clean**2).sum(1) / (~np.isnan(split.y)).sum(0)).mean()
+    other = np.sqrt((np.nan_to_num(split.y - split.other) ** 2).sum(1) / (~np.isnan(split.y)).sum(0)).mean()
+    assert difference([split], "rmse").value == pytest.approx(first - other)
+
+
+def test_a_model_does_not_differ_from_itself() -> None:
+    split = made(0, 1.0)
+    assert difference([split._replace(other=split.one)], "mae") == (0.0, 0.0, 0.0)
+
+
+def result(model: str, value: float, split: str = "split", seed: int = 0, **more: object) -> dict:
+    scores = {part: {"rmse": value} for part in ("train", "val", "test")}
+    return {"set": "toy", "split": split, "model": model, "seed": seed, **scores, **more}
+
+
+def test_seeds_are_averaged_before_splits() -> None:
+    row = Row("toy", "gtx", [result("gtx", 1.0, "a"), result("gtx", 3.0, "a", 1), result("gtx", 5.0, "b")])
+    assert (row.scores(), row.mean(), row.counted) == ([2.0, 5.0], 3.5, "2 splits × 2 seeds")
+    assert row.sd() == pytest.approx(4.5**0.5)
+    seeds = Row("toy", "gtx", [result("gtx", 1.0), result("gtx", 2.0, seed=1), result("gtx", 3.0, seed=2)])
+    assert (seeds.scores(), seeds.sd(), seeds.counted) == ([1.0, 2.0, 3.0], 1.0, "3 seeds")
+    assert Row("toy", "gtx", [result("gtx", 1.0)]).sd() is None
+
+
+def put(folder: Path, name: str, **values: object) -> None:
+    file = folder / f"{name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(result(name.split("/")[1].split("-")[0], **values)))
+
+
+def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    assert "## What was aimed at" in results.page(folder, data=False)
+    command = "python -m experiments.scaffold --sets esol --models {} --seeds 0"
+    for seed, value in enumerate((0.70, 0.80)):
+        put(folder, f"scaffold-esol/gtx-{seed}", value=value, seed=seed, command=command.format("gtx"))
+    put(folder, "scaffold-esol/mean-0", value=2.0, command=command.format("mean"), parameters=1234)
+    put(folder, "mat-esol/standard-0", value=0.3)  # as early results are
+    (folder / "speed").mkdir()
+    (folder / "speed" / "layer.json").write_text('{"topic": "layer"}')
+    (folder / "test_evaluations.csv").write_text("folder,model\n" + "scaffold-esol,gtx\n" * 3 + "scaffold-esol,mean\n")
+    page = results.page(folder, data=False)
+    lines = page.splitlines()
+    first = next(line for line in lines if line.startswith("| ESOL, scaffold split"))
+    assert "| 0.750 ± 0.071 | 0.78 | reached |  | 0.75 |  | mean of the training rows: 2.000 |" in first
+    assert "Test rows were scored 4 times, 3 of them for gtx" in page
+    row = next(line for line in lines if line.startswith("| gtx, defaults"))
+    assert "| 2 seeds |" in row
+    assert "`python -m experiments.scaffold --sets esol --models gtx --seeds 0 1`" in row
+    assert "1,234" in next(line for line in lines if line.startswith("| mean of the training rows"))
+    assert any(line.startswith("| gtx, `standard` of an earlier version | 0.300 |") for line in lines)
+    assert (folder / "figures" / "scaffold-esol.svg").read_text().count("<svg") == 1
+
+
+def test_more_is_better_for_some_metrics() -> None:
+    def row(model: str, value: float) -> Row:
+        return Row("toy", model, [result(model, value) | {"metric": "roc_auc", "test": {"roc_auc": value}}])
+
+    assert results.verdict(row("gtx", 0.9), 0.8) == "reached"
+    assert results.verdict(row("gtx", 0.7), 0.8) == "missed"
+    assert [one.model for one in results.ranked([row("a", 0.6), row("b", 0.9)])] == ["b", "a"]
+
+
+def test_the_same_results_give_the_same_picture(tmp_path: Path) -> None:
+    put(tmp_path / "results", "scaffold-esol/gtx-0", value=0.7)
+    pictures = []
+    for _ in range(2):
+        results.page(tmp_path / "results", data=False)
+        pictures.append((tmp_path / "results" / "figures" / "scaffold-esol.svg").read_bytes())
+    assert pictures[0] == pictures[1]
+
+
+def predicted(model: str, rows_: str, values: str, seed: int = 0) -> dict:
+    return result(model, 1.0, seed=seed) | {"test_predictions": {"row": rows_, "y": values}}
+
+
+def test_models_are_compared_on_the_rows_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "truth", lambda name, targets: np.array([[9.0], [1.0], [2.0], [3.0]]))
+    ours = Row("toy", "gtx", [predicted("gtx", "1 2 3", "1 2 3"), predicted("gtx", "1 2 3", "2 3 4", 1)])
+    theirs = Row("toy", "mean", [predicted("mean", "1 2 3", "2 3 4")])
+    assert comparison.compared(theirs, ours) == "+0.500 [+0.500, +0.500]"
+    early = Row("toy", "old", [result("old", 1.0)])
+    assert comparison.compared(early, ours) == ""
+    others = Row("toy", "mean", [predicted("mean", "0 2 3", "2 3 4")])
+    with pytest.raises(ValueError, match="mean and gtx were tested on different rows"):
+        comparison.compared(others, ours)
+
+
+def test_what_is_there_is_read_by_set_and_model(tmp_path: Path) -> None:
+    for number in range(3):
+        put(tmp_path, f"toy/gtx-{number}", value=float(number), seed=2 - number)
+    (row,) = rows([*tmp_path.glob("*/*.json"), tmp_path / "toy" / "absent-0.json"])
+    assert [one["seed"] for one in row.results] == [0, 1, 2]

@@ -1,0 +1,176 @@
+"""The models that gtx is measured against: what they may see, and what they make of odd columns."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from experiments.problem import Problem, Run
+from experiments.rivals import chemprop, networks, pyg, simple, tuning
+from experiments.rivals.descriptors import NAMES, rdkit_descriptors
+from experiments.rivals.published import published
+from gtx.data import named_sets
+from gtx.errors import InputError
+from gtx.workflow.dataset import load
+from tests.experiments import toy_recipe
+
+SIMPLE = [f"{kind}-{inputs}" for kind in ("ridge", "forest", "boosting") for inputs in ("counts", "descriptors")]
+
+
+@pytest.fixture(scope="module")
+def regression(tmp_path_factory: pytest.TempPathFactory) -> Problem:
+    folder = tmp_path_factory.mktemp("rivals")
+    file = toy_recipe.write(folder / "toy.csv", 90)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(named_sets.SETS, "toy", toy_recipe.known(file))
+        run = Run(toy_recipe.SETS["toy"], "mean", 0, 0)
+        data = run.benchmark.data(0)
+    return Problem(run, data, load(data), folder)
+
+
+def with_targets(problem: Problem, y: np.ndarray, task: str) -> Problem:
+    names = tuple(f"y{t}" for t in range(y.shape[1]))
+    dataset = replace(problem.dataset, task=task, store=problem.dataset.store.with_targets(y))
+    return problem._replace(dataset=dataset, data=replace(problem.data, target_columns=names))
+
+
+@pytest.fixture(scope="module")
+def classes(regression: Problem) -> Problem:
+    """Three tasks: one with blanks, one that training rows know one class of alone, one without a gap."""
+    y = (regression.dataset.y > np.median(regression.dataset.y)).astype(float).repeat(3, 1)
+    y[::7, 0] = np.nan
+    y[regression.dataset.split["train"], 1] = 1.0
+    return with_targets(regression, y, "classification")
+
+
+def named(problem: Problem, model: str) -> Problem:
+    return problem._replace(run=problem.run._replace(model=model))
+
+
+def rmse(problem: Problem, prediction: np.ndarray, part: str) -> float:
+    rows = problem.dataset.split[part]
+    return float(np.sqrt(((prediction - problem.dataset.y)[rows] ** 2).mean()))
+
+
+@pytest.mark.parametrize("model", SIMPLE)
+def test_simple_models_learn_and_never_see_test_targets(
+    regression: Problem, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simple, "TREES", 20)
+    found = simple.answer(named(regression, model)).prediction
+    mean = simple.answer(regression).prediction
+    assert rmse(regression, found, "train") < 0.8 * rmse(regression, mean, "train")
+    y = regression.dataset.y.copy()
+    y[regression.dataset.split["test"]] += 100.0
+    np.testing.assert_array_equal(
+        simple.answer(named(with_targets(regression, y, "regression"), model)).prediction, found
+    )
+
+
+@pytest.mark.parametrize("model", SIMPLE)
+def test_simple_models_of_classes(classes: Problem, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simple, "TREES", 20)
+    answer = simple.answer(named(classes, model))
+    assert ((answer.prediction >= 0) & (answer.prediction <= 1)).all()
+    assert (answer.prediction[:, 1] == 1.0).all()  # the training rows know nothing else
+    assert list(answer.settings["chosen_on_validation"]) == ["y0", "y2"]
+    train = classes.dataset.split["train"]
+    y, found = classes.dataset.y[train, 2], answer.prediction[train, 2]
+    assert found[y == 1].mean() > found[y == 0].mean()
+
+
+def test_what_is_chosen_is_chosen_on_validation_rows(regression: Problem) -> None:
+    chosen = simple.answer(named(regression, "ridge-counts")).settings["chosen_on_validation"]
+    y, (train, val) = regression.dataset.y[:, 0], (regression.dataset.split[part] for part in ("train", "val"))
+    x, _ = simple.features(regression, "counts")
+    losses = {
+        each.choice["alpha"]: ((each.estimator.fit(x[train], y[train]).predict(x[val]) - y[val]) ** 2).mean()
+        for each in simple.candidates("ridge", "counts", "regression", 0)
+    }
+    assert chosen[toy_recipe.TARGET]["alpha"] == min(losses, key=losses.get)
+
+
+def test_a_descriptor_that_fails_is_a_gap_and_the_linear_model_is_told(tmp_path: Path) -> None:
+    values = rdkit_descriptors(["CCO", "[Na+].[Cl-]"], tmp_path)
+    assert values.shape == (2, len(NAMES))
+    assert np.isnan(values).any()
+    assert values[0, NAMES.index("MolWt")] == pytest.approx(46.069)
+    (file,) = tmp_path.iterdir()
+    np.save(file, values + 1)
+    np.testing.assert_array_equal(rdkit_descriptors(["CCO", "[Na+].[Cl-]"], tmp_path), values + 1)  # not made again
+    *steps, _ = next(simple.candidates("ridge", "descriptors", "regression", 0)).estimator
+    gap = np.array([[1.0], [2.0], [np.nan]])
+    for step in steps:
+        gap = step.fit_transform(gap)
+    np.testing.assert_allclose(gap, [[-1, 0], [1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("kind", tuning.KINDS)
+def test_a_network_keeps_its_best_epoch_and_ignores_blanks(classes: Problem, kind: str) -> None:
+    data, how = classes.dataset, networks.Configuration(2, 0.1, True, channels=16)
+    molecules = networks.with_walks(data.store.batch(torch.arange(len(data.store))).to_data_list())
+    featuriser = classes.data.featuriser
+    u, _ = pyg.scaled(data.store.descriptors, data.split["train"])
+    for number, molecule in enumerate(molecules):
+        molecule.u = u[number : number + 1]
+    sizes = featuriser.atom_sizes, featuriser.bond_sizes
+    network = networks.Network(kind, how, *sizes, u.shape[1], 3)
+    parts = [[molecules[i] for i in data.split[part]] for part in ("train", "val")]
+    best, epoch = networks.train(network, *parts, True, 0, epochs=4)
+    y = torch.cat([molecule.y for molecule in parts[1]])
+    assert y.isnan().any()
+    assert float(networks.loss(networks.outputs(network, parts[1]), y, True)) == pytest.approx(best, rel=1e-6)
+    assert 0 <= epoch < 4
+
+
+def test_pyg_answers_in_the_targets_units(regression: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyg, "train", lambda network, *rest: (network.eval(), 0)[::-1])
+    shifted = with_targets(regression, regression.dataset.y * 1000 + 1e6, "regression")
+    how = networks.Configuration(2, 0.0, False, channels=16)
+    one, other = (pyg.fitted(named(problem, "gine"), how).prediction for problem in (regression, shifted))
+    np.testing.assert_allclose(other, one * 1000 + 1e6, rtol=1e-6)
+
+
+def test_the_best_configuration_has_the_least_validation_loss(tmp_path: Path) -> None:
+    folder = tmp_path / "tuning" / "mat-freesolv"
+    folder.mkdir(parents=True)
+    for number in range(len(tuning.CONFIGURATIONS) - 1):
+        (folder / f"gine-{number}.json").write_text(json.dumps({"val_loss": abs(number - 3.0)}))
+    with pytest.raises(InputError, match=r"gine is not tuned: expected .*gine-7\.json; run python -m"):
+        tuning.best("gine", "regression", tmp_path)
+    (folder / "gine-7.json").write_text(json.dumps({"val_loss": 9.0}))
+    assert tuning.best("gine", "regression", tmp_path) == 3
+
+
+def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: Problem, tmp_path: Path) -> None:
+    chemprop.write_table(classes, tmp_path / "data.csv")
+    again = chemprop.read_table(tmp_path / "data.csv", classes.names)
+    np.testing.assert_array_equal(again, classes.dataset.y)
+    lines = (tmp_path / "data.csv").read_text().splitlines()
+    assert lines[0] == "smiles,y0,y1,y2,split"
+    assert [line.rsplit(",", 1)[1] for line in lines[1:]].count("test") == len(classes.dataset.split["test"])
+
+
+def test_without_chemprop_the_reason_is_told(regression: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> Path:
+        raise chemprop.chemprop_env.Unavailable("chemprop could not be installed: no network")
+
+    monkeypatch.setattr(chemprop.chemprop_env, "python", none)
+    with pytest.raises(InputError, match="no network"):
+        chemprop.answer(named(regression, "chemprop"))
+
+
+def test_published_scores_are_those_of_the_set(tmp_path: Path) -> None:
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "scaffold_published.csv").write_text(
+        "dataset,model,method,rmse-mean,rmse-std,roc-auc-mean,roc-auc-std\n"
+        "esol,Net,none,0.9,0.1,,\nesol,Net,DeepEnsembles,0.8,,,\nesol,Net,SWAG,0.7,,,\nbace,Net,none,,,0.8,0.02\n"
+    )
+    assert published("scaffold-esol", "rmse", tmp_path) == [("Net", 0.9, 0.1), ("Net, ensemble", 0.8, None)]
+    assert published("scaffold-bace", "roc_auc", tmp_path) == [("Net", 0.8, 0.02)]
+    assert published("mat-esol", "rmse", tmp_path) == published("scaffold-esol", "rmse", tmp_path / "no") == []
