@@ -50,7 +50,9 @@ def build(source: Path, **macros: int) -> ctypes.CDLL | None:
             return ctypes.CDLL(str(file))
         except subprocess.CalledProcessError as error:
             said = error.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-            logging.getLogger(__name__).warning("%s cannot be compiled, so the plain form runs: %s", source.name, said[0])
+            logging.getLogger(__name__).warning(
+                "%s cannot be compiled, so the plain form runs: %s", source.name, said[0]
+            )
             return None
         except OSError:  # a folder nobody may write to, or run from
             continue

@@ -101,7 +101,7 @@ def attend(
         q, bias = score.prepare(query), _bias(edges)
         return Attended(ragged.ragged_attention(graph, q, key, value, bias, 1.0, dropout))
     if compiled.can_run(graph, query, key, value, score, normaliser, edges, return_weights or return_states):
-        return Attended(_fused(graph, score.prepare(query), key, value, edges, dropout))
+        return Attended(compiled.attention(graph, score.prepare(query), key, value, edges, dropout))
 
     def buckets(pairs: Tensor | None) -> list:
         none = [None] * len(graph.buckets)
@@ -136,19 +136,6 @@ def _bias(edges: EdgeFeatures) -> Tensor | None:
         return edges.bias
     linear = F.linear(edges.features, edges.score)
     return linear if edges.bias is None else edges.bias + linear
-
-
-def _fused(
-    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: EdgeFeatures, dropout: float
-) -> Tensor:
-    """By the compiled loop: what is asked of a pair, and W_V, stand outside it."""
-    asked = None if edges.key is None else torch.einsum("nhc,hck->nhk", query, edges.key)
-    if edges.score is not None:
-        asked = edges.score.expand(len(query), -1, -1) if asked is None else asked + edges.score
-    features = edges.features if edges.used_channels else None
-    collect = edges.value is not None
-    out, collected = compiled.attention(graph, query, key, value, asked, features, edges.bias, collect, dropout)
-    return out + torch.einsum("nhk,hdk->nhd", collected, edges.value) if collect else out
 
 
 def _some(

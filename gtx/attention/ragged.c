@@ -2,10 +2,12 @@
 
    For a receiver r of a molecule with n atoms, in every head,
 
-       s_rs = q_r . k_s + a_r . e_rs + b_rs         scores: query and key; what r asks of the pair; a bias
-       w_rs = exp(s_rs - m) / sum_s exp(s_rs - m)   weights, m the largest score of r
-       o_r  = sum_s f_rs w_rs v_s                   the outcome; f are factors of dropout
-       x_r  = sum_s f_rs w_rs e_rs                  the collected pair features
+       s_rs = q_r . (k_s + W_k e_rs) + w_b . e_rs + b_rs    scores
+       w_rs = exp(s_rs - m) / sum_s exp(s_rs - m)           weights, m the largest score of r
+       o_r  = sum_s f_rs w_rs (v_s + W_v e_rs)              the outcome; f are factors of dropout
+
+   worked out as s_rs = q_r . k_s + a_r . e_rs + b_rs with a_r = W_k^T q_r + w_b, what r asks of a pair, and
+   o_r = sum_s f_rs w_rs v_s + W_v x_r with x_r = sum_s f_rs w_rs e_rs, the collected pair features.
 
    A receiver's scores stay on chip, in one row over (sender, head), as pair features and biases lie in memory. Vectors
    run along that row, so that molecules of any size fill them; keys and values are laid beside it once per molecule,
@@ -101,21 +103,38 @@ static inline void fold(REAL *restrict to, const vector *from, int channels) {
         }
 }
 
-/* row[s][h] += a[h] . e[s] */
-static inline void edge_dots(REAL *restrict row, const REAL *restrict a, const REAL *restrict e, int64_t n) {
-    per_head turned[K + 1];
+/* [H][K] to [K][H] */
+static inline void turn(per_head *restrict to, const REAL *restrict from) {
     for (int k = 0; k < K; k++)
-        for (int h = 0; h < H; h++) turned[k][h] = a[h * K + k];
+        for (int h = 0; h < H; h++) to[k][h] = from[h * K + k];
+}
+
+static inline void add(REAL *restrict to, REAL factor, const REAL *restrict from, int n) {
+    for (int i = 0; i < n; i++) to[i] += factor * from[i];
+}
+
+static inline REAL dot(const REAL *restrict a, const REAL *restrict b, int n) {
+    REAL sum[FIT] = {0}, total = 0;
+    int i = 0;
+    for (; i + FIT <= n; i += FIT)
+        for (int l = 0; l < FIT; l++) sum[l] += a[i + l] * b[i + l];
+    for (; i < n; i++) total += a[i] * b[i];
+    for (int l = 0; l < FIT; l++) total += sum[l];
+    return total;
+}
+
+/* row[s][h] += a[h] . e[s], a turned */
+static inline void edge_dots(REAL *restrict row, const per_head *restrict a, const REAL *restrict e, int64_t n) {
     int64_t s = 0;
     for (; s + 4 <= n; s += 4) {
         per_head sum[4] = {{0}};
         for (int k = 0; k < K; k++)
-            for (int i = 0; i < 4; i++) sum[i] += turned[k] * e[(s + i) * K + k];
+            for (int i = 0; i < 4; i++) sum[i] += a[k] * e[(s + i) * K + k];
         for (int i = 0; i < 4; i++) *(per_head *)(row + (s + i) * H) += sum[i];
     }
     for (; s < n; s++) {
         per_head sum = {0};
-        for (int k = 0; k < K; k++) sum += turned[k] * e[s * K + k];
+        for (int k = 0; k < K; k++) sum += a[k] * e[s * K + k];
         *(per_head *)(row + s * H) += sum;
     }
 }
@@ -168,14 +187,18 @@ static REAL *space(int64_t first, int64_t last, const int64_t *ptr, int rows, in
     return posix_memalign(&found, 64, *length * rows * SIZE) ? NULL : found;
 }
 
-/* q, k, v [N][H][channels], a row every q_stride ...; a [N][H][K]; b, f, w [pairs][H]; present [pairs]; e [pairs][K].
-   b, present, f, a, w and x may be missing. Gives w, o [N][H][D] and x [N][H][K]; returns 1 if memory ran out. */
+/* q, k, v [N][H][channels], a row every q_stride ...; e [pairs][K]; W_k [H][C][K], W_v [H][D][K], w_b [H][K]; b, f, w
+   [pairs][H]; present [pairs]. Any of these but q, k, v may be missing. Gives w, o [N][H][D], and x [N][H][K] if there
+   is a W_v; returns 1 if memory ran out. */
 int forward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pair_ptr, const REAL *q, int64_t q_stride,
-            const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride, const REAL *a, const REAL *e, const REAL *b,
-            const uint8_t *present, const REAL *f, REAL *w, REAL *o, REAL *x) {
+            const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride, const REAL *e, const REAL *w_k, const REAL *w_v,
+            const REAL *w_b, const REAL *b, const uint8_t *present, const REAL *f, REAL *w, REAL *o, REAL *x) {
     int64_t most;
     REAL *keys = space(first, last, ptr, C + D + 1, &most), *values = keys + C * most, *row = values + D * most;
     if (!keys) return 1;
+    per_head asked[K + 1], always[K + 1];
+    memset(always, 0, sizeof always);
+    if (w_b) turn(always, w_b);
     for (int64_t g = first; g < last; g++) {
         int64_t start = ptr[g], n = ptr[g + 1] - start, L = LENGTH(n);
         lay(keys, k + start * k_stride, k_stride, n, C);
@@ -186,7 +209,14 @@ int forward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pair
             /* scores */
             if (b) memcpy(row, b + p * H, n * H * SIZE);
             else memset(row, 0, n * H * SIZE);
-            if (a) edge_dots(row, a + r * H * K, e + p * K, n);
+            if (w_k) {
+                REAL a[H * K + 1];
+                memset(a, 0, sizeof a);
+                for (int i = 0; i < H * C; i++) add(a + i / C * K, q[r * q_stride + i], w_k + i * K, K);
+                turn(asked, a);
+                for (int i = 0; i < K; i++) asked[i] += always[i];
+            }
+            if (w_k || w_b) edge_dots(row, w_k ? asked : always, e + p * K, n);
             for (int64_t s = 0; present && s < n; s++)
                 if (!present[p + s]) for (int h = 0; h < H; h++) row[s * H + h] = -INFINITY;
             for (int64_t j = n * H; j < L; j++) row[j] = -INFINITY;
@@ -223,23 +253,28 @@ int forward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pair
             for (int64_t j = 0; j < L; j += LANES)
                 for (int d = 0; d < D; d++) out[d] += read(row + j) * read(values + d * L + j);
             fold(o + r * H * D, out, D);
-            if (x) edge_sums(x + r * H * K, row, e + p * K, n);
+            if (w_v) {
+                edge_sums(x + r * H * K, row, e + p * K, n);
+                for (int i = 0; i < H * D; i++) o[r * H * D + i] += dot(w_v + i * K, x + (r * H + i / D) * K, K);
+            }
         }
     }
     free(keys);
     return 0;
 }
 
-/* From the gradients of o and x (which may be missing) those of q, k, v, and, where asked for, of b, e and a. */
+/* From the gradient of o those of q, k, v, e and b, and, added to what is there, of W_k, W_v and w_b; all but d_q, d_k
+   and d_v may be unwanted, those of W_k, W_v and w_b where these are missing. */
 int backward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pair_ptr, const REAL *q, int64_t q_stride,
-             const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride, const REAL *a, const REAL *e, const REAL *f,
-             const REAL *w, const REAL *d_o, const REAL *d_x, REAL *d_q, REAL *d_k, REAL *d_v, REAL *d_b, REAL *d_e,
-             REAL *d_a) {
+             const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride, const REAL *e, const REAL *w_k,
+             const REAL *w_v, const REAL *w_b, const REAL *f, const REAL *w, const REAL *x, const REAL *d_o, REAL *d_q,
+             REAL *d_k, REAL *d_v, REAL *d_e, REAL *d_w_k, REAL *d_w_v, REAL *d_w_b, REAL *d_b) {
     int64_t most;
     REAL *keys = space(first, last, ptr, 2 * (C + D) + 3, &most), *values = keys + C * most;
     REAL *d_keys = values + D * most, *d_values = d_keys + C * most;
     REAL *weight = d_values + D * most, *kept = weight + most, *row = kept + most;
     if (!keys) return 1;
+    REAL a[H * K + 1], d_x[H * K + 1];
     for (int64_t g = first; g < last; g++) {
         int64_t start = ptr[g], n = ptr[g + 1] - start, L = LENGTH(n);
         lay(keys, k + start * k_stride, k_stride, n, C);
@@ -254,7 +289,16 @@ int backward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pai
 
             /* of the weights: f (d_o . v + d_x . e) */
             memset(row, 0, L * SIZE);
-            if (d_x) edge_dots(row, d_x + r * H * K, e + p * K, n);
+            if (w_v) {
+                per_head turned[K + 1];
+                memset(d_x, 0, sizeof d_x);
+                for (int i = 0; i < H * D; i++) {
+                    add(d_x + i / D * K, d_o[r * H * D + i], w_v + i * K, K);
+                    if (d_w_v) add(d_w_v + i * K, d_o[r * H * D + i], x + (r * H + i / D) * K, K);
+                }
+                turn(turned, d_x);
+                edge_dots(row, turned, e + p * K, n);
+            }
             vector query[C], out[D], mean = {0};
             repeat(query, q + r * q_stride, C);
             repeat(out, d_o + r * H * D, D);
@@ -287,8 +331,20 @@ int backward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pai
             }
             fold(d_q + r * H * C, d_query, C);
             if (d_b) memcpy(d_b + p * H, row, n * H * SIZE);
-            if (d_a) edge_sums(d_a + r * H * K, row, e + p * K, n);
-            if (d_e) edge_gradients(d_e + p * K, row, a ? a + r * H * K : NULL, kept, d_x ? d_x + r * H * K : NULL, n);
+            if (w_k || w_b) {
+                REAL d_a[H * K + 1];
+                edge_sums(d_a, row, e + p * K, n);
+                if (d_w_b) add(d_w_b, 1, d_a, H * K);
+                memset(a, 0, sizeof a);
+                if (w_b) memcpy(a, w_b, H * K * SIZE);
+                for (int i = 0; w_k && i < H * C; i++) {
+                    REAL query = q[r * q_stride + i];
+                    add(a + i / C * K, query, w_k + i * K, K);
+                    if (d_w_k) add(d_w_k + i * K, query, d_a + i / C * K, K);
+                    d_q[r * H * C + i] += dot(w_k + i * K, d_a + i / C * K, K);
+                }
+            }
+            if (d_e) edge_gradients(d_e + p * K, row, w_k || w_b ? a : NULL, kept, w_v ? d_x : NULL, n);
         }
         lay_back(d_k + start * H * C, d_keys, n, C);
         lay_back(d_v + start * H * D, d_values, n, D);

@@ -1,0 +1,206 @@
+"""The compiled loop against its definition: every part, every gradient, any number of heads, threads and atoms."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from gtx.attention import ScaledDot, Softmax, attend, building, compiled
+from gtx.attention.complete import EdgeFeatures
+from gtx.graph import CompleteGraph
+
+SIZES = [9, 1, 23, 0, 38, 2, 17]
+needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
+
+
+def graph_of(sizes: list[int], masked: bool = False) -> CompleteGraph:
+    graph = CompleteGraph.from_ptr(torch.tensor([0, *itertools.accumulate(sizes)]))
+    if not masked:
+        return graph
+    mask = torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(1)) < 0.5
+    mask[graph.pair_index[1] == 3] = False  # an atom without edges
+    return graph.where(mask)
+
+
+def inputs(graph: CompleteGraph, H: int, C: int, D: int, K: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    """query, key, value, features, W_K, W_V, w_b, b."""
+    generator = torch.Generator().manual_seed(2)
+    N, P = graph.num_nodes, graph.num_pairs
+    shapes = [(N, H, C), (N, H, C), (N, H, D), (P, K), (H, C, K), (H, D, K), (H, K), (P, H)]
+    return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_() for shape in shapes]
+
+
+def chosen(tensors: list[Tensor], parts: str) -> list[Tensor | None]:
+    """Without the parts not named: k(ey), v(alue), s(core), b(ias)."""
+    named = dict(zip("kvsb", tensors[4:], strict=True))
+    maps = [named[part] if part in parts else None for part in "kvsb"]
+    return [*tensors[:3], tensors[3] if set(parts) & set("kvs") else None, *maps]
+
+
+def fast(graph: CompleteGraph, tensors: list[Tensor | None], factor: Tensor | None = None) -> Tensor:
+    return compiled._Attention.apply(*tensors, graph, factor)
+
+
+def gradients(out: Tensor, tensors: list[Tensor | None]) -> list[Tensor]:
+    weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64).to(out.dtype)
+    return list(torch.autograd.grad(out, [x for x in tensors if x is not None], weight))
+
+
+def agree(graph: CompleteGraph, tensors: list[Tensor | None], factor: Tensor | None = None, **tolerance: float) -> None:
+    ours, definition = fast(graph, tensors, factor), compiled.definition(*tensors, graph, factor)
+    torch.testing.assert_close(ours, definition, **tolerance)
+    for one, other in zip(gradients(ours, tensors), gradients(definition, tensors), strict=True):
+        torch.testing.assert_close(one, other, **tolerance)
+
+
+@needs_compiler
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("parts", ["", "b", "s", "kv", "sv", "kvsb"])
+def test_output_and_every_gradient(parts: str, masked: bool) -> None:
+    graph = graph_of(SIZES, masked)
+    agree(graph, chosen(inputs(graph, 4, 8, 6, 5), parts), rtol=1e-10, atol=1e-10)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("H", "C", "D", "K"), [(1, 3, 5, 7), (2, 16, 8, 32), (8, 8, 8, 32), (16, 4, 4, 16), (8, 64, 1, 1)]
+)
+def test_heads_and_channels(H: int, C: int, D: int, K: int) -> None:
+    graph = graph_of(SIZES)
+    agree(graph, chosen(inputs(graph, H, C, D, K), "kvs"), rtol=1e-10, atol=1e-10)
+
+
+@needs_compiler
+@pytest.mark.parametrize("H", [1, 2, 4, 8, 16])
+def test_single_precision(H: int) -> None:
+    graph = graph_of(SIZES, masked=True)
+    agree(graph, chosen(inputs(graph, H, 8, 8, 32, torch.float32), "kvsb"), rtol=2e-4, atol=2e-4)
+
+
+@needs_compiler
+def test_dropout_is_a_factor_on_the_weights() -> None:
+    graph = graph_of(SIZES)
+    tensors = chosen(inputs(graph, 4, 8, 8, 5), "kvs")
+    factor = (torch.rand(graph.num_pairs, 4, generator=torch.Generator().manual_seed(4)) < 0.7).double() / 0.7
+    agree(graph, tensors, factor, rtol=1e-10, atol=1e-10)
+    torch.manual_seed(0)
+    edges = EdgeFeatures(tensors[3], None, tensors[6], tensors[4], tensors[5])
+    mean = torch.stack([compiled.attention(graph, *tensors[:3], edges, 0.3) for _ in range(400)]).mean(0)
+    error = (mean - compiled.attention(graph, *tensors[:3], edges)).abs().mean()
+    assert error < 0.05 * mean.abs().mean()
+
+
+@needs_compiler
+def test_gradients_of_gradients() -> None:
+    graph = graph_of([3, 1, 2])
+    tensors = chosen(inputs(graph, 2, 2, 3, 2), "kvsb")
+    assert torch.autograd.gradgradcheck(lambda *x: fast(graph, list(x)), tensors)
+
+
+@needs_compiler
+def test_threads_and_turns_change_nothing() -> None:
+    graph = graph_of([*SIZES * 4, 150])
+    tensors = chosen(inputs(graph, 8, 8, 8, 32, torch.float32), "kvsb")
+    found, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 2, 2, 3):
+            torch.set_num_threads(threads)
+            out = fast(graph, tensors)
+            found.append([out, *gradients(out, tensors)])
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip(found[1], found[2], strict=True):
+        assert torch.equal(one, other)
+    for other in found[1:]:
+        for i, (one, two) in enumerate(zip(found[0], other, strict=True)):
+            if i in (5, 6, 7):  # maps are summed range by range
+                torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-3)
+            else:
+                assert torch.equal(one, two)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_large_scores_stay_finite_and_exact(dtype: torch.dtype) -> None:
+    graph = graph_of([5])
+    tensors = [torch.randn(5, 4, 3, dtype=dtype, generator=torch.Generator().manual_seed(i)) for i in range(3)]
+    bias = torch.zeros(25, 4, dtype=dtype)
+    bias[0], bias[7], bias[12] = 3e4, -3e4, -torch.inf  # pairs (0, 0), (1, 2), (2, 2)
+    out = fast(graph, [*tensors, None, None, None, None, bias])
+    torch.testing.assert_close(out[0], tensors[2][0])
+    without = compiled.definition(*tensors, *[None] * 4, bias, graph)
+    torch.testing.assert_close(out, without)
+
+
+@needs_compiler
+def test_rows_of_a_fused_projection_are_read_in_place() -> None:
+    graph = graph_of(SIZES)
+    fused = torch.randn(graph.num_nodes, 3, 4, 8, dtype=torch.float64)
+    tensors = [*fused.unbind(1), *[None] * 5]
+    torch.testing.assert_close(fast(graph, tensors), compiled.definition(*tensors, graph))
+
+
+@needs_compiler
+def test_what_it_declines_goes_the_plain_way() -> None:
+    graph = graph_of(SIZES)
+    q, k, v, *_ = inputs(graph, 4, 8, 8, 5, torch.float32)
+    none = EdgeFeatures()
+    assert compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), none)
+    assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(2.0), none)
+    assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), none, True)
+    assert not compiled.can_run(graph, *(x[:, :3] for x in (q, k, v)), ScaledDot(), Softmax(), none)
+    assert not compiled.can_run(graph, *(x.half() for x in (q, k, v)), ScaledDot(), Softmax(), none)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), none)
+    plain = torch.func.grad(lambda x: attend(graph, x, k, v, ScaledDot(), Softmax()).out.sum())(q)
+    ours = torch.autograd.grad(attend(graph, q, k, v, ScaledDot(), Softmax()).out.sum(), q)[0]
+    torch.testing.assert_close(plain, ours, rtol=1e-4, atol=1e-5)
+
+
+def test_without_a_compiler_the_plain_form_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    graph = graph_of(SIZES)
+    q, k, v, *_ = inputs(graph, 4, 8, 8, 5)
+    before = attend(graph, q, k, v, ScaledDot(), Softmax()).out
+    monkeypatch.setenv("GTX_COMPILED", "0")
+    building.build.cache_clear()
+    compiled._library.cache_clear()
+    try:
+        assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), EdgeFeatures())
+        torch.testing.assert_close(attend(graph, q, k, v, ScaledDot(), Softmax()).out, before, rtol=1e-10, atol=1e-10)
+    finally:
+        building.build.cache_clear()
+        compiled._library.cache_clear()
+
+
+@needs_compiler
+def test_a_compiler_that_fails_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source = tmp_path / "broken.c"
+    source.write_text("#error no such machine\n")
+    with caplog.at_level(logging.WARNING):
+        assert building.build(source) is None
+    assert "broken.c cannot be compiled, so the plain form runs" in caplog.text
+    assert not list(tmp_path.rglob("*.so"))
+
+
+@needs_compiler
+def test_it_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source = tmp_path / "answer.c"
+    source.write_text("int answer(void) { return ANSWER; }\n")
+    assert building.build(source, ANSWER=42).answer() == 42
+    made = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.so")}
+    building.build.cache_clear()
+    assert building.build(source, ANSWER=42).answer() == 42
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.so")} == made
+    assert building.build(source, ANSWER=43).answer() == 43
+    source.write_text("int answer(void) { return ANSWER + 1; }\n")
+    building.build.cache_clear()
+    assert building.build(source, ANSWER=42).answer() == 43
