@@ -92,7 +92,7 @@ def attend(
     """
     edges = EdgeFeatures() if edges is None else edges
     H = value.shape[1]
-    if not graph.buckets:  # no node at all
+    if graph.num_nodes == 0:
         weights = value.new_zeros(0, H) if return_weights else None
         return Attended(value, weights, value.new_zeros(0, H, score.state_channels) if return_states else None)
     if ragged.wanted() and ragged.can_run(

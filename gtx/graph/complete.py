@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
+from gtx.graph.buckets import Buckets
 from gtx.graph.packing import Packing
 
 
@@ -33,67 +34,50 @@ class CompleteGraph:
     Attributes:
         ptr: int64 `[B + 1]`; graph b has the nodes `ptr[b]` to `ptr[b + 1]`.
         batch: int64 `[N]`, the graph of each node.
-        nodes: packing of the N nodes into slots.
-        pairs: packing of the pairs into slots.
-        buckets: (count, size) of each bucket.
+        pair_ptr: int64 `[B + 1]`; graph b has the pairs `pair_ptr[b]` to `pair_ptr[b + 1]`.
+        num_pairs: the number of pairs, \(\sum_b n_b^2\).
         mask: bool `[num_pairs]`, the pairs that are edges, or None if all are.
+        max_buckets: at most so many buckets.
+        shared: what is worked out once, by name, for this graph and those made of it by `where`.
     """
 
     ptr: Tensor
     batch: Tensor
-    nodes: Packing
-    pairs: Packing
-    buckets: tuple[tuple[int, int], ...]
+    pair_ptr: Tensor
+    num_pairs: int
     mask: Tensor | None = None
+    max_buckets: int = 4
+    shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def from_ptr(cls, ptr: Tensor, max_buckets: int = 4) -> CompleteGraph:
+    def from_ptr(cls, ptr: Tensor, max_buckets: int = 4, pack: bool = True) -> CompleteGraph:
         """From offsets.
 
         Args:
             ptr: int64 `[B + 1]`, from 0, never descending.
             max_buckets: at most this many buckets of like size; 1 pads every graph to the largest.
+            pack: make the buckets' indices now, as code under `torch.compile` needs them; else at their first use.
         """
         sizes = ptr.diff()
-        host = sizes.tolist()
-        if ptr.dim() != 1 or len(ptr) == 0 or int(ptr[0]) != 0 or min(host, default=0) < 0:
+        if ptr.dim() != 1 or len(ptr) == 0 or int(ptr[0]) != 0 or bool((sizes < 0).any()):
             raise ValueError(f"expected ptr [B + 1] that starts at 0 and never descends, got {ptr.tolist()[:8]}...")
-        buckets = _buckets(host, max_buckets)
-        order, caps, starts, pair_starts = [], [], [], []
-        slot = pair_slot = 0
-        for graphs, cap in buckets:
-            for graph in graphs:
-                order.append(graph)
-                caps.append(cap)
-                starts.append(slot)
-                pair_starts.append(pair_slot)
-                slot += cap
-                pair_slot += cap * cap
-        per_graph = torch.zeros(3, len(host), dtype=torch.long)
-        per_graph[:, order] = torch.tensor([caps, starts, pair_starts], dtype=torch.long)
-        cap, start, pair_start = per_graph.to(ptr.device)
-
-        batch = torch.repeat_interleave(torch.arange(len(host), device=ptr.device), sizes)
-        local = torch.arange(len(batch), device=ptr.device) - ptr[batch]
-        rows = torch.repeat_interleave(sizes[batch])  # the receiver of every pair
-        sender = torch.arange(len(rows), device=ptr.device) - _starts(sizes[batch])[rows]
-        pair_slots = (pair_start[batch] + local * cap[batch])[rows] + sender
-        return cls(
-            ptr,
-            batch,
-            Packing.of(start[batch] + local, slot),
-            Packing.of(pair_slots, pair_slot),
-            tuple((len(graphs), cap) for graphs, cap in buckets),
-        )
+        pair_ptr = torch.cat([ptr[:1], sizes.square().cumsum(0)])
+        graph = cls(ptr, torch.repeat_interleave(sizes), pair_ptr, int(pair_ptr[-1]), max_buckets=max_buckets)
+        if pack:
+            graph.packed  # noqa: B018
+        return graph
 
     @classmethod
-    def from_batch(cls, batch: Tensor, num_graphs: int | None = None, max_buckets: int = 4) -> CompleteGraph:
+    def from_batch(
+        cls, batch: Tensor, num_graphs: int | None = None, max_buckets: int = 4, pack: bool = True
+    ) -> CompleteGraph:
         """From a batch vector.
 
         Args:
             batch: int64 `[N]`, the graph of each node, sorted.
             num_graphs: B, where the last graphs have no nodes; default `batch.max() + 1`.
             max_buckets: as in `from_ptr`.
+            pack: as in `from_ptr`.
         """
         if batch.dim() != 1:
             raise ValueError(f"expected a batch vector [N], got {list(batch.shape)}")
@@ -105,7 +89,7 @@ class CompleteGraph:
                 f"after a node of graph {int(batch[at - 1])}"
             )
         counts = torch.bincount(batch, minlength=num_graphs or 0)
-        return cls.from_ptr(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), max_buckets)
+        return cls.from_ptr(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), max_buckets, pack)
 
     @property
     def num_graphs(self) -> int:
@@ -116,22 +100,40 @@ class CompleteGraph:
         return len(self.batch)
 
     @property
-    def num_pairs(self) -> int:
-        r"""The number of pairs, \(\sum_b n_b^2\)."""
-        return len(self.pairs.slot_of_row)
+    def packed(self) -> Buckets:
+        """The graphs in buckets of like size."""
+        return self._once("packed", lambda: Buckets.of(self.ptr, self.batch, self.max_buckets))
+
+    @property
+    def nodes(self) -> Packing:
+        """Packing of the N nodes into slots."""
+        return self.packed.nodes
+
+    @property
+    def pairs(self) -> Packing:
+        """Packing of the pairs into slots."""
+        return self.packed.pairs
+
+    @property
+    def buckets(self) -> tuple[tuple[int, int], ...]:
+        """(count, size) of each bucket."""
+        return self.packed.shapes
 
     @property
     def num_edges(self) -> int:
         """The number of pairs that are edges: all, if there is no mask."""
         return self.num_pairs if self.mask is None else int(self.mask.sum())
 
-    @cached_property
+    @property
     def pair_index(self) -> Tensor:
         """All pairs written out: int64 `[2, num_pairs]`, senders and receivers."""
+        return self._once("pair_index", self._pair_index)
+
+    def _pair_index(self) -> Tensor:
         sizes = self.ptr.diff()[self.batch]
         receiver = torch.repeat_interleave(sizes)
-        sender = torch.arange(len(receiver), device=self.ptr.device) - (_starts(sizes) - self.ptr[self.batch])[receiver]
-        return torch.stack([sender, receiver])
+        first = sizes.cumsum(0) - sizes - self.ptr[self.batch]
+        return torch.stack([torch.arange(len(receiver), device=self.ptr.device) - first[receiver], receiver])
 
     @property
     def edge_index(self) -> Tensor:
@@ -157,12 +159,6 @@ class CompleteGraph:
             raise ValueError(f"expected a mask bool [{self.num_pairs}], got {mask.dtype} {list(mask.shape)}")
         return replace(self, mask=mask if self.mask is None else mask & self.mask)
 
-    @cached_property
-    def pair_ptr(self) -> Tensor:
-        """int64 `[B + 1]`: graph b has the pairs `pair_ptr[b]` to `pair_ptr[b + 1]`."""
-        squares = self.ptr.diff().square()
-        return torch.cat([squares.new_zeros(1), squares.cumsum(0)])
-
     def pair_of(self, edge_index: Tensor) -> Tensor:
         """The pair number of each edge (int64 `[2, E]`, both ends in one graph): int64 `[E]`."""
         sender, receiver = edge_index
@@ -170,11 +166,11 @@ class CompleteGraph:
         start = self.ptr[graph]
         return self.pair_ptr[graph] + (receiver - start) * self.ptr.diff()[graph] + sender - start
 
-    @cached_property
+    @property
     def diagonal(self) -> Tensor:
         """The pair of each node with itself: int64 `[N]`."""
         each = torch.arange(self.num_nodes, device=self.ptr.device)
-        return self.pair_of(torch.stack([each, each]))
+        return self._once("diagonal", lambda: self.pair_of(torch.stack([each, each])))
 
     def node_buckets(self, slots: Tensor) -> list[Tensor]:
         """Packed nodes `[S, *]` cut into buckets `[count, size, *]` (views)."""
@@ -190,43 +186,24 @@ class CompleteGraph:
         """The same graph with its indices on `device`."""
         return pytree.tree_map_only(Tensor, lambda t: t.to(device), self)
 
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self.shared:
+            self.shared[name] = make()
+        return self.shared[name]
+
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")
         return f"CompleteGraph(num_graphs={self.num_graphs}, num_nodes={self.num_nodes}, {edges})"
 
 
-def _starts(counts: Tensor) -> Tensor:
-    """Exclusive cumulative sum."""
-    return counts.cumsum(0) - counts
-
-
-def _buckets(sizes: list[int], most: int) -> list[tuple[list[int], int]]:
-    """Graphs by size, cut where padding costs most: [(graphs, size of the largest)]; empty graphs are left out."""
-    order = sorted((i for i, n in enumerate(sizes) if n), key=lambda i: sizes[i])
-    if not order:
-        return []
-    square = torch.tensor([sizes[i] for i in order], dtype=torch.float64).square()
-    cuts = [0, len(order)]
-    overhead = 4096.0  # pairs: about what one more round of small matrix products costs
-    while len(cuts) <= most:
-        best, at = overhead, None
-        for lo, hi in itertools.pairwise(cuts):
-            saved = torch.arange(1, hi - lo) * (square[hi - 1] - square[lo : hi - 1])
-            if len(saved) and float(saved.max()) > best:
-                best, at = float(saved.max()), lo + 1 + int(saved.argmax())
-        if at is None:
-            break
-        cuts = sorted([*cuts, at])
-    return [(order[lo:hi], sizes[order[hi - 1]]) for lo, hi in itertools.pairwise(cuts)]
-
-
 def _flatten(graph: CompleteGraph) -> tuple[list, tuple]:
-    return [graph.ptr, graph.batch, graph.nodes, graph.pairs, graph.mask], graph.buckets
+    nodes, pairs, shapes = graph.packed
+    return [graph.ptr, graph.batch, graph.pair_ptr, graph.mask, nodes, pairs], (graph.num_pairs, shapes)
 
 
-def _unflatten(children: list, buckets: tuple) -> CompleteGraph:
-    *rest, mask = children
-    return CompleteGraph(*rest, buckets, mask)
+def _unflatten(children: list, context: tuple) -> CompleteGraph:
+    (ptr, batch, pair_ptr, mask, nodes, pairs), (num_pairs, shapes) = children, context
+    return CompleteGraph(ptr, batch, pair_ptr, num_pairs, mask, shared={"packed": Buckets(nodes, pairs, shapes)})
 
 
 pytree.register_pytree_node(
@@ -235,5 +212,5 @@ pytree.register_pytree_node(
     _unflatten,
     serialized_type_name="gtx.graph.CompleteGraph",
     to_dumpable_context=list,
-    from_dumpable_context=lambda context: tuple(map(tuple, context)),
+    from_dumpable_context=lambda context: (context[0], tuple(map(tuple, context[1]))),
 )

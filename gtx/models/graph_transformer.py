@@ -179,7 +179,7 @@ class GraphTransformer(nn.Module):
 
     def graph(self, batch: Batch) -> CompleteGraph:
         """The atoms of the batch, with this model's edges between them."""
-        graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs)
+        graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)
         return graph.where(self.edges(batch, graph))
 
     def embed(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
