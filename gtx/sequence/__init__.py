@@ -2,6 +2,7 @@
 
 from gtx.sequence.beam import beam
 from gtx.sequence.decoding import Written, greedy, sample
+from gtx.sequence.examples import Examples
 from gtx.sequence.sampling import Sampler
 from gtx.sequence.sequences import END, START, Sequences
 from gtx.sequence.tokenizer import CHARACTERS, SMILES, Tokenizer
@@ -13,6 +14,7 @@ __all__ = [
     "SMILES",
     "START",
     "Encoded",
+    "Examples",
     "Sampler",
     "Sequences",
     "TokenVocabulary",

@@ -51,6 +51,10 @@ class Sequences:
         return torch.arange(len(self.items), device=self.ptr.device) - self.ptr[self.owner]
 
     def batch(self, index: Tensor) -> Sequences:
+        """The same as `subset`: a model reads sequences as they are."""
+        return self.subset(index)
+
+    def subset(self, index: Tensor) -> Sequences:
         """The sequences `index` (int64 `[b]`), in that order."""
         index = torch.as_tensor(index, device=self.ptr.device)
         sizes = self.sizes[index]

@@ -16,6 +16,8 @@ __getattr__, __dir__ = lazy_names(
         "settings": ("TrainSettings",),
         "metrics": ("evaluate",),
         "fitting": ("fit",),
-        "losses": ("masked_loss",),
+        "losses": ("masked_loss", "smoothed_cross_entropy"),
+        "sequence_module": ("SequenceModule", "fit_sequences"),
+        "sequence_metrics": ("exact",),
     },
 )

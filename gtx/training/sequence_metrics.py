@@ -10,42 +10,41 @@ from torch import Tensor
 
 
 def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
-    """What `metrics` are made of; counts of batches, or of processes, add up.
+    """What `metrics` are made of, for each of B sequences.
 
     Args:
-        logits: `[N, V]` of B sequences, each step given the true ones before it (teacher forcing).
+        logits: `[N, V]`, each step given the true ones before it (teacher forcing).
         labels: int64 `[N]`, what should be written, the ends included.
-        ptr: int64 `[B + 1]`; sequence b has the labels `ptr[b]` to `ptr[b + 1]`.
+        ptr: int64 `[B + 1]`; sequence b has the labels `ptr[b]` to `ptr[b + 1]`, one at least.
 
     Returns:
-        float64 `[5]`: the sum of -ln p of the labels; labels; those that are the likeliest token; sequences; those of
-        which every label is.
+        float64 `[B, 3]`: the sum of -ln p of the labels, how many they are, how many are the likeliest token.
     """
-    log_p = logits.detach().log_softmax(-1).gather(1, labels[:, None]).double().sum()
-    right = (logits.argmax(-1) == labels).long()
+    surprise = -logits.detach().log_softmax(-1).gather(1, labels[:, None]).squeeze(1)
+    right = logits.argmax(-1) == labels
+    each = torch.stack([surprise.double(), torch.ones_like(surprise).double(), right.double()], 1)
     owner = torch.repeat_interleave(ptr.diff())
-    wrong = torch.zeros(len(ptr) - 1, dtype=torch.long, device=ptr.device).index_add_(0, owner, 1 - right)
-    numbers = (len(labels), right.sum(), len(wrong), (wrong == 0).sum())
-    return torch.stack([-log_p, *(torch.as_tensor(n, device=log_p.device).double() for n in numbers)])
+    return each.new_zeros(len(ptr) - 1, 3).index_add_(0, owner, each)
 
 
 def metrics(counts: Tensor) -> dict[str, float | None]:
     r"""Scores of teacher-forced sequences.
 
     Args:
-        counts: of `count`, summed.
+        counts: of `count`, `[n, 3]`.
 
     Returns:
-        `perplexity` \(\exp(-\overline{\ln p})\) per label, at least 1; `token_accuracy`, the share of labels that are
-        the likeliest token; `sequence_accuracy`, the share of sequences of which all are, which are those that greedy
-        writing gets exactly. None where there was nothing.
+        `loss`, the mean of \(-\ln p\) per label, in nats; `perplexity`, its exponential, at least 1;
+        `token_accuracy`, the share of labels that are the likeliest token; `sequence_accuracy`, the share of sequences
+        of which all are, those that greedy writing gets exactly. None of nothing.
     """
-    surprise, labels, right, sequences, whole = counts.tolist()
-    return {
-        "perplexity": math.exp(min(surprise / labels, 700.0)) if labels else None,
-        "token_accuracy": right / labels if labels else None,
-        "sequence_accuracy": whole / sequences if sequences else None,
-    }
+    names = ("loss", "perplexity", "token_accuracy", "sequence_accuracy")
+    if len(counts) == 0:
+        return dict.fromkeys(names)
+    surprise, labels, right = counts.sum(0).tolist()
+    loss = surprise / labels
+    whole = float((counts[:, 2] == counts[:, 1]).double().mean())
+    return dict(zip(names, (loss, math.exp(min(loss, 700.0)), right / labels, whole), strict=True))
 
 
 def exact(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:

@@ -99,28 +99,55 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
 
 
 def _train(problem: Problem, model: nn.Module, number: int, seed: int, folder: Path) -> dict[str, Any]:
-    settings, last = problem.settings, folder / "last.ckpt"
-    folder.mkdir(parents=True, exist_ok=True)
+    settings = problem.settings
     loss = settings.loss_for(problem.scaler.task)
-    validated = len(problem.val) > 0
-    validation = Validation(problem.val, problem.scaler, loss, problem.names) if validated else None
+    validation = Validation(problem.val, problem.scaler, loss, problem.names) if len(problem.val) else None
+    return train_module(
+        PropertyModule(model, loss, settings, seed, validation),
+        StoreDataModule(problem.train, problem.val, settings, seed),
+        settings,
+        folder,
+        f"member {number + 1}/{settings.ensemble}",
+        [ForecastFirst(settings.progress and number == 0)],
+    )
+
+
+def train_module(
+    module: LightningModule,
+    data: StoreDataModule,
+    settings: TrainSettings,
+    folder: Path,
+    title: str,
+    first: Sequence[Callback] = (),
+) -> dict[str, Any]:
+    """Train a module to the end, from the start or from its last whole epoch.
+
+    Args:
+        module: its `model` is trained; it logs `val_score`, lower being better.
+        data: training and validation examples; without validation the last epoch is kept.
+        settings: how to train.
+        folder: holds `log.csv` and `last.ckpt`.
+        title: of the progress bar.
+        first: callbacks before all others.
+
+    Returns:
+        `weights` of the epoch kept, `history` per epoch, `best_epoch` and `best_score`.
+    """
+    last = folder / "last.ckpt"
+    folder.mkdir(parents=True, exist_ok=True)
+    validated = len(data.val) > 0
     average = WeightAverage(settings.ema)
     history, best = History(folder / "log.csv"), KeepBest(average)
-    callbacks: list[Callback] = [ForecastFirst(settings.progress and number == 0), average, history, best]
+    callbacks: list[Callback] = [*first, average, history, best]
     callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
     if settings.patience and validated:
         callbacks.append(Patience("val_score", patience=settings.patience))
     if settings.progress:
-        callbacks.append(TrainingBar(f"member {number + 1}/{settings.ensemble}"))
+        callbacks.append(TrainingBar(title))
     logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else False
     limit = None if validated else 0
     trainer = _trainer(settings, callbacks=callbacks, logger=logger, limit_val_batches=limit, default_root_dir=folder)
-    trainer.fit(
-        PropertyModule(model, loss, settings, seed, validation),
-        datamodule=StoreDataModule(problem.train, problem.val, settings, seed),
-        ckpt_path=last if last.exists() else None,
-        weights_only=True,
-    )
+    trainer.fit(module, datamodule=data, ckpt_path=last if last.exists() else None, weights_only=True)
     return {
         "weights": {name: weight.cpu() for name, weight in best.weights.items()},
         "history": history.rows,
