@@ -14,9 +14,15 @@ from gtx.graph import CompleteGraph
 
 
 class Codes(NamedTuple):
-    """Integer features int64 `[*, len(sizes)]`; column c has the codes 0 to `sizes[c] - 1`, to be looked up."""
+    """Integer features int64 `[*, len(sizes)]`; column c has the codes 0 to `sizes[c] - 1`, to be looked up.
+
+    Attributes:
+        sizes: codes of each column.
+        sparse: most rows are 0 throughout.
+    """
 
     sizes: tuple[int, ...]
+    sparse: bool = False
 
 
 class Values(NamedTuple):

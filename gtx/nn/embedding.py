@@ -18,14 +18,15 @@ class CodeEmbedding(nn.Module):
         channels: width of the vectors.
         silent_first: code 0 of each column starts at zero, so that where it means "other" and training never meets it,
             it says nothing.
+        sparse: most rows of the codes are 0 throughout; on a CPU, one vector then stands for all of these.
 
     Shapes:
-        codes int64 `[*, len(sizes)]` to `[*, channels]`.
+        codes int64 `[*, len(sizes)]` to `[*, channels]`; `[R, len(sizes)]` where sparse.
     """
 
-    def __init__(self, sizes: Sequence[int], channels: int, silent_first: bool = False) -> None:
+    def __init__(self, sizes: Sequence[int], channels: int, silent_first: bool = False, sparse: bool = False) -> None:
         super().__init__()
-        self.sizes, self.silent_first = tuple(sizes), silent_first
+        self.sizes, self.silent_first, self.sparse = tuple(sizes), silent_first, sparse
         self.table = nn.Parameter(torch.empty(sum(sizes), channels))
         self.register_buffer("offsets", _offsets(sizes), persistent=False)
         self.reset_parameters()
@@ -37,6 +38,13 @@ class CodeEmbedding(nn.Module):
                 self.table[self.offsets] = 0.0
 
     def forward(self, codes: Tensor) -> Tensor:
+        if not self.sparse or codes.device.type != "cpu" or torch.compiler.is_compiling():
+            return self._look_up(codes)
+        rows = codes.any(-1).nonzero().squeeze(-1)
+        absent = self._look_up(codes.new_zeros(1, len(self.sizes)))
+        return absent.expand(len(codes), -1).index_copy(0, rows, self._look_up(codes[rows]))
+
+    def _look_up(self, codes: Tensor) -> Tensor:
         columns = (codes + self.offsets).unbind(-1)
         return sum(nn.functional.embedding(column, self.table) for column in columns)
 
@@ -46,9 +54,9 @@ class CodeEmbedding(nn.Module):
 
 def embed(feature: Feature, channels: int) -> nn.Module:
     """What turns a feature into channels: a table for codes, a linear map for values."""
-    return (
-        CodeEmbedding(feature.sizes, channels) if isinstance(feature, Codes) else nn.Linear(feature.channels, channels)
-    )
+    if isinstance(feature, Codes):
+        return CodeEmbedding(feature.sizes, channels, sparse=feature.sparse)
+    return nn.Linear(feature.channels, channels)
 
 
 class Vocabulary(nn.Module):
