@@ -45,8 +45,9 @@ class CodeEmbedding(nn.Module):
         return absent.expand(len(codes), -1).index_copy(0, rows, self._look_up(codes[rows]))
 
     def _look_up(self, codes: Tensor) -> Tensor:
-        columns = (codes + self.offsets).unbind(-1)
-        return sum(nn.functional.embedding(column, self.table) for column in columns)
+        """A one for every code, times the table: for the small tables of molecules quicker than looking rows up."""
+        ones = self.table.new_zeros(*codes.shape[:-1], len(self.table))
+        return ones.scatter_(-1, codes + self.offsets, 1.0) @ self.table
 
     def __repr__(self) -> str:
         return f"CodeEmbedding({list(self.sizes)}, {self.table.shape[1]})"
