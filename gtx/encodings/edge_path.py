@@ -7,9 +7,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.encodings.encoding import Encoding, Values
+from gtx.encodings.neighbours import compiled, neighbours
 from gtx.encodings.ragged import ragged
 from gtx.encodings.shortest_path import ShortestPath
 from gtx.graph import CompleteGraph
+from gtx.threads import spread
 
 
 class EdgePath(Encoding):
@@ -25,7 +27,7 @@ class EdgePath(Encoding):
     `farthest` or not connected, have zeros.
 
     Counts are summed along all bonds that lead away from r, one distance after the other: a pair at distance d has the
-    paths of all pairs (r, w) at d - 1 with w bonded to s.
+    paths of all pairs (r, w) at d - 1 with w bonded to s. On a processor a compiled loop over the molecules does so.
 
     Source: the edge encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 7. There ONE shortest path is
     taken, whichever the numbering of the atoms brings first; here it is the MEAN OVER ALL of them, which no numbering
@@ -40,7 +42,8 @@ class EdgePath(Encoding):
     `[num_pairs, L * T]`, position-major.
 
     Raises:
-        ValueError: a size, length or distance below 1.
+        ValueError: a size, length or distance below 1; in `forward`, on a processor, a bond type that is not there
+            or an edge that is not within a molecule.
     """
 
     def __init__(self, bond_size: int, length: int = 5, farthest: int = 20) -> None:
@@ -56,6 +59,26 @@ class EdgePath(Encoding):
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         distance = self.distance(data, graph)[1].squeeze(1)
+        counts = torch.zeros(graph.num_pairs, self.length, self.bond_size, device=distance.device)
+        way = self._counted if compiled(data.edge_index) else self._summed
+        return None, way(data, graph, distance, counts).flatten(1)
+
+    def _counted(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
+        """The values, from zeros, by compiled loops."""
+        from gtx.encodings import path_kernels as kernels
+
+        found = neighbours(data.edge_index, graph)
+        bond = data.edge_attr[:, 0].long().contiguous().numpy()
+        if len(bond) != len(found.edge) or (len(bond) and not 0 <= bond.min() <= bond.max() < self.bond_size):
+            raise ValueError(f"expected a bond type from 0 to {self.bond_size - 1} for each of {len(found.edge)} edges")
+        ptr, pair_ptr = graph.ptr.numpy(), graph.pair_ptr.numpy()
+        work = pair_ptr * (10 + self.length * self.bond_size)
+        flat, paths = counts.flatten(1).numpy(), (distance.numpy(), self.farthest)
+        spread(kernels.along, work, ptr, pair_ptr, *found, bond, self.bond_size, *paths, flat)
+        return counts
+
+    def _summed(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
+        """The values, from zeros, by sums over all steps that lead away from their receivers."""
         before, after, bond = _steps(data.edge_index, graph)
         on = (distance[after] == distance[before] + 1) & (distance[after] <= self.farthest)
         before, after, bond = before[on], after[on], data.edge_attr[bond[on], 0]
@@ -64,7 +87,6 @@ class EdgePath(Encoding):
 
         paths = torch.zeros(graph.num_pairs, device=distance.device)  # whole numbers, so that sums have no order
         paths[graph.diagonal] = 1.0
-        counts = paths.new_zeros(graph.num_pairs, self.length, self.bond_size)
         for n, step in enumerate(order.split(each)):
             b, a = before[step], after[step]
             paths.index_add_(0, a, paths[b])
@@ -72,7 +94,7 @@ class EdgePath(Encoding):
             if 1 <= n <= self.length:
                 counts.index_put_((a, torch.full_like(a, n - 1), bond[step]), paths[b], accumulate=True)
         bonds = (paths * distance.clamp(max=self.length)).clamp(min=1.0)
-        return None, (counts / bonds[:, None, None]).flatten(1)
+        return counts / bonds[:, None, None]
 
     def __repr__(self) -> str:
         return f"EdgePath({self.bond_size}, {self.length}, farthest={self.farthest})"

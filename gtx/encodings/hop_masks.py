@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.encodings.encoding import Encoding, Values
@@ -31,9 +32,9 @@ class HopMasks(Encoding):
         self.pair = Values(largest + 1)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        codes = self.distance(data, graph)[1].squeeze(1)
-        every = nn.functional.one_hot(codes, self.distance.pair.sizes[0])
-        return None, every[:, : self.pair.channels].float()
+        _, distance = self.distance(data, graph)
+        hops = torch.arange(self.pair.channels, device=distance.device).unsqueeze(1)
+        return None, (hops == distance.T).float().T
 
     def __repr__(self) -> str:
         return f"HopMasks({self.pair.channels - 1})"

@@ -7,15 +7,18 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.encodings.encoding import Codes, Encoding
+from gtx.encodings.neighbours import compiled, neighbours
 from gtx.graph import CompleteGraph
 from gtx.graph.adjacency import adjacency, flatten
+from gtx.threads import spread
 
 
 class ShortestPath(Encoding):
     """The number of bonds on the shortest path between two nodes.
 
     Codes 0 (a node with itself) to `largest` are distances, `largest + 1` means farther, `largest + 2` not connected.
-    All molecules of a size bucket walk at once: one batched matrix product per step, `largest` steps at most.
+    All molecules of a size bucket walk at once: one batched matrix product per step, `largest` steps at most. On a
+    processor a compiled loop over the molecules lets every node ask its neighbours how far they are instead.
 
     Source: the spatial encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 6.
 
@@ -23,6 +26,9 @@ class ShortestPath(Encoding):
         largest: longest distance with a code of its own.
 
     Reads `edge_index` `[2, E]`, undirected. Yields pair codes `[num_pairs, 1]`.
+
+    Raises:
+        ValueError: `largest` below 1; in `forward`, on a processor, an edge that is not within a molecule.
     """
 
     def __init__(self, largest: int = 20) -> None:
@@ -34,13 +40,30 @@ class ShortestPath(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        if compiled(data.edge_index):
+            return None, self._asked(data.edge_index, graph)
+        return None, self._walked(data.edge_index, graph)
+
+    def _asked(self, edge_index: Tensor, graph: CompleteGraph) -> Tensor:
+        """The codes, by compiled loops."""
+        from gtx.encodings import path_kernels as kernels
+
+        start, sender, _ = neighbours(edge_index, graph)
+        codes = edge_index.new_empty(graph.num_pairs, 1, dtype=torch.long)
+        pair_ptr = graph.pair_ptr.numpy()
+        work = pair_ptr * 4
+        spread(kernels.distances, work, graph.ptr.numpy(), pair_ptr, start, sender, self.largest, codes[:, 0].numpy())
+        return codes
+
+    def _walked(self, edge_index: Tensor, graph: CompleteGraph) -> Tensor:
+        """The codes, by matrix products."""
         if graph.num_nodes == 0:
-            return None, data.edge_index.new_zeros(0, 1)
-        distance = flatten([self._distance(bonds) for bonds in adjacency(data.edge_index, graph)], graph)
-        part = components(data.edge_index, graph.num_nodes)
+            return edge_index.new_zeros(0, 1)
+        distance = flatten([self._distance(bonds) for bonds in adjacency(edge_index, graph)], graph)
+        part = components(edge_index, graph.num_nodes)
         sender, receiver = graph.pair_index
         unreached = (distance > self.largest) & (part[sender] != part[receiver])
-        return None, (distance.long() + unreached.long()).unsqueeze(1)
+        return (distance.long() + unreached.long()).unsqueeze(1)
 
     def _distance(self, bonds: Tensor) -> Tensor:
         """`[b, n, n]` adjacency to distances, `largest + 1` where not reached."""
