@@ -20,7 +20,8 @@ def answer(problem: Problem) -> Answer:
 
 def single(problem: Problem) -> Answer:
     """`gtx train` with its defaults and one thread; goes on where it was stopped."""
-    settings = TrainSettings(seed=problem.run.seed, threads=1, progress=False)
+    own = dict(problem.run.benchmark.settings)
+    settings = TrainSettings(**own, seed=problem.run.seed, threads=1, progress=False)
     train(problem.data, settings, problem.folder, baselines=False)
     return _read([problem.folder / "model.gtx"], problem)
 

@@ -21,16 +21,21 @@ class Benchmark(NamedTuple):
         metric: of `gtx.training.evaluate`, the one it is judged by.
         splits: columns that spell out a split each.
         folder: of its results.
+        featuriser: arguments of `gtx.molecules.Featuriser` that the benchmark's own rules ask for.
+        settings: of `gtx.training.TrainSettings`, likewise; gtx itself follows them.
     """
 
     name: str
     metric: str
     splits: tuple[str, ...]
     folder: str
+    featuriser: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] = {}
 
     def data(self, split: int) -> DataSettings:
         """The set, divided by one of its splits; downloaded if it is not at hand."""
         from gtx.data.named_sets import load_set
+        from gtx.molecules import Featuriser
         from gtx.workflow import DataSettings
 
         named = load_set(self.name)
@@ -41,6 +46,7 @@ class Benchmark(NamedTuple):
             smiles_column=named.smiles_column,
             task=named.task,
             split_column=column,
+            featuriser=Featuriser(**self.featuriser),
             units=dict(named.units),
         )
 

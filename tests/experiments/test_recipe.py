@@ -116,6 +116,16 @@ def test_what_is_written_can_be_scored_again(problem: Problem, tmp_path: Path) -
     assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
 
 
+def test_a_benchmark_may_have_rules_of_its_own(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    ruled = toy_recipe.SETS["toy"]._replace(featuriser={"descriptors": False}, settings={"loss": "mae"})
+    assert ruled.data(0).featuriser.num_descriptors == 0
+    asked = []
+    monkeypatch.setattr(ours, "train", lambda data, settings, *_, **__: asked.append(settings))
+    monkeypatch.setattr(ours, "_read", lambda *_: None)
+    ours.answer(problem._replace(run=problem.run._replace(model="gtx", benchmark=ruled, seed=3)))
+    assert (asked[0].loss, asked[0].seed, asked[0].epochs) == ("mae", 3, TrainSettings().epochs)
+
+
 def test_every_look_at_the_test_rows_is_entered(problem: Problem, tmp_path: Path) -> None:
     for value in (0.0, 1.0):
         record.write(problem, Answer(np.full_like(problem.dataset.y, value)), {}, "", tmp_path)
