@@ -177,7 +177,7 @@ def test_published_scores_are_those_of_the_set(tmp_path: Path) -> None:
     (tmp_path / "published").mkdir()
     (tmp_path / "published" / "scaffold_published.csv").write_text(
         "dataset,model,method,rmse-mean,rmse-std,roc-auc-mean,roc-auc-std\n"
-        "esol,Net,none,0.9,0.1,,\nesol,Net,DeepEnsembles,0.8,,,\nesol,Net,SWAG,0.7,,,\nbace,Net,none,,,0.8,0.02\n"
+        "esol,Net,none,0.9,0.1,,\nesol,Net,DeepEnsembles,0.8,,,\nesol,Net,SWAG,0.7,,,\nfreesolv,Net,none,2.0,,,\nbace,Net,none,,,0.8,0.02\n"
     )
     assert published("scaffold-esol", "rmse", tmp_path) == [("Net", 0.9, 0.1), ("Net, ensemble", 0.8, None)]
     assert published("scaffold-bace", "roc_auc", tmp_path) == [("Net", 0.8, 0.02)]
