@@ -89,8 +89,8 @@ def benchmark(
     contests = _contests(dataset, data, settings, out, folds, repeats, jobs)
     if overwrite:
         shutil.rmtree(out / "splits", ignore_errors=True)
-    for old in OUTPUTS:
-        (out / old).unlink(missing_ok=True)
+        for old in OUTPUTS:
+            (out / old).unlink(missing_ok=True)
     results = run_all(contests, jobs, settings.progress)
     table = compare([result["scores"] for result in results], 1 / (folds - 1), list(METRICS[dataset.task]))
     notes = list(_notes(dataset, data, contests, folds, repeats))
@@ -122,7 +122,7 @@ def _contests(
     marks = {k: v for k, v in fingerprint(data).items() if k not in ("split_sizes", "val", "test")} | {"folds": folds}
     contests = []
     for repeat in range(repeats):
-        for fold, split in enumerate(_splits(dataset, data, folds, repeat)):
+        for fold, split in enumerate(folds_of(dataset, data, folds, repeat)):
             own = replace(seeded(settings, repeat * folds + fold), threads=threads)
             contests.append(
                 Contest(
@@ -140,7 +140,7 @@ def _contests(
     return contests
 
 
-def _splits(dataset: Dataset, data: DataSettings, folds: int, repeat: int) -> list[Split]:
+def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeat: int) -> list[Split]:
     """Molecule indices; molecules without any label are in none."""
     labelled = np.flatnonzero(~np.isnan(dataset.y).all(axis=1))
     smiles = [dataset.smiles[i] for i in labelled]

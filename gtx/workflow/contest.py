@@ -47,8 +47,18 @@ class Contest:
     marks: dict[str, Any]
     folder: Path
 
+    def found(self) -> dict[str, Any] | None:
+        """What `run` found before, if it came to its end.
+
+        Raises:
+            InputError: the folder holds a run of other settings, data or rows.
+        """
+        run = RunFolder(self.folder)
+        run.open(run_config(self.task, self.names, self.spec, self.settings, self.marks))
+        return json.loads(self.result_file.read_text()) if run.finished and self.result_file.exists() else None
+
     def run(self) -> dict[str, Any]:
-        """Train and score, or read what was found before; called again after an interruption it goes on.
+        """Train and score; called again after an interruption it goes on.
 
         Returns:
             `rows` (how many of each part), `test` (their molecule indices), `scores` (by method, of the test rows, as
@@ -58,14 +68,9 @@ class Contest:
         Raises:
             InputError: the folder holds a run of other settings, data or rows, or training is impossible.
         """
-        result_file, run = self.folder / "result.json", RunFolder(self.folder)
-        spec = model_spec(self.settings, self.featuriser, len(self.names), len(self.split["train"]))
-        run.open(run_config(self.task, self.names, spec, self.settings, self.marks))
-        if run.finished and result_file.exists():
-            return json.loads(result_file.read_text())
         begun, test = time.perf_counter(), self.split["test"]
-        members = fit(self.store, self.split, self.task, self.names, spec, self.settings, self.folder, self.marks)
-        header = ModelHeader(self.task, list(self.names), self.featuriser, spec, members[0].scaler)
+        members = fit(self.store, self.split, self.task, self.names, self.spec, self.settings, self.folder, self.marks)
+        header = ModelHeader(self.task, list(self.names), self.featuriser, self.spec, members[0].scaler)
         predictor = Predictor(
             [member.model for member in members], header, "cpu" if self.settings.accelerator == "cpu" else None
         )
@@ -86,15 +91,25 @@ class Contest:
             "seconds": round(seconds, 1),
             "parameters": sum(p.numel() for p in members[0].model.parameters()),
         }
-        partial = result_file.with_suffix(".partial")
+        partial = self.result_file.with_suffix(".partial")
         partial.write_text(json.dumps(result, allow_nan=False))
-        partial.replace(result_file)
-        run.finish()
+        partial.replace(self.result_file)
+        RunFolder(self.folder).finish()
         return result
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The model, as of `model_spec`."""
+        return model_spec(self.settings, self.featuriser, len(self.names), len(self.split["train"]))
+
+    @property
+    def result_file(self) -> Path:
+        """Where its result lies."""
+        return self.folder / "result.json"
 
     def epochs_done(self) -> int:
         """Epochs that gtx has come through, of `settings.epochs` times `settings.ensemble`; all where it is done."""
-        if (self.folder / "result.json").exists():
+        if self.result_file.exists():
             return self.settings.epochs * self.settings.ensemble
         logs = self.folder.glob("members/*/log.csv")
         return sum(max(0, len(log.read_bytes().splitlines()) - 1) for log in logs)

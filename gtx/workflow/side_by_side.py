@@ -1,4 +1,4 @@
-"""Several splits at a time, each in a process of its own, and one bar for all of them."""
+"""The splits of a benchmark one after the other, or several at a time, and one bar for all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import as_completed
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,24 +19,34 @@ from gtx.workflow.contest import OWN, Contest
 
 PATIENCE = 0.5  # seconds between looks at how far the splits have come
 
+Results = list[dict[str, Any] | None]
+
 
 def run_all(contests: Sequence[Contest], jobs: int, progress: bool) -> list[dict[str, Any]]:
-    """Run every contest, `jobs` at a time; the results in their order.
+    """Run every contest that has no result yet; the results of all, in their order.
 
-    A split that fails stops the rest, and so does Ctrl-C; when this process is killed the others end by themselves.
+    A split that fails stops the rest, and so does Ctrl-C; when this process is killed, those it started end too.
+
+    Args:
+        contests: the splits.
+        jobs: how many at a time; 1 works in this process, more start one each.
+        progress: show a progress bar.
+
+    Raises:
+        InputError: a folder holds a run of other settings or data (said before anything is trained), or training is
+            impossible.
     """
-    results: list[dict[str, Any] | None] = [None] * len(contests)
-    with _workers(min(jobs, len(contests))) as pool, _bar(progress) as bar:
-        task = bar.add_task("", total=sum(c.settings.epochs * c.settings.ensemble for c in contests), scores="")
-        numbers = {pool.submit(contest.run): i for i, contest in enumerate(contests)}
-        waiting = set(numbers)
-        while waiting:
-            done, waiting = wait(waiting, timeout=PATIENCE, return_when=FIRST_COMPLETED)
-            for future in done:
-                results[numbers[future]] = future.result()
-            found = [result["scores"] for result in results if result]
-            words = f"{len(found)}/{len(contests)} splits" + (f"; {_means(found, contests[0].task)}" if found else "")
-            bar.update(task, completed=sum(contest.epochs_done() for contest in contests), scores=words)
+    results: Results = [contest.found() for contest in contests]
+    left = {i: contest for i, contest in enumerate(contests) if results[i] is None}
+    with _bar(contests, results, progress):
+        if min(jobs, len(left)) < 2:
+            for i, contest in left.items():
+                results[i] = contest.run()
+        else:
+            with _workers(min(jobs, len(left))) as pool:
+                numbers = {pool.submit(contest.run): i for i, contest in left.items()}
+                for done in as_completed(numbers):
+                    results[numbers[done]] = done.result()
     return results
 
 
@@ -63,7 +73,9 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _bar(shown: bool) -> Progress:
+@contextmanager
+def _bar(contests: Sequence[Contest], results: Results, shown: bool) -> Iterator[None]:
+    """Epochs done of all splits, as their logs say, until the block ends."""
     columns = (
         TextColumn("Benchmark"),
         BarColumn(20),
@@ -71,17 +83,41 @@ def _bar(shown: bool) -> Progress:
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[scores]}"),
     )
-    return Progress(*columns, console=Console(stderr=True), disable=not shown, speed_estimate_period=600)
+    ended = threading.Event()
+    with Progress(*columns, console=Console(stderr=True), disable=not shown, speed_estimate_period=600) as bar:
+        task = bar.add_task("", total=sum(c.settings.epochs * c.settings.ensemble for c in contests), scores="")
+
+        def look() -> None:
+            completed = sum(contest.epochs_done() for contest in contests)
+            bar.update(task, completed=completed, scores=_words(results, contests[0].task))
+
+        def follow() -> None:
+            while not ended.wait(PATIENCE):
+                look()
+
+        follower = threading.Thread(target=follow, daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            follower.join()
+            look()
 
 
-def _means(found: Sequence[Mapping[str, Any]], task: str) -> str:
-    """The leading metric of gtx and of the best other method, as far as the splits have come."""
+def _words(results: Results, task: str) -> str:
+    """Splits done, and the leading metric of gtx and of the best other method as far as they have come."""
+    found = [result["scores"] for result in results if result]
+    words = f"{len(found)}/{len(results)} splits"
+    if not found:
+        return words
     metric, label = next(iter(METRICS[task].items()))
-    means = {}
-    for method in found[0]:
-        values = [scores[method][metric] for scores in found if scores[method][metric] is not None]
-        if values:
-            means[method] = sum(values) / len(values)
-    others = [value for method, value in means.items() if method != OWN]
+    means = {method: _mean(found, method, metric) for method in found[0]}
+    others = [mean for method, mean in means.items() if method != OWN and mean is not None]
     best = (min if metric == "rmse" else max)(others, default=None)
-    return f"{label} {score(means.get(OWN), metric)}, best baseline {score(best, metric)}"
+    return f"{words}; {label} {score(means[OWN], metric)}, best baseline {score(best, metric)}"
+
+
+def _mean(found: Sequence[Mapping[str, Any]], method: str, metric: str) -> float | None:
+    values = [scores[method][metric] for scores in found if scores[method][metric] is not None]
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,57 @@
+"""Which molecules are test when, in `gtx benchmark`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gtx.data import Split
+from gtx.molecules import scaffold
+from gtx.workflow import DataSettings
+from gtx.workflow.benchmark import folds_of
+from gtx.workflow.dataset import Dataset, load
+from tests.tables import molecules, write
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
+    smiles = molecules(200)["smiles"].tolist()
+    rows = [[text, i % 5 == 0, i] for i, text in enumerate(smiles + smiles[:40])]
+    rows[9][1] = rows[9][2] = ""
+    file = write(
+        tmp_path_factory.mktemp("data") / "data.csv",
+        [[s, y if y == "" else int(y), z] for s, y, z in rows],
+        ["smiles", "y", "z"],
+    )
+    return DataSettings(str(file), ("y",), workers=0)
+
+
+@pytest.fixture(scope="module")
+def dataset(data: DataSettings) -> Dataset:
+    return load(data)
+
+
+def assert_folds(dataset: Dataset, splits: list[Split], group) -> None:
+    tested = np.sort(np.concatenate([split["test"] for split in splits]))
+    assert np.array_equal(tested, np.flatnonzero(~np.isnan(dataset.y[:, 0])))  # each once, the blank one never
+    for split in splits:
+        groups = [{group(dataset.smiles[i]) for i in rows} for rows in split.values()]
+        assert sum(map(len, groups)) == len(set.union(*groups))
+
+
+def test_a_molecule_measured_twice_is_on_one_side(data: DataSettings, dataset: Dataset) -> None:
+    assert dataset.task == "classification"
+    splits = folds_of(dataset, data, 5, 0)
+    assert_folds(dataset, splits, str)
+    shares = [dataset.y[split["test"], 0].mean() for split in splits]
+    assert max(shares) - min(shares) < 0.05  # both classes are spread evenly
+    again, other = folds_of(dataset, data, 5, 0), folds_of(dataset, data, 5, 1)
+    assert all(np.array_equal(a["test"], b["test"]) for a, b in zip(splits, again, strict=True))
+    assert not any(np.array_equal(a["test"], b["test"]) for a, b in zip(splits, other, strict=True))
+
+
+def test_scaffolds_stay_together(data: DataSettings, dataset: Dataset) -> None:
+    assert_folds(dataset, folds_of(dataset, replace(data, split="scaffold"), 3, 0), scaffold)
