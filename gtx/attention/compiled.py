@@ -77,10 +77,10 @@ def attention(
     backward pass, which is compiled too; derivatives of it are those of `definition`.
 
     Args:
-        graph: who attends to whom.
+        graph: who attends to whom; of two sets, M senders and N receivers, a `BipartiteGraph`.
         query: `[N, H, C]`.
-        key: `[N, H, C]`.
-        value: `[N, H, D]`.
+        key: `[N, H, C]`, or `[M, H, C]`.
+        value: `[N, H, D]`, or `[M, H, D]`.
         edges: e and what it does; no states.
         dropout: share of the weights set to zero.
 
@@ -127,7 +127,7 @@ class _Attention(torch.autograd.Function):
         query, _, value, features, _, value_map, *_ = tensors
         (N, H, _), K = query.shape, _channels(features)
         weights = query.new_empty(graph.num_pairs, H) if any(ctx.needs_input_grad) else None
-        out = query.new_empty(value.shape)
+        out = query.new_empty(N, H, value.shape[2])
         collected = None if value_map is None else query.new_empty(N, H, K)
         _run("forward", graph, tensors, lambda first: (graph.mask, factor, weights, out, collected))
         ctx.save_for_backward(*tensors, factor, weights, collected)
@@ -165,7 +165,7 @@ def _run(name: str, graph: CompleteGraph, tensors: list[Tensor | None], more: Ca
     (_, H, C), D, K = query.shape, value.shape[2], _channels(features)
     function = getattr(_library(query.dtype, H, C, D, K), name)
     strided = [part for x in tensors[:3] for part in (x, x.stride(0))]
-    arguments = [_pointer(x) for x in (graph.ptr, graph.pair_ptr, *strided, *tensors[3:])]
+    arguments = [_pointer(x) for x in (graph.ptr, graph.source_ptr, graph.pair_ptr, *strided, *tensors[3:])]
 
     def kernel(first: int, last: int) -> None:
         if function(first, last, *arguments, *map(_pointer, more(first))):
@@ -179,7 +179,7 @@ def _run(name: str, graph: CompleteGraph, tensors: list[Tensor | None], more: Ca
 def _library(dtype: torch.dtype, heads: int, key: int, value: int, features: int) -> ctypes.CDLL | None:
     library = build(_SOURCE, SIZE=dtype.itemsize, H=heads, C=key, D=value, K=features)
     if library is not None:
-        begin = [_NUMBER, _NUMBER, _POINTER, _POINTER, *[_POINTER, _NUMBER] * 3, *[_POINTER] * 4]
+        begin = [_NUMBER, _NUMBER, *[_POINTER] * 3, *[_POINTER, _NUMBER] * 3, *[_POINTER] * 4]
         library.forward.argtypes = [*begin, *[_POINTER] * 6]
         library.backward.argtypes = [*begin, *[_POINTER] * 12]
     return library

@@ -13,7 +13,7 @@ from gtx.attention.dropout import dropout as drop
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.receivers import PairReceivers
 from gtx.attention.scores import Score
-from gtx.graph import CompleteGraph
+from gtx.graph import BipartiteGraph, CompleteGraph
 
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
 
@@ -79,10 +79,10 @@ def attend(
     \(q \cdot W_K e = (W_K^\top q) \cdot e\), and always \(\sum_s w_{rs} W_V e_{rs} = W_V \sum_s w_{rs} e_{rs}\).
 
     Args:
-        graph: who attends to whom.
+        graph: who attends to whom; of two sets, M senders and N receivers, a `BipartiteGraph`.
         query: `[N, H, C]`.
-        key: `[N, H, C]`.
-        value: `[N, H, D]`.
+        key: `[N, H, C]`, or `[M, H, C]`.
+        value: `[N, H, D]`, or `[M, H, D]`.
         score: the score.
         normaliser: from scores to weights.
         edges: edge features and what they do.
@@ -94,9 +94,12 @@ def attend(
     H = value.shape[1]
     if graph.num_nodes == 0:
         weights = value.new_zeros(0, H) if return_weights else None
-        return Attended(value, weights, value.new_zeros(0, H, score.state_channels) if return_states else None)
-    if ragged.wanted() and ragged.can_run(
-        graph, query, score, normaliser, edges, dropout, return_weights, return_states
+        return Attended(value[:0], weights, value.new_zeros(0, H, score.state_channels) if return_states else None)
+    one_set = not isinstance(graph, BipartiteGraph)
+    if (
+        one_set
+        and ragged.wanted()
+        and ragged.can_run(graph, query, score, normaliser, edges, dropout, return_weights, return_states)
     ):
         q, bias = score.prepare(query), _bias(edges)
         return Attended(ragged.ragged_attention(graph, q, key, value, bias, 1.0, dropout))
@@ -107,14 +110,15 @@ def attend(
         none = [None] * len(graph.buckets)
         return none if pairs is None else graph.pair_buckets(graph.pairs.pack(pairs))
 
-    packed = [graph.node_buckets(graph.nodes.pack(x)) for x in (query, key, value)]  # [b, n, H, C]
+    asking = graph.node_buckets(graph.nodes.pack(query))  # [b, r, H, C]
+    answering = [graph.sender_buckets(graph.senders.pack(x)) for x in (key, value)]  # [b, s, H, C]
     whole = score.bilinear or (score.matrix_form and edges.key is None)  # all pairs at once
     whole = whole and edges.state_value is None and not (return_states and score.state_channels > 1)
     parts = []
-    features = zip(*packed, buckets(edges.features), buckets(_bias(edges)), _receivers(graph), strict=True)
+    features = zip(asking, *answering, buckets(edges.features), buckets(_bias(edges)), _receivers(graph), strict=True)
     for q, k, v, e, b, into in features:
-        count, n = k.shape[:2]
-        rows = n if whole else max(1, _BLOCK // (count * n * k[0, 0].numel()))
+        n = q.shape[1]
+        rows = n if whole else max(1, _BLOCK // max(1, k.numel()))
         blocks = [slice(start, start + rows) for start in range(0, n, rows)]
         done = [_some(q, k, v, e, b, into, at, whole, score, normaliser, edges, dropout) for at in blocks]
         parts.append([torch.cat(x, 1) if len(x) > 1 else x[0] for x in zip(*done, strict=True)])
@@ -179,9 +183,10 @@ def _some(
 
 
 def _receivers(graph: CompleteGraph) -> list[PairReceivers]:
-    """Per bucket, which pairs are no edges: `[b, 1, n, 1]` where only padding is absent, `[b, n, n, 1]` with a mask."""
+    """Per bucket, which pairs are no edges: `[b, 1, s, 1]` where only padding is absent, `[b, r, s, 1]` with a mask."""
     if graph.mask is None:
-        none = torch.zeros(graph.num_nodes, 1, dtype=torch.bool, device=graph.ptr.device)
-        return [PairReceivers(hole[:, None], True) for hole in graph.node_buckets(graph.nodes.pack(none, True))]
+        none = torch.zeros(graph.num_senders, 1, dtype=torch.bool, device=graph.ptr.device)
+        holes = graph.sender_buckets(graph.senders.pack(none, True))
+        return [PairReceivers(hole[:, None], graph.all_receive) for hole in holes]
     absent = graph.pairs.pack(~graph.mask[:, None], True)
     return [PairReceivers(hole, False) for hole in graph.pair_buckets(absent)]

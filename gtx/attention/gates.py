@@ -42,7 +42,9 @@ class HeadGate(nn.Module):
 
     def forward(self, target: Tensor, source: Tensor, edge_index: Tensor | CompleteGraph) -> Tensor:
         projected = self.lin_max(source)
-        if isinstance(edge_index, CompleteGraph) and edge_index.mask is None:  # all receivers of a graph see the same
+        if (
+            source is target and isinstance(edge_index, CompleteGraph) and edge_index.mask is None
+        ):  # all receivers of a graph see the same
             graph, count = edge_index.batch, edge_index.num_graphs
             largest, mean = scatter(projected, graph, 0, count, "max"), scatter(source, graph, 0, count, "mean")
             pooled = torch.cat([largest, mean], -1)[graph]

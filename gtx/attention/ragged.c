@@ -1,6 +1,6 @@
 /* Softmax attention over the ordered pairs of every molecule, forward and backward, without padding.
 
-   For a receiver r of a molecule with n atoms, in every head,
+   For a receiver r of a molecule with n senders, its own atoms or those it reads, in every head,
 
        s_rs = q_r . (k_s + W_k e_rs) + w_b . e_rs + b_rs    scores
        w_rs = exp(s_rs - m) / sum_s exp(s_rs - m)           weights, m the largest score of r
@@ -187,23 +187,25 @@ static REAL *space(int64_t first, int64_t last, const int64_t *ptr, int rows, in
     return posix_memalign(&found, 64, *length * rows * SIZE) ? NULL : found;
 }
 
-/* q, k, v [N][H][channels], a row every q_stride ...; e [pairs][K]; W_k [H][C][K], W_v [H][D][K], w_b [H][K]; b, f, w
-   [pairs][H]; present [pairs]. Any of these but q, k, v may be missing. Gives w, o [N][H][D], and x [N][H][K] if there
-   is a W_v; returns 1 if memory ran out. */
-int forward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pair_ptr, const REAL *q, int64_t q_stride,
-            const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride, const REAL *e, const REAL *w_k, const REAL *w_v,
-            const REAL *w_b, const REAL *b, const uint8_t *present, const REAL *f, REAL *w, REAL *o, REAL *x) {
+/* Receivers ptr[g] to ptr[g + 1] of molecule g attend to senders source_ptr[g] to source_ptr[g + 1], perhaps the same.
+   q [N][H][C] of the receivers, k [M][H][C] and v [M][H][D] of the senders, a row every q_stride ...; e [pairs][K];
+   W_k [H][C][K], W_v [H][D][K], w_b [H][K]; b, f, w [pairs][H]; present [pairs]. Any of these but q, k, v may be
+   missing. Gives w, o [N][H][D], and x [N][H][K] if there is a W_v; returns 1 if memory ran out. */
+int forward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *source_ptr, const int64_t *pair_ptr,
+            const REAL *q, int64_t q_stride, const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride,
+            const REAL *e, const REAL *w_k, const REAL *w_v, const REAL *w_b, const REAL *b, const uint8_t *present,
+            const REAL *f, REAL *w, REAL *o, REAL *x) {
     int64_t most;
-    REAL *keys = space(first, last, ptr, C + D + 1, &most), *values = keys + C * most, *row = values + D * most;
+    REAL *keys = space(first, last, source_ptr, C + D + 1, &most), *values = keys + C * most, *row = values + D * most;
     if (!keys) return 1;
     per_head asked[K + 1], always[K + 1];
     memset(always, 0, sizeof always);
     if (w_b) turn(always, w_b);
     for (int64_t g = first; g < last; g++) {
-        int64_t start = ptr[g], n = ptr[g + 1] - start, L = LENGTH(n);
-        lay(keys, k + start * k_stride, k_stride, n, C);
-        lay(values, v + start * v_stride, v_stride, n, D);
-        for (int64_t r = start; r < start + n; r++) {
+        int64_t start = ptr[g], sender = source_ptr[g], n = source_ptr[g + 1] - sender, L = LENGTH(n);
+        lay(keys, k + sender * k_stride, k_stride, n, C);
+        lay(values, v + sender * v_stride, v_stride, n, D);
+        for (int64_t r = start; r < ptr[g + 1]; r++) {
             int64_t p = pair_ptr[g] + (r - start) * n;
 
             /* scores */
@@ -265,24 +267,25 @@ int forward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pair
 
 /* From the gradient of o those of q, k, v, e and b, and, added to what is there, of W_k, W_v and w_b; all but d_q, d_k
    and d_v may be unwanted, those of W_k, W_v and w_b where these are missing. */
-int backward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pair_ptr, const REAL *q, int64_t q_stride,
-             const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride, const REAL *e, const REAL *w_k,
-             const REAL *w_v, const REAL *w_b, const REAL *f, const REAL *w, const REAL *x, const REAL *d_o, REAL *d_q,
-             REAL *d_k, REAL *d_v, REAL *d_e, REAL *d_w_k, REAL *d_w_v, REAL *d_w_b, REAL *d_b) {
+int backward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *source_ptr, const int64_t *pair_ptr,
+             const REAL *q, int64_t q_stride, const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride,
+             const REAL *e, const REAL *w_k, const REAL *w_v, const REAL *w_b, const REAL *f, const REAL *w,
+             const REAL *x, const REAL *d_o, REAL *d_q, REAL *d_k, REAL *d_v, REAL *d_e, REAL *d_w_k, REAL *d_w_v,
+             REAL *d_w_b, REAL *d_b) {
     int64_t most;
-    REAL *keys = space(first, last, ptr, 2 * (C + D) + 3, &most), *values = keys + C * most;
+    REAL *keys = space(first, last, source_ptr, 2 * (C + D) + 3, &most), *values = keys + C * most;
     REAL *d_keys = values + D * most, *d_values = d_keys + C * most;
     REAL *weight = d_values + D * most, *kept = weight + most, *row = kept + most;
     if (!keys) return 1;
     REAL a[H * K + 1], d_x[H * K + 1];
     for (int64_t g = first; g < last; g++) {
-        int64_t start = ptr[g], n = ptr[g + 1] - start, L = LENGTH(n);
-        lay(keys, k + start * k_stride, k_stride, n, C);
-        lay(values, v + start * v_stride, v_stride, n, D);
+        int64_t start = ptr[g], sender = source_ptr[g], n = source_ptr[g + 1] - sender, L = LENGTH(n);
+        lay(keys, k + sender * k_stride, k_stride, n, C);
+        lay(values, v + sender * v_stride, v_stride, n, D);
         memset(d_keys, 0, C * L * SIZE);
         memset(d_values, 0, D * L * SIZE);
         for (int64_t j = n * H; j < L; j++) weight[j] = kept[j] = 0;
-        for (int64_t r = start; r < start + n; r++) {
+        for (int64_t r = start; r < ptr[g + 1]; r++) {
             int64_t p = pair_ptr[g] + (r - start) * n;
             memcpy(weight, w + p * H, n * H * SIZE);
             for (int64_t j = 0; j < n * H; j++) kept[j] = f ? weight[j] * f[p * H + j] : weight[j];
@@ -346,8 +349,8 @@ int backward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *pai
             }
             if (d_e) edge_gradients(d_e + p * K, row, w_k || w_b ? a : NULL, kept, w_v ? d_x : NULL, n);
         }
-        lay_back(d_k + start * H * C, d_keys, n, C);
-        lay_back(d_v + start * H * D, d_values, n, D);
+        lay_back(d_k + sender * H * C, d_keys, n, C);
+        lay_back(d_v + sender * H * D, d_values, n, D);
     }
     free(keys);
     return 0;

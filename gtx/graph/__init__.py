@@ -1,5 +1,6 @@
 """Who attends to whom: the complete graph of every molecule, without its pairs, and which of them are edges."""
 
+from gtx.graph.bipartite import BipartiteGraph
 from gtx.graph.complete import CompleteGraph
 from gtx.graph.cross import cross_edges
 from gtx.graph.edge_sets import AllPairs, BondedPairs, Causal, EdgeSet, WithinDistance, WithinHops
@@ -8,6 +9,7 @@ from gtx.graph.virtual import WithVirtual, with_virtual
 
 __all__ = [
     "AllPairs",
+    "BipartiteGraph",
     "BondedPairs",
     "Causal",
     "CompleteGraph",

@@ -29,7 +29,7 @@ class Buckets(NamedTuple):
         """For the graphs of `ptr` and `batch`, at most `most` buckets."""
         sizes = ptr.diff()
         host = sizes.tolist()
-        buckets = _alike(host, most)
+        buckets = alike(host, most)
         order, caps, starts, pair_starts = [], [], [], []
         slot = pair_slot = 0
         for graphs, cap in buckets:
@@ -53,7 +53,7 @@ class Buckets(NamedTuple):
         return cls(Packing.of(start[batch] + local, slot), Packing.of(pair_slots, pair_slot), shapes)
 
 
-def _alike(sizes: list[int], most: int) -> list[tuple[list[int], int]]:
+def alike(sizes: list[float], most: int) -> list[tuple[list[int], float]]:
     """Graphs by size, cut where padding costs most: [(graphs, size of the largest)]; empty graphs are left out."""
     order = sorted((i for i, n in enumerate(sizes) if n), key=lambda i: sizes[i])
     if not order:

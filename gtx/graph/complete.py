@@ -100,6 +100,21 @@ class CompleteGraph:
         return len(self.batch)
 
     @property
+    def source_ptr(self) -> Tensor:
+        """The offsets of those that send: `ptr`."""
+        return self.ptr
+
+    @property
+    def num_senders(self) -> int:
+        """As many as there are nodes."""
+        return self.num_nodes
+
+    @property
+    def all_receive(self) -> bool:
+        """Whether every node has a pair it receives by; here it has that with itself."""
+        return True
+
+    @property
     def packed(self) -> Buckets:
         """The graphs in buckets of like size."""
         return self._once("packed", lambda: Buckets.of(self.ptr, self.batch, self.max_buckets))
@@ -108,6 +123,11 @@ class CompleteGraph:
     def nodes(self) -> Packing:
         """Packing of the N nodes into slots."""
         return self.packed.nodes
+
+    @property
+    def senders(self) -> Packing:
+        """Packing of those that send: the nodes themselves."""
+        return self.nodes
 
     @property
     def pairs(self) -> Packing:
@@ -176,6 +196,10 @@ class CompleteGraph:
         """Packed nodes `[S, *]` cut into buckets `[count, size, *]` (views)."""
         parts = slots.split([count * size for count, size in self.buckets])
         return [p.view(c, n, *slots.shape[1:]) for p, (c, n) in zip(parts, self.buckets, strict=True)]
+
+    def sender_buckets(self, slots: Tensor) -> list[Tensor]:
+        """Packed senders `[S, *]` cut into buckets `[count, size, *]` (views)."""
+        return self.node_buckets(slots)
 
     def pair_buckets(self, slots: Tensor) -> list[Tensor]:
         """Packed pairs `[S2, *]` cut into buckets `[count, size, size, *]`, receiver before sender (views)."""

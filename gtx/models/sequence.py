@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.graph import Causal, CompleteGraph, cross_edges
+from gtx.graph import BipartiteGraph, Causal, CompleteGraph
 from gtx.models.token_transformer import TokenTransformer
 from gtx.models.writing import Rereading, Writing
 from gtx.sequence import Sequences
@@ -18,7 +18,7 @@ class SequenceEncoder(TokenTransformer):
 
     def nodes(self, source: Sequences) -> Tensor:
         """The tokens after the last layer, `[N, channels]`."""
-        return self(source, CompleteGraph.from_ptr(source.ptr))
+        return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
 
 
 class Looked(NamedTuple):
@@ -85,16 +85,16 @@ class MoleculeToSequence(nn.Module):
 
     def write(self, tokens: Sequences, memory: Sequences | None, weights: list[Tensor] | None = None) -> Tensor:
         """The decoder: logits `[N, V]` of what comes after each token, given what was read."""
-        graph = CompleteGraph.from_ptr(tokens.ptr)
+        graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
         graph = graph.where(Causal()(None, graph))
-        source = () if memory is None else (memory.items, cross_edges(memory.ptr, tokens.ptr), weights)
+        source = () if memory is None else (memory.items, BipartiteGraph.between(memory.ptr, tokens.ptr), weights)
         return self.decoder.embedding.scores(self.decoder(tokens, graph, *source))
 
     def looks(self, source: Batch | Sequences, tokens: Sequences) -> Looked:
         """Logits, and which atom each token looked at."""
         memory, weights = self.read(source), []
         logits = self.write(tokens, memory, weights)
-        return Looked(logits, cross_edges(memory.ptr, tokens.ptr), weights)
+        return Looked(logits, BipartiteGraph.between(memory.ptr, tokens.ptr).edge_index, weights)
 
     def begin(self, source: Batch | Sequences | None, limit: int, cached: bool = True) -> Writing | Rereading:
         """Sequences to be written, one per source; one if there is no source. See `gtx.sequence.greedy` and the like.

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from gtx.graph import CompleteGraph
+from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn import DecoderLayer, Dropout, EdgeAttention, KeyValues, TokenEmbedding
 from gtx.sequence import Sequences
 
@@ -83,7 +83,7 @@ class TokenTransformer(nn.Module):
         tokens: Sequences,
         graph: CompleteGraph,
         source: Tensor | None = None,
-        cross_edges: Tensor | None = None,
+        cross_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         """The tokens after the last layer, `[N, channels]`.
@@ -92,7 +92,7 @@ class TokenTransformer(nn.Module):
             tokens: N of them.
             graph: which token attends to which.
             source: what else they attend to, `[M, source_channels]`.
-            cross_edges: which token attends to which of it, int64 `[2, E]`.
+            cross_edges: which token attends to which of it, an edge list or a bipartite graph.
             weights: a list to put the weights of the cross-attention into, `[E, H]` per layer.
         """
         x = self.dropout(self.embedding(tokens.items, tokens.place))

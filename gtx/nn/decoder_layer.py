@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from gtx.graph import CompleteGraph
+from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.key_values import KeyValues, answer, offer
@@ -68,7 +68,7 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         edges: Tensor | CompleteGraph,
         source: Tensor | None = None,
-        cross_edges: Tensor | None = None,
+        cross_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         """All tokens at once.
@@ -77,7 +77,7 @@ class DecoderLayer(nn.Module):
             x: the tokens.
             edges: which token attends to which.
             source: what is read.
-            cross_edges: which token attends to which of it, int64 `[2, E]`.
+            cross_edges: which token attends to which of it, an edge list or a bipartite graph.
             weights: a list to put the weights of the cross-attention into, `[E, H]`.
         """
 

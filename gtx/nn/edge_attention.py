@@ -21,7 +21,7 @@ from gtx.attention import (
     attend,
     dropout,
 )
-from gtx.graph import CompleteGraph
+from gtx.graph import BipartiteGraph, CompleteGraph
 
 
 class EdgeAttention(MessagePassing):
@@ -38,7 +38,8 @@ class EdgeAttention(MessagePassing):
     product, the normaliser a softmax, and there is no gate \(g_r\); a published attention is another choice of these
     parts (see `gtx.attention`).
 
-    The graph is an edge list, int64 `[2, E]`, or a `gtx.graph.CompleteGraph`; the weights and the result are the same.
+    The graph is an edge list, int64 `[2, E]`, or a `gtx.graph.CompleteGraph`, or for a pair (source, target) a
+    `gtx.graph.BipartiteGraph`; the weights and the result are the same.
     No root weight is added and no self-loops.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762) for the attention; Battaglia et al. 2018 (arXiv:1806.01261) for
@@ -293,9 +294,15 @@ class EdgeAttention(MessagePassing):
                     "an explainer must see the edges it explains: pass the edge list, `graph.edge_index`, "
                     "instead of the CompleteGraph"
                 )
-            if source is not target:
-                raise ValueError("a CompleteGraph joins one set of nodes; for (source, target) pass an edge list")
-            if source.size(0) != edge_index.num_nodes:
+            if isinstance(edge_index, BipartiteGraph):
+                if (source.size(0), target.size(0)) != (edge_index.num_senders, edge_index.num_nodes):
+                    raise ValueError(
+                        f"expected {edge_index.num_senders} senders and {edge_index.num_nodes} receivers, as in "
+                        f"{edge_index}, got {source.size(0)} and {target.size(0)}"
+                    )
+            elif source is not target:
+                raise ValueError("a CompleteGraph joins one set of nodes; for (source, target) pass a BipartiteGraph")
+            elif source.size(0) != edge_index.num_nodes:
                 raise ValueError(f"expected {edge_index.num_nodes} nodes, as in {edge_index}, got {source.size(0)}")
             edges = edge_index.num_pairs
         else:

@@ -89,7 +89,7 @@ def test_one_width_may_share_a_projection_or_have_none() -> None:
 
 def test_a_complete_graph_joins_one_set_only() -> None:
     source, target, _ = inputs()
-    with pytest.raises(ValueError, match=r"joins one set of nodes; for \(source, target\) pass an edge list"):
+    with pytest.raises(ValueError, match=r"joins one set of nodes; for \(source, target\) pass a BipartiteGraph"):
         EdgeAttention((7, 6), 4, H).double()((source, target), CompleteGraph.from_ptr(torch.tensor([0, 4])))
     with pytest.raises(ValueError, match="channels of one width, got 7 and 6"):
         EdgeAttention((7, 6), 4, projections="shared")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gtx.graph import Causal, CompleteGraph, cross_edges
+from gtx.graph import BipartiteGraph, Causal, CompleteGraph, cross_edges
 from gtx.nn import DecoderLayer, EdgeAttention, KeyValues, offer
 
 D, H, HIDDEN = 12, 3, 20
@@ -78,10 +78,12 @@ def test_over_all_pairs_without_cross_attention_it_is_torch_s_encoder_layer(norm
     torch.testing.assert_close(out, theirs(x[None])[0], rtol=0, atol=1e-10)
 
 
-def test_the_graph_may_be_an_edge_list() -> None:
+def test_the_graphs_may_be_edge_lists() -> None:
     made, x, atoms = layer(), torch.randn(13, D).double(), torch.randn(12, D).double()
     graph, edges = causal(TOKENS), cross_edges(ATOMS, TOKENS)
-    torch.testing.assert_close(made(x, graph, atoms, edges), made(x, graph.edge_index, atoms, edges))
+    listed = made(x, graph.edge_index, atoms, edges)
+    torch.testing.assert_close(made(x, graph, atoms, edges), listed)
+    torch.testing.assert_close(made(x, graph, atoms, BipartiteGraph.between(ATOMS, TOKENS)), listed)
 
 
 def test_gradients_from_the_future_are_exactly_zero() -> None:

@@ -1,0 +1,151 @@
+"""Every sender of one set with every receiver of another, without their pairs: the graph of cross-attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gtx.graph.buckets import alike
+from gtx.graph.complete import CompleteGraph
+from gtx.graph.cross import cross_edges
+from gtx.graph.packing import Packing
+
+
+class BipartiteBuckets(NamedTuple):
+    """As `gtx.graph.buckets.Buckets`, of two sets of nodes.
+
+    Attributes:
+        nodes: packing of the receivers into slots.
+        senders: packing of the senders.
+        first: int64 `[B]`, the slot of each graph's first pair.
+        width: int64 `[B]`, slots from one receiver's pairs to the next one's.
+        shapes: (count, receivers, senders) of each bucket.
+    """
+
+    nodes: Packing
+    senders: Packing
+    first: Tensor
+    width: Tensor
+    shapes: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class BipartiteGraph(CompleteGraph):
+    r"""Every pair of a receiver and a sender of the same graph, the two of different sets, as tokens attend to atoms.
+
+    A `CompleteGraph` is that of a set with itself. The nodes (`ptr`, `batch`, `num_nodes`) are the receivers. In graph
+    b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and
+    `edge_index` is `gtx.graph.cross_edges(source_ptr, ptr)`. Make one with `between`.
+
+    Source: Vaswani et al. 2017, section 3.2.3 (arXiv:1706.03762).
+
+    Attributes:
+        source_ptr: int64 `[B + 1]`; graph b has the senders `source_ptr[b]` to `source_ptr[b + 1]`.
+    """
+
+    source_ptr: Tensor | None = None
+
+    @classmethod
+    def between(cls, source_ptr: Tensor, target_ptr: Tensor, max_buckets: int = 4) -> BipartiteGraph:
+        """From the offsets of both sets.
+
+        Args:
+            source_ptr: int64 `[B + 1]`, of the senders.
+            target_ptr: int64 `[B + 1]`, of the receivers.
+            max_buckets: at most this many buckets of like size.
+
+        Raises:
+            ValueError: the two are of different numbers of graphs.
+        """
+        if source_ptr.shape != target_ptr.shape or source_ptr.dim() != 1:
+            raise ValueError(
+                f"expected ptr [B + 1] of as many graphs, got {list(source_ptr.shape)} and {list(target_ptr.shape)}"
+            )
+        receivers = target_ptr.diff()
+        pair_ptr = torch.cat([target_ptr[:1], (receivers * source_ptr.diff()).cumsum(0)])
+        batch = torch.repeat_interleave(receivers)
+        return cls(target_ptr, batch, pair_ptr, int(pair_ptr[-1]), None, max_buckets, source_ptr=source_ptr)
+
+    @property
+    def num_senders(self) -> int:
+        """All of them."""
+        return int(self.source_ptr[-1])
+
+    @property
+    def all_receive(self) -> bool:
+        """Whether there is a sender wherever there is a receiver."""
+        return self._once("all_receive", lambda: bool((self.source_ptr.diff()[self.batch] > 0).all()))
+
+    @property
+    def packed(self) -> BipartiteBuckets:
+        """The graphs in buckets of like numbers of pairs."""
+        return self._once("packed", self._pack)
+
+    @property
+    def senders(self) -> Packing:
+        """Packing of the senders into slots."""
+        return self.packed.senders
+
+    @property
+    def pairs(self) -> Packing:
+        """Packing of the pairs into slots."""
+        return self._once("pairs", self._pack_pairs)
+
+    def sender_buckets(self, slots: Tensor) -> list[Tensor]:
+        """Packed senders `[S, *]` cut into buckets `[count, senders, *]` (views)."""
+        return self._cut(slots, [(count, m) for count, _, m in self.buckets])
+
+    def node_buckets(self, slots: Tensor) -> list[Tensor]:
+        """Packed receivers `[S, *]` cut into buckets `[count, receivers, *]` (views)."""
+        return self._cut(slots, [(count, n) for count, n, _ in self.buckets])
+
+    def pair_buckets(self, slots: Tensor) -> list[Tensor]:
+        """Packed pairs `[S2, *]` cut into buckets `[count, receivers, senders, *]` (views)."""
+        return self._cut(slots, list(self.buckets))
+
+    def _cut(self, slots: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
+        parts = slots.split([torch.Size(shape).numel() for shape in shapes])
+        return [part.view(*shape, *slots.shape[1:]) for part, shape in zip(parts, shapes, strict=True)]
+
+    def _pair_index(self) -> Tensor:
+        return cross_edges(self.source_ptr, self.ptr)
+
+    def _pack(self) -> BipartiteBuckets:
+        n, m = self.ptr.diff(), self.source_ptr.diff()
+        sizes = (n.clamp(min=1) * m.clamp(min=1) * ((n > 0) | (m > 0))).sqrt()  # a graph of either alone has slots too
+        shapes, graphs = [], []
+        for members, _ in alike(sizes.tolist(), self.max_buckets):
+            shapes.append((len(members), max(1, int(n[members].max())), max(1, int(m[members].max()))))
+            graphs += members
+        order = torch.tensor(graphs, dtype=torch.long, device=self.ptr.device)
+        count, rows, columns = torch.tensor(shapes, dtype=torch.long, device=self.ptr.device).view(-1, 3).T
+
+        def of_graphs(per_bucket: Tensor) -> Tensor:
+            return torch.zeros_like(n).index_copy(0, order, torch.repeat_interleave(per_bucket, count))
+
+        def first(size: Tensor) -> Tensor:
+            """The first slot of each graph, where one of bucket k has `size[k]` of them."""
+            each = torch.repeat_interleave(size, count)
+            return torch.zeros_like(n).index_copy(0, order, each.cumsum(0) - each)
+
+        def nodes(ptr: Tensor, size: Tensor) -> Packing:
+            owner = torch.repeat_interleave(ptr.diff())
+            place = torch.arange(len(owner), device=ptr.device) - ptr[owner]
+            return Packing.of(first(size)[owner] + place, int((size * count).sum()))
+
+        receivers, senders = nodes(self.ptr, rows), nodes(self.source_ptr, columns)
+        return BipartiteBuckets(receivers, senders, first(rows * columns), of_graphs(columns), tuple(shapes))
+
+    def _pack_pairs(self) -> Packing:
+        sender, receiver = self.pair_index
+        graph = self.batch[receiver]
+        row, column = receiver - self.ptr[graph], sender - self.source_ptr[graph]
+        slots = sum(torch.Size(shape).numel() for shape in self.buckets)
+        return Packing.of(self.packed.first[graph] + row * self.packed.width[graph] + column, slots)
+
+    def __repr__(self) -> str:
+        edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")
+        return f"BipartiteGraph(num_graphs={self.num_graphs}, {self.num_senders} to {self.num_nodes} nodes, {edges})"

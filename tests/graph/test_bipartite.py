@@ -1,0 +1,112 @@
+"""A bipartite graph is its edge list: pairs, packings, and attention over them with every gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gtx.attention import Concat, GATv2, Hardmax, HeadGate, ScaledDot, Sigmoid
+from gtx.graph import BipartiteGraph, CompleteGraph, cross_edges
+from gtx.nn import EdgeAttention
+
+SOURCE = torch.tensor([0, 2, 2, 5, 45, 45, 46, 49])  # two graphs without senders
+TARGET = torch.tensor([0, 1, 3, 3, 33, 33, 40, 43])  # two without receivers, one of them empty
+H = 2
+
+
+def graph(max_buckets: int = 4) -> BipartiteGraph:
+    return BipartiteGraph.between(SOURCE, TARGET, max_buckets)
+
+
+def test_its_edges_are_the_cross_edges() -> None:
+    made = graph()
+    assert made.edge_index.equal(cross_edges(SOURCE, TARGET)) and made.num_pairs == made.edge_index.shape[1]
+    assert made.pair_ptr.diff().equal(SOURCE.diff() * TARGET.diff()) and made.num_nodes == 43
+
+
+def test_of_one_set_with_itself_it_is_the_complete_graph() -> None:
+    made, complete = BipartiteGraph.between(SOURCE, SOURCE), CompleteGraph.from_ptr(SOURCE)
+    assert made.edge_index.equal(complete.edge_index) and made.pair_ptr.equal(complete.pair_ptr)
+
+
+@pytest.mark.parametrize("max_buckets", [1, 4])
+def test_what_is_packed_lies_where_its_graph_is(max_buckets: int) -> None:
+    made = graph(max_buckets)
+    assert len(made.buckets) == max_buckets or max_buckets == 4
+    receivers, senders = torch.arange(1, 44), torch.arange(101, 150)
+    sender, receiver = made.edge_index
+    pairs = receivers[receiver] * 1000 + senders[sender]
+    rows = made.node_buckets(made.nodes.pack(receivers))
+    columns = made.sender_buckets(made.senders.pack(senders))
+    for r, s, p in zip(rows, columns, made.pair_buckets(made.pairs.pack(pairs)), strict=True):
+        both = (r[:, :, None] > 0) & (s[:, None] > 0)
+        assert p.equal(torch.where(both, r[:, :, None] * 1000 + s[:, None], 0))
+    for packing, flat in ((made.nodes, receivers), (made.senders, senders), (made.pairs, pairs)):
+        assert packing.unpack(packing.pack(flat)).equal(flat)
+
+
+LAYERS = {
+    "dot": {},
+    "dropout off": {"dropout": 0.5},
+    "hardmax": {"normaliser": Hardmax()},
+    "sigmoid": {"normaliser": Sigmoid()},
+    "key width": {"key_channels": 5},
+    "additive": {"score": GATv2(H, 4)},
+    "concat": {"score": Concat(H, 4)},
+    "gate": {"gate": HeadGate((7, 6), H, 5)},
+    "edges": {"edge_dim": 3, "edge_key": True, "edge_value": True},
+}
+
+
+def outcome(layer: EdgeAttention, edges: Tensor | CompleteGraph, weights: bool, e: Tensor | None) -> list[Tensor]:
+    torch.manual_seed(1)
+    source = torch.randn(49, 7, dtype=torch.float64, requires_grad=True)
+    target = torch.randn(43, 6, dtype=torch.float64, requires_grad=True)
+    out = layer((source, target), edges, e, return_attention_weights=weights)
+    out, alpha = (out[0], out[1][1]) if weights else (out, None)
+    loss = (out * torch.randn_like(out)).sum()
+    wanted = [source, target, *layer.parameters()]
+    grads = torch.autograd.grad(loss, wanted, allow_unused=True)
+    return [out, *([alpha] if weights else []), *(torch.zeros(()) if g is None else g for g in grads)]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_attention_over_it_is_attention_over_its_edge_list(name: str, weights: bool, masked: bool) -> None:
+    torch.manual_seed(0)
+    layer = EdgeAttention((7, 6), 4, H, project=True, **LAYERS[name]).double().eval()
+    for p in layer.parameters():
+        nn.init.normal_(p, std=0.5)
+    made = graph()
+    if masked:
+        made = made.where(torch.rand(made.num_pairs) < 0.6)
+    e = torch.randn(made.num_pairs, 3, dtype=torch.float64) if layer.edge_dim else None
+    dense = outcome(layer, made, weights, e)
+    if weights:
+        dense[1] = made.select(dense[1])
+    listed = outcome(layer, made.edge_index, weights, None if e is None else made.select(e))
+    for one, other in zip(dense, listed, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+    assert dense[0][1:3].eq(layer.lin_out.bias).all()  # receivers without senders collect nothing
+
+
+def test_dropout_takes_out_a_share_of_the_weights() -> None:
+    layer = EdgeAttention((7, 6), 4, H, dropout=0.5, score=ScaledDot(0.0))
+    nn.init.zeros_(layer.lin_value.weight)
+    nn.init.ones_(layer.lin_value.bias)
+    torch.manual_seed(0)
+    out = layer((torch.randn(4000, 7), torch.randn(2, 6)), BipartiteGraph.between(*torch.tensor([[0, 4000], [0, 2]])))
+    assert 0.9 < out.mean() < 1.1 and out.std() > 0
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    layer, made = EdgeAttention((7, 6), 4, H), graph()
+    with pytest.raises(ValueError, match=r"as many graphs, got \[3\] and \[2\]"):
+        BipartiteGraph.between(torch.tensor([0, 1, 2]), torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match="expected 49 senders and 43 receivers"):
+        layer((torch.randn(48, 7), torch.randn(43, 6)), made)
+    with pytest.raises(ValueError, match="expected 49 senders and 43 receivers"):
+        layer((torch.randn(49, 7), torch.randn(49, 6)), made)
+    assert repr(made).startswith("BipartiteGraph(num_graphs=7, 49 to 43 nodes, num_edges=1")

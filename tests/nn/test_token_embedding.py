@@ -1,0 +1,29 @@
+"""The embedding is the paper's sum, and its scores are the same table the other way round."""
+
+from __future__ import annotations
+
+import torch
+
+from gtx.encodings import sinusoidal
+from gtx.nn import TokenEmbedding
+
+
+def test_is_the_scaled_table_and_the_sinusoids() -> None:
+    layer = TokenEmbedding(7, 8).double()
+    tokens, places = torch.tensor([3, 0, 6, 3]), torch.tensor([5, 9, 5, 6])
+    expected = 8**0.5 * layer.table.weight[tokens] + sinusoidal(places.double(), 8)
+    torch.testing.assert_close(layer(tokens, places), expected, rtol=0, atol=1e-12)
+    assert layer(tokens[:0], places[:0]).shape == (0, 8)
+
+
+def test_scores_are_products_with_the_same_table() -> None:
+    layer, x = TokenEmbedding(7, 8).double(), torch.randn(3, 8).double()
+    torch.nn.init.normal_(layer.bias)
+    torch.testing.assert_close(layer.scores(x), x @ layer.table.weight.T + layer.bias)
+
+
+def test_both_start_of_order_one() -> None:
+    torch.manual_seed(0)
+    layer = TokenEmbedding(500, 256)
+    x = layer(torch.arange(500), torch.zeros(500, dtype=torch.long)) - sinusoidal(torch.zeros(1), 256)
+    assert 0.9 < x.std() < 1.1 and 0.9 < layer.scores(torch.randn(50, 256)).std() < 1.1
