@@ -32,7 +32,8 @@ def shared(row: Row, other: Row) -> list[Split]:
             at = _rows(ones[0])
             if any(not np.array_equal(_rows(result), at) for result in (*ones, *others)):
                 raise ValueError(f"{row.folder}, {split}: {row.model} and {other.model} were tested on different rows")
-            y = truth(ones[0]["set"], tuple(_names(ones[0])))[at]
+            kept = "test_values" in ones[0]  # by a set that is no table
+            y = _values(ones[0], "test_values") if kept else truth(ones[0]["set"], tuple(_names(ones[0])))[at]
             found.append(Split(y, _predicted(ones), _predicted(others)))
     return found
 
@@ -58,9 +59,9 @@ def _rows(result: dict[str, Any]) -> np.ndarray:
 
 
 def _predicted(results: Sequence[dict[str, Any]]) -> np.ndarray:
-    return np.array(
-        [
-            np.transpose([np.array(result["test_predictions"][name].split(), dtype=float) for name in _names(result)])
-            for result in results
-        ]
-    )
+    return np.array([_values(result, "test_predictions") for result in results])
+
+
+def _values(result: dict[str, Any], key: str) -> np.ndarray:
+    """`[n, T]` of the test rows."""
+    return np.transpose([np.array(result[key][name].split(), dtype=float) for name in _names(result)])

@@ -59,7 +59,7 @@ def write(problem: Problem, answer: Answer, figures: Mapping[str, Any], command:
         "parameters": answer.parameters,
         "settings": dict(answer.settings),
         **figures,
-        "machine": machine(),
+        "machine": machine(figures.get("threads", 1)),
         "versions": library_versions() | dict(answer.versions),
         "sha256": {"data": sha256(problem.data.data), "split": split_digest(dataset)},
         "commit": commit(),
@@ -102,8 +102,8 @@ def enter(ledger: Path, folder: str, result: Mapping[str, Any]) -> None:
         file.write(text.getvalue())
 
 
-def machine() -> dict[str, Any]:
-    """Processor, cores and system."""
+def machine(threads: int = 1) -> dict[str, Any]:
+    """Processor, cores and system, and the threads a run computed with."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
@@ -112,7 +112,7 @@ def machine() -> dict[str, Any]:
         "processor": named[0] if named else platform.processor() or platform.machine(),
         "cores": cores,
         "system": f"{platform.system()} {platform.machine()}",
-        "threads": 1,
+        "threads": threads,
     }
 
 

@@ -159,6 +159,8 @@ def quote(one: Published) -> str:
 
 def title(row: Row) -> str:
     """What a reader calls a model."""
+    if "title" in row.results[0]:  # of a recipe with settings of its own
+        return row.results[0]["title"]
     return MODELS[row.model].title if row.model in MODELS else f"gtx, `{row.model}` of an earlier version"
 
 
@@ -176,7 +178,7 @@ def seconds(row: Row) -> str:
 
 def command(row: Row) -> str:
     """The line that makes all runs of a row; none for what is no longer there."""
-    if row.model not in MODELS:
+    if row.model not in MODELS and "title" not in row.results[0]:
         return ""
     one = row.results[0].get("command", "")
     whole = re.sub(r" --(splits|seeds) [\d ]+", "", one)
