@@ -31,6 +31,6 @@ def addition(rows: int = 50_000, held_out: int = 1000, reverse: bool = False, se
 
 
 if __name__ == "__main__":
-    read = options(__doc__)
+    read = options(__doc__, epochs=20)
     rows = read.rows or 50_000
     solve("addition", {"as written": addition(rows), "reversed": addition(rows, reverse=True)}, read)

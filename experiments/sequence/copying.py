@@ -27,5 +27,5 @@ def copying(rows: int = 10_000, held_out: int = 1000, seed: int = 0) -> Task:
 
 
 if __name__ == "__main__":
-    read = options(__doc__)
+    read = options(__doc__, epochs=10)
     solve("copying", {"copying": copying(read.rows or 10_000)}, read)

@@ -48,15 +48,15 @@ class Setting:
 
     network: dict[str, Any] = field(
         default_factory=lambda: {
-            "channels": 128,
+            "channels": 64,
             "layers": 2,
-            "heads": 8,
+            "heads": 4,
             "dropout": 0.0,
             "attention_dropout": 0.0,
             "activation": "gelu",
         }
     )
-    training: dict[str, Any] = field(default_factory=lambda: {"epochs": 20, "lr": 2e-3, "batch_molecules": 128})
+    training: dict[str, Any] = field(default_factory=lambda: {"epochs": 10, "lr": 3e-3, "batch_molecules": 64})
     smoothing: float = 0.0
 
 
@@ -100,10 +100,10 @@ def run(task: Task, setting: Setting, out: Path) -> dict[str, Any]:
     }
 
 
-def options(about: str) -> argparse.Namespace:
-    """The options all tasks have."""
+def options(about: str, epochs: int) -> argparse.Namespace:
+    """The options all tasks have; `epochs` by default."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=epochs)
     parser.add_argument("--rows", type=int, default=None, help="training rows; default as the task has it")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)

@@ -13,7 +13,7 @@ from gtx.models.graphormer import graphormer
 from gtx.models.grit import grit
 from gtx.models.mat import mat
 from gtx.models.rmat import rmat
-from gtx.models.sequence import Looked, MoleculeToSequence, SequenceEncoder
+from gtx.models.sequence import Looked, MoleculeToSequence, SequenceEncoder, molecule_to_sequence
 from gtx.models.standard import standard
 from gtx.models.token_transformer import BASE, TokenTransformer
 from gtx.models.transformer import transformer
@@ -36,6 +36,7 @@ __all__ = [
     "graphormer",
     "grit",
     "mat",
+    "molecule_to_sequence",
     "rmat",
     "standard",
     "transformer",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.graph import BipartiteGraph, Causal, CompleteGraph
+from gtx.models.standard import standard
 from gtx.models.token_transformer import TokenTransformer
 from gtx.models.writing import Rereading, Writing
 from gtx.sequence import Sequences
@@ -108,3 +110,37 @@ class MoleculeToSequence(nn.Module):
         if cached:
             return Writing(self.decoder, memory, limit)
         return Rereading(self.write, memory, self.decoder.embedding.bias.device)
+
+
+def molecule_to_sequence(
+    size: int,
+    *,
+    atom_sizes: Sequence[int],
+    bond_sizes: Sequence[int],
+    coordinates: bool = False,
+    channels: int = 128,
+    heads: int = 8,
+    layers: int = 4,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    encoder: Mapping[str, Any] | None = None,
+    **decoder: Any,
+) -> MoleculeToSequence:
+    """The `standard` graph transformer reads, without its readout and head; a decoder as wide and as deep writes.
+
+    Args:
+        size: tokens it writes, start and end among them.
+        atom_sizes: codes per atom column.
+        bond_sizes: codes per bond column.
+        coordinates: also read distances in space.
+        channels, heads, layers, dropout, attention_dropout: of both.
+        encoder: what else `standard` takes, or takes otherwise.
+        decoder: what else `TokenTransformer` takes, by name.
+    """
+    both = {"channels": channels, "heads": heads, "layers": layers}
+    both |= {"dropout": dropout, "attention_dropout": attention_dropout}
+    sizes = {"atom_sizes": atom_sizes, "bond_sizes": bond_sizes, "coordinates": coordinates}
+    reader = standard(1, **sizes, **{**both, **(encoder or {})})
+    reader.readout, reader.head = None, nn.Identity()
+    width = reader.atom_embedding.table.shape[1]
+    return MoleculeToSequence(reader, size, width, **{**both, **decoder})

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gtx.models import BASE, GraphTransformer, MoleculeToSequence, SequenceEncoder, standard
+from gtx.models import BASE, GraphTransformer, MoleculeToSequence, SequenceEncoder, molecule_to_sequence, standard
 from gtx.molecules import Featuriser
 from gtx.sequence import END, START, Sequences, TokenVocabulary, beam, greedy, sample
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
@@ -137,6 +137,16 @@ def test_base_is_torch_s_default_transformer_in_size() -> None:
         made, theirs = MoleculeToSequence(SequenceEncoder(10, **BASE), 10, **BASE), nn.Transformer(batch_first=True)
     for ours, layers in ((made.encoder.layers, theirs.encoder.layers), (made.decoder.layers, theirs.decoder.layers)):
         assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in layers.parameters())
+
+
+def test_by_name_it_has_no_weight_that_does_not_learn() -> None:
+    torch.manual_seed(0)
+    made = molecule_to_sequence(
+        len(VOCABULARY), **SIZES, channels=16, heads=2, layers=1, encoder={"pair_channels": 4}, activation="gelu"
+    )
+    nn.functional.cross_entropy(made(whole_batch(), READ), WRITE).backward()
+    assert not [n for n, p in made.named_parameters() if p.grad is None]
+    assert not any(n.startswith(("encoder.readout", "encoder.head")) for n, _ in made.named_parameters())
 
 
 def test_embedding_and_scores_are_tied() -> None:
