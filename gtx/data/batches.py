@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Sampler
@@ -60,22 +62,25 @@ class PairBudgetSampler(Sampler[Tensor]):
         if self.shuffle:
             key = key + self.jitter * torch.randn(len(key), generator=generator)
         order = torch.argsort(key, descending=True, stable=True)
-        batches, start, pairs = [], 0, 0
-        for stop, size in enumerate(self.sizes[order].tolist()):
-            if stop > start and (pairs + size**2 > self.budget or stop - start == self.max_molecules):
-                batches.append(order[start:stop])
-                start, pairs = stop, 0
-            pairs += size**2
-        if len(order):
-            batches.append(order[start:])
+        pairs = np.concatenate([[0], self.sizes[order].square().cumsum(0).numpy()])  # before each molecule
+        ends = [0]
+        while ends[-1] < len(order):
+            start = ends[-1]
+            fit = int(np.searchsorted(pairs, pairs[start] + self.budget, "right")) - 1
+            ends.append(min(max(fit, start + 1), start + self.max_molecules))
+        batches = [order[start:end] for start, end in pairwise(ends)]
         if self.shuffle:
             batches = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
         return batches
 
     def __iter__(self) -> Iterator[Tensor]:
         batches = self.batches()
-        for i in range(self.rank, len(self) * self.replicas, self.replicas):
+        for i in range(self.rank, self._each(batches) * self.replicas, self.replicas):
             yield batches[i % len(batches)]
 
     def __len__(self) -> int:
-        return -(-len(self.batches()) // self.replicas)
+        return self._each(self.batches())
+
+    def _each(self, batches: list[Tensor]) -> int:
+        """The number of batches of each rank."""
+        return -(-len(batches) // self.replicas)

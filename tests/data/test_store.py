@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -99,3 +101,73 @@ def test_unknown_positions_stay_unknown(tmp_path: Path) -> None:
         assert batch.pos.double().isfinite().all(dim=1).tolist() == known
     parts = made.batch(torch.tensor([2, 0])).to_data_list()
     assert parts[0].pos.isnan().all() and parts[1].pos.equal(made.positions[:3])
+
+
+LARGE = [*SMILES, "C" * 300, "[Na+].CC(=O)[O-]", "O"]
+
+
+def parts(index: list[int]) -> torch.Tensor:
+    return torch.tensor(index, dtype=torch.long)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> list[MoleculeStore]:
+    """One with targets and positions, one without, one mapped from a file, one whose tensors have gaps."""
+    bare = store(LARGE)
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randn(len(LARGE), 2, generator=generator, dtype=torch.float64)
+    y[3] = torch.nan
+    positions = torch.randn(len(bare.atoms), 3, generator=generator)
+    full = replace(bare.with_targets(y), positions=positions)
+    file = tmp_path_factory.mktemp("stores") / "store"
+    full.save(file)
+    gaps = replace(full, atoms=full.atoms.T.contiguous().T, bonds=full.bonds.T.contiguous().T)
+    assert not gaps.atoms.is_contiguous()
+    return [bare, full, MoleculeStore.open(file), gaps]
+
+
+@pytest.mark.parametrize("index", [[4, 0, 2, 1, 7], [], [1], [2], [9], [3, 3, 10, 3], list(range(12))[::-1]], ids=str)
+def test_loops_cut_what_index_arithmetic_cuts(stores: list[MoleculeStore], index: list[int]) -> None:
+    for each in stores:
+        looped = dict(zip(range(9), each._cut_in_loops(parts(index)), strict=True))
+        for place, expected in enumerate(each._cut_by_indices(parts(index))):
+            if expected is not None:
+                assert looped[place].dtype == expected.dtype
+                torch.testing.assert_close(looped[place], expected, equal_nan=True, rtol=0, atol=0)
+
+
+def test_a_batch_from_index_arithmetic_is_the_same_batch(stores: list[MoleculeStore]) -> None:
+    for each in stores:
+        one, other = each.batch([4, 2, 9]), each.batch(torch.tensor([4, 2, 9], dtype=torch.int32))
+        assert one.keys() == other.keys()
+        for name in one.keys():  # noqa: SIM118 a batch iterates over pairs
+            torch.testing.assert_close(
+                one[name], other[name], equal_nan=True, rtol=0, atol=0, check_dtype=name != "row"
+            )
+
+
+def test_a_batch_is_all_that_pyg_makes_of_one(stores: list[MoleculeStore]) -> None:
+    for each in stores:
+        batch = each.batch(parts([4, 0, 9]))
+        made = Batch(_base_cls=Data, **batch.to_dict())
+        assert type(batch) is type(made) and set(batch.keys()) == set(made.keys())
+        assert batch.num_nodes == len(batch.x) and batch[2].num_nodes == 300
+        assert batch.is_undirected() and batch.validate()
+        again = Batch.from_data_list(batch.to_data_list())
+        for copied in (batch.clone(), pickle.loads(pickle.dumps(batch)), again):
+            assert copied.num_graphs == 3 and copied.edge_index.equal(batch.edge_index)
+            assert copied[1].x.equal(each.batch(parts([0])).x)
+        assert each.batch(parts([1])).x.data_ptr() != batch.x.data_ptr()
+
+
+def test_a_store_travels_without_what_its_loops_keep(molecules: MoleculeStore) -> None:
+    before = len(pickle.dumps(molecules.subset(torch.arange(9))))
+    molecules.batch(parts([0]))
+    assert len(pickle.dumps(molecules)) == before
+    assert pickle.loads(pickle.dumps(molecules)).batch(parts([3])).x.equal(molecules.batch(parts([3])).x)
+
+
+@pytest.mark.parametrize("wrong", [9, -1])
+def test_a_molecule_that_is_not_there_is_named(molecules: MoleculeStore, wrong: int) -> None:
+    with pytest.raises(IndexError, match=f"expected molecules from 0 to 8, got {wrong}"):
+        molecules.batch(parts([0, wrong, 2]))
