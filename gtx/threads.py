@@ -12,7 +12,23 @@ from typing import Any
 import numpy as np
 import torch
 
-_LEAST = 20_000  # units of work worth a thread: some 20 microseconds
+_LEAST = 5_000_000  # units of work worth a Python thread: torch's own, still spinning, keep it waiting for some 2 ms
+
+
+def shares(work: np.ndarray, least: int) -> np.ndarray:
+    """Cut molecules into ranges of about the same work, at most as many as torch has threads.
+
+    Args:
+        work: int64 `[B + 1]`, the work of all molecules before each (as `ptr` or `pair_ptr`), in nanoseconds or so.
+        least: work worth a thread.
+
+    Returns:
+        int64 `[T + 1]`: range t has the molecules `cuts[t]` to `cuts[t + 1]`.
+    """
+    last, total = len(work) - 1, int(work[-1] - work[0])
+    parts = max(1, min(torch.get_num_threads(), total // least))
+    inner = np.searchsorted(work, work[0] + total * np.arange(1, parts) // parts)
+    return np.concatenate([[0], inner, [last]]).astype(np.int64)
 
 
 def spread(kernel: Callable[..., None], work: np.ndarray, *arguments: Any) -> None:
@@ -22,22 +38,16 @@ def spread(kernel: Callable[..., None], work: np.ndarray, *arguments: Any) -> No
 
     Args:
         kernel: compiled by numba with `nogil=True`; it writes only what belongs to the molecules of its range.
-        work: int64 `[B + 1]`, the work of all molecules before each (as `ptr` or `pair_ptr`), in units of a nanosecond
-            or so.
+        work: int64 `[B + 1]`, the work of all molecules before each (as `ptr` or `pair_ptr`), in nanoseconds or so.
         arguments: of the kernel.
     """
-    last = len(work) - 1
-    total = int(work[-1] - work[0])
-    parts = max(1, min(torch.get_num_threads(), total // _LEAST))
-    if parts == 1:
-        return kernel(0, last, *arguments)
-    cuts = np.searchsorted(work, work[0] + total * np.arange(1, parts) // parts).tolist()
-    ranges = list(pairwise([0, *cuts, last]))
-    others = [_pool(os.getpid(), parts - 1).submit(kernel, *each, *arguments) for each in ranges[1:]]
+    own, *others = pairwise(shares(work, _LEAST).tolist())
+    pool = _pool(os.getpid(), len(others)) if others else None
+    running = [pool.submit(kernel, *each, *arguments) for each in others]
     try:
-        kernel(*ranges[0], *arguments)
+        kernel(*own, *arguments)
     finally:
-        for other in others:
+        for other in running:
             other.result()
 
 

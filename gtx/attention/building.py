@@ -28,7 +28,9 @@ def compiler() -> str | None:
 def build(source: Path, **macros: int) -> ctypes.CDLL | None:
     """A C file as a library, or None where it cannot be compiled.
 
-    It is kept in the user's cache (`XDG_CACHE_HOME`, else `~/.cache`), by the hash of source, macros and processor.
+    Threads are OpenMP's, those of torch: a second pool would wait for the first, which spins for a while after use.
+    The library is kept in the user's cache (`XDG_CACHE_HOME`, else `~/.cache`), by the hash of source, macros and
+    processor.
 
     Args:
         source: the file.
@@ -38,7 +40,7 @@ def build(source: Path, **macros: int) -> ctypes.CDLL | None:
     if command is None:
         return None
     words = [*_FLAGS, *(f"-D{name}={value}" for name, value in macros.items())]
-    text = source.read_text() + " ".join(words) + _processor()
+    text = " ".join([source.read_text(), *words, _processor()])
     name = f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
     for folder in (Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gtx", "compiled"), None):
         try:
@@ -62,8 +64,8 @@ def build(source: Path, **macros: int) -> ctypes.CDLL | None:
 def _compile(command: list[str], file: Path) -> None:
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         made = Path(folder, "made.so")
-        for tuned in (["-march=native"], []):  # not every compiler knows the machine it runs on
-            done = subprocess.run([*command, *tuned, "-o", str(made)], capture_output=True)
+        for more in (["-march=native", "-fopenmp"], ["-march=native"], ["-fopenmp"], []):  # not every compiler can
+            done = subprocess.run([*command, *more, "-o", str(made)], capture_output=True)
             if done.returncode == 0:
                 os.replace(made, file)  # at once: others may be looking
                 return

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.utils import scatter, softmax
@@ -17,7 +17,7 @@ from gtx.attention.dropout import dropout as drop
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
 from gtx.graph import CompleteGraph
-from gtx.threads import spread
+from gtx.threads import shares
 
 if TYPE_CHECKING:
     from gtx.attention.complete import EdgeFeatures
@@ -129,7 +129,8 @@ class _Attention(torch.autograd.Function):
         weights = query.new_empty(graph.num_pairs, H) if any(ctx.needs_input_grad) else None
         out = query.new_empty(N, H, value.shape[2])
         collected = None if value_map is None else query.new_empty(N, H, K)
-        _run("forward", graph, tensors, lambda first: (graph.mask, factor, weights, out, collected))
+        cuts = _cuts(graph, query, value, features)
+        _run("forward", graph, cuts, tensors, graph.mask, factor, weights, out, collected)
         ctx.save_for_backward(*tensors, factor, weights, collected)
         ctx.graph = graph
         return out
@@ -137,6 +138,7 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_out: Tensor) -> tuple:
         *tensors, factor, weights, collected = ctx.saved_tensors
+        query, _, value, features, *_ = tensors
         if torch.is_grad_enabled():  # somebody will differentiate these gradients
             wanted = [x for x, needed in zip(tensors, ctx.needs_input_grad, strict=False) if needed]
             out = definition(*tensors, ctx.graph, factor)
@@ -147,39 +149,34 @@ class _Attention(torch.autograd.Function):
             torch.empty(x.shape, dtype=x.dtype) if x is not None and (needed or i < 3) else None
             for i, (x, needed) in enumerate(zip(tensors, ctx.needs_input_grad, strict=False))
         ]
-        parts: dict[int, list[Tensor | None]] = {}
-
-        def arguments(first: int) -> tuple:  # each range of molecules adds to maps of its own
-            parts[first] = [None if x is None else torch.zeros_like(x) for x in grads[4:7]]
-            return factor, weights, collected, d_out, *grads[:4], *parts[first], grads[7]
-
-        _run("backward", ctx.graph, tensors[:7], arguments)
-        of_maps = zip(*(parts[first] for first in sorted(parts)), strict=True)
-        maps = [None if part[0] is None else torch.stack(part).sum(0) for part in of_maps]
+        cuts = _cuts(ctx.graph, query, value, features)
+        maps = [None if x is None else x.new_zeros(len(cuts) - 1, *x.shape) for x in grads[4:7]]
+        _run("backward", ctx.graph, cuts, tensors[:7], factor, weights, collected, d_out, *grads[:4], *maps, grads[7])
+        maps = [None if x is None else x.sum(0) for x in maps]
         return *grads[:4], *maps, grads[7], None, None
 
 
-def _run(name: str, graph: CompleteGraph, tensors: list[Tensor | None], more: Callable[[int], tuple]) -> None:
-    """Call the compiled function on ranges of molecules that together are all, each with `more(first)` arguments."""
+def _run(name: str, graph: CompleteGraph, cuts: np.ndarray, tensors: list[Tensor | None], *more: Tensor | None) -> None:
+    """Call the compiled function on all molecules."""
     query, _, value, features, *_ = tensors
-    (_, H, C), D, K = query.shape, value.shape[2], _channels(features)
-    function = getattr(_library(query.dtype, H, C, D, K), name)
+    function = getattr(_library(query.dtype, *query.shape[1:], value.shape[2], _channels(features)), name)
     strided = [part for x in tensors[:3] for part in (x, x.stride(0))]
-    arguments = [_pointer(x) for x in (graph.ptr, graph.source_ptr, graph.pair_ptr, *strided, *tensors[3:])]
+    arguments = [_pointer(x) for x in (graph.ptr, graph.source_ptr, graph.pair_ptr, *strided, *tensors[3:], *more)]
+    if function(len(cuts) - 1, cuts.ctypes.data, *arguments):
+        raise MemoryError(f"attention: no memory for the keys and values of {graph.num_graphs} molecules")
 
-    def kernel(first: int, last: int) -> None:
-        if function(first, last, *arguments, *map(_pointer, more(first))):
-            raise MemoryError(f"attention: no memory for the keys and values of {last - first} molecules")
 
-    nanoseconds = max(1, H * (C + D + K) // 10)  # a pair, about
-    spread(kernel, graph.pair_ptr.numpy() * nanoseconds)
+def _cuts(graph: CompleteGraph, query: Tensor, value: Tensor, features: Tensor | None) -> np.ndarray:
+    """Ranges of molecules with about the same work, a thread each."""
+    nanoseconds = max(1, query.shape[1] * (query.shape[2] + value.shape[2] + _channels(features)) // 10)  # a pair
+    return shares(graph.pair_ptr.numpy() * nanoseconds, 50_000)
 
 
 @lru_cache
 def _library(dtype: torch.dtype, heads: int, key: int, value: int, features: int) -> ctypes.CDLL | None:
     library = build(_SOURCE, SIZE=dtype.itemsize, H=heads, C=key, D=value, K=features)
     if library is not None:
-        begin = [_NUMBER, _NUMBER, *[_POINTER] * 3, *[_POINTER, _NUMBER] * 3, *[_POINTER] * 4]
+        begin = [_NUMBER, _POINTER, *[_POINTER] * 3, *[_POINTER, _NUMBER] * 3, *[_POINTER] * 4]
         library.forward.argtypes = [*begin, *[_POINTER] * 6]
         library.backward.argtypes = [*begin, *[_POINTER] * 12]
     return library

@@ -14,7 +14,7 @@
    [channel][sender, head]. Of the size of the pairs, only the weights are kept for the backward pass.
 
    Compiled for REAL of SIZE bytes, H heads, C channels of query and key, D of values, K pair features; H a power of 2,
-   at most 16. Molecules `first` to `last` are worked on: ranges are independent. */
+   at most 16. Part i, a thread of its own, has the molecules cuts[i] to cuts[i + 1]. */
 
 #include <math.h>
 #include <stdint.h>
@@ -191,167 +191,183 @@ static REAL *space(int64_t first, int64_t last, const int64_t *ptr, int rows, in
    q [N][H][C] of the receivers, k [M][H][C] and v [M][H][D] of the senders, a row every q_stride ...; e [pairs][K];
    W_k [H][C][K], W_v [H][D][K], w_b [H][K]; b, f, w [pairs][H]; present [pairs]. Any of these but q, k, v may be
    missing. Gives w, o [N][H][D], and x [N][H][K] if there is a W_v; returns 1 if memory ran out. */
-int forward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *source_ptr, const int64_t *pair_ptr,
+int forward(int64_t parts, const int64_t *cuts, const int64_t *ptr, const int64_t *source_ptr, const int64_t *pair_ptr,
             const REAL *q, int64_t q_stride, const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride,
             const REAL *e, const REAL *w_k, const REAL *w_v, const REAL *w_b, const REAL *b, const uint8_t *present,
             const REAL *f, REAL *w, REAL *o, REAL *x) {
-    int64_t most;
-    REAL *keys = space(first, last, source_ptr, C + D + 1, &most), *values = keys + C * most, *row = values + D * most;
-    if (!keys) return 1;
-    per_head asked[K + 1], always[K + 1];
-    memset(always, 0, sizeof always);
-    if (w_b) turn(always, w_b);
-    for (int64_t g = first; g < last; g++) {
-        int64_t start = ptr[g], sender = source_ptr[g], n = source_ptr[g + 1] - sender, L = LENGTH(n);
-        lay(keys, k + sender * k_stride, k_stride, n, C);
-        lay(values, v + sender * v_stride, v_stride, n, D);
-        for (int64_t r = start; r < ptr[g + 1]; r++) {
-            int64_t p = pair_ptr[g] + (r - start) * n;
+    int failed = 0;
+#pragma omp parallel for num_threads(parts) if (parts > 1) schedule(static, 1) reduction(| : failed)
+    for (int64_t part = 0; part < parts; part++) {
+        int64_t first = cuts[part], last = cuts[part + 1], most;
+        REAL *keys = space(first, last, source_ptr, C + D + 1, &most), *values = keys + C * most, *row = values + D * most;
+        if (!keys) {
+            failed = 1;
+            continue;
+        }
+        per_head asked[K + 1], always[K + 1];
+        memset(always, 0, sizeof always);
+        if (w_b) turn(always, w_b);
+        for (int64_t g = first; g < last; g++) {
+            int64_t start = ptr[g], sender = source_ptr[g], n = source_ptr[g + 1] - sender, L = LENGTH(n);
+            lay(keys, k + sender * k_stride, k_stride, n, C);
+            lay(values, v + sender * v_stride, v_stride, n, D);
+            for (int64_t r = start; r < ptr[g + 1]; r++) {
+                int64_t p = pair_ptr[g] + (r - start) * n;
 
-            /* scores */
-            if (b) memcpy(row, b + p * H, n * H * SIZE);
-            else memset(row, 0, n * H * SIZE);
-            if (w_k) {
-                REAL a[H * K + 1];
-                memset(a, 0, sizeof a);
-                for (int i = 0; i < H * C; i++) add(a + i / C * K, q[r * q_stride + i], w_k + i * K, K);
-                turn(asked, a);
-                for (int i = 0; i < K; i++) asked[i] += always[i];
-            }
-            if (w_k || w_b) edge_dots(row, w_k ? asked : always, e + p * K, n);
-            for (int64_t s = 0; present && s < n; s++)
-                if (!present[p + s]) for (int h = 0; h < H; h++) row[s * H + h] = -INFINITY;
-            for (int64_t j = n * H; j < L; j++) row[j] = -INFINITY;
-            vector query[C], top = (vector){0} - INFINITY;
-            repeat(query, q + r * q_stride, C);
-            for (int64_t j = 0; j < L; j += LANES) {
-                vector s = read(row + j);
-                for (int c = 0; c < C; c++) s += query[c] * read(keys + c * L + j);
-                *at(row + j) = s;
-                top = choose(s > top, s, top);
-            }
+                /* scores */
+                if (b) memcpy(row, b + p * H, n * H * SIZE);
+                else memset(row, 0, n * H * SIZE);
+                if (w_k) {
+                    REAL a[H * K + 1];
+                    memset(a, 0, sizeof a);
+                    for (int i = 0; i < H * C; i++) add(a + i / C * K, q[r * q_stride + i], w_k + i * K, K);
+                    turn(asked, a);
+                    for (int i = 0; i < K; i++) asked[i] += always[i];
+                }
+                if (w_k || w_b) edge_dots(row, w_k ? asked : always, e + p * K, n);
+                for (int64_t s = 0; present && s < n; s++)
+                    if (!present[p + s]) for (int h = 0; h < H; h++) row[s * H + h] = -INFINITY;
+                for (int64_t j = n * H; j < L; j++) row[j] = -INFINITY;
+                vector query[C], top = (vector){0} - INFINITY;
+                repeat(query, q + r * q_stride, C);
+                for (int64_t j = 0; j < L; j += LANES) {
+                    vector s = read(row + j);
+                    for (int c = 0; c < C; c++) s += query[c] * read(keys + c * L + j);
+                    *at(row + j) = s;
+                    top = choose(s > top, s, top);
+                }
 
-            /* weights */
-            for (int h = 0; h < H; h++) {
-                REAL m = top[h];
-                for (int t = 1; t < TURNS; t++) m = top[t * H + h] > m ? top[t * H + h] : m;
-                if (m == -INFINITY) m = 0; /* no edge at all */
-                for (int t = 0; t < TURNS; t++) top[t * H + h] = m;
-            }
-            vector sum = {0};
-            for (int64_t j = 0; j < L; j += LANES) sum += *at(row + j) = exponential(read(row + j) - top);
-            for (int h = 0; h < H; h++) {
-                REAL z = 0;
-                for (int t = 0; t < TURNS; t++) z += sum[t * H + h];
-                for (int t = 0; t < TURNS; t++) sum[t * H + h] = z == 0 ? 0 : 1 / z;
-            }
-            for (int64_t j = 0; j < L; j += LANES) *at(row + j) *= sum;
-            if (w) memcpy(w + p * H, row, n * H * SIZE);
+                /* weights */
+                for (int h = 0; h < H; h++) {
+                    REAL m = top[h];
+                    for (int t = 1; t < TURNS; t++) m = top[t * H + h] > m ? top[t * H + h] : m;
+                    if (m == -INFINITY) m = 0; /* no edge at all */
+                    for (int t = 0; t < TURNS; t++) top[t * H + h] = m;
+                }
+                vector sum = {0};
+                for (int64_t j = 0; j < L; j += LANES) sum += *at(row + j) = exponential(read(row + j) - top);
+                for (int h = 0; h < H; h++) {
+                    REAL z = 0;
+                    for (int t = 0; t < TURNS; t++) z += sum[t * H + h];
+                    for (int t = 0; t < TURNS; t++) sum[t * H + h] = z == 0 ? 0 : 1 / z;
+                }
+                for (int64_t j = 0; j < L; j += LANES) *at(row + j) *= sum;
+                if (w) memcpy(w + p * H, row, n * H * SIZE);
 
-            /* weighted sums */
-            for (int64_t j = 0; f && j < n * H; j++) row[j] *= f[p * H + j];
-            vector out[D];
-            for (int d = 0; d < D; d++) out[d] = (vector){0};
-            for (int64_t j = 0; j < L; j += LANES)
-                for (int d = 0; d < D; d++) out[d] += read(row + j) * read(values + d * L + j);
-            fold(o + r * H * D, out, D);
-            if (w_v) {
-                edge_sums(x + r * H * K, row, e + p * K, n);
-                for (int i = 0; i < H * D; i++) o[r * H * D + i] += dot(w_v + i * K, x + (r * H + i / D) * K, K);
+                /* weighted sums */
+                for (int64_t j = 0; f && j < n * H; j++) row[j] *= f[p * H + j];
+                vector out[D];
+                for (int d = 0; d < D; d++) out[d] = (vector){0};
+                for (int64_t j = 0; j < L; j += LANES)
+                    for (int d = 0; d < D; d++) out[d] += read(row + j) * read(values + d * L + j);
+                fold(o + r * H * D, out, D);
+                if (w_v) {
+                    edge_sums(x + r * H * K, row, e + p * K, n);
+                    for (int i = 0; i < H * D; i++) o[r * H * D + i] += dot(w_v + i * K, x + (r * H + i / D) * K, K);
+                }
             }
         }
+        free(keys);
     }
-    free(keys);
-    return 0;
+    return failed;
 }
 
-/* From the gradient of o those of q, k, v, e and b, and, added to what is there, of W_k, W_v and w_b; all but d_q, d_k
+/* From the gradient of o those of q, k, v, e and b, and, added to what is there, of W_k, W_v and w_b, each part its own; all but d_q, d_k
    and d_v may be unwanted, those of W_k, W_v and w_b where these are missing. */
-int backward(int64_t first, int64_t last, const int64_t *ptr, const int64_t *source_ptr, const int64_t *pair_ptr,
+int backward(int64_t parts, const int64_t *cuts, const int64_t *ptr, const int64_t *source_ptr, const int64_t *pair_ptr,
              const REAL *q, int64_t q_stride, const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride,
              const REAL *e, const REAL *w_k, const REAL *w_v, const REAL *w_b, const REAL *f, const REAL *w,
              const REAL *x, const REAL *d_o, REAL *d_q, REAL *d_k, REAL *d_v, REAL *d_e, REAL *d_w_k, REAL *d_w_v,
              REAL *d_w_b, REAL *d_b) {
-    int64_t most;
-    REAL *keys = space(first, last, source_ptr, 2 * (C + D) + 3, &most), *values = keys + C * most;
-    REAL *d_keys = values + D * most, *d_values = d_keys + C * most;
-    REAL *weight = d_values + D * most, *kept = weight + most, *row = kept + most;
-    if (!keys) return 1;
-    REAL a[H * K + 1], d_x[H * K + 1];
-    for (int64_t g = first; g < last; g++) {
-        int64_t start = ptr[g], sender = source_ptr[g], n = source_ptr[g + 1] - sender, L = LENGTH(n);
-        lay(keys, k + sender * k_stride, k_stride, n, C);
-        lay(values, v + sender * v_stride, v_stride, n, D);
-        memset(d_keys, 0, C * L * SIZE);
-        memset(d_values, 0, D * L * SIZE);
-        for (int64_t j = n * H; j < L; j++) weight[j] = kept[j] = 0;
-        for (int64_t r = start; r < ptr[g + 1]; r++) {
-            int64_t p = pair_ptr[g] + (r - start) * n;
-            memcpy(weight, w + p * H, n * H * SIZE);
-            for (int64_t j = 0; j < n * H; j++) kept[j] = f ? weight[j] * f[p * H + j] : weight[j];
-
-            /* of the weights: f (d_o . v + d_x . e) */
-            memset(row, 0, L * SIZE);
-            if (w_v) {
-                per_head turned[K + 1];
-                memset(d_x, 0, sizeof d_x);
-                for (int i = 0; i < H * D; i++) {
-                    add(d_x + i / D * K, d_o[r * H * D + i], w_v + i * K, K);
-                    if (d_w_v) add(d_w_v + i * K, d_o[r * H * D + i], x + (r * H + i / D) * K, K);
-                }
-                turn(turned, d_x);
-                edge_dots(row, turned, e + p * K, n);
-            }
-            vector query[C], out[D], mean = {0};
-            repeat(query, q + r * q_stride, C);
-            repeat(out, d_o + r * H * D, D);
-            for (int64_t j = 0; j < L; j += LANES) {
-                vector sum = read(row + j);
-                for (int d = 0; d < D; d++) {
-                    sum += out[d] * read(values + d * L + j);
-                    *at(d_values + d * L + j) += out[d] * read(kept + j);
-                }
-                *at(row + j) = sum;
-            }
-            for (int64_t j = 0; f && j < n * H; j++) row[j] *= f[p * H + j];
-
-            /* of the scores: w (d_w - sum w d_w) */
-            for (int64_t j = 0; j < L; j += LANES) mean += read(weight + j) * read(row + j);
-            for (int h = 0; h < H; h++) {
-                REAL m = 0;
-                for (int t = 0; t < TURNS; t++) m += mean[t * H + h];
-                for (int t = 0; t < TURNS; t++) mean[t * H + h] = m;
-            }
-            vector d_query[C];
-            for (int c = 0; c < C; c++) d_query[c] = (vector){0};
-            for (int64_t j = 0; j < L; j += LANES) {
-                vector s = read(weight + j) * (read(row + j) - mean);
-                *at(row + j) = s;
-                for (int c = 0; c < C; c++) {
-                    d_query[c] += s * read(keys + c * L + j);
-                    *at(d_keys + c * L + j) += s * query[c];
-                }
-            }
-            fold(d_q + r * H * C, d_query, C);
-            if (d_b) memcpy(d_b + p * H, row, n * H * SIZE);
-            if (w_k || w_b) {
-                REAL d_a[H * K + 1];
-                edge_sums(d_a, row, e + p * K, n);
-                if (d_w_b) add(d_w_b, 1, d_a, H * K);
-                memset(a, 0, sizeof a);
-                if (w_b) memcpy(a, w_b, H * K * SIZE);
-                for (int i = 0; w_k && i < H * C; i++) {
-                    REAL query = q[r * q_stride + i];
-                    add(a + i / C * K, query, w_k + i * K, K);
-                    if (d_w_k) add(d_w_k + i * K, query, d_a + i / C * K, K);
-                    d_q[r * H * C + i] += dot(w_k + i * K, d_a + i / C * K, K);
-                }
-            }
-            if (d_e) edge_gradients(d_e + p * K, row, w_k || w_b ? a : NULL, kept, w_v ? d_x : NULL, n);
+    int failed = 0;
+#pragma omp parallel for num_threads(parts) if (parts > 1) schedule(static, 1) reduction(| : failed)
+    for (int64_t part = 0; part < parts; part++) {
+        int64_t first = cuts[part], last = cuts[part + 1], most;
+        REAL *to_w_k = d_w_k ? d_w_k + part * H * C * K : NULL, *to_w_v = d_w_v ? d_w_v + part * H * D * K : NULL;
+        REAL *to_w_b = d_w_b ? d_w_b + part * H * K : NULL;
+        REAL *keys = space(first, last, source_ptr, 2 * (C + D) + 3, &most), *values = keys + C * most;
+        REAL *d_keys = values + D * most, *d_values = d_keys + C * most;
+        REAL *weight = d_values + D * most, *kept = weight + most, *row = kept + most;
+        if (!keys) {
+            failed = 1;
+            continue;
         }
-        lay_back(d_k + sender * H * C, d_keys, n, C);
-        lay_back(d_v + sender * H * D, d_values, n, D);
+        REAL a[H * K + 1], d_x[H * K + 1];
+        for (int64_t g = first; g < last; g++) {
+            int64_t start = ptr[g], sender = source_ptr[g], n = source_ptr[g + 1] - sender, L = LENGTH(n);
+            lay(keys, k + sender * k_stride, k_stride, n, C);
+            lay(values, v + sender * v_stride, v_stride, n, D);
+            memset(d_keys, 0, C * L * SIZE);
+            memset(d_values, 0, D * L * SIZE);
+            for (int64_t j = n * H; j < L; j++) weight[j] = kept[j] = 0;
+            for (int64_t r = start; r < ptr[g + 1]; r++) {
+                int64_t p = pair_ptr[g] + (r - start) * n;
+                memcpy(weight, w + p * H, n * H * SIZE);
+                for (int64_t j = 0; j < n * H; j++) kept[j] = f ? weight[j] * f[p * H + j] : weight[j];
+
+                /* of the weights: f (d_o . v + d_x . e) */
+                memset(row, 0, L * SIZE);
+                if (w_v) {
+                    per_head turned[K + 1];
+                    memset(d_x, 0, sizeof d_x);
+                    for (int i = 0; i < H * D; i++) {
+                        add(d_x + i / D * K, d_o[r * H * D + i], w_v + i * K, K);
+                        if (to_w_v) add(to_w_v + i * K, d_o[r * H * D + i], x + (r * H + i / D) * K, K);
+                    }
+                    turn(turned, d_x);
+                    edge_dots(row, turned, e + p * K, n);
+                }
+                vector query[C], out[D], mean = {0};
+                repeat(query, q + r * q_stride, C);
+                repeat(out, d_o + r * H * D, D);
+                for (int64_t j = 0; j < L; j += LANES) {
+                    vector sum = read(row + j);
+                    for (int d = 0; d < D; d++) {
+                        sum += out[d] * read(values + d * L + j);
+                        *at(d_values + d * L + j) += out[d] * read(kept + j);
+                    }
+                    *at(row + j) = sum;
+                }
+                for (int64_t j = 0; f && j < n * H; j++) row[j] *= f[p * H + j];
+
+                /* of the scores: w (d_w - sum w d_w) */
+                for (int64_t j = 0; j < L; j += LANES) mean += read(weight + j) * read(row + j);
+                for (int h = 0; h < H; h++) {
+                    REAL m = 0;
+                    for (int t = 0; t < TURNS; t++) m += mean[t * H + h];
+                    for (int t = 0; t < TURNS; t++) mean[t * H + h] = m;
+                }
+                vector d_query[C];
+                for (int c = 0; c < C; c++) d_query[c] = (vector){0};
+                for (int64_t j = 0; j < L; j += LANES) {
+                    vector s = read(weight + j) * (read(row + j) - mean);
+                    *at(row + j) = s;
+                    for (int c = 0; c < C; c++) {
+                        d_query[c] += s * read(keys + c * L + j);
+                        *at(d_keys + c * L + j) += s * query[c];
+                    }
+                }
+                fold(d_q + r * H * C, d_query, C);
+                if (d_b) memcpy(d_b + p * H, row, n * H * SIZE);
+                if (w_k || w_b) {
+                    REAL d_a[H * K + 1];
+                    edge_sums(d_a, row, e + p * K, n);
+                    if (to_w_b) add(to_w_b, 1, d_a, H * K);
+                    memset(a, 0, sizeof a);
+                    if (w_b) memcpy(a, w_b, H * K * SIZE);
+                    for (int i = 0; w_k && i < H * C; i++) {
+                        REAL query = q[r * q_stride + i];
+                        add(a + i / C * K, query, w_k + i * K, K);
+                        if (to_w_k) add(to_w_k + i * K, query, d_a + i / C * K, K);
+                        d_q[r * H * C + i] += dot(w_k + i * K, d_a + i / C * K, K);
+                    }
+                }
+                if (d_e) edge_gradients(d_e + p * K, row, w_k || w_b ? a : NULL, kept, w_v ? d_x : NULL, n);
+            }
+            lay_back(d_k + sender * H * C, d_keys, n, C);
+            lay_back(d_v + sender * H * D, d_values, n, D);
+        }
+        free(keys);
     }
-    free(keys);
-    return 0;
+    return failed;
 }
