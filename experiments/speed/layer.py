@@ -106,7 +106,7 @@ def _steps(build: Callable[[Batch], tuple[nn.Module, Call]], batch: Batch) -> di
 def groups(options: argparse.Namespace) -> list[list[str]]:
     """Cases that take turns."""
     cuda = options.device.startswith("cuda")
-    kinds, channels = (["drug-like"], [64]) if options.quick else (list(SIZES), CHANNELS)
+    kinds, channels = (["drug-like"], [64]) if options.quick else (options.kinds, options.channels)
     return [
         [f"{function}, {kind}, {c}, {d}, {name}" for name in contenders if cuda or name != "FlexAttention"]
         for function, contenders in CONTENDERS.items()
@@ -144,7 +144,11 @@ def tables(records: Sequence[dict[str, Any]]) -> list[Table]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure all, or be the process of one case."""
-    read = options(__doc__, arguments)
+    def more(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--kinds", nargs="+", default=list(SIZES), choices=list(SIZES), help="some of the batches")
+        parser.add_argument("--channels", nargs="+", type=int, default=list(CHANNELS), help="of the nodes")
+
+    read = options(__doc__, arguments, more)
     if read.case:
         return serve(lambda name: make(name, read.device), read)
     records = [record for group in groups(read) for record in race(MODULE, group, read)]
