@@ -110,10 +110,10 @@ def _read(words: Sequence[str] | None) -> argparse.Namespace:
 
 def _command(name: str, seed: int, asked: argparse.Namespace) -> str:
     length = f"--hours {asked.hours:g}" if asked.epochs is None else f"--epochs {asked.epochs}"
-    words = [f"python -m experiments.zinc --sets {name} --seeds {seed} {length} --threads {asked.threads}"]
+    words = [f"python -m experiments.zinc --sets {name} {length} --threads {asked.threads}"]
     words += [f"--name {asked.name}"] * (asked.name != "gtx") + [f"--model {asked.model}"] * (asked.model != "standard")
     words += [f"--{word} '{json.dumps(value)}'" for word, value in asked.given.items() if value]
-    return " ".join(words)
+    return " ".join([*words, f"--seeds {seed}"])  # last, where the page of results replaces it
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+"""Two models of molecules in space: a graph transformer made of gtx's parts, and PyG's SchNet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.nn import SchNet, global_add_pool
+
+from gtx.data import MoleculeStore
+from gtx.encodings import Bonds, GaussianDistance, ShortestPath
+from gtx.graph import CompleteGraph
+from gtx.models import ARCHITECTURES, Architecture, GraphTransformer
+
+
+class AtomSum(GraphTransformer):
+    r"""A graph transformer whose prediction is a sum over atoms, \(\sum_i \mathrm{MLP}(v_i)\), as SchNet's is.
+
+    Arguments as of `GraphTransformer`; its readout is not used.
+    """
+
+    def __init__(self, out_channels: int, *args: Any, channels: int = 64, dropout: float = 0.0, **more: Any) -> None:
+        super().__init__(out_channels, *args, channels=channels, dropout=dropout, readout=("sum",), **more)
+        self.head = nn.Sequential(nn.Linear(channels, channels), nn.GELU(), nn.Linear(channels, out_channels))
+
+    def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
+        return global_add_pool(self.head(self.nodes(batch, graph)), batch.batch, batch.num_graphs)
+
+
+def space(
+    out_channels: int,
+    *,
+    atom_sizes: Sequence[int],
+    bond_sizes: Sequence[int],
+    extensive: bool,
+    gaussians: int = 64,
+    cutoff: float = 8.0,
+    farthest: int = 8,
+    **arguments: Any,
+) -> GraphTransformer:
+    """Full attention with distances in space and along perceived bonds in score and value, beside bond messages.
+
+    Args:
+        out_channels: predictions per molecule.
+        atom_sizes: codes per atom column.
+        bond_sizes: codes per bond column.
+        extensive: a sum over atoms; if not, the readout of `GraphTransformer`.
+        gaussians: of the distance, their scale and shift learned for each pair of elements.
+        cutoff: the last Gaussian's centre, Å.
+        farthest: longest path distance with a code of its own, bonds.
+        arguments: anything else `GraphTransformer` takes, by name.
+    """
+    distance = GaussianDistance(gaussians, cutoff, pair_types=atom_sizes[0])
+    encodings = [Bonds(bond_sizes), ShortestPath(farthest), distance]
+    kind = AtomSum if extensive else GraphTransformer
+    return kind(out_channels, atom_sizes, bond_sizes, encodings=encodings, **arguments)
+
+
+class SchNetOfBatch(nn.Module):
+    """PyG's SchNet (Schütt et al. 2017, arXiv:1706.08566) on batches of gtx: all pairs within the cutoff interact.
+
+    Args:
+        out_channels: must be 1.
+        extensive: whether atoms are summed; if not, their mean is taken.
+        cutoff: Å.
+        arguments: anything else `torch_geometric.nn.SchNet` takes, by name.
+    """
+
+    def __init__(self, out_channels: int, *, extensive: bool, cutoff: float = 10.0, **arguments: Any) -> None:
+        super().__init__()
+        if out_channels != 1:
+            raise ValueError(f"SchNet predicts one number per molecule: expected out_channels 1, got {out_channels}")
+        near = WithinCutoff(cutoff)
+        readout = "add" if extensive else "mean"
+        self.net = SchNet(cutoff=cutoff, interaction_graph=near, readout=readout, **arguments)
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.net(batch.x[:, 0], batch.pos, batch.batch)
+
+    def observe(self, store: MoleculeStore, more: bool = False) -> None:
+        """Nothing is learned before training."""
+
+
+class WithinCutoff(nn.Module):
+    """All ordered pairs of different atoms of a molecule nearer than `cutoff`, Å, and their distances."""
+
+    def __init__(self, cutoff: float) -> None:
+        super().__init__()
+        self.cutoff = cutoff
+
+    def forward(self, pos: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
+        sender, receiver = CompleteGraph.from_batch(batch).pair_index
+        apart = (pos[sender] - pos[receiver]).norm(dim=-1)
+        near = (sender != receiver) & (apart < self.cutoff)
+        return torch.stack([sender[near], receiver[near]]), apart[near]
+
+
+def schnet(
+    out_channels: int, *, atom_sizes: Sequence[int], bond_sizes: Sequence[int], **arguments: Any
+) -> SchNetOfBatch:
+    """SchNet; the sizes of code tables do not concern it."""
+    return SchNetOfBatch(out_channels, **arguments)
+
+
+# training makes models by name
+ARCHITECTURES["space"] = Architecture(space, "full attention with distances, summed over atoms", "gtx")
+ARCHITECTURES["schnet"] = Architecture(schnet, "continuous-filter convolutions", "Schütt et al. 2017, arXiv:1706.08566")
