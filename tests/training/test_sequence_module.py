@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,18 +51,19 @@ def test_learns_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("schedule", ["cosine", "inverse_sqrt"])
 def test_goes_on_where_it_was_stopped(schedule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, stopped, step = model(), model(), SequenceModule.training_step
-    fit_sequences(whole, TRAIN, VAL, SETTINGS, tmp_path / "whole", schedule=schedule)
+    few = replace(SETTINGS, epochs=4)
+    fit_sequences(whole, TRAIN, VAL, few, tmp_path / "whole", schedule=schedule)
 
     def interrupted(self: SequenceModule, batch: Examples, index: int) -> torch.Tensor:
-        if self.current_epoch == 3 and index == 2:
+        if self.current_epoch == 2 and index == 2:
             raise KeyboardInterrupt
         return step(self, batch, index)
 
     monkeypatch.setattr(SequenceModule, "training_step", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        fit_sequences(stopped, TRAIN, VAL, SETTINGS, tmp_path / "stopped", schedule=schedule)
+        fit_sequences(stopped, TRAIN, VAL, few, tmp_path / "stopped", schedule=schedule)
     monkeypatch.undo()
-    fit_sequences(stopped, TRAIN, VAL, SETTINGS, tmp_path / "stopped", schedule=schedule)
+    fit_sequences(stopped, TRAIN, VAL, few, tmp_path / "stopped", schedule=schedule)
     for name, weight in whole.state_dict().items():
         assert stopped.state_dict()[name].equal(weight), name
 
