@@ -41,7 +41,7 @@ def alone() -> dict[str, Callable[[], Encoding]]:
         "RandomWalk(20)": lambda: encodings.RandomWalk(20),
         "Degree()": encodings.Degree,
         "Bonds": lambda: encodings.Bonds(bonds),
-        "EdgePath": lambda: encodings.EdgePath(bonds),
+        "EdgePath": lambda: encodings.EdgePath(bonds[0]),
         "HopMasks()": encodings.HopMasks,
         "SameRing()": encodings.SameRing,
         "GaussianDistance()": encodings.GaussianDistance,
@@ -67,14 +67,14 @@ def make(name: str, device: str = "cpu", set: str = "zinc12k") -> Work:
         return Work({"all": _together([encodings.LaplacianEigenvectors(8)], batch)}, facts)
     if name == "gtx: CompleteGraph":
         return Work({"all": _together([], batch)}, facts)
-    encoding, graph = alone()[name]().to(device), CompleteGraph.from_batch(batch.batch)
+    encoding, graph = alone()[name]().to(device), CompleteGraph.from_batch(batch.batch, pack=False)
     return Work({"all": torch.no_grad()(lambda: encoding(batch, graph))}, facts)
 
 
 def _together(parts: Sequence[Encoding], batch: Batch) -> Callable[[], list]:
     @torch.no_grad()
     def step() -> list:
-        graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs)
+        graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)  # as models make it
         return [encoding(batch, graph) for encoding in parts]
 
     return step

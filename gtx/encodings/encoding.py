@@ -72,7 +72,7 @@ class AddEncoding(BaseTransform):
     @torch.no_grad()
     def forward(self, data: Data) -> Data:
         ptr = data.ptr if "ptr" in data else torch.tensor([0, data.num_nodes], device=data.edge_index.device)
-        graph = CompleteGraph.from_ptr(ptr)
+        graph = CompleteGraph.from_ptr(ptr, pack=False)
         node, pair = self.encoding(data, graph)
         if node is not None:
             data[self.node] = node

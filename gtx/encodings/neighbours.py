@@ -26,8 +26,8 @@ class Neighbours(NamedTuple):
 
     Attributes:
         start: int64 `[N + 1]`.
-        sender: int64 `[E]`, where each comes from.
-        edge: int64 `[E]`, its column in `edge_index`.
+        sender: int64, where each comes from; as many as bonds, or fewer if each counts once.
+        edge: int64, its column in `edge_index`.
     """
 
     start: np.ndarray
@@ -49,9 +49,9 @@ def neighbours(edge_index: Tensor, graph: CompleteGraph, once: bool = False) -> 
     from gtx.encodings import neighbour_kernels as kernels
 
     sender, receiver = edge_index.long().contiguous().numpy()
-    wrong, *found = kernels.neighbours(sender, receiver, graph.batch.numpy(), once)
+    wrong, start, senders, edges = kernels.neighbours(sender, receiver, graph.batch.numpy(), once)
     check_edges(wrong, edge_index, graph)
-    return Neighbours(*found)
+    return Neighbours(start, senders[: start[-1]], edges[: start[-1]])
 
 
 def check_edges(wrong: int, edge_index: Tensor, graph: CompleteGraph) -> None:
