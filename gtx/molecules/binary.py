@@ -1,4 +1,4 @@
-"""The atoms and bonds of a molecule out of RDKit's binary form of it, which is one call instead of twenty per atom.
+"""The atoms and bonds of molecules out of RDKit's binary form of them: one call instead of twenty per atom.
 
 The form is that of RDKit's `MolPickler.cpp`, version 16.4:
 
@@ -12,98 +12,65 @@ Numbers are little-endian; where no size is given they are single bytes. Anythin
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Callable, Sequence
 
+import numpy as np
 from rdkit import Chem
-from rdkit.Chem import BondType, ChiralType, HybridizationType
+from rdkit.Chem import BondType, HybridizationType
 
-from gtx.molecules.features import Parts, atom_row, bond_row, plain_parts
+from gtx.molecules.features import atom_code, bond_code
 
 _ATOMS_AND_BONDS = int(Chem.PropertyPickleOptions.NoConformers)  # no properties either
-_VERSION = struct.pack("<Iiii", 0xDEADBEEF, 0, 16, 4)
-_BEGIN_BOND, _BEGIN_RINGS = 11, 66
-_START = 30  # where the atoms are
-
-_AROMATIC, _NO_IMPLICIT, _CONJUGATED = 1 << 6, 1 << 5, 1 << 5  # flags of atoms; of bonds
-_TYPE, _DIRECTION, _STEREO = 1 << 3, 1 << 2, 1 << 1
-_FIELDS = ("charge", "tag", "hybridisation", "explicit", "valence", "implicit", "radical")  # from the second bit on
 
 
-class _Unusual(LookupError):
-    """A query atom, a dummy with a label, a residue, an isotope, stereochemistry without two atoms to refer to."""
+def binary(mol: Chem.Mol) -> bytes:
+    """RDKit's binary form of a molecule, without properties and coordinates."""
+    return mol.ToBinary(_ATOMS_AND_BONDS)
 
 
-def parts_of(mol: Chem.Mol) -> Parts:
-    """`Parts` of a molecule; equal to `plain_parts`."""
-    data = mol.ToBinary(_ATOMS_AND_BONDS)
-    if data.startswith(_VERSION) and mol.GetNumAtoms() < 256:  # larger ones have numbers of 4 bytes
-        try:
-            return _read(data, mol.GetNumAtoms(), mol.GetNumBonds())
-        except LookupError:  # unusual, or read past the end on account of it
-            pass
-    return plain_parts(mol)
+def decode(binaries: Sequence[bytes]) -> tuple[int, tuple[np.ndarray, ...]]:
+    """Atoms and bonds of molecules in binary form, up to the first that is unusual.
+
+    Unusual are 256 atoms or more, queries, dummies with a label, residues, isotopes, and stereochemistry without two
+    atoms to refer to; and any molecule where RDKit's version of the form is another.
+
+    Returns:
+        How many molecules were read, and the first arrays of `gtx.molecules.graphs.Graphs`.
+    """
+    from gtx.molecules import binary_kernels
+
+    starts = np.cumsum([0, *map(len, binaries)])
+    data = np.frombuffer(b"".join(binaries), np.uint8)
+    usual, *arrays = binary_kernels.decode(data, starts, _ATOM_CODES, _BOND_CODES)
+    return usual, tuple(arrays)
 
 
-def _read(data: bytes, n: int, m: int) -> Parts:
-    at, atoms, bonds, rings = _START, [], [], []
-    for _ in range(n):
-        end = at + _ATOM_LENGTHS[data[at + 2]]
-        atoms.append(data[at:end])
-        at = end
-    rows = bytearray().join(map(_ATOM_ROWS.__getitem__, atoms))
-    _expect(data[at] == _BEGIN_BOND)
-    at += 1
-    for _ in range(m):
-        end = at + _BOND_LENGTHS[data[at + 2]]
-        bonds.append(data[at:end])
-        at = end
-    ends = b"".join([bond[:2] for bond in bonds])
-    bond_rows = bytearray().join(map(_BOND_ROWS.__getitem__, [bond[2:5] for bond in bonds]))
-    _expect(data[at] == _BEGIN_RINGS and all(bond[-3] == 2 for bond in bonds if bond[2] & _STEREO))
-    at += 5
-    for _ in range(int.from_bytes(data[at - 4 : at], "little")):
-        end = at + 1 + data[at]
-        rings.append(data[at + 1 : end])
-        at = end
-    return Parts(rows, ends, bond_rows, rings)
+def _table(code: Callable[[int], int]) -> np.ndarray:
+    return np.array([code(byte) for byte in range(256)], np.uint8)
 
 
-def _expect(usual: bool) -> None:
-    if not usual:
-        raise _Unusual
+def _signed(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
 
 
-class _AtomRows(dict):
-    """The bytes of an atom to its codes; there are a few hundred kinds."""
-
-    def __missing__(self, data: bytes) -> bytes:
-        element, flags, fields = struct.unpack_from("<BBi", data)
-        _expect(not flags & ~(_AROMATIC | _NO_IMPLICIT) and fields < 256)
-        present = [name for k, name in enumerate(_FIELDS, 1) if fields >> k & 1]
-        value = dict(zip(present, struct.unpack_from(f"{len(present)}b", data, 6), strict=True))
-        row = atom_row(
-            element,
-            value.get("charge", 0),
-            value.get("explicit", 0) + value.get("implicit", 0),
-            HybridizationType.values[value.get("hybridisation", int(HybridizationType.SP3))],
-            bool(flags & _AROMATIC),
-            ChiralType.values[value.get("tag", 0)],
-            value.get("radical", 0),
-            False,
-        )
-        return self.setdefault(data, row)
+def _name(values: dict, byte: int) -> str | None:
+    return values[byte].name if byte in values else None
 
 
-class _BondRows(dict):
-    """Up to three bytes of a bond, from its flags on, to its codes."""
-
-    def __missing__(self, data: bytes) -> bytes:
-        flags = data[0]
-        _expect(not flags & ~(_AROMATIC | _CONJUGATED | _TYPE | _DIRECTION | _STEREO))
-        kind = BondType.values[data[1]] if flags & _TYPE else BondType.SINGLE
-        return self.setdefault(data, bond_row(kind, bool(flags & _STEREO), bool(flags & _CONJUGATED)))
-
-
-_ATOM_ROWS, _BOND_ROWS = _AtomRows(), _BondRows()
-_ATOM_LENGTHS = [6 + (fields & ~1).bit_count() for fields in range(256)]
-_BOND_LENGTHS = [3 + (flags & (_TYPE | _DIRECTION)).bit_count() + 2 * (flags & _STEREO) for flags in range(256)]
+_ATOM_CODES = np.stack(
+    [
+        _table(lambda byte: atom_code("element", byte)),
+        _table(lambda byte: atom_code("charge", _signed(byte))),
+        _table(lambda byte: atom_code("hydrogens", _signed(byte))),
+        _table(lambda byte: atom_code("hybridisation", _name(HybridizationType.values, byte))),
+        _table(lambda byte: atom_code("aromatic", bool(byte))),
+        _table(lambda byte: atom_code("chirality", None if byte else "none")),
+        _table(lambda byte: atom_code("radical", _signed(byte))),
+    ]
+)
+_BOND_CODES = np.stack(
+    [
+        _table(lambda byte: bond_code("type", _name(BondType.values, byte))),
+        _table(lambda byte: bond_code("conjugated", bool(byte))),
+    ]
+)

@@ -1,7 +1,7 @@
 """Global features of a molecule: those of RDKit's two-dimensional descriptors that are cheap and order-independent.
 
-All values are RDKit's. What it finds by many calls or by matching SMARTS is computed here for many molecules at once,
-from their graphs; the rest is asked of it molecule by molecule.
+All values are RDKit's, which takes longer to find them than to read the molecule. Here they are computed from the
+graphs of many molecules at once, in compiled code; RDKit is asked about molecules that are out of the ordinary.
 
 Left out for their cost, each as much as reading the molecule or more: Crippen's sums with hydrogens, chi and kappa
 beyond order 1, BCUT. Left out because they depend on the order of atoms: AUTOCORR2D.
@@ -9,22 +9,12 @@ beyond order 1, BCUT. Left out because they depend on the order of atoms: AUTOCO
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors as rd
 from rdkit.Chem import rdPartialCharges
 
-from gtx.molecules.binary import parts_of
-from gtx.molecules.charges import PARAMETERS, charges
-from gtx.molecules.crippen import crippen
-from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, Parts
 from gtx.molecules.graphs import Graphs
-from gtx.molecules.neighbours import Atoms
-from gtx.molecules.quantum_numbers import quantum_numbers
-from gtx.molecules.surface import surfaces
 
 _PROPERTIES = (
     "amw",
@@ -53,17 +43,18 @@ _PROPERTIES = (
     "hallKierAlpha",
     "kappa1",
 )
-_COUNTED = ("NumHBD", "NumHeteroatoms", "NumAmideBonds")  # SMARTS, to RDKit
-_ASKED = [name for name in _PROPERTIES if name not in (*_COUNTED, "labuteASA")]
-_ASK, _ASK_COUNTED = rd.Properties(_ASKED), rd.Properties(_COUNTED)
+_ASK = rd.Properties(_PROPERTIES)
 
-_LOGP_EDGES = (-0.4, -0.2, 0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)  # as in RDKit's `MolSurf.cpp`
-_REFRACTIVITY_EDGES = (1.29, 1.82, 2.24, 2.45, 2.75, 3.05, 3.63, 3.8, 4.0)
-_CHARGE_EDGES = (-0.3, -0.25, -0.2, -0.15, -0.1, -0.05, 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
+_LOGP_EDGES = np.array([-0.4, -0.2, 0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6])  # as in RDKit's `MolSurf.cpp`
+_REFRACTIVITY_EDGES = np.array([1.29, 1.82, 2.24, 2.45, 2.75, 3.05, 3.63, 3.8, 4.0])
+_CHARGE_EDGES = np.array([-0.3, -0.25, -0.2, -0.15, -0.1, -0.05, 0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3])
 
-_HYDROGEN = 1  # codes
-_NEUTRAL = bytes([ATOM_COLUMNS["charge"].index(0) + 1])
-_ORDINARY = bytes(BOND_COLUMNS["type"].index(name) + 1 for name in ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC"))
+_TABLE = Chem.GetPeriodicTable()
+RADII = np.array([_TABLE.GetRb0(element) for element in range(119)])
+"""Of each element, in Å; 0 is a dummy atom."""
+
+_WEIGHTS = np.array([_TABLE.GetAtomicWeight(element) for element in range(119)])
+_ELECTRONS = np.array([0.0, *(_TABLE.GetNOuterElecs(element) for element in range(1, 119))])
 
 DESCRIPTORS: tuple[str, ...] = (
     *_PROPERTIES,
@@ -79,111 +70,71 @@ refractivity, contributions of heavy atoms alone; van der Waals surface (Å²) b
 Gasteiger's charge; molecular quantum numbers (Nguyen et al. 2009)."""
 
 
-class Rare(NamedTuple):
-    """What RDKit says of a molecule whose codes do not say enough: one with hydrogen atoms, a great charge, odd bonds.
+def tabulate(graphs: Graphs) -> np.ndarray:
+    """Descriptors from the graphs of m molecules, none of them `beyond`: float64 `[m, len(DESCRIPTORS)]`."""
+    from gtx.molecules.charge_kernels import PARAMETERS, charges
+    from gtx.molecules.count_kernels import groups, quantum_numbers
+    from gtx.molecules.crippen_kernels import crippen
+    from gtx.molecules.neighbour_kernels import look
+    from gtx.molecules.property_kernels import PROPERTIES, properties
+    from gtx.molecules.range_kernels import by_range, per_molecule
+    from gtx.molecules.surface_kernels import surfaces
 
-    Attributes:
-        contributions: Crippen's logP and molar refractivity of each atom.
-        numbers: the molecular quantum numbers.
-        counts: `_COUNTED`.
-    """
-
-    contributions: Sequence[tuple[float, float]]
-    numbers: Sequence[float]
-    counts: Sequence[float]
-
-
-class Measured(NamedTuple):
-    """What RDKit is asked of one molecule; the rest follows from its graph.
-
-    Attributes:
-        properties: `_ASKED`.
-        charged_surface: surface by ranges of charge, of a molecule with formal charges or unusual elements; or None.
-        rare: see there; mostly None.
-    """
-
-    properties: Sequence[float]
-    charged_surface: Sequence[float] | None
-    rare: Rare | None
-
-
-def measure(mol: Chem.Mol, parts: Parts) -> Measured:
-    """What `tabulate` needs of one molecule, whose `parts_of` are given."""
-    rare, charged = None, None
-    element, charge, kind = parts.of_atoms("element"), parts.of_atoms("charge"), parts.of_bonds("type")
-    if _HYDROGEN in element or 0 in charge or kind.translate(None, _ORDINARY):
-        rare = Rare(rd._CalcCrippenContribs(mol), rd.MQNs_(mol), _ASK_COUNTED.ComputeProperties(mol))
-    known = PARAMETERS.keys() >= set(zip(element, parts.of_atoms("hybridisation"), strict=True))
-    if not known or charge.translate(None, _NEUTRAL):
-        charged = _charged_surface(mol, known)
-    return Measured(_ASK.ComputeProperties(mol), charged, rare)
-
-
-def tabulate(graphs: Graphs, measured: Sequence[Measured]) -> np.ndarray:
-    """Descriptors `DESCRIPTORS` of m molecules: float32 `[m, len(DESCRIPTORS)]`, NaN where RDKit cannot compute one."""
-    atoms, m = Atoms(graphs), len(measured)
-    surface, whole = surfaces(graphs, atoms)
-    contributions = np.stack(crippen(atoms), 1)
-    numbers = quantum_numbers(graphs, atoms)
-    counts = _counts(graphs, atoms)
-
-    def by_range(value: np.ndarray, edges: Sequence[float]) -> np.ndarray:
-        bins = len(edges) + 1
-        place = graphs.molecule * bins + np.digitize(value, edges)
-        return np.bincount(place, surface, m * bins).reshape(m, bins)
-
-    charged = by_range(charges(graphs, atoms), _CHARGE_EDGES)
-    starts = np.cumsum(graphs.atom_counts) - graphs.atom_counts
-    for k, one in enumerate(measured):
-        if one.charged_surface is not None:
-            charged[k] = one.charged_surface
-        if one.rare is not None:
-            contributions[starts[k] :][: graphs.atom_counts[k]], numbers[k], counts[k] = one.rare
-    asked = np.array([one.properties for one in measured]).reshape(m, len(_ASKED))
-    column = dict(zip((*_ASKED, *_COUNTED, "labuteASA"), (*asked.T, *counts.T, whole), strict=True))
-    logp, refractivity = contributions.T
-    values = np.concatenate(
+    near, ptr = look(graphs), graphs.atom_ptr
+    surface, whole = surfaces(graphs, RADII)
+    logp, refractivity = crippen(graphs, near)
+    named = dict(zip(PROPERTIES, properties(graphs, near, _WEIGHTS, RADII, _ELECTRONS).T, strict=True))
+    named |= zip(("NumHBD", "NumHeteroatoms", "NumAmideBonds"), groups(graphs, near).T, strict=True)
+    named["labuteASA"] = whole
+    return np.concatenate(
         [
-            np.stack([column[name] for name in _PROPERTIES], 1),
-            np.stack([np.bincount(graphs.molecule, value, m) for value in (logp, refractivity)], 1),
-            by_range(logp, _LOGP_EDGES),
-            by_range(refractivity, _REFRACTIVITY_EDGES),
-            charged,
-            numbers,
+            np.stack([named[name] for name in _PROPERTIES], 1),
+            np.stack([per_molecule(ptr, logp), per_molecule(ptr, refractivity)], 1),
+            by_range(ptr, logp, surface, _LOGP_EDGES),
+            by_range(ptr, refractivity, surface, _REFRACTIVITY_EDGES),
+            by_range(ptr, charges(graphs, PARAMETERS), surface, _CHARGE_EDGES),
+            quantum_numbers(graphs, near),
         ],
         axis=1,
     )
+
+
+def beyond(graphs: Graphs) -> np.ndarray:
+    """Whether each molecule's graph does not say all: bool `[m]`.
+
+    So it is with hydrogen atoms, isotopes, dummies, great charges, unusual bonds, and elements or hybridisations that
+    Gasteiger and Marsili have no parameters for.
+    """
+    from gtx.molecules.charge_kernels import PARAMETERS
+    from gtx.molecules.count_kernels import beyond
+
+    return beyond(graphs, PARAMETERS)
+
+
+def ask(mol: Chem.Mol) -> np.ndarray:
+    """Descriptors of any molecule by RDKit's own functions, float64 `[len(DESCRIPTORS)]`; NaN where there is none."""
+    contributions = np.array(rd._CalcCrippenContribs(mol)).reshape(-1, 2)
+    parts = _ASK.ComputeProperties(mol), contributions.cumsum(0)[-1], rd.SlogP_VSA_(mol), rd.SMR_VSA_(mol)
+    return np.concatenate([*map(list, parts), _charged_surface(mol), list(rd.MQNs_(mol))])
+
+
+def rounded(values: np.ndarray) -> np.ndarray:
+    """As float32, NaN where one cannot hold a value."""
     return np.where(abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)
 
 
 def descriptors(mol: Chem.Mol) -> np.ndarray:
     """Descriptors `DESCRIPTORS` of one molecule: float32 `[len(DESCRIPTORS)]`, NaN where RDKit cannot compute one."""
-    parts = parts_of(mol)
-    return tabulate(Graphs.join([parts]), [measure(mol, parts)])[0]
+    graphs = Graphs.of([mol])
+    return rounded(ask(mol) if beyond(graphs)[0] else tabulate(graphs)[0])
 
 
-def _counts(graphs: Graphs, atoms: Atoms) -> np.ndarray:
-    """`_COUNTED` of m molecules, float64 `[m, 3]`: the SMARTS
-
-    [N&!H0&v3, N&!H0&+1&v4, O&H1&+0, S&H1&+0, n&H1&+0]    [!#6;!#1]    C(=[O;!R])N
-    """
-    n, H, q, a, element = atoms.count, atoms.hydrogens, atoms.charge, atoms.aromatic, atoms.element
-    C, N, oxygen, S = (~a & (element == z) for z in (6, 7, 8, 16))
-    valence = H + n("-", ~a | a) + 2 * n("=", ~a | a) + 3 * n("#", ~a | a)
-    ammonia = N & (H > 0) & ((valence == 3) | (q == 1) & (valence == 4))
-    alcohol = (oxygen | S | a & (element == 7)) & (H == 1) & (q == 0)
-    amides = C * n("=", oxygen & ~atoms.in_ring) * n("", N)
-    found = (ammonia | alcohol, (element != 6) & (element != 1), amides)
-    return np.stack([np.bincount(graphs.molecule, each, len(graphs.atom_counts)) for each in found], 1)
-
-
-def _charged_surface(mol: Chem.Mol, known: bool) -> Sequence[float]:
-    """PEOE_VSA by RDKit; atoms whose charge is NaN, for want of parameters, it would file under the last range."""
-    if not known:
-        try:
-            rdPartialCharges.ComputeGasteigerCharges(mol, throwOnParamFailure=True)
-        except ValueError:
-            rdPartialCharges.ComputeGasteigerCharges(mol)
-            if any(np.isnan(atom.GetDoubleProp("_GasteigerCharge")) for atom in mol.GetAtoms()):
-                return [np.nan] * (len(_CHARGE_EDGES) + 1)
-    return rd.PEOE_VSA_(mol)
+def _charged_surface(mol: Chem.Mol) -> list[float]:
+    """PEOE_VSA; atoms whose charge is NaN, for want of parameters, RDKit would file under the last range."""
+    try:
+        rdPartialCharges.ComputeGasteigerCharges(mol, throwOnParamFailure=True)
+    except ValueError:
+        rdPartialCharges.ComputeGasteigerCharges(mol)
+        if any(np.isnan(atom.GetDoubleProp("_GasteigerCharge")) for atom in mol.GetAtoms()):
+            return [np.nan] * (len(_CHARGE_EDGES) + 1)
+    return list(rd.PEOE_VSA_(mol))

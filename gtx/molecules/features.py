@@ -12,8 +12,6 @@ from typing import NamedTuple
 from rdkit import Chem
 from rdkit.Chem import BondStereo, BondType, ChiralType, HybridizationType
 
-from gtx.molecules.stereo import label_of
-
 ATOM_COLUMNS: dict[str, tuple] = {
     "element": tuple(range(1, 119)),
     "charge": tuple(range(-4, 5)),
@@ -47,35 +45,24 @@ class Parts(NamedTuple):
 
     Attributes:
         atoms: a row of codes per atom, as if it had no neighbours and no ring; the chirality of a centre is 0.
-        ends: first and second atom of each bond, one after the other.
+        tags: RDKit's `ChiralType` of each atom.
         bonds: a row of codes per bond, as if it were in no ring; the stereo of a bond that has any is 0.
+        ends: first and second atom of each bond, one after the other.
         rings: the atoms of each ring, in order along it.
     """
 
-    atoms: bytearray
+    atoms: bytes
+    tags: bytes
+    bonds: bytes
     ends: Sequence[int]
-    bonds: bytearray
     rings: Sequence[Sequence[int]]
-
-    def of_atoms(self, name: str) -> bytearray:
-        """The codes of all atoms in one column."""
-        return self.atoms[_ATOM_PLACE[name] :: len(ATOM_COLUMNS)]
-
-    def of_bonds(self, name: str) -> bytearray:
-        """The codes of all bonds in one column."""
-        return self.bonds[_BOND_PLACE[name] :: len(BOND_COLUMNS)]
-
-    @property
-    def has_stereo(self) -> bool:
-        """Whether there are centres or bonds to label."""
-        return 0 in self.of_atoms("chirality") or 0 in self.of_bonds("stereo")
 
 
 def plain_parts(mol: Chem.Mol) -> Parts:
     """`Parts` by RDKit's getters, which is slow: each call from Python costs 0.3 µs; see `gtx.molecules.binary`."""
     atoms, bonds = list(mol.GetAtoms()), list(mol.GetBonds())
     return Parts(
-        bytearray().join(
+        b"".join(
             atom_row(
                 atom.GetAtomicNum(),
                 atom.GetFormalCharge(),
@@ -88,25 +75,14 @@ def plain_parts(mol: Chem.Mol) -> Parts:
             )
             for atom in atoms
         ),
-        [end for bond in bonds for end in (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())],
-        bytearray().join(
+        bytes(int(atom.GetChiralTag()) for atom in atoms),
+        b"".join(
             bond_row(bond.GetBondType(), bond.GetStereo() != BondStereo.STEREONONE, bond.GetIsConjugated())
             for bond in bonds
         ),
+        [end for bond in bonds for end in (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())],
         mol.GetRingInfo().AtomRings(),
     )
-
-
-def put_labels(mol: Chem.Mol, parts: Parts) -> bool:
-    """Put the CIP labels that `label_stereo` gave to `mol` in their columns; whether all of them are known ones."""
-    for i in _open(parts.of_atoms("chirality")):
-        parts.atoms[i * len(ATOM_COLUMNS) + _ATOM_PLACE["chirality"]] = _CHIRALITY.get(
-            label_of(mol.GetAtomWithIdx(i)), 0
-        )
-    for k in _open(parts.of_bonds("stereo")):
-        label = label_of(mol.GetBondWithIdx(k))
-        parts.bonds[k * len(BOND_COLUMNS) + _BOND_PLACE["stereo"]] = _STEREO.get(label, 0)
-    return not parts.has_stereo
 
 
 @cache
@@ -131,8 +107,14 @@ def bond_row(kind: BondType, stereo: bool, conjugated: bool) -> bytes:
     return _row(_BOND, (kind.name, None if stereo else "none", conjugated, False))
 
 
-def _open(codes: bytearray) -> list[int]:
-    return [i for i, code in enumerate(codes) if code == 0]
+def atom_code(name: str, value: object) -> int:
+    """The code of a value in a column of atoms."""
+    return _ATOM[ATOM_PLACE[name]].get(value, 0)
+
+
+def bond_code(name: str, value: object) -> int:
+    """The code of a value in a column of bonds."""
+    return _BOND[BOND_PLACE[name]].get(value, 0)
 
 
 def _row(tables: list[dict], values: tuple) -> bytes:
@@ -141,6 +123,5 @@ def _row(tables: list[dict], values: tuple) -> bytes:
 
 _ATOM = [{value: code for code, value in enumerate(values, 1)} for values in ATOM_COLUMNS.values()]
 _BOND = [{value: code for code, value in enumerate(values, 1)} for values in BOND_COLUMNS.values()]
-_ATOM_PLACE = {name: place for place, name in enumerate(ATOM_COLUMNS)}
-_BOND_PLACE = {name: place for place, name in enumerate(BOND_COLUMNS)}
-_CHIRALITY, _STEREO = _ATOM[_ATOM_PLACE["chirality"]], _BOND[_BOND_PLACE["stereo"]]
+ATOM_PLACE = {name: place for place, name in enumerate(ATOM_COLUMNS)}
+BOND_PLACE = {name: place for place, name in enumerate(BOND_COLUMNS)}

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem, rdBase
 
-from gtx.molecules.binary import parts_of
-from gtx.molecules.conformers import CONFORMER_VERSION, Conformer, make_conformer
-from gtx.molecules.coordinates import with_coordinates, without_hydrogens
-from gtx.molecules.descriptors import DESCRIPTORS, Measured, measure, tabulate
+from gtx.molecules.conformers import CONFORMER_VERSION
+from gtx.molecules.descriptors import DESCRIPTORS
 from gtx.molecules.errors import MoleculeError
-from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, Parts, put_labels
-from gtx.molecules.graphs import Graphs
-from gtx.molecules.reading import parse_smiles, read_molblock
-from gtx.molecules.standardise import standardise
-from gtx.molecules.stereo import copy_labels, label_stereo, quietly
+from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS
+from gtx.molecules.perception import perceive, read_molecule
+from gtx.molecules.stereo import quietly
 
 FEATURISER_VERSION = 1
 """Raised whenever the same molecule would give other codes or descriptors."""
@@ -46,27 +41,6 @@ class Molecule(NamedTuple):
     descriptors: np.ndarray
     smiles: str | None
     warnings: tuple[str, ...]
-
-
-class Seen(NamedTuple):
-    """What RDKit says of one molecule; arrays are made of many of these at once.
-
-    Attributes:
-        parts: its atoms and bonds, with labels.
-        bare: the same without hydrogen atoms, which descriptors are computed from.
-        measured: what descriptors need of RDKit; None where there are none.
-        positions, smiles: as in `Molecule`.
-        warnings: what the user should know about its labels, and
-        conformer: about its conformer.
-    """
-
-    parts: Parts
-    bare: Parts
-    measured: Measured | None
-    positions: np.ndarray | None
-    smiles: str | None
-    warnings: tuple[str, ...]
-    conformer: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -106,83 +80,19 @@ class Featuriser:
             MoleculeError: the text cannot be read, the molecule is too large, or coordinates lack or do not fit.
         """
         with quietly():
-            seen = self.see(text, coordinates, smiles)
-        graph = Graphs.join([seen.parts])
-        (values,), (notes,) = self.describe([seen])
-        warnings = (*seen.warnings, *notes, *seen.conformer)
-        codes = graph.bonds.repeat(2, axis=0)
-        return Molecule(graph.atoms, graph.both_ways, codes, seen.positions, values, seen.smiles, warnings)
+            seen, (error,) = perceive(self, [text], None if coordinates is None else [coordinates], smiles)
+        if error is not None:
+            raise MoleculeError(error)
+        (values,), (warnings,) = seen.describe(self.descriptors)
+        positions = seen.positions[0] if seen.positions else None
+        graph = seen.graphs
+        return Molecule(graph.atoms, graph.both_ways, graph.both_codes, positions, values, seen.smiles[0], warnings)
 
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
         """The RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
         with quietly():
-            return self._read(text, coordinates)
-
-    def _read(self, text: str, coordinates: np.ndarray | None) -> Chem.Mol:
-        block = "M  END" in text or text.strip().count("\n") > 2  # a damaged block may lack its end
-        read = read_molblock if block else parse_smiles
-        if self.coordinates and coordinates is not None:
-            mol = with_coordinates(read(text, remove_hydrogens=False), coordinates)
-            if not self.hydrogens:
-                mol = Chem.RemoveHs(mol)
-        else:
-            mol = read(text, remove_hydrogens=not self.hydrogens)
-        if self.standardise:
-            mol = standardise(Chem.RemoveHs(mol))
-        if self.hydrogens:
-            mol = Chem.AddHs(mol, addCoords=mol.GetNumConformers() > 0)
-            Chem.SetHybridization(mol)
-        if mol.GetNumAtoms() > self.max_atoms:
-            raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; the limit is {self.max_atoms}")
+            mol, _ = read_molecule(self, text, coordinates)
         return mol
-
-    def see(self, text: str, coordinates: np.ndarray | None, smiles: bool) -> Seen:
-        """All that is asked of RDKit about one molecule, within `quietly`; as `__call__`."""
-        try:
-            return self._see(self._read(text, coordinates), smiles)
-        except MoleculeError:
-            raise
-        except (RuntimeError, ValueError) as error:  # RDKit gave up on a molecule it had read
-            raise MoleculeError.because("cannot be featurised", error) from error
-
-    def _see(self, mol: Chem.Mol, smiles: bool) -> Seen:
-        bare, kept = without_hydrogens(mol) if self.hydrogens else (mol, None)
-        parts = bare_parts = parts_of(bare)
-        named = True
-        if bare_parts.has_stereo:
-            label_stereo(bare)
-            named = put_labels(bare, bare_parts)
-        if self.hydrogens:  # labels and descriptors are those of the molecule without hydrogen atoms
-            copy_labels(bare, mol, kept)
-            parts = parts_of(mol)
-            put_labels(mol, parts)
-        measured = measure(bare, bare_parts) if self.descriptors else None
-        written = Chem.MolToSmiles(bare) if smiles else None
-        positions, conformer = self._conformer(mol) if self.coordinates else (None, ())
-        warnings = () if named else ("stereochemistry that CIP rules could not name is ignored",)
-        return Seen(parts, bare_parts, measured, positions, written, warnings, conformer)
-
-    def describe(self, seen: Sequence[Seen]) -> tuple[np.ndarray, list[tuple[str, ...]]]:
-        """Descriptors of m molecules, float32 `[m, D]`, and what the user should know about those of each."""
-        if not self.descriptors:
-            return np.zeros((len(seen), 0), np.float32), [()] * len(seen)
-        values = tabulate(Graphs.join([one.bare for one in seen]), [one.measured for one in seen])
-        notes: list[tuple[str, ...]] = [()] * len(seen)
-        for i in np.flatnonzero(np.isnan(values).any(1)):
-            names = (DESCRIPTORS[k].rstrip("0123456789") for k in np.flatnonzero(np.isnan(values[i])))
-            notes[i] = (f"descriptors RDKit cannot compute: {', '.join(dict.fromkeys(names))}",)
-        return values, notes
-
-    def _conformer(self, mol: Chem.Mol) -> Conformer:
-        if not (mol.GetNumConformers() and mol.GetConformer().Is3D()):
-            if self.conformers:
-                return make_conformer(mol)
-            raise MoleculeError("has no coordinates in space; this model needs them")
-        with np.errstate(over="ignore"):
-            positions = mol.GetConformer().GetPositions().astype(np.float32)
-        if not np.isfinite(positions).all():
-            raise MoleculeError("has coordinates that are not finite numbers")
-        return Conformer(positions, ())
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as plain values, for JSON."""

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gtx.molecules.errors import MoleculeError
-from gtx.molecules.featuriser import Featuriser, Seen
-from gtx.molecules.graphs import Graphs
+from gtx.molecules.featuriser import Featuriser
+from gtx.molecules.perception import TOGETHER, Perceived, perceive
 from gtx.molecules.stereo import quietly
 
 
@@ -46,33 +45,26 @@ def featurise_texts(
         coordinates: per text, positions in Å as `Featuriser` takes them, or None.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
-    errors: list[str | None] = [None] * len(texts)
-    seen: list[Seen] = []
+    parts, errors = [], []
     with quietly():
-        for i, text in enumerate(texts):
-            try:
-                seen.append(featuriser.see(text, None if coordinates is None else coordinates[i], smiles))
-            except MoleculeError as error:
-                errors[i] = str(error)
-    graphs = Graphs.join([one.parts for one in seen])
-    values, notes = featuriser.describe(seen)
-    read = iter(zip(seen, notes, strict=True))
-    rows = [(None, ()) if error else _words(*next(read)) for error in errors]
+        for i in range(0, max(len(texts), 1), TOGETHER):
+            few = slice(i, i + TOGETHER)
+            part, why = perceive(featuriser, texts[few], None if coordinates is None else coordinates[few], smiles)
+            parts.append(part)
+            errors += why
+    seen = Perceived.join(parts)
+    values, warnings = seen.describe(featuriser.descriptors)
+    words = iter(zip(seen.smiles, warnings, strict=True))
+    rows = [(None, ()) if error else next(words) for error in errors]
     return FlatMolecules(
-        graphs.atoms,
-        graphs.both_ways,
-        graphs.bonds.repeat(2, axis=0),
+        seen.graphs.atoms,
+        seen.graphs.both_ways,
+        seen.graphs.both_codes,
         values,
-        graphs.atom_counts,
-        2 * graphs.bond_counts,
-        np.concatenate([np.zeros((0, 3), np.float32), *(one.positions for one in seen)])
-        if featuriser.coordinates
-        else None,
+        seen.graphs.atom_counts,
+        2 * seen.graphs.bond_counts,
+        np.concatenate([np.zeros((0, 3), np.float32), *seen.positions]) if featuriser.coordinates else None,
         [written for written, _ in rows],
         errors,
         [warnings for _, warnings in rows],
     )
-
-
-def _words(seen: Seen, notes: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    return seen.smiles, (*seen.warnings, *notes, *seen.conformer)

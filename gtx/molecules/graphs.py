@@ -2,112 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from rdkit import Chem
 
-from gtx.molecules.binary import parts_of
-from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, Parts, put_labels
-
-_DEGREE, _RING = (list(ATOM_COLUMNS).index(name) for name in ("degree", "ring"))
-_IN_RING = list(BOND_COLUMNS).index("ring")
-_NO_RING = 255
+from gtx.molecules.binary import binary, decode
+from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, Parts, plain_parts
+from gtx.molecules.stereo import put_labels
 
 
-@dataclass(frozen=True)
-class Graphs:
-    """m molecules with N atoms, M bonds and R rings, one after the other.
+class Graphs(NamedTuple):
+    """m molecules with N atoms, M bonds and R rings, one after the other; all are numbered within their molecule.
 
     Attributes:
         atoms: uint8 `[N, A]`, a code per atom and column of `ATOM_COLUMNS`.
+        tags: uint8 `[N]`, RDKit's `ChiralType`.
         bonds: uint8 `[M, F]`, a code per bond and column of `BOND_COLUMNS`.
-        ends: int32 `[M, 2]`, the atoms of each bond, numbered within its molecule.
-        rings: int64, the atoms of each ring in order along it, numbered within all.
-        atom_counts: int64 `[m]`.
-        bond_counts: int64 `[m]`.
-        ring_sizes: int64 `[R]`.
-        ring_counts: int64 `[m]`.
+        ends: int32 `[M, 2]`, the atoms of each bond.
+        rings: int32, the atoms of each ring in order along it.
+        atom_ptr, bond_ptr, ring_ptr: int64 `[m + 1]`; molecule k has atoms `atom_ptr[k]` to `atom_ptr[k + 1]`.
+        member_ptr: int64 `[R + 1]`; ring r has atoms `rings[member_ptr[r]:member_ptr[r + 1]]`.
+        near_ptr: int64 `[N + 1]`; atom i has neighbours `near_ptr[i]` to `near_ptr[i + 1]`, in the order of its bonds.
+        near_atoms, near_bonds: int32 `[2M]`, the neighbour and the bond to it.
+        atom_rings: int32 `[N]`, rings through each atom, and
+        bond_rings: int32 `[M]`, through each bond.
+        ring_bonds: int32, beside `rings`, the bond from each atom to the one before it, from the first to the last.
     """
 
     atoms: np.ndarray
+    tags: np.ndarray
     bonds: np.ndarray
     ends: np.ndarray
     rings: np.ndarray
-    atom_counts: np.ndarray
-    bond_counts: np.ndarray
-    ring_sizes: np.ndarray
-    ring_counts: np.ndarray
+    atom_ptr: np.ndarray
+    bond_ptr: np.ndarray
+    ring_ptr: np.ndarray
+    member_ptr: np.ndarray
+    near_ptr: np.ndarray
+    near_atoms: np.ndarray
+    near_bonds: np.ndarray
+    atom_rings: np.ndarray
+    bond_rings: np.ndarray
+    ring_bonds: np.ndarray
 
     @classmethod
-    def join(cls, parts: Sequence[Parts]) -> Graphs:
-        """Molecules one after the other, with the columns that follow from bonds and rings filled in."""
-        atoms = np.frombuffer(bytearray().join(p.atoms for p in parts), np.uint8).reshape(-1, len(ATOM_COLUMNS))
-        bonds = np.frombuffer(bytearray().join(p.bonds for p in parts), np.uint8).reshape(-1, len(BOND_COLUMNS))
-        ends = _integers(chain.from_iterable(p.ends for p in parts), np.int32).reshape(-1, 2)
-        atom_counts = _integers(len(p.atoms) // len(ATOM_COLUMNS) for p in parts)
-        bond_counts = _integers(len(p.bonds) // len(BOND_COLUMNS) for p in parts)
-        ring_counts = _integers(len(p.rings) for p in parts)
-        ring_sizes = _integers(len(ring) for p in parts for ring in p.rings)
-        rings = _integers(chain.from_iterable(ring for p in parts for ring in p.rings))
-        rings += np.repeat(np.repeat(_starts(atom_counts), ring_counts), ring_sizes)
-        graphs = cls(atoms, bonds, ends, rings, atom_counts, bond_counts, ring_sizes, ring_counts)
+    def of(cls, mols: Sequence[Chem.Mol]) -> Graphs:
+        """The atoms and bonds of molecules; the chirality of a centre and the stereo of a bond that has any are 0."""
+        return cls.read([binary(mol) for mol in mols], mols.__getitem__)
 
-        degree = np.bincount(graphs.receivers, minlength=len(atoms))
-        atoms[:, _DEGREE] = np.where(degree < 9, degree + 1, 0)
-        smallest = np.full(len(atoms), _NO_RING)
-        np.minimum.at(smallest, rings, np.repeat(ring_sizes, ring_sizes))
-        atoms[:, _RING] = np.select([smallest == _NO_RING, smallest < 25], [1, smallest - 1], 0)
-        bonds[:, _IN_RING] = np.where(graphs.bond_rings > 0, 2, 1)
-        return graphs
+    @classmethod
+    def read(cls, binaries: Sequence[bytes], molecule: Callable[[int], Chem.Mol]) -> Graphs:
+        """As `of`, from RDKit's binary form; `molecule` gives one by its place, where the form is unusual."""
+        pieces, first = [], 0
+        while first < len(binaries) or not pieces:
+            usual, piece = decode(binaries[first:])
+            pieces.append(piece)
+            first += usual
+            if first < len(binaries):
+                pieces.append(_arrays(plain_parts(molecule(first))))
+                first += 1
+        return cls.from_arrays(*(pieces[0] if len(pieces) == 1 else _join(pieces)))
 
-    @cached_property
-    def molecule(self) -> np.ndarray:
-        """int64 `[N]`: the molecule of each atom."""
-        return np.repeat(np.arange(len(self.atom_counts)), self.atom_counts)
+    @classmethod
+    def from_arrays(cls, *arrays: np.ndarray) -> Graphs:
+        """Graphs of the arrays up to `member_ptr`; columns that follow from bonds and rings are filled in."""
+        from gtx.molecules.graph_kernels import follow
 
-    @cached_property
-    def bond_molecule(self) -> np.ndarray:
-        """int64 `[M]`: the molecule of each bond."""
-        return np.repeat(np.arange(len(self.bond_counts)), self.bond_counts)
+        return cls(*arrays, *follow(*arrays))
 
-    @cached_property
+    @classmethod
+    def join(cls, parts: Sequence[Graphs]) -> Graphs:
+        """Graphs one after the other."""
+        return cls(*_join(parts, cls._fields)) if len(parts) != 1 else parts[0]
+
+    def codes(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The codes of the atoms and bonds of one molecule, `[n, A]` and `[m, F]`, to read and to change."""
+        atoms, bonds = self.atom_ptr[k : k + 2], self.bond_ptr[k : k + 2]
+        return self.atoms[slice(*atoms)], self.bonds[slice(*bonds)]
+
+    @property
+    def atom_counts(self) -> np.ndarray:
+        """int64 `[m]`."""
+        return np.diff(self.atom_ptr)
+
+    @property
+    def bond_counts(self) -> np.ndarray:
+        """int64 `[m]`."""
+        return np.diff(self.bond_ptr)
+
+    @property
     def both_ways(self) -> np.ndarray:
-        """int32 `[2, 2M]`: sender and receiver of every bond, numbered within its molecule; bond k is at 2k, 2k + 1."""
+        """int32 `[2, 2M]`: sender and receiver of every bond; bond k is at 2k and, the other way, at 2k + 1."""
         return np.ascontiguousarray(np.stack([self.ends, self.ends[:, ::-1]], 1).reshape(-1, 2).T)
 
-    @cached_property
-    def senders(self) -> np.ndarray:
-        """int64 `[2M]`, numbered within all."""
-        return self.both_ways[0] + np.repeat(_starts(self.atom_counts), 2 * self.bond_counts)
-
-    @cached_property
-    def receivers(self) -> np.ndarray:
-        """int64 `[2M]`, numbered within all."""
-        return self.senders.reshape(-1, 2)[:, ::-1].ravel()
-
-    @cached_property
-    def atom_rings(self) -> np.ndarray:
-        """int64 `[N]`: rings through each atom."""
-        return np.bincount(self.rings, minlength=len(self.atoms))
-
-    @cached_property
-    def bond_rings(self) -> np.ndarray:
-        """int64 `[M]`: rings through each bond."""
-        last = np.cumsum(self.ring_sizes) - 1
-        following = np.roll(self.rings, -1)
-        following[last] = self.rings[last - self.ring_sizes + 1]
-        names = self._pair(self.senders[::2], self.receivers[::2])
-        order = np.argsort(names)
-        found = np.searchsorted(names, self._pair(self.rings, following), sorter=order)
-        return np.bincount(order[found], minlength=len(self.bonds))
-
-    def _pair(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """A number for two atoms, whichever comes first."""
-        return np.minimum(i, j) * len(self.atoms) + np.maximum(i, j)
+    @property
+    def both_codes(self) -> np.ndarray:
+        """uint8 `[2M, F]`: the codes of bonds in the order of `both_ways`."""
+        return self.bonds.repeat(2, axis=0)
 
 
 def atom_codes(mol: Chem.Mol) -> np.ndarray:
@@ -122,18 +116,38 @@ def bond_ends(mol: Chem.Mol) -> np.ndarray:
 
 def bond_codes(mol: Chem.Mol) -> np.ndarray:
     """One code per directed bond and column, in the order of `bond_ends`: uint8 `[2m, len(BOND_COLUMNS)]`."""
-    return _alone(mol).bonds.repeat(2, axis=0)
+    return _alone(mol).both_codes
 
 
 def _alone(mol: Chem.Mol) -> Graphs:
-    parts = parts_of(mol)
-    put_labels(mol, parts)
-    return Graphs.join([parts])
+    graph = Graphs.of([mol])
+    put_labels(mol, graph.atoms, graph.bonds)
+    return graph
 
 
-def _integers(values: Iterable[int], dtype: type = np.int64) -> np.ndarray:
-    return np.fromiter(values, dtype)
+def _arrays(parts: Parts) -> tuple[np.ndarray, ...]:
+    """One molecule, as `decode` gives many."""
+    sizes = [len(ring) for ring in parts.rings]
+    return (
+        np.frombuffer(parts.atoms, np.uint8).reshape(-1, len(ATOM_COLUMNS)).copy(),
+        np.frombuffer(parts.tags, np.uint8).copy(),
+        np.frombuffer(parts.bonds, np.uint8).reshape(-1, len(BOND_COLUMNS)).copy(),
+        np.array(parts.ends, np.int32).reshape(-1, 2),
+        np.fromiter(chain.from_iterable(parts.rings), np.int32),
+        np.array([0, len(parts.tags)]),
+        np.array([0, len(parts.ends) // 2]),
+        np.array([0, len(sizes)]),
+        np.cumsum([0, *sizes]),
+    )
 
 
-def _starts(counts: np.ndarray) -> np.ndarray:
-    return np.cumsum(counts) - counts
+def _join(pieces: Sequence[Sequence[np.ndarray]], names: Sequence[str] = Graphs._fields[:9]) -> list[np.ndarray]:
+    """Arrays one after the other; those that say what is before each molecule go on where the one before ended."""
+    joined = []
+    for name, *arrays in zip(names, *pieces, strict=True):
+        if name.endswith("_ptr"):
+            counts = [np.diff(array) for array in arrays]
+            joined.append(np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
+        else:
+            joined.append(np.concatenate(arrays))
+    return joined

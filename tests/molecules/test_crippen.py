@@ -11,10 +11,9 @@ from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 
 from gtx.molecules import read_smiles
-from gtx.molecules.binary import parts_of
-from gtx.molecules.crippen import crippen
+from gtx.molecules.crippen_kernels import crippen
 from gtx.molecules.graphs import Graphs
-from gtx.molecules.neighbours import Atoms
+from gtx.molecules.neighbour_kernels import look
 
 from .rewriting import ODD, SYMMETRIC, sample
 
@@ -37,7 +36,8 @@ RARE = [
 def both(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """The contributions of all atoms of some molecules, ours and RDKit's."""
     mols = [read_smiles(text) for text in texts]
-    ours = np.stack(crippen(Atoms(Graphs.join([parts_of(mol) for mol in mols]))), 1)
+    graphs = Graphs.of(mols)
+    ours = np.stack(crippen(graphs, look(graphs)), 1)
     theirs = [pair for mol in mols for pair in rdMolDescriptors._CalcCrippenContribs(mol)]
     return ours, np.array(theirs)
 

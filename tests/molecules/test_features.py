@@ -49,6 +49,8 @@ def bonds(smiles: str, column: str) -> list:
         ("c1cc[nH]c1C", "aromatic", [True] * 5 + [False]),
         ("C1CC1C2CCCC2C", "ring", [3, 3, 3, 5, 5, 5, 5, 5, 0]),
         ("C1CCC1CC12CCCCC1CC2", "ring", [4, 4, 4, 4, 0, 4, 6, 6, 6, 6, 4, 4, 4]),
+        ("C" * 3 + "1" + "C" * 22 + "C1", "ring", [0, 0] + [24] * 24),
+        ("C1" + "C" * 23 + "C1", "ring", [None] * 25),
         ("[CH3].[O][O].[CH2]", "radical", [1, 1, 1, 2]),
         ("[13CH4].C", "isotope", [True, False]),
         ("C[N+](C)(C)C", "hydrogens", [3, 0, 3, 3, 3]),

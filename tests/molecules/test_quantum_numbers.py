@@ -10,29 +10,28 @@ import pytest
 from rdkit.Chem import rdMolDescriptors as rd
 
 from gtx.molecules import read_smiles
-from gtx.molecules.binary import parts_of
+from gtx.molecules.count_kernels import quantum_numbers, rotatable
 from gtx.molecules.graphs import Graphs
-from gtx.molecules.neighbours import Atoms
-from gtx.molecules.quantum_numbers import quantum_numbers, rotatable
+from gtx.molecules.neighbour_kernels import look
 
 from .rewriting import CAGES, ODD, SYMMETRIC, sample
 
 
 def graphs(texts: Sequence[str]) -> Graphs:
-    return Graphs.join([parts_of(read_smiles(text)) for text in texts])
+    return Graphs.of([read_smiles(text) for text in texts])
 
 
 @pytest.mark.parametrize("texts", [CAGES, SYMMETRIC, [*ODD, "C:C"]], ids=["cages", "symmetric", "odd"])
 def test_odd_molecules(texts: list[str]) -> None:
     together = graphs(texts)
     theirs = [rd.MQNs_(read_smiles(text)) for text in texts]
-    assert np.array_equal(quantum_numbers(together, Atoms(together)), theirs)
+    assert np.array_equal(quantum_numbers(together, look(together)), theirs)
 
 
 def test_real_molecules(shared_data: Path) -> None:
     texts = sample(shared_data, 250, stereo=False, seed=6)
     together = graphs(texts)
-    ours, theirs = quantum_numbers(together, Atoms(together)), np.array([rd.MQNs_(read_smiles(text)) for text in texts])
+    ours, theirs = quantum_numbers(together, look(together)), np.array([rd.MQNs_(read_smiles(text)) for text in texts])
     assert np.array_equal(ours, theirs), np.unique(np.nonzero(ours != theirs)[1] + 1)
     assert len(np.flatnonzero(theirs.any(0))) > 38  # nearly all of them are seen
 
@@ -54,4 +53,4 @@ def test_real_molecules(shared_data: Path) -> None:
 )
 def test_bonds_that_turn(smiles: str, count: int) -> None:
     together = graphs([smiles])
-    assert rotatable(together, Atoms(together)).sum() == count == rd.CalcNumRotatableBonds(read_smiles(smiles))
+    assert rotatable(together, look(together)).sum() == count == rd.CalcNumRotatableBonds(read_smiles(smiles))

@@ -8,17 +8,15 @@ import numpy as np
 from rdkit.Chem import rdMolDescriptors as rd
 
 from gtx.molecules import read_smiles
-from gtx.molecules.binary import parts_of
+from gtx.molecules.descriptors import RADII
 from gtx.molecules.graphs import Graphs
-from gtx.molecules.neighbours import Atoms
-from gtx.molecules.surface import surfaces
+from gtx.molecules.surface_kernels import surfaces
 
 from .rewriting import CAGES, ODD, sample
 
 
 def test_surfaces_are_those_of_rdkit(shared_data: Path) -> None:
     mols = [read_smiles(text) for text in (*ODD, *CAGES, "C:C", *sample(shared_data, 100, stereo=False, seed=8))]
-    graphs = Graphs.join([parts_of(mol) for mol in mols])
-    surface, whole = surfaces(graphs, Atoms(graphs))
+    surface, whole = surfaces(Graphs.of(mols), RADII)
     assert np.array_equal(surface, [area for mol in mols for area in rd._CalcLabuteASAContribs(mol)[0]])
     assert np.array_equal(whole, [rd.CalcLabuteASA(mol) for mol in mols])
