@@ -63,6 +63,11 @@ def chunk_size(featuriser: Featuriser) -> int:
     return 20 if featuriser.conformers else 500
 
 
+def worth_workers(featuriser: Featuriser) -> int:
+    """Chunks from which on worker processes, which take a second or two to start, are worth it."""
+    return 2 if featuriser.conformers else 20
+
+
 def featurise_stream(
     featuriser: Featuriser,
     chunks: Iterable[tuple[Sequence[str], Coordinates]],
@@ -88,6 +93,7 @@ def featurise_stream(
             yield featurise_texts(featuriser, texts, coordinates, smiles=smiles)
         return
     chunks = iter(chunks)
+    featurise_texts(featuriser, [])  # compiles what is to be compiled, so that the workers need not, each for itself
     # loky's workers outlive the call and need no `if __name__ == "__main__"` in the user's script
     pool = get_reusable_executor(workers)
 
@@ -118,8 +124,7 @@ def featurise(
         featuriser: how molecules are read.
         texts: SMILES or mol blocks.
         coordinates: per text, positions in Å as `Featuriser` takes them, or None.
-        workers: processes; 0 works in this one. Default: as many as the cores, but none for under `2 * chunk` texts,
-            where starting them takes longer than the work.
+        workers: processes; 0 works in this one. Default: as many as the cores, but none for less than `worth_workers`.
         cache: a folder; a result is kept there under a hash of the featuriser and of the texts and coordinates.
         progress: show a progress bar.
         chunk: texts handed to a worker at a time; default as `chunk_size` says.
@@ -129,7 +134,7 @@ def featurise(
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
     if file is not None and file.is_file():
         return _open(file)
-    if workers is None and len(texts) < 2 * chunk:
+    if workers is None and len(texts) < worth_workers(featuriser) * chunk:
         workers = 0
     chunks = (
         (texts[i : i + chunk], None if coordinates is None else coordinates[i : i + chunk])

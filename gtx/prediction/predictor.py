@@ -117,7 +117,7 @@ class Predictor:
         """
         texts = _texts(smiles)
         done = self._featurise(texts, workers)
-        vectors = torch.cat([self._run(done.store, k, "embed") for k in range(len(self.members))], dim=1)
+        vectors = torch.cat(self._run(done.store, "embed")[0].unbind(), dim=1)
         rows = np.full((len(texts), vectors.shape[1]), np.nan, np.float32)
         rows[done.good] = vectors.float().numpy()
         if bad := len(texts) - len(done.good):
@@ -135,12 +135,12 @@ class Predictor:
         """Predict molecules that are featurised already, by the header's featuriser."""
         scaler = self.header.scaler
         counts = composition(store) if scaler.reference is not None else None
-        outputs = [scaler.unscale(self._run(store, k), counts) for k in range(len(self.members))]
-        members = torch.stack(outputs).numpy()  # [members, m, T]
+        outputs, unseen = self._run(store)
+        members = torch.stack([scaler.unscale(output, counts) for output in outputs]).numpy()  # [members, m, T]
         mean = members.mean(0)
         std = members.std(0, ddof=1) if len(members) > 1 else None
         low, high = self.bounds(mean)
-        return Predictions(mean, std, low, high, self._unseen(store))
+        return Predictions(mean, std, low, high, unseen)
 
     def bounds(self, mean: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
         """The conformal interval around predictions `[m, T]`: low and high, or None where the file holds none."""
@@ -153,39 +153,34 @@ class Predictor:
         return featurise(self.header.featuriser, texts, workers=workers)
 
     @torch.inference_mode()
-    def _run(self, store: MoleculeStore, number: int, method: str = "forward") -> Tensor:
-        """What a method of one member makes of every batch, the rows back in the store's order, on the CPU."""
-        outputs = []
+    def _run(self, store: MoleculeStore, method: str = "forward") -> tuple[Tensor, list[str | None]]:
+        """What a method of every member makes of the molecules, float64 `[members, m, width]` on the CPU, and what
+        about each molecule they have not seen in training."""
+        outputs: list[Tensor] = []
+        unseen: list[str | None] = [None] * len(store)
+        batches, held = self._batches(store), store.to(self.device)
         with _without_onednn():
-            for rows, batch in zip(self._rows(store), self._batches(store), strict=True):
+            for rows in batches:
+                batch = held.batch(rows.to(self.device))
                 large = bool((store.sizes[rows] > LARGE).any())
-                member = (self._precise if large else self.members)[number]
-                outputs.append(getattr(member, method)(_in_double(batch) if large else batch).double().cpu())
-        whole = torch.cat(outputs)
-        return torch.empty_like(whole).index_copy_(0, torch.cat(self._rows(store)), whole)
+                members, given = (self._precise, _in_double(batch)) if large else (self.members, batch)
+                outputs.append(torch.stack([getattr(member, method)(given).double().cpu() for member in members]))
+                for row, codes in zip(rows.tolist(), members[0].unseen(batch), strict=True):  # all saw the same
+                    if codes:
+                        named = ", ".join(name_code(*code) for code in codes)
+                        unseen[row] = f"not seen in training: {named}"
+        whole = torch.cat(outputs, dim=1)
+        return torch.empty_like(whole).index_copy_(1, torch.cat(batches), whole), unseen
 
     @cached_property
     def _precise(self) -> list[nn.Module]:
         return [deepcopy(member).double() for member in self.members]
 
-    def _unseen(self, store: MoleculeStore) -> list[str | None]:
-        found: list[str | None] = [None] * len(store)
-        model = self.members[0]  # all members saw the same molecules
-        for rows, batch in zip(self._rows(store), self._batches(store), strict=True):
-            for row, codes in zip(rows.tolist(), model.unseen(batch), strict=True):
-                if codes:
-                    found[row] = f"not seen in training: {', '.join(name_code(*code) for code in codes)}"
-        return found
-
-    def _rows(self, store: MoleculeStore) -> list[Tensor]:
+    def _batches(self, store: MoleculeStore) -> list[Tensor]:
+        """Which molecules go together."""
         sampler = PairBudgetSampler(store.sizes, BATCH_PAIRS, max_molecules=BATCH_MOLECULES, shuffle=False)
         # no molecules are one empty batch: its outputs have a width all the same
         return sampler.batches() or [torch.zeros(0, dtype=torch.long)]
-
-    def _batches(self, store: MoleculeStore) -> Iterator[Batch]:
-        store = store.to(self.device)
-        for rows in self._rows(store):
-            yield store.batch(rows.to(self.device))
 
 
 def load(path: str | Path, device: str | None = None) -> Predictor:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gtx.data import Featurised, chunk_size, featurise_stream
+from gtx.data import Featurised, chunk_size, featurise_stream, worth_workers
 from gtx.data.ledger import Ledger
 from gtx.data.table_writer import TableWriter, fresh_name
 from gtx.data.tables import Row, Table, open_table
@@ -51,7 +51,7 @@ def predict_table(
         out: CSV, or by its name TSV or Parquet; "-" is standard output.
         smiles_column: default: as in the table the model was trained on.
         on_error: "fail" stops at the first row that cannot be used.
-        workers: processes that read molecules; by default all cores, and none for a table of one chunk.
+        workers: processes that read molecules; by default all cores, and none for a table of less than 10,000 rows.
         progress: show a progress bar.
 
     Raises:
@@ -118,10 +118,11 @@ def _header(predictor: Predictor, table: Table) -> list[str]:
 
 def _featurised(predictor: Predictor, table: Table, workers: int | None) -> Iterator[tuple[list[Row], Featurised]]:
     """Chunks of rows, each with its molecules; workers are at the next ones meanwhile."""
-    chunks = table.chunks(chunk_size(predictor.header.featuriser))
-    first = list(islice(chunks, 2))
-    if workers is None and len(first) < 2:
-        workers = 0  # starting them would take longer than the work
+    featuriser = predictor.header.featuriser
+    chunks, least = table.chunks(chunk_size(featuriser)), worth_workers(featuriser)
+    first = list(islice(chunks, least)) if workers is None else []
+    if workers is None and len(first) < least:
+        workers = 0
     waiting: deque[list[Row]] = deque()
 
     def texts() -> Iterator[tuple[list[str], list[np.ndarray | None]]]:
@@ -129,7 +130,7 @@ def _featurised(predictor: Predictor, table: Table, workers: int | None) -> Iter
             waiting.append(rows)
             yield [readable(row) for row in rows], [row.coordinates for row in rows]
 
-    for part in featurise_stream(predictor.header.featuriser, texts(), workers, smiles=False):
+    for part in featurise_stream(featuriser, texts(), workers, smiles=False):
         yield waiting.popleft(), Featurised.join([part])
 
 
