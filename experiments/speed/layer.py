@@ -144,6 +144,7 @@ def tables(records: Sequence[dict[str, Any]]) -> list[Table]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure all, or be the process of one case."""
+
     def more(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--kinds", nargs="+", default=list(SIZES), choices=list(SIZES), help="some of the batches")
         parser.add_argument("--channels", nargs="+", type=int, default=list(CHANNELS), help="of the nodes")
