@@ -107,8 +107,29 @@ def test_branches_that_rdkit_would_compare_at_length_are_left_to_it() -> None:
 def test_with_and_without_canonical_smiles_the_codes_are_the_same(shared_data: Path) -> None:
     """Without, RDKit need not look at centres that compiled code names, nor at those that are none."""
     texts = [*sample(shared_data, 100, stereo=True, seed=12), "[CH3:1][C@H](C)O", *SYMMETRIC, "CC[C@H](O)CC"]
-    texts += isomers(SYMMETRIC)
+    texts += [*isomers(SYMMETRIC), "CC[N@](C)CCC", "c1(ccc(cc1)SC)CC(N1[C@H](CN(CC1)C(=O)C)C[N@]1CC[C@H](C1)O)=O"]
     with_smiles, without = (featurise_texts(Featuriser(), texts, smiles=smiles) for smiles in (True, False))
     for name in ("atoms", "bonds", "bond_codes", "descriptors"):
         assert np.array_equal(getattr(with_smiles, name), getattr(without, name)), name
     assert with_smiles.warnings == without.warnings and set(without.smiles) == {None}
+
+
+def test_canonical_smiles_are_those_of_molecules_read_by_rdkit_alone(shared_data: Path) -> None:
+    texts = [*sample(shared_data, 50, stereo=True, seed=13), *isomers(SYMMETRIC), "[CH3:1][C@H](C)O"]
+    found = featurise_texts(Featuriser(descriptors=False), texts).smiles
+    for text, ours in zip(texts, found, strict=True):
+        with quietly():
+            mol = Chem.MolFromSmiles(text)
+            for atom in mol.GetAtoms():
+                atom.SetAtomMapNum(0)
+            label_stereo(mol)
+            assert Chem.MolToSmiles(mol) == ours
+
+
+def test_with_hydrogen_atoms_the_labels_are_the_same() -> None:
+    """Not RDKit's older ones, which it gives when it reads a SMILES: here R becomes S."""
+    text = "Cc1cc2ncn(C[C@@H](O)C[NH+](C)Cc3ccc(F)cc3)c2cc1C"
+    bare, full = (Featuriser(hydrogens=hydrogens, descriptors=False)(text) for hydrogens in (False, True))
+    older = [atom.GetPropsAsDict().get("_CIPCode", "none") for atom in Chem.MolFromSmiles(text).GetAtoms()]
+    ours = NAMES[bare.atoms[:, CHIRALITY]].tolist()
+    assert NAMES[full.atoms[: len(ours), CHIRALITY]].tolist() == ours == by_rdkit(text) != older
