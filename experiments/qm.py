@@ -63,7 +63,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _execute(name: str, model: str, split: int, asked: argparse.Namespace) -> None:
-    import experiments.space  # noqa: F401  (adds its models to those that training knows)
+    from experiments import space
+
+    space.introduce()
     from experiments.on_store import Study, execute
     from experiments.qm_sets import SIZES, SOURCES, molecules
     from gtx.training import TrainSettings

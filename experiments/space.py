@@ -105,6 +105,12 @@ def schnet(
     return SchNetOfBatch(out_channels, **arguments)
 
 
-# training makes models by name
-ARCHITECTURES["space"] = Architecture(space, "full attention with distances, summed over atoms", "gtx")
-ARCHITECTURES["schnet"] = Architecture(schnet, "continuous-filter convolutions", "Schütt et al. 2017, arXiv:1706.08566")
+MODELS = {
+    "space": Architecture(space, "full attention with distances, summed over atoms", "gtx"),
+    "schnet": Architecture(schnet, "continuous-filter convolutions", "Schütt et al. 2017, arXiv:1706.08566"),
+}
+
+
+def introduce() -> None:
+    """Training makes models by name: add these to those it knows."""
+    ARCHITECTURES.update(MODELS)

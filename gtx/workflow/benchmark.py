@@ -100,7 +100,7 @@ def benchmark(
     record = {
         "task": dataset.task,
         "targets": list(data.target_columns),
-        **fingerprint(data),
+        **_marks(data),
         "rows": {file.source: file.ledger.summary() for file in dataset.files},
         "folds": folds,
         "repeats": repeats,
@@ -119,7 +119,7 @@ def _contests(
     dataset: Dataset, data: DataSettings, settings: TrainSettings, out: Path, folds: int, repeats: int, jobs: int
 ) -> list[Contest]:
     threads = settings.threads or max(1, default_workers() // jobs)
-    marks = {k: v for k, v in fingerprint(data).items() if k not in ("split_sizes", "val", "test")} | {"folds": folds}
+    marks = _marks(data) | {"folds": folds}
     contests = []
     for repeat in range(repeats):
         for fold, split in enumerate(folds_of(dataset, data, folds, repeat)):
@@ -138,6 +138,11 @@ def _contests(
                 )
             )
     return contests
+
+
+def _marks(data: DataSettings) -> dict[str, Any]:
+    """What tells these data from any other; shares of a single split mean nothing here."""
+    return {k: v for k, v in fingerprint(data).items() if k not in ("split_sizes", "val", "test")}
 
 
 def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeat: int) -> list[Split]:

@@ -15,9 +15,18 @@ from experiments.comparison import compared
 from experiments.summary import rows
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
+from gtx.models import ARCHITECTURES
 from gtx.training import composition
 from tests.molecules_for_tests import renumbered
 from tests.molecules_for_tests import store as read
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training knows its models here, and in no other test."""
+    for name, architecture in space.MODELS.items():
+        monkeypatch.setitem(ARCHITECTURES, name, architecture)
+
 
 SMILES = [
     *("C", "CCO", "C#N", "c1ccccc1O", "CC(=O)N", "C1CC1C", "FC(F)F", "O=S(=O)(C)C", "CC(C)(C)C", "OO"),

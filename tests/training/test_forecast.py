@@ -42,7 +42,7 @@ def test_leaves_everything_as_it_was() -> None:
 
 def test_memory_grows_with_the_batch_and_shrinks_when_layers_are_worked_out_again() -> None:
     whole, cut, again = look(make()), look(make(), budget=1000), look(make(recompute=True))
-    assert cut.memory < whole.memory and again.memory < 0.6 * whole.memory
+    assert cut.memory < whole.memory and again.memory < 0.8 * whole.memory
 
 
 def test_short_memory_lowers_the_budget() -> None:
