@@ -105,6 +105,29 @@ def test_conformers_come_in_small_chunks_and_workers_change_nothing(monkeypatch:
     assert two.store.positions.equal(one.store.positions)
 
 
+def test_workers_are_started_where_there_is_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, stream = [], featurising.featurise_stream
+
+    def watched(featuriser: Featuriser, chunks: object, workers: int | None, **options: object) -> object:
+        asked.append(workers)
+        return stream(featuriser, chunks, 0, **options)
+
+    monkeypatch.setattr(featurising, "featurise_stream", watched)
+    for featuriser in (Featuriser(), Featuriser(conformers=True)):
+        least = 2 * featurising.worth_workers(featuriser)
+        for count in (least - 1, least):
+            featurise(featuriser, ["C"] * count, chunk=2)
+    featurise(Featuriser(), ["C"], workers=3)
+    assert asked == [0, None, 0, None, 3]
+
+
+def test_what_workers_need_is_compiled_before_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+    monkeypatch.setattr(featurising, "featurise_texts", lambda featuriser, texts: done.append(list(texts)))
+    monkeypatch.setattr(featurising, "get_reusable_executor", lambda workers: done.append("pool"))
+    assert list(featurise_stream(Featuriser(), [], workers=2)) == [] and done == [[], "pool"]
+
+
 def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     featurise(Featuriser(), TEXTS, workers=0, progress=True)
     said = capsys.readouterr()
