@@ -6,8 +6,9 @@
 The molecules are those of ZINC-12k, repeated as often as need be. The model is the default of `gtx train` with weights
 as they are drawn: its speed does not depend on them. gtx reads molecules in this process, in one worker process, in
 two; `MolFromSmiles` runs over the same texts in this process, in one, in two. The first run, in which worker processes
-start, does not count. Memory is the peak of the largest process of `gtx predict` on 10,000 rows and, with
-`--million`, on 1,000,000, libraries included: it should not grow with the rows.
+start, does not count. Where the time goes is told beside what the model's matrix products alone would take at the rate
+of a product of two 1024 x 1024 matrices, measured in the same run. Memory is the peak of the largest process of
+`gtx predict` on 10,000 rows and, with `--million`, on 1,000,000, libraries included: it should not grow with the rows.
 """
 
 from __future__ import annotations
@@ -23,19 +24,27 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+from experiments.speed import floor
 from experiments.speed.cases import Work, options, race, serve
 from experiments.speed.molecules import SETS, rows
 from experiments.speed.results import Table, ratio, write
+from experiments.speed.stopwatch import Stopwatch
 
 MODULE = "experiments.speed.prediction"
 CHUNK = 500
-PROCESSES = {"in this process": 0, "1 worker process": 1, "2 worker processes": 2}
+HERE = "in this process"
+PROCESSES = {HERE: 0, "1 worker process": 1, "2 worker processes": 2}
 GTX, BARE, MEMORY = "gtx", "MolFromSmiles", "memory of gtx predict"
+MATRIX = f"{floor.MATRIX}, float32"
+PARTS = {"reading and featurising": "read", "the model": "forward", "all else": "rest"}
 
 
 def make(name: str, count: int, set: str, threads: int) -> Work:
     """A case, such as "gtx, 2 worker processes" or "memory of gtx predict, 10000"."""
+    if name == MATRIX:
+        return floor.make(name)
     what, how = name.split(", ")
     count = int(how) if what == MEMORY else count
     smiles = list(dict.fromkeys(rows(set).smiles))  # rows repeat as little as they can
@@ -53,13 +62,23 @@ def make(name: str, count: int, set: str, threads: int) -> Work:
     if what == MEMORY:
         return Work({"all": lambda: _memory(folder, model, table, out)}, facts, seconds=0.0)
 
+    from gtx.data import featurise, featurising
     from gtx.prediction import load, predict_table
 
-    predictor = load(model, "cpu")
+    predictor, watch = load(model, "cpu"), Stopwatch()
+    some = featurise(predictor.header.featuriser, smiles[:CHUNK], workers=0, smiles=False).store
+    with FlopCounterMode(display=False) as counter:
+        predictor.predict_store(some)
+    facts["products"] = counter.get_total_flops() / 2 / len(some)
+    watch.put_on(featurising, "featurise_texts", "read")
+    watch.put_on(type(predictor.members[0]), "forward", "forward")
 
-    def step() -> None:
+    def step() -> dict[str, dict[str, float]]:
         assert folder.name  # which lives as long as this does
-        predict_table(predictor, table, out, workers=PROCESSES[how])
+        watch.seconds.clear()
+        with watch.running("rest"):
+            predict_table(predictor, table, out, workers=PROCESSES[how])
+        return {"parts": dict(watch.seconds)}
 
     return Work({"all": step}, facts, seconds=0.0)
 
@@ -113,11 +132,13 @@ def _memory(folder: tempfile.TemporaryDirectory, model: Path, table: Path, out: 
 
 
 def tables(records: Sequence[dict]) -> list[Table]:
-    """Rates, and memory."""
+    """Rates, where the time goes, and memory."""
     found = {record["case"]: record for record in records}
     rates, peaks = [], []
     for case, record in found.items():
         what, how = case.split(", ")
+        if case == MATRIX:
+            continue
         if "failed" in record:
             (peaks if what == MEMORY else rates).append([what, how, record["failed"], ""])
         elif what == MEMORY:
@@ -127,8 +148,21 @@ def tables(records: Sequence[dict]) -> list[Table]:
             rates.append([what, how, f"{record['molecules'] / record['seconds']:,.0f}", f"{float(share or 'nan'):.0%}"])
     return [
         Table("SMILES file to predictions", ["what", "where", "molecules per second", "of MolFromSmiles there"], rates),
+        _where_it_goes(*(found.get(case, {"failed": ""}) for case in (f"{BARE}, {HERE}", f"{GTX}, {HERE}", MATRIX))),
         Table("Memory of gtx predict", ["rows", "largest process", "seconds, start included"], peaks),
     ]
+
+
+def _where_it_goes(bare: dict, gtx: dict, matrix: dict) -> Table:
+    """Seconds of the last turn in this process, by part."""
+    rows = []
+    if not any("failed" in record for record in (bare, gtx, matrix)):
+        spent = {what: gtx["parts"][part] / gtx["molecules"] for what, part in PARTS.items()}
+        products = f"its matrix products alone, {gtx['products'] / 1e6:.1f} M multiplications, at the machine's rate"
+        spent[products] = gtx["products"] * matrix["seconds"] / floor.SIDE**3
+        each = bare["seconds"] / bare["molecules"]
+        rows = [[what, f"{own * 1e6:.0f} µs", f"{own / each:.2f}x"] for what, own in spent.items()]
+    return Table("Where it goes, in this process", ["what", "per molecule", "over MolFromSmiles"], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -145,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if read.case:
         return serve(lambda name: make(name, count, read.set, read.threads), read)
     words = ["--set", read.set, "--molecules", str(count)]
-    cases = [f"{what}, {how}" for how in PROCESSES for what in (BARE, GTX)]
+    cases = [*(f"{what}, {how}" for how in PROCESSES for what in (BARE, GTX)), MATRIX]
     records = race(MODULE, cases, read, words=words)
     sizes = [1000] if read.quick else [10_000, *([1_000_000] if read.million else [])]
     for size in sizes:
