@@ -21,6 +21,7 @@ from gtx.data.table_writer import fresh_name
 from gtx.errors import InputError
 from gtx.molecules.naming import name_code
 from gtx.prediction.model_file import ModelHeader, load_model
+from gtx.prediction.threads import in_threads
 from gtx.training import composition
 
 if TYPE_CHECKING:
@@ -152,24 +153,28 @@ class Predictor:
     def _featurise(self, texts: Sequence[str], workers: int | None) -> Featurised:
         return featurise(self.header.featuriser, texts, workers=workers)
 
-    @torch.inference_mode()
     def _run(self, store: MoleculeStore, method: str = "forward") -> tuple[Tensor, list[str | None]]:
         """What a method of every member makes of the molecules, float64 `[members, m, width]` on the CPU, and what
         about each molecule they have not seen in training."""
-        outputs: list[Tensor] = []
-        unseen: list[str | None] = [None] * len(store)
-        batches, held = self._batches(store), store.to(self.device)
+        held = store.to(self.device)
+
+        @torch.inference_mode()
+        def run(rows: Tensor) -> tuple[Tensor, list[list[tuple[str, int, int]]]]:
+            batch = held.batch(rows.to(self.device))
+            large = bool((store.sizes[rows] > LARGE).any())
+            members, given = (self._precise, _in_double(batch)) if large else (self.members, batch)
+            outputs = [getattr(member, method)(given).double().cpu() for member in members]
+            return torch.stack(outputs), members[0].unseen(batch)  # all members saw the same
+
+        batches = self._batches(store)
         with _without_onednn():
-            for rows in batches:
-                batch = held.batch(rows.to(self.device))
-                large = bool((store.sizes[rows] > LARGE).any())
-                members, given = (self._precise, _in_double(batch)) if large else (self.members, batch)
-                outputs.append(torch.stack([getattr(member, method)(given).double().cpu() for member in members]))
-                for row, codes in zip(rows.tolist(), members[0].unseen(batch), strict=True):  # all saw the same
-                    if codes:
-                        named = ", ".join(name_code(*code) for code in codes)
-                        unseen[row] = f"not seen in training: {named}"
-        whole = torch.cat(outputs, dim=1)
+            made = in_threads(run, batches) if self.device.type == "cpu" else list(map(run, batches))
+        unseen: list[str | None] = [None] * len(store)
+        for rows, (_, found) in zip(batches, made, strict=True):
+            for row, codes in zip(rows.tolist(), found, strict=True):
+                if codes:
+                    unseen[row] = f"not seen in training: {', '.join(name_code(*code) for code in codes)}"
+        whole = torch.cat([outputs for outputs, _ in made], dim=1)
         return torch.empty_like(whole).index_copy_(1, torch.cat(batches), whole), unseen
 
     @cached_property
