@@ -6,9 +6,10 @@
 The molecules are those of ZINC-12k, repeated as often as need be. The model is the default of `gtx train` with weights
 as they are drawn: its speed does not depend on them. gtx reads molecules in this process, in one worker process, in
 two; `MolFromSmiles` runs over the same texts in this process, in one, in two. The first run, in which worker processes
-start, does not count. Where the time goes is told beside what the model's matrix products alone would take at the rate
-of a product of two 1024 x 1024 matrices, measured in the same run. Memory is the peak of the largest process of
-`gtx predict` on 10,000 rows and, with `--million`, on 1,000,000, libraries included: it should not grow with the rows.
+start, does not count. Where the time goes is told for one thread, beside what the model's matrix products alone would
+take at the rate of a product of two 1024 x 1024 matrices in one thread, measured in the same run. Memory is the peak of
+the largest process of `gtx predict` on 10,000 rows and, with `--million`, on 1,000,000, libraries included: it should
+not grow with the rows.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from experiments.speed.stopwatch import Stopwatch
 
 MODULE = "experiments.speed.prediction"
 CHUNK = 500
-HERE = "in this process"
-PROCESSES = {HERE: 0, "1 worker process": 1, "2 worker processes": 2}
+HERE, ALONE = "in this process", "in this process with one thread"
+PROCESSES = {HERE: 0, ALONE: 0, "1 worker process": 1, "2 worker processes": 2}
 GTX, BARE, MEMORY = "gtx", "MolFromSmiles", "memory of gtx predict"
 MATRIX = f"{floor.MATRIX}, float32"
 PARTS = {"reading and featurising": "read", "the model": "forward", "all else": "rest"}
@@ -43,6 +44,8 @@ PARTS = {"reading and featurising": "read", "the model": "forward", "all else": 
 
 def make(name: str, count: int, set: str, threads: int) -> Work:
     """A case, such as "gtx, 2 worker processes" or "memory of gtx predict, 10000"."""
+    if name == MATRIX or name.endswith(ALONE):
+        torch.set_num_threads(1)
     if name == MATRIX:
         return floor.make(name)
     what, how = name.split(", ")
@@ -67,11 +70,12 @@ def make(name: str, count: int, set: str, threads: int) -> Work:
 
     predictor, watch = load(model, "cpu"), Stopwatch()
     some = featurise(predictor.header.featuriser, smiles[:CHUNK], workers=0, smiles=False).store
-    with FlopCounterMode(display=False) as counter:
-        predictor.predict_store(some)
-    facts["products"] = counter.get_total_flops() / 2 / len(some)
-    watch.put_on(featurising, "featurise_texts", "read")
-    watch.put_on(type(predictor.members[0]), "forward", "forward")
+    if how == ALONE:
+        with FlopCounterMode(display=False) as counter:
+            predictor.predict_store(some)
+        facts["products"] = counter.get_total_flops() / 2 / len(some)
+        watch.put_on(featurising, "featurise_texts", "read")
+        watch.put_on(type(predictor.members[0]), "forward", "forward")
 
     def step() -> dict[str, dict[str, float]]:
         assert folder.name  # which lives as long as this does
@@ -144,17 +148,17 @@ def tables(records: Sequence[dict]) -> list[Table]:
         elif what == MEMORY:
             peaks.append([f"{int(how):,}", f"{record['peak'] / 2**20:,.0f} MiB", f"{record['wall']:.1f} s"])
         else:
-            share = ratio(found.get(f"{BARE}, {how}"), record).removesuffix("x")
+            share = ratio(found.get(f"{BARE}, {HERE if how == ALONE else how}"), record).removesuffix("x")
             rates.append([what, how, f"{record['molecules'] / record['seconds']:,.0f}", f"{float(share or 'nan'):.0%}"])
     return [
         Table("SMILES file to predictions", ["what", "where", "molecules per second", "of MolFromSmiles there"], rates),
-        _where_it_goes(*(found.get(case, {"failed": ""}) for case in (f"{BARE}, {HERE}", f"{GTX}, {HERE}", MATRIX))),
+        _where_it_goes(*(found.get(case, {"failed": ""}) for case in (f"{BARE}, {HERE}", f"{GTX}, {ALONE}", MATRIX))),
         Table("Memory of gtx predict", ["rows", "largest process", "seconds, start included"], peaks),
     ]
 
 
 def _where_it_goes(bare: dict, gtx: dict, matrix: dict) -> Table:
-    """Seconds of the last turn in this process, by part."""
+    """Seconds of the last turn with one thread, by part."""
     rows = []
     if not any("failed" in record for record in (bare, gtx, matrix)):
         spent = {what: gtx["parts"][part] / gtx["molecules"] for what, part in PARTS.items()}
@@ -162,7 +166,7 @@ def _where_it_goes(bare: dict, gtx: dict, matrix: dict) -> Table:
         spent[products] = gtx["products"] * matrix["seconds"] / floor.SIDE**3
         each = bare["seconds"] / bare["molecules"]
         rows = [[what, f"{own * 1e6:.0f} µs", f"{own / each:.2f}x"] for what, own in spent.items()]
-    return Table("Where it goes, in this process", ["what", "per molecule", "over MolFromSmiles"], rows)
+    return Table("Where it goes, with one thread", ["what", "per molecule", "over MolFromSmiles"], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -179,7 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if read.case:
         return serve(lambda name: make(name, count, read.set, read.threads), read)
     words = ["--set", read.set, "--molecules", str(count)]
-    cases = [*(f"{what}, {how}" for how in PROCESSES for what in (BARE, GTX)), MATRIX]
+    cases = [f"{what}, {how}" for how in PROCESSES for what in (BARE, GTX) if (what, how) != (BARE, ALONE)]
+    cases.append(MATRIX)
     records = race(MODULE, cases, read, words=words)
     sizes = [1000] if read.quick else [10_000, *([1_000_000] if read.million else [])]
     for size in sizes:
