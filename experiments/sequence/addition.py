@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import random
 
-from experiments.sequence.toy import Task, options, solve
+from experiments.sequence.running import options
+from experiments.sequence.toy import Task, solve
 
 
 def addition(rows: int = 50_000, held_out: int = 1000, reverse: bool = False, seed: int = 0) -> Task:
@@ -31,6 +32,6 @@ def addition(rows: int = 50_000, held_out: int = 1000, reverse: bool = False, se
 
 
 if __name__ == "__main__":
-    read = options(__doc__, epochs=20)
+    read = options(__doc__, epochs=20).parse_args()
     rows = read.rows or 50_000
     solve("addition", {"as written": addition(rows), "reversed": addition(rows, reverse=True)}, read)

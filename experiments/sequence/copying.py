@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import random
 
-from experiments.sequence.toy import Task, options, solve
+from experiments.sequence.running import options
+from experiments.sequence.toy import Task, solve
 
 LETTERS, LONGEST = "abcdefghijklmnop", 20
 
@@ -27,5 +28,5 @@ def copying(rows: int = 10_000, held_out: int = 1000, seed: int = 0) -> Task:
 
 
 if __name__ == "__main__":
-    read = options(__doc__, epochs=10)
+    read = options(__doc__, epochs=10).parse_args()
     solve("copying", {"copying": copying(read.rows or 10_000)}, read)

@@ -15,7 +15,7 @@ from gtx.errors import InputError
 
 
 class History(Callback):
-    """Writes `epoch, seconds, lr, train_loss` and what the module logged to a CSV file, epoch by epoch.
+    """Writes `epoch, seconds, cpu_seconds, lr, train_loss` and what the module logged to a CSV file, epoch by epoch.
 
     The rows are state of the checkpoint: a resumed run's file is that of a run never interrupted.
 
@@ -27,7 +27,7 @@ class History(Callback):
         self.file, self.rows = file, []
 
     def on_train_epoch_start(self, *_: Any) -> None:
-        self.began, self.losses = time.perf_counter(), []
+        self.began, self.losses = (time.perf_counter(), time.process_time()), []
 
     def on_train_batch_end(self, trainer: Trainer, module: LightningModule, outputs: dict, *_: Any) -> None:
         self.losses.append(outputs["loss"])
@@ -41,8 +41,9 @@ class History(Callback):
         logged = {"lr": trainer.optimizers[0].param_groups[0]["lr"], "train_loss": loss}
         self.log_dict(logged, sync_dist=True)  # the same on every rank
         validated = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("val_")}
-        seconds = time.perf_counter() - self.began
-        self.rows.append({"epoch": trainer.current_epoch, "seconds": seconds, **logged, **validated})
+        wall, processor = self.began
+        spent = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - processor}
+        self.rows.append({"epoch": trainer.current_epoch, **spent, **logged, **validated})
         if trainer.is_global_zero:
             self._write()
 

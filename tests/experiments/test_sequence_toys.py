@@ -27,7 +27,7 @@ def test_sums_are_right_in_either_order() -> None:
 
 
 def test_a_run_is_written_down_and_drawn(tmp_path: Path) -> None:
-    read = argparse.Namespace(epochs=2, rows=64, seed=0, threads=1, out=tmp_path)
+    read = argparse.Namespace(epochs=2, rows=64, seed=0, threads=1, out=tmp_path, runs=tmp_path / "runs")
     result = solve("copying", {"copying": copying(64, 8)}, read)
     written = json.loads((tmp_path / "copying.json").read_text())
     assert written == json.loads(json.dumps(result)) and (tmp_path / "copying.svg").stat().st_size > 5000
