@@ -32,6 +32,6 @@ def addition(rows: int = 50_000, held_out: int = 1000, reverse: bool = False, se
 
 
 if __name__ == "__main__":
-    read = options(__doc__, epochs=20).parse_args()
+    read = options(__doc__, epochs=8).parse_args()
     rows = read.rows or 50_000
     solve("addition", {"as written": addition(rows), "reversed": addition(rows, reverse=True)}, read)
