@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -60,7 +60,7 @@ class GraphTransformer(nn.Module):
         out_channels: predictions per molecule.
         atom_sizes: codes of each column of `batch.x`; code 0 means "other".
         bond_sizes: the same for `batch.edge_attr`.
-        num_descriptors: global features D of each molecule in `batch.u`, joined to the readout; 0 for none.
+        num_descriptors: global features D of each molecule in `batch.u`; 0 for none.
         encodings: position and distance encodings.
         channels: width of the nodes.
         layers: number of layers.
@@ -74,6 +74,8 @@ class GraphTransformer(nn.Module):
         edge_value: pair features enter the values too, not the scores alone.
         local: a bond message-passing branch (GINE, Hu et al. 2020, arXiv:1905.12265) beside the attention.
         readout: how atoms are pooled, see `gtx.nn.Readout`; may be empty if there are virtual nodes.
+        descriptors_to: where descriptors enter, as clipped z-scores: "atoms", added to every atom before the first
+            layer by a learned linear map; "readout", joined to it.
         score: the attention's score, copied for every layer with weights of its own; default scaled dot product.
         normaliser: from scores to weights, copied in the same way; default softmax.
         norm_first: pre-norm layers.
@@ -109,6 +111,7 @@ class GraphTransformer(nn.Module):
         edge_value: bool = True,
         local: bool = True,
         readout: Sequence[str] = ("sum", "mean", "max"),
+        descriptors_to: Sequence[Literal["atoms", "readout"]] = ("readout",),
         score: Score | None = None,
         normaliser: Normaliser | None = None,
         norm_first: bool = True,
@@ -126,6 +129,8 @@ class GraphTransformer(nn.Module):
         for part, kind in ((score, Score), (normaliser, Normaliser)):
             if part is not None and not isinstance(part, kind):
                 raise ValueError(f"expected a {kind.__name__} of gtx.attention, a module, got {part!r}")
+        if unknown := set(descriptors_to) - {"atoms", "readout"}:
+            raise ValueError(f'expected descriptors_to of "atoms" and "readout", got {sorted(unknown)}')
         if virtual_nodes and pair_channels is None:
             raise ValueError("virtual nodes need pair features of their own: expected pair_channels, got None")
         if virtual_nodes < 0 or (not virtual_nodes and not readout):
@@ -135,6 +140,11 @@ class GraphTransformer(nn.Module):
         self.atom_vocabulary, self.bond_vocabulary = Vocabulary(atom_sizes), Vocabulary(bond_sizes)
         self.atom_embedding = CodeEmbedding(atom_sizes, channels, silent_first=True)
         self.bond_embedding = CodeEmbedding(bond_sizes, channels, silent_first=True) if local else None
+
+        self.descriptors_to = tuple(descriptors_to)
+        self.descriptor_scaler = ClippedScaler(num_descriptors)
+        to_atoms = num_descriptors and "atoms" in descriptors_to
+        self.descriptor_embedding = nn.Linear(num_descriptors, channels) if to_atoms else None
 
         self.encodings = nn.ModuleList(encodings)
         self.node_embeddings = nn.ModuleList(embed(e.node, channels) if e.node else None for e in encodings)
@@ -162,8 +172,8 @@ class GraphTransformer(nn.Module):
         self.layers = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
         self.norm = nn.LayerNorm(channels) if norm_first else nn.Identity()
         self.readout = Readout(channels, readout) if readout else None
-        self.descriptor_scaler = ClippedScaler(num_descriptors)
-        self.width = (self.readout.width if readout else 0) + virtual_nodes * channels + num_descriptors  # of `embed`
+        joined = num_descriptors if "readout" in descriptors_to else 0
+        self.width = (self.readout.width if readout else 0) + virtual_nodes * channels + joined  # of `embed`
         self.head = nn.Sequential(
             nn.Linear(self.width, channels), nn.GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
         )
@@ -183,7 +193,7 @@ class GraphTransformer(nn.Module):
         return graph.where(self.edges(batch, graph))
 
     def embed(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
-        """One vector per molecule, `[B, width]`: the readout, virtual nodes, the descriptors as clipped z-scores."""
+        """One vector per molecule, `[B, width]`: the readout, virtual nodes, descriptors that join the readout."""
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
         return self._pool(x, nodes, batch)
 
@@ -201,6 +211,8 @@ class GraphTransformer(nn.Module):
     def embed_graph(self, batch: Batch, graph: CompleteGraph, edge_list: bool = False) -> tuple[Tensor, Tensor | None]:
         """What the first layer sees: atoms `[N, channels]`; pairs `[num_pairs, *]`, or the edges of an edge list."""
         x = self.atom_embedding(self.atom_vocabulary(batch.x))
+        if self.descriptor_embedding is not None:
+            x = x + self.descriptor_embedding(self.descriptor_scaler(batch.u))[batch.batch]
         pairs = []
         for encoding, of_node in zip(self.encodings, self.node_embeddings, strict=True):
             node, pair = encoding(batch, graph)
@@ -239,7 +251,7 @@ class GraphTransformer(nn.Module):
             parts.append(self.readout(atoms, batch.batch, batch.num_graphs))
         if nodes.virtual is not None:
             parts.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
-        if len(self.descriptor_scaler.mean):
+        if len(self.descriptor_scaler.mean) and "readout" in self.descriptors_to:
             parts.append(self.descriptor_scaler(batch.u))
         return torch.cat(parts, -1)
 

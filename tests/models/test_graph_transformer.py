@@ -46,6 +46,8 @@ VARIANTS = [
     {"local": False, "edge_value": False},
     {"readout": ("attention",)},
     {"num_descriptors": 0},
+    {"descriptors_to": ("atoms",)},
+    {"descriptors_to": ()},
 ]
 
 
@@ -138,6 +140,18 @@ def test_descriptors_are_scaled_by_the_training_rows_and_unknown_says_nothing(ba
     average.u = batch.u.clone()
     average.u[0, 3] = model.descriptor_scaler.mean[3]
     close(model(unknown), model(average), 1e-6)
+
+
+def test_descriptors_enter_where_asked(batch: Batch) -> None:
+    """At the atoms all of them see it; at the readout no atom does; nowhere, nothing does."""
+    other = batch.clone()
+    other.u = batch.u.flip(0)
+    for to in (("atoms",), ("readout",), ()):
+        model = make(descriptors_to=to)
+        assert torch.equal(model.nodes(other), model.nodes(batch)) == ("atoms" not in to)
+        assert torch.equal(model(other), model(batch)) == (not to)
+    with pytest.raises(ValueError, match=r"expected descriptors_to .* got \['bonds'\]"):
+        make(descriptors_to=("bonds",))
 
 
 def test_state_dict_round_trip_keeps_what_was_observed(batch: Batch) -> None:
