@@ -1,9 +1,10 @@
-"""gtx itself: the defaults of `gtx train`, and the mean prediction of five such models."""
+"""gtx itself: the defaults of `gtx train`, the same without a part, and the mean prediction of five such models."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from experiments.parts import part_of
 from experiments.problem import Answer, Problem
 from gtx.errors import InputError
 from gtx.prediction import load
@@ -19,8 +20,9 @@ def answer(problem: Problem) -> Answer:
 
 
 def single(problem: Problem) -> Answer:
-    """`gtx train` with its defaults and one thread; goes on where it was stopped."""
-    own = dict(problem.run.benchmark.settings)
+    """`gtx train` with its defaults, less a part if the model's name says so, and one thread; resumes."""
+    part = part_of(problem.run.model)
+    own = {**problem.run.benchmark.settings, **part.settings, "model_arguments": dict(part.arguments)}
     settings = TrainSettings(**own, seed=problem.run.seed, threads=1, progress=False)
     train(problem.data, settings, problem.folder, baselines=False)
     return _read([problem.folder / "model.gtx"], problem)

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from experiments.models import MODELS, answer
+from experiments.parts import PREFIX
 from experiments.problem import Benchmark, Problem, Run
 from experiments.record import RESULTS, ROOT, write
 
@@ -134,7 +135,15 @@ def _command(module: str, sets: Mapping[str, Benchmark], run: Run) -> str:
 def _read(doc: str, sets: Mapping[str, Benchmark], words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(sets), choices=list(sets))
-    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    whole = [name for name in MODELS if not name.startswith(PREFIX)]
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        default=whole,
+        choices=list(MODELS),
+        metavar="MODEL",
+        help=f"default: {' '.join(whole)}; also those of experiments.parts",
+    )
     parser.add_argument("--seeds", nargs="+", type=int, help="default: as many as make a row of the table")
     most = max(len(benchmark.splits) for benchmark in sets.values())
     if most > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from gtx.encodings import Bonds, Degree, GaussianDistance, RandomWalk, ShortestPath
 from gtx.models.graph_transformer import GraphTransformer
@@ -16,12 +16,14 @@ def standard(
     bond_sizes: Sequence[int],
     num_descriptors: int = 0,
     coordinates: bool = False,
+    encodings: Sequence[Literal["bonds", "path", "walk", "degree"]] = ("bonds", "path", "walk", "degree"),
+    descriptors_to: Sequence[Literal["atoms", "readout"]] = ("atoms", "readout"),
     steps: int = 16,
     farthest: int = 20,
     cutoff: float = 10.0,
     **arguments: Any,
 ) -> GraphTransformer:
-    """The default: full attention beside bond message passing; bonds, path distance, random walks, degree.
+    """The default: full attention beside bond message passing; bonds, path distance, random walks, degree; descriptors.
 
     Args:
         out_channels: predictions per molecule.
@@ -29,12 +31,24 @@ def standard(
         bond_sizes: codes per bond column.
         num_descriptors: global features per molecule.
         coordinates: also encode distances in space; the batch must have `pos`.
+        encodings: which of the encodings of the graph are used.
+        descriptors_to: where descriptors enter.
         steps: steps of the random walks.
         farthest: longest path distance with a code of its own, bonds.
         cutoff: reach of the distance encoding, Å.
         arguments: anything else `GraphTransformer` takes, by name.
     """
-    encodings = [Bonds(bond_sizes), ShortestPath(farthest), RandomWalk(steps), Degree()]
+    makers = {
+        "bonds": lambda: Bonds(bond_sizes),
+        "path": lambda: ShortestPath(farthest),
+        "walk": lambda: RandomWalk(steps),
+        "degree": Degree,
+    }
+    if unknown := set(encodings) - set(makers):
+        raise ValueError(f"expected encodings out of {', '.join(makers)}, got {sorted(unknown)}")
+    chosen = [makers[name]() for name in encodings]
     if coordinates:
-        encodings.append(GaussianDistance(cutoff=cutoff))
-    return GraphTransformer(out_channels, atom_sizes, bond_sizes, num_descriptors, encodings, **arguments)
+        chosen.append(GaussianDistance(cutoff=cutoff))
+    return GraphTransformer(
+        out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, descriptors_to=descriptors_to, **arguments
+    )
