@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
@@ -42,8 +42,8 @@ class Setting:
         return Setting(self.network, self.training | said, self.smoothing)
 
 
-def options(about: str, epochs: int) -> argparse.ArgumentParser:
-    """The options all tasks have; `epochs` by default."""
+def options(about: str, epochs: int | None) -> argparse.ArgumentParser:
+    """The options all tasks have; `epochs` by default, None where it depends."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=epochs)
     parser.add_argument("--rows", type=int, default=None, help="training rows; default as the task has it")
@@ -78,6 +78,16 @@ def fit(model: nn.Module, train: Examples, val: Examples, setting: Setting, runs
         "parameters": sum(p.numel() for p in model.parameters()),
         "setting": {"network": setting.network, "training": setting.training, "smoothing": setting.smoothing},
     }
+
+
+def kept(file: Path, make: Callable[[], Iterable[str]]) -> list[str]:
+    """The lines of a file; where it is not there yet they are made, and kept."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(".partial")
+        partial.write_text("".join(f"{line}\n" for line in make()))
+        partial.replace(file)
+    return file.read_text().splitlines()
 
 
 def publish(name: str, words: str, runs: Mapping[str, Mapping[str, Any]], read: argparse.Namespace) -> dict[str, Any]:

@@ -1,0 +1,142 @@
+"""The results of all sequence tasks as one page, `experiments/results/sequence.md`.
+
+python -m experiments.sequence.page
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.sequence.running import RESULTS
+
+Run = Mapping[str, Any]
+
+INTRODUCTION = """# From molecules to sequences
+
+The encoder-decoder Transformer on five tasks, each trained by one command on a processor alone. What is not right is
+listed in the JSON of the task, invalid SMILES among it. Seconds are those of all epochs, validation included; the
+machine did other work beside, so that processor seconds say what a run takes. This page is made anew by
+`python -m experiments.sequence.page`.
+"""
+
+
+class Task(NamedTuple):
+    """A task on the page.
+
+    Attributes:
+        title: its heading.
+        aim: what was to be reached, in words, or none.
+        columns: headings of its figures, and each figure of a run, in words.
+    """
+
+    title: str
+    aim: str
+    columns: Mapping[str, Callable[[Run], str]]
+
+
+def percent(*keys: str) -> Callable[[Run], str]:
+    """The share that is found under some keys, one after the other, in percent."""
+    return lambda run: f"{_under(run, keys):.1%}" if _under(run, keys) is not None else "none"
+
+
+def number(*keys: str) -> Callable[[Run], str]:
+    """The number under some keys."""
+    return lambda run: f"{_under(run, keys):,}"
+
+
+def _under(run: Run, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        run = run[key]
+    return run
+
+
+MOLECULES = {
+    "same molecule": percent("test", "same"),
+    "apart from stereochemistry": percent("test", "same_constitution"),
+    "the very text": percent("test", "exact"),
+    "invalid": number("test", "invalid"),
+    "test rows": number("test", "rows"),
+}
+EXACT = {"exact": percent("test_exact"), "test rows": number("rows", "test")}
+TASKS = {
+    "copying": Task("Copying a string", "99% exact", EXACT),
+    "addition": Task("Adding two three-digit numbers", "95% exact", EXACT),
+    "smiles-xtb9": Task("Graph to canonical SMILES, xtb9", "90% the same molecule", MOLECULES),
+    "smiles-zinc12k": Task("Graph to canonical SMILES, ZINC-12k", "none", MOLECULES),
+    "hydrolysis": Task(
+        "Graph to the products of hydrolysis",
+        "80% exact",
+        {
+            "all products right": percent("test", "same"),
+            "the very text": percent("test", "exact"),
+            "invalid": number("test", "invalid"),
+            "test rows": number("test", "rows"),
+        },
+    ),
+    "language": Task(
+        "A language model of ZINC's SMILES",
+        "none",
+        {
+            "valid": percent("valid"),
+            "unique among valid": percent("unique"),
+            "novel among unique": percent("novel"),
+            "samples": number("samples"),
+        },
+    ),
+}
+COST = {"parameters": number("parameters"), "seconds": number("seconds"), "processor seconds": number("cpu_seconds")}
+
+
+def page(results: Path) -> str:
+    """The page in Markdown, of the tasks that were run.
+
+    Args:
+        results: folder of their JSON files.
+    """
+    parts = [INTRODUCTION]
+    for name, task in TASKS.items():
+        if (file := results / f"{name}.json").exists():
+            parts.append(section(name, task, json.loads(file.read_text()), results.name))
+    return "\n".join(parts)
+
+
+def section(name: str, task: Task, result: Mapping[str, Any], folder: str) -> str:
+    """A task: its figures, the command beside them, and its learning curves."""
+    columns = {"run": None, **task.columns, **COST}
+    lines = [f"## {task.title}", "", f"Aim: {task.aim}. `{result['command']}`", ""]
+    lines += [f"| {' | '.join(columns)} |", f"|---|{'--:|' * (len(columns) - 1)}"]
+    for title, run in result["runs"].items():
+        cells = [title, *(show(run) for show in [*task.columns.values(), *COST.values()])]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += kinds(result["runs"])
+    machine = result["machine"]
+    where = f"{machine['processor']}, {machine['threads']} of {machine['cores']} cores"
+    lines += ["", f"{result['date']}, commit {result['commit']}, {where}. [JSON]({folder}/{name}.json)", ""]
+    lines += [f"![Learning curves on validation rows.]({folder}/{name}.svg)", ""]
+    return "\n".join(lines)
+
+
+def kinds(runs: Mapping[str, Run]) -> list[str]:
+    """Test rows kind by kind, where there are kinds."""
+    lines = []
+    for run in runs.values():
+        for kind, score in run.get("test_by_kind", {}).items():
+            cells = f"{score['same']:.1%} | {score['same_constitution']:.1%} | {score['invalid']} | {score['rows']:,}"
+            lines.append(f"| {kind} | {cells} |")
+    head = ["", "| test rows | same molecule | apart from stereochemistry | invalid | rows |", "|---|--:|--:|--:|--:|"]
+    return head + lines if lines else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the JSON files")
+    results = parser.parse_args().results
+    (results.parent / "sequence.md").write_text(page(results))
+
+
+if __name__ == "__main__":
+    main()

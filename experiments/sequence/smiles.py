@@ -1,0 +1,129 @@
+"""A molecule's graph is read, its canonical SMILES written.
+
+    python -m experiments.sequence.smiles --set xtb9
+    python -m experiments.sequence.smiles --set zinc12k
+
+The network reads gtx's atom and bond codes, whose stereochemistry is CIP labels, and nothing tells the order of the
+atoms in the text. An answer counts if it is the same molecule: the same canonical SMILES with stereochemistry. How many
+are the same without it, how many are the very text, and how many are no molecule is written down beside it.
+
+SMILES need no labels, so besides the training rows of a set the network learns from their mirror images and, for xtb9,
+from molecules that the set's own generator grows from another seed, none of whose constitutions is among the rows of
+validation or test. Writes `smiles-<set>.json` and its learning curves to `experiments/results/sequence/`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from rdkit import Chem
+from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
+
+from experiments.sequence.molecules import Task, run
+from experiments.sequence.running import Setting, kept, options, publish
+from experiments.sequence.verdict import canonical
+from experiments.xtb9.generate import candidates
+from gtx.data import open_table
+from gtx.data.named_sets import load_set
+from gtx.molecules import read_smiles
+from gtx.molecules.stereo import quietly
+
+SETTING = Setting(
+    {
+        "channels": 128,
+        "layers": 3,
+        "encoder": {"layers": 4},
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+        "activation": "gelu",
+    },
+    {"lr": 1e-3, "batch_molecules": 64, "batch_pairs": 250_000},
+)
+COLUMN = {"xtb9": "split_random", "zinc12k": "split"}
+EPOCHS = {"xtb9": 20, "zinc12k": 20}
+MORE = {"xtb9": 40_000, "zinc12k": 0}
+STEREO, FLAT = "with stereochemistry", "without stereochemistry"
+SEED = 20261121  # of the generator; that of xtb9 is another
+
+
+def spelled(name: str) -> dict[str, list[str]]:
+    """The canonical SMILES of each part of a set."""
+    found = load_set(name)
+    table = open_table(found.path, found.smiles_column)
+    column = table.index(COLUMN[name])
+    parts: dict[str, list[str]] = {}
+    for row in table.rows:
+        parts.setdefault(row.cells[column], []).append(canonical(row.text))
+    return parts
+
+
+def mirrored(smiles: str) -> str:
+    """The canonical SMILES of the mirror image; of a molecule without handedness the same."""
+    mol = read_smiles(smiles)
+    with quietly():
+        for atom in mol.GetAtoms():
+            atom.InvertChirality()
+        return canonical(Chem.MolToSmiles(mol))
+
+
+def isomers(smiles: str, most: int, seed: int) -> list[str]:
+    """Canonical SMILES of some stereoisomers of a constitution, drawn by the seed."""
+    with quietly():
+        asked = StereoEnumerationOptions(onlyUnassigned=False, unique=True, maxIsomers=most, rand=seed)
+        drawn = [Chem.MolToSmiles(each) for each in EnumerateStereoisomers(Chem.MolFromSmiles(smiles), asked)]
+    return sorted({canonical(each) for each in drawn})
+
+
+def grown(count: int, forbidden: Iterable[str]) -> Iterator[str]:
+    """Molecules as those of xtb9, two stereoisomers each where there are as many.
+
+    Args:
+        count: constitutions that are grown; those that are forbidden, or have been grown already, are left out.
+        forbidden: SMILES; what shares a constitution with one of them.
+    """
+    out = {canonical(each, stereo=False) for each in forbidden}
+    with quietly():
+        found = list(candidates(count, SEED))
+    for i, each in enumerate(found):
+        if each not in out:
+            yield from isomers(each, 2, i)
+
+
+def task(name: str, more: int, runs: Path, rows: int | None = None) -> Task:
+    """What is learned on a set.
+
+    Args:
+        name: "xtb9" or "zinc12k".
+        more: constitutions to grow beside the set's own.
+        runs: folder to keep them in.
+        rows: of training, of the set's own; None for all.
+    """
+    parts = spelled(name)
+    own = parts["train"][:rows]
+    new = kept(runs / f"grown-{more}.smi", lambda: grown(more, chain(*parts.values())))
+    texts = list(dict.fromkeys((*own, *map(mirrored, own), *new)))
+    random.Random(0).shuffle(texts)
+    kinds = [STEREO if set("@/\\") & set(each) else FLAT for each in parts["test"]]
+    return Task(*([(each, each) for each in some] for some in (texts, parts["val"], parts["test"])), kinds)
+
+
+def main() -> None:
+    parser = options(__doc__, epochs=None)
+    parser.add_argument("--set", choices=COLUMN, default="xtb9")
+    parser.add_argument("--more", type=int, default=None, help="constitutions to grow, some of which are left out")
+    read = parser.parse_args()
+    read.epochs = read.epochs or EPOCHS[read.set]
+    more = MORE[read.set] if read.more is None else read.more
+    name = f"smiles-{read.set}"
+    runs = read.runs / name
+    found = run(task(read.set, more, runs, read.rows), SETTING.given(read), runs)
+    test = found["test"]
+    print(f"{name}: {test['same']:.1%} the same molecule, {test['same_constitution']:.1%} apart from stereochemistry")
+    publish(name, f"smiles --set {read.set} --more {more}", {read.set: found | {"grown": more}}, read)
+
+
+if __name__ == "__main__":
+    main()
