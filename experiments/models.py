@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import NamedTuple
 
-from experiments.parts import PARTS, PREFIX
+from experiments.parts import PARTS
 from experiments.problem import Answer, Problem
 
 _ON = {"counts": "Morgan counts", "descriptors": "RDKit descriptors"}
@@ -30,7 +30,7 @@ class Model(NamedTuple):
 MODELS: dict[str, Model] = {
     "gtx": Model("gtx, defaults of `gtx train`", "experiments.ours", seeds=5),
     "gtx-ensemble": Model("gtx, five seeds averaged", "experiments.ours", seeds=1, members="gtx"),
-    **{PREFIX + name: Model(f"gtx without {part.title}", "experiments.ours") for name, part in PARTS.items()},
+    **{name: Model(f"gtx {part.title}", "experiments.ours") for name, part in PARTS.items()},
     "mean": Model("mean of the training rows", "experiments.rivals.simple", seeds=1),
     **{
         f"{kind}-{inputs}": Model(f"{title}, {words}", "experiments.rivals.simple", seeds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.parts import part_of
+from experiments.parts import PARTS, Part
 from experiments.problem import Answer, Problem
 from gtx.errors import InputError
 from gtx.prediction import load
@@ -21,7 +21,7 @@ def answer(problem: Problem) -> Answer:
 
 def single(problem: Problem) -> Answer:
     """`gtx train` with its defaults, less a part if the model's name says so, and one thread; resumes."""
-    part = part_of(problem.run.model)
+    part = PARTS.get(problem.run.model, Part("as it is"))
     own = {**problem.run.benchmark.settings, **part.settings, "model_arguments": dict(part.arguments)}
     settings = TrainSettings(**own, seed=problem.run.seed, threads=1, progress=False)
     train(problem.data, settings, problem.folder, baselines=False)

@@ -1,5 +1,7 @@
 """What each part of the default model is worth: the model without it, otherwise the defaults of `gtx train`.
 
+Also what was tried beside them and not taken.
+
     python -m experiments.mat --sets freesolv --models $(python -m experiments.parts) --jobs 2
     python -m experiments.scaffold --sets esol --models $(python -m experiments.parts) --jobs 2
 
@@ -13,11 +15,11 @@ from typing import Any, NamedTuple
 
 
 class Part(NamedTuple):
-    """Of the default model.
+    """What is left out of the default model, or added to it.
 
     Attributes:
-        title: what is left out.
-        arguments: of the architecture, that leave it out.
+        title: the difference in words.
+        arguments: of the architecture, that make it.
         settings: of training, that do.
     """
 
@@ -29,28 +31,25 @@ class Part(NamedTuple):
 _ENCODINGS = {"bonds": "bonds", "path": "path distances", "walk": "random walks", "degree": "degrees"}
 
 PARTS: dict[str, Part] = {
-    "descriptors": Part("descriptors", {"descriptors_to": []}),
-    "descriptors-at-atoms": Part("descriptors at the atoms", {"descriptors_to": ["readout"]}),
-    "descriptors-at-readout": Part("descriptors at the readout", {"descriptors_to": ["atoms"]}),
-    "local": Part("message passing over bonds", {"local": False}),
+    "gtx-without-descriptors": Part("without descriptors", {"descriptors_to": []}),
+    "gtx-without-local": Part("without message passing over bonds", {"local": False}),
     **{
-        f"encoding-{name}": Part(f"encoding of {words}", {"encodings": [one for one in _ENCODINGS if one != name]})
+        f"gtx-without-{name}": Part(
+            f"without the encoding of {words}", {"encodings": [one for one in _ENCODINGS if one != name]}
+        )
         for name, words in _ENCODINGS.items()
     },
-    "pair-mlp": Part("MLP of the pair features", {"pair_mlp": False}),
-    "pair-values": Part("pair features in the values", {"edge_value": False}),
-    "average": Part("average of the weights", {}, {"ema": 0.0}),
-    "mean-max": Part("mean and maximum in the readout", {"readout": ["sum"]}),
-    "sum": Part("sum in the readout", {"readout": ["mean", "max"]}),
+    "gtx-without-pair-mlp": Part("without the MLP of the pair features", {"pair_mlp": False}),
+    "gtx-without-pair-values": Part("without pair features in the values", {"edge_value": False}),
+    "gtx-without-average": Part("without averaged weights", {}, {"ema": 0.0}),
+    "gtx-with-sum": Part("with a sum alone as readout", {"readout": ["sum"]}),
+    "gtx-with-mean-max": Part("with mean and maximum alone as readout", {"readout": ["mean", "max"]}),
+    "gtx-with-descriptors-at-atoms": Part(
+        "with descriptors at the atoms too", {"descriptors_to": ["atoms", "readout"]}
+    ),
 }
-PREFIX = "gtx-without-"
-"""Before a part's name, the name of the model that lacks it."""
-
-
-def part_of(model: str) -> Part:
-    """What a model lacks; nothing, unless its name says so."""
-    return PARTS[model.removeprefix(PREFIX)] if model.startswith(PREFIX) else Part("")
+"""By the models' names."""
 
 
 if __name__ == "__main__":
-    print(*(PREFIX + name for name in PARTS))
+    print(*PARTS)

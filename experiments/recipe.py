@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from experiments.models import MODELS, answer
-from experiments.parts import PREFIX
+from experiments.parts import PARTS
 from experiments.problem import Benchmark, Problem, Run
 from experiments.record import RESULTS, ROOT, write
 
@@ -135,7 +135,7 @@ def _command(module: str, sets: Mapping[str, Benchmark], run: Run) -> str:
 def _read(doc: str, sets: Mapping[str, Benchmark], words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(sets), choices=list(sets))
-    whole = [name for name in MODELS if not name.startswith(PREFIX)]
+    whole = [name for name in MODELS if name not in PARTS]
     parser.add_argument(
         "--models",
         nargs="+",

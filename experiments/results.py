@@ -21,7 +21,7 @@ from experiments.aims import AIMS
 from experiments.comparison import compared
 from experiments.figures import dots
 from experiments.models import MODELS
-from experiments.parts import PREFIX
+from experiments.parts import PARTS
 from experiments.record import LEDGER, RESULTS
 from experiments.rivals.published import SOURCE, Published, published
 from experiments.summary import HIGHER, OURS, Row, rows
@@ -78,7 +78,7 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
     aim, metric = AIMS.get(folder), models[0].metric
     quoted = published(folder, metric)
     ours = next((row for row in models if row.model == "gtx"), None)
-    parts = [row for row in models if row.model.startswith(PREFIX)]
+    parts = [row for row in models if row.model in PARTS]
     models = [row for row in models if row not in parts]
     shown = sorted(ranked(models), key=lambda row: not row.ours)
     unit = f" ({aim.unit})" if aim and aim.unit else ""
@@ -111,8 +111,8 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
 
 def ablation(parts: Sequence[Row], ours: Row, data: bool) -> list[str]:
     """The default model less a part at a time, each beside the same splits and seeds of the whole."""
-    lines = ["One part left out at a time; the whole beside it on the same splits and seeds.", ""]
-    lines += ["| without | test | over | validation | the whole | its validation | difference | command |"]
+    lines = ["One change at a time to gtx; gtx as it is beside it, on the same splits and seeds.", ""]
+    lines += ["| gtx | test | over | validation | as it is | its validation | difference | command |"]
     lines += ["|---|--:|---|--:|--:|--:|--:|---|"]
     for row in sorted(parts, key=lambda row: list(MODELS).index(row.model)):
         runs = {(result["split"], result["seed"]) for result in row.results}
@@ -120,7 +120,7 @@ def ablation(parts: Sequence[Row], ours: Row, data: bool) -> list[str]:
         if len(whole.results) != len(runs):
             continue  # until the whole was run there too
         gap = compared(row, whole) if data else ""
-        cells = [title(row).removeprefix("gtx without "), score(row), row.counted, score(row, "val"), score(whole)]
+        cells = [title(row).removeprefix("gtx "), score(row), row.counted, score(row, "val"), score(whole)]
         lines.append(f"| {' | '.join([*cells, score(whole, 'val'), gap, f'`{command(row)}`'])} |")
     return [*lines, ""]
 

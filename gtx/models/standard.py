@@ -17,13 +17,12 @@ def standard(
     num_descriptors: int = 0,
     coordinates: bool = False,
     encodings: Sequence[Literal["bonds", "path", "walk", "degree"]] = ("bonds", "path", "walk", "degree"),
-    descriptors_to: Sequence[Literal["atoms", "readout"]] = ("atoms", "readout"),
     steps: int = 16,
     farthest: int = 20,
     cutoff: float = 10.0,
     **arguments: Any,
 ) -> GraphTransformer:
-    """The default: full attention beside bond message passing; bonds, path distance, random walks, degree; descriptors.
+    """The default: full attention beside bond message passing; bonds, path distance, random walks, degree.
 
     Args:
         out_channels: predictions per molecule.
@@ -32,7 +31,6 @@ def standard(
         num_descriptors: global features per molecule.
         coordinates: also encode distances in space; the batch must have `pos`.
         encodings: which of the encodings of the graph are used.
-        descriptors_to: where descriptors enter.
         steps: steps of the random walks.
         farthest: longest path distance with a code of its own, bonds.
         cutoff: reach of the distance encoding, Å.
@@ -49,6 +47,4 @@ def standard(
     chosen = [makers[name]() for name in encodings]
     if coordinates:
         chosen.append(GaussianDistance(cutoff=cutoff))
-    return GraphTransformer(
-        out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, descriptors_to=descriptors_to, **arguments
-    )
+    return GraphTransformer(out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, **arguments)
