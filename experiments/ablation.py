@@ -60,7 +60,7 @@ def run(name: str, model: str, seed: int) -> None:
     from gtx.prediction import ModelHeader, Predictor, library_versions
     from gtx.training import TrainSettings, evaluate, fit
     from gtx.workflow.dataset import DataSettings, fingerprint, load
-    from gtx.workflow.pipeline import model_spec
+    from gtx.workflow.specs import model_spec
 
     task = TASKS[name]
     spatial = {}

@@ -25,10 +25,10 @@ ROOMS = {
     "molecules": {"errors"},
     "data": {"molecules", "errors", "threads"},
     "training": {"models", "nn", "sequence", "data", "molecules", "errors"},
-    "prediction": {"models", "data", "molecules", "training", "errors"},
+    "prediction": {"models", "sequence", "data", "molecules", "training", "errors"},
     "report": {"data", "molecules", "training", "errors"},
     "explain": {"prediction", "training", "models", "graph", "data", "molecules", "errors"},
-    "workflow": {"prediction", "training", "report", "models", "data", "molecules", "errors"},
+    "workflow": {"prediction", "training", "report", "models", "sequence", "data", "molecules", "errors"},
     "estimators": {"workflow", "prediction", "training", "data", "molecules", "models", "errors"},
     "cli": {"workflow", "explain", "prediction", "training", "report", "models", "data", "molecules", "errors"},
 }

@@ -93,7 +93,7 @@ def save_untrained(file: Path) -> None:
     from gtx.molecules import Featuriser
     from gtx.prediction import ModelHeader, save_model
     from gtx.training import TargetScaler, TrainSettings
-    from gtx.workflow.pipeline import model_spec
+    from gtx.workflow.specs import model_spec
 
     read = Featuriser()
     spec = model_spec(TrainSettings(), read, 1, 10_000)

@@ -73,7 +73,7 @@ def _gps(data: Rows, epochs: int, workers: int) -> dict[str, Any]:
     from gtx.molecules import Featuriser
     from gtx.nn import ClippedScaler
     from gtx.training import TrainSettings
-    from gtx.workflow.pipeline import default_width
+    from gtx.workflow.specs import default_width
 
     watch = Stopwatch()
     watch.put_on_training()

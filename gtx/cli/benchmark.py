@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from gtx.cli.train import add_reading, add_settings, add_table, asked
+from gtx.cli.train import add_reading, add_settings, add_table, add_task, asked
 
 if TYPE_CHECKING:
     from gtx.workflow.benchmark import Benchmark
@@ -48,6 +48,7 @@ def add(parser: ArgumentParser) -> None:
     """Options of the folds and the data, then every field of `TrainSettings`."""
     parser.epilog = EXAMPLES
     add_table(parser)
+    add_task(parser, ["regression", "classification"])
     parser.add_argument("--folds", type=int, default=5, help="parts that the rows are dealt to; each is test once")
     parser.add_argument("--repeats", type=int, default=2, help="how often the rows are dealt anew")
     parser.add_argument("--jobs", type=int, default=1, help="splits at a time, each in a process of its own")

@@ -34,6 +34,7 @@ def run(arguments: Namespace) -> int:
         "task": header.task,
         "targets": ", ".join(header.targets),
         "model": f"{header.model['name']}, {len(members)} × {weights:,} weights",
+        "writes": header.vocabulary and f"{len(header.vocabulary.tokens)} tokens, at most {header.limit} in a sequence",
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),
@@ -44,6 +45,8 @@ def run(arguments: Namespace) -> int:
         if part in header.metrics:
             facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part]))
     for name, fact in facts.items():
+        if fact is None:
+            continue
         table.add_row(f"[bold]{name}[/]", escape(fact))
     Console().print(table)
     return 0

@@ -10,6 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 LOWER_IS_BETTER = {"rmse": True, "mae": True, "r2": False, "roc_auc": False, "pr_auc": False, "accuracy": False}
+LOWER_IS_BETTER |= {"molecule_accuracy": False, "exact_accuracy": False, "token_accuracy": False}
+LOWER_IS_BETTER |= {"perplexity": True, "invalid": True}
 METHODS = {"mean": "mean of training rows", "ridge": "ridge", "logistic": "logistic", "random_forest": "random forest"}
 
 

@@ -27,6 +27,7 @@ examples:
   gtx train data.csv --target-columns y --split-column fold --out run/
   gtx train train.csv --val val.csv --test test.csv --target-columns y --out run/
   gtx train more.csv --target-columns y --from run/model.gtx --lr 3e-4 --out tuned/
+  gtx train reactions.csv --task sequence --target-columns product --out writer/
   gtx train molecules.sdf --target-columns energy --coordinates --element-reference --out energies/
 
 The same command again goes on with an interrupted run, and says so of a finished one.
@@ -37,6 +38,11 @@ def add(parser: ArgumentParser) -> None:
     """Options of the data, then every field of `TrainSettings`."""
     parser.epilog = EXAMPLES
     add_table(parser)
+    add_task(parser, ["regression", "classification", "sequence"])
+    parser.add_argument(
+        "--tokens", choices=["smiles", "characters"], default="smiles", help="what a sequence is made of"
+    )
+    parser.add_argument("--max-tokens", type=int, default=256, help="longer sequences are errors")
     parser.add_argument("--split-column", metavar="NAME", help="a column that says train, val or test")
     parser.add_argument("--val", metavar="FILE", help="a table of validation rows")
     parser.add_argument("--test", metavar="FILE", help="a table of test rows")
@@ -49,6 +55,11 @@ def add(parser: ArgumentParser) -> None:
     add_settings(parser)
 
 
+def add_task(parser: ArgumentParser, tasks: list[str]) -> None:
+    """What is learned."""
+    parser.add_argument("--task", choices=tasks, help="default: classification if all targets are 0 or 1")
+
+
 def add_table(parser: ArgumentParser) -> None:
     """Options of every command that learns from a table."""
     parser.add_argument("data", help="the table, or the name of a public set")
@@ -57,7 +68,6 @@ def add_table(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--out", required=True, metavar="FOLDER", help="where the run's files go")
     parser.add_argument("--smiles-column", metavar="NAME", help="holds the SMILES; default: the one called so")
-    parser.add_argument("--task", choices=["regression", "classification"], help="default: classes if all are 0 or 1")
     parser.add_argument("--split", choices=["random", "scaffold"], default="random", help="how rows are divided")
     parser.add_argument("--overwrite", action="store_true", help="start anew whatever the folder holds")
 
@@ -91,7 +101,7 @@ def add_settings(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Train and print how good it is."""
     given = vars(arguments)
-    parts = {name: given[name] for name in ("split_column", "val", "test")}
+    parts = {name: given[name] for name in ("split_column", "val", "test", "tokens", "max_tokens")}
     data, settings = asked(given, **parts, split_sizes=tuple(given["split_sizes"]))
     how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
     return train_and_tell(data, settings, given["out"], **how)

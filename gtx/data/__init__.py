@@ -12,6 +12,7 @@ __getattr__, __dir__ = lazy_names(
         "table_writer": ("TableWriter", "fresh_name"),
         "ledger": ("Ledger", "describe", "printable"),
         "targets": ("Duplicates", "conflicting_duplicates", "infer_task", "parse_targets", "read_targets"),
+        "texts": ("parse_texts",),
         "splits": (
             "SPLITS",
             "Split",

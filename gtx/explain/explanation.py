@@ -128,11 +128,14 @@ def explain(
         draws: random removals per number of atoms.
 
     Raises:
-        InputError: the molecule cannot be read, or the model has no such target, layer, head, receiver or member.
+        InputError: the molecule cannot be read, or the model writes sequences or has no such target, layer, head,
+            receiver or member.
     """
     if draws < 1:
         raise InputError(f"draws: expected 1 or more, got {draws}")
     header = predictor.header
+    if header.task == "sequence":
+        raise InputError("the model writes sequences; only predictions of numbers are explained")
     column = _number("target", target, header.targets)
     model = deepcopy(predictor.members[_index("member", member, len(predictor.members))]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)

@@ -21,6 +21,7 @@ from gtx.models.transformer import transformer
 __all__ = [
     "ARCHITECTURES",
     "BASE",
+    "WRITERS",
     "Architecture",
     "GraphTransformer",
     "Looked",
@@ -90,3 +91,6 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gps": Architecture(gps, "message passing and attention in parallel", "Rampášek et al. 2022, arXiv:2205.12454"),
 }
 """What `gtx train --model` takes."""
+
+WRITERS: dict[str, Callable[..., MoleculeToSequence]] = {"molecule_to_sequence": molecule_to_sequence}
+"""What `gtx train --task sequence` trains, as `make(size, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`."""

@@ -9,7 +9,10 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "model_file": ("ModelHeader", "load_model", "save_model"),
-        "predictor": ("Predictor", "Predictions", "load"),
+        "loading": ("load",),
+        "predictor": ("Predictor", "Predictions"),
+        "sequence_predictor": ("SequencePredictor",),
+        "written": ("WrittenTexts",),
         "conformal": ("conformal_half_width",),
         "versions": ("library_versions",),
         "streaming": ("predict_table",),

@@ -17,6 +17,7 @@ import gtx.models
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.prediction.versions import library_versions
+from gtx.sequence import TokenVocabulary
 from gtx.training import TargetScaler
 
 FORMAT = 2
@@ -28,13 +29,15 @@ class ModelHeader:
     """All that a model file says beside its weights.
 
     Attributes:
-        task: "regression" or "classification".
+        task: "regression", "classification" or "sequence".
         targets: names of the T targets, in the order of the outputs.
         featuriser: how molecules are read.
         model: `{"name": a function of gtx.models, "arguments": {...}}`.
-        scaler: from outputs to the targets' units.
+        scaler: from outputs to the targets' units; None of sequences.
         smiles_column: what the column with the molecules was called.
         interval: `{"level": 0.9, "half_width": [T numbers or None]}`, in the targets' units, or None.
+        vocabulary: of the sequences, or None.
+        limit: the most tokens of a sequence that is written, or None.
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
         settings: as in `config.yaml`.
@@ -45,9 +48,11 @@ class ModelHeader:
     targets: list[str]
     featuriser: Featuriser
     model: dict[str, Any]
-    scaler: TargetScaler
+    scaler: TargetScaler | None = None
     smiles_column: str = "smiles"
     interval: dict[str, Any] | None = None
+    vocabulary: TokenVocabulary | None = None
+    limit: int | None = None
     split: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -57,7 +62,9 @@ class ModelHeader:
         """Plain values, for JSON."""
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["featuriser"] = {"settings": self.featuriser.to_dict(), "hash": self.featuriser.hash}
-        return {"format": FORMAT, **plain, "scaler": self.scaler.to_dict()}
+        for name in ("scaler", "vocabulary"):
+            plain[name] = plain[name] and plain[name].to_dict()
+        return {"format": FORMAT, **plain}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> ModelHeader:
@@ -74,8 +81,11 @@ class ModelHeader:
         if featuriser.hash != plain["featuriser"]["hash"]:
             made = plain["versions"]["gtx"]
             raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
-        known = {entry.name: plain[entry.name] for entry in fields(cls)}
-        return cls(**known | {"featuriser": featuriser, "scaler": TargetScaler.from_dict(plain["scaler"])})
+        known = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
+        for name, kind in (("scaler", TargetScaler), ("vocabulary", TokenVocabulary)):
+            if known.get(name) is not None:
+                known[name] = kind.from_dict(known[name])
+        return cls(**known | {"featuriser": featuriser})
 
 
 def save_model(path: str | Path, members: Sequence[nn.Module], header: ModelHeader) -> None:
@@ -129,9 +139,10 @@ def load_model(path: str | Path) -> tuple[list[nn.Module], ModelHeader]:
 
 def build_model(spec: dict[str, Any]) -> nn.Module:
     """The untrained network of a specification `{"name": ..., "arguments": {...}}`."""
-    if spec["name"] not in gtx.models.ARCHITECTURES:
-        raise InputError(f"its model {spec['name']!r} is unknown; gtx has {', '.join(gtx.models.ARCHITECTURES)}")
-    return gtx.models.ARCHITECTURES[spec["name"]].make(**spec["arguments"])
+    makers = {name: entry.make for name, entry in gtx.models.ARCHITECTURES.items()} | gtx.models.WRITERS
+    if spec["name"] not in makers:
+        raise InputError(f"its model {spec['name']!r} is unknown; gtx has {', '.join(makers)}")
+    return makers[spec["name"]](**spec["arguments"])
 
 
 def _read_header(metadata: dict[str, str] | None) -> dict[str, Any]:

@@ -1,37 +1,27 @@
-"""A trained model at work: molecules in, numbers in the targets' own units out."""
+"""Molecules in, numbers in the targets' own units out."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise
+from gtx.data import MoleculeStore
 from gtx.data.table_writer import fresh_name
-from gtx.errors import InputError
-from gtx.molecules.naming import name_code
-from gtx.prediction.model_file import ModelHeader, load_model
-from gtx.prediction.threads import in_threads
-from gtx.training import composition
+from gtx.data.tables import Row
+from gtx.data.targets import read_targets
+from gtx.prediction.base import BasePredictor, as_texts, name_unseen
+from gtx.prediction.model_file import ModelHeader
+from gtx.training import composition, evaluate
 
-if TYPE_CHECKING:
-    from gtx.prediction.streaming import TableOutcome
-
-BATCH_PAIRS, BATCH_MOLECULES = 50_000, 256  # larger batches are hardly faster on a CPU, and need more memory
 LARGE = 64  # atoms; far outside most training sets, outputs can be so large that float32 rounds them visibly
-
-
-NOT_FINITE = "the model's output is no finite number"
 
 
 class Predictions(NamedTuple):
@@ -55,82 +45,30 @@ class Predictions(NamedTuple):
         """bool `[m]`: the molecules that every target has a number for."""
         return np.isfinite(self.mean).all(axis=1)
 
-    def table(self) -> np.ndarray:
-        """float64 `[m, C]`: the columns `output_columns` names."""
+    @property
+    def remarks(self) -> list[list[str]]:
+        """Per molecule, what there is to warn of."""
+        return [[unseen] if unseen else [] for unseen in self.unseen]
+
+    def columns(self) -> list[np.ndarray]:
+        """float64 `[m]` each, as `Predictor.output_columns` names them; NaN for a molecule that is not `finite`."""
         kinds = [kind for kind in (self.mean, self.std, self.low, self.high) if kind is not None]
-        return np.stack(kinds, axis=2).reshape(len(self.mean), len(kinds) * self.mean.shape[1])  # target by target
+        table = np.stack(kinds, axis=2).reshape(len(self.mean), len(kinds) * self.mean.shape[1])  # target by target
+        return list(np.where(self.finite[:, None], table, np.nan).T)
 
 
-class Predictor:
-    """The members of a model file and what it takes to use them.
+class Predictor(BasePredictor):
+    """Predicts numbers. `predict` gives `<target>_pred`, for an ensemble also `<target>_std`, and `<target>_low` and
+    `<target>_high` where the file holds an interval. Arguments as `BasePredictor`."""
 
-    Args:
-        members: networks of the same kind, one or more.
-        header: what the file says of them.
-        device: where they run; by default a GPU if there is one.
-    """
-
-    def __init__(self, members: Sequence[nn.Module], header: ModelHeader, device: str | None = None) -> None:
-        self.header = header
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        self.members = [member.to(self.device).eval() for member in members]
-
-    def __repr__(self) -> str:
-        h = self.header
-        return f"Predictor({h.task} of {', '.join(h.targets)}, {len(self.members)} x {h.model['name']})"
-
-    def __reduce__(self) -> tuple[type[Predictor], tuple[list[nn.Module], ModelHeader]]:
-        # a pickle made beside a GPU can be opened where there is none
-        return Predictor, ([deepcopy(member).cpu() for member in self.members], self.header)
-
-    def predict(self, smiles: Iterable[str] | str, workers: int | None = None) -> pd.DataFrame:
-        """Predict molecules given as SMILES.
-
-        Args:
-            smiles: one, or any number of them (a list, an array, a pandas column).
-            workers: processes that read molecules; by default none for a few, all cores for many.
-
-        Returns:
-            A row per SMILES, in order: `smiles` as given, `<target>_pred` (for an ensemble also `<target>_std`, and
-            `<target>_low`, `<target>_high` where the file holds an interval), `error` and `warning` (both missing
-            where there is none). A row has numbers or an error, never both.
-        """
-        given = [smiles] if isinstance(smiles, str) else list(smiles)
-        done = self._featurise(_texts(given), workers)
-        predictions = self.predict_store(done.store)
-        frame = pd.DataFrame({"smiles": given})
-        errors = list(done.errors)
-        columns = output_columns(self.header, ["smiles", "error", "warning"], len(self.members))
-        values = np.full((len(given), len(columns)), np.nan)
-        values[done.good] = predictions.table()
-        notes = [list(entry) for entry in done.warnings]
-        for i, unseen in zip(done.good, predictions.unseen, strict=True):
-            notes[i] += [unseen] if unseen else []
-        for i in done.good[~predictions.finite]:
-            values[i], errors[i] = np.nan, NOT_FINITE
-        frame[columns] = values
-        return frame.assign(error=errors, warning=["; ".join(entry) or None for entry in notes])
-
-    def embed(self, smiles: Iterable[str] | str, workers: int | None = None) -> np.ndarray:
-        """One vector per SMILES, float32 `[n, width]`: what the head of the network sees.
-
-        An ensemble's members are laid side by side. A SMILES that cannot be read gives a row of NaN and a warning.
-        """
-        texts = _texts(smiles)
-        done = self._featurise(texts, workers)
-        vectors = torch.cat(self._run(done.store, "embed")[0].unbind(), dim=1)
-        rows = np.full((len(texts), vectors.shape[1]), np.nan, np.float32)
-        rows[done.good] = vectors.float().numpy()
-        if bad := len(texts) - len(done.good):
-            first = next(i for i, error in enumerate(done.errors) if error)
-            warnings.warn(f"{bad} of {len(texts)} SMILES give NaN; number {first}: {done.errors[first]}", stacklevel=2)
-        return rows
-
-    def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
-        """Predict a table of any length and write it; see `gtx.prediction.predict_table`."""
-        from gtx.prediction.streaming import predict_table
-
-        return predict_table(self, source, out, **options)
+    def output_columns(self, taken: Iterable[str]) -> list[str]:
+        kinds = ["pred"] + (["std"] if len(self.members) > 1 else [])
+        kinds += ["low", "high"] if self.header.interval else []
+        names = list(taken)
+        for target in self.header.targets:
+            for kind in kinds:
+                names.append(fresh_name(names, f"{target}_{kind}"))
+        return names[len(names) - len(kinds) * len(self.header.targets) :]
 
     def predict_store(self, store: MoleculeStore) -> Predictions:
         """Predict molecules that are featurised already, by the header's featuriser."""
@@ -143,6 +81,9 @@ class Predictor:
         low, high = self.bounds(mean)
         return Predictions(mean, std, low, high, unseen)
 
+    def scores(self, columns: Sequence[str]) -> NumberScores:
+        return NumberScores(self.header, columns)
+
     def bounds(self, mean: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
         """The conformal interval around predictions `[m, T]`: low and high, or None where the file holds none."""
         if self.header.interval is None:
@@ -150,8 +91,20 @@ class Predictor:
         half = np.array(self.header.interval["half_width"], dtype=float)  # None is NaN
         return mean - half, mean + half
 
-    def _featurise(self, texts: Sequence[str], workers: int | None) -> Featurised:
-        return featurise(self.header.featuriser, texts, workers=workers)
+    def embed(self, smiles: Iterable[str] | str, workers: int | None = None) -> np.ndarray:
+        """One vector per SMILES, float32 `[n, width]`: what the head of the network sees.
+
+        An ensemble's members are laid side by side. A SMILES that cannot be read gives a row of NaN and a warning.
+        """
+        texts = as_texts(smiles)
+        done = self._featurise(texts, workers)
+        vectors = torch.cat(self._run(done.store, "embed")[0].unbind(), dim=1)
+        rows = np.full((len(texts), vectors.shape[1]), np.nan, np.float32)
+        rows[done.good] = vectors.float().numpy()
+        if bad := len(texts) - len(done.good):
+            first = next(i for i, error in enumerate(done.errors) if error)
+            warnings.warn(f"{bad} of {len(texts)} SMILES give NaN; number {first}: {done.errors[first]}", stacklevel=2)
+        return rows
 
     def _run(self, store: MoleculeStore, method: str = "forward") -> tuple[Tensor, list[str | None]]:
         """What a method of every member makes of the molecules, float64 `[members, m, width]` on the CPU, and what
@@ -166,14 +119,13 @@ class Predictor:
             outputs = [getattr(member, method)(given).double().cpu() for member in members]
             return torch.stack(outputs), members[0].unseen(batch)  # all members saw the same
 
-        batches = self._batches(store)
-        with _without_onednn():
-            made = in_threads(run, batches) if self.device.type == "cpu" else list(map(run, batches))
+        # no molecules are one empty batch: its outputs have a width all the same
+        batches = self._batches(store) or [torch.zeros(0, dtype=torch.long)]
+        made = self._run_all(run, batches)
         unseen: list[str | None] = [None] * len(store)
         for rows, (_, found) in zip(batches, made, strict=True):
             for row, codes in zip(rows.tolist(), found, strict=True):
-                if codes:
-                    unseen[row] = f"not seen in training: {', '.join(name_code(*code) for code in codes)}"
+                unseen[row] = name_unseen(codes)
         whole = torch.cat([outputs for outputs, _ in made], dim=1)
         return torch.empty_like(whole).index_copy_(1, torch.cat(batches), whole), unseen
 
@@ -181,56 +133,39 @@ class Predictor:
     def _precise(self) -> list[nn.Module]:
         return [deepcopy(member).double() for member in self.members]
 
-    def _batches(self, store: MoleculeStore) -> list[Tensor]:
-        """Which molecules go together."""
-        sampler = PairBudgetSampler(store.sizes, BATCH_PAIRS, max_molecules=BATCH_MOLECULES, shuffle=False)
-        # no molecules are one empty batch: its outputs have a width all the same
-        return sampler.batches() or [torch.zeros(0, dtype=torch.long)]
 
-
-def load(path: str | Path, device: str | None = None) -> Predictor:
-    """Open a model file (also as `gtx.load`).
+class NumberScores:
+    """Predictions beside the measured values, as far as the table holds them: 16 bytes per row and target.
 
     Args:
-        path: a `model.gtx`.
-        device: as torch names it; by default a GPU if there is one.
-
-    Raises:
-        InputError: there is no such file, it cannot be used, or there is no such device.
+        header: of the model.
+        columns: of the table.
     """
-    members, header = load_model(path)
-    try:
-        return Predictor(members, header, device)
-    except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
-        raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None
 
+    def __init__(self, header: ModelHeader, columns: Sequence[str]) -> None:
+        self.task, self.columns = header.task, columns
+        self.held = [t for t, target in enumerate(header.targets) if columns.count(target) == 1]
+        self.targets = [header.targets[t] for t in self.held]
+        self.y: list[np.ndarray] = []
+        self.prediction: list[np.ndarray] = []
 
-@contextmanager
-def _without_onednn() -> Iterator[None]:
-    """oneDNN keeps code for every shape it meets, and each batch has another: half a gigabyte, and no faster."""
-    before = torch.backends.mkldnn.enabled
-    torch.backends.mkldnn.enabled = False
-    try:
-        yield
-    finally:
-        torch.backends.mkldnn.enabled = before
+    def add(self, rows: Sequence[Row], answers: Predictions) -> None:
+        """Take in some rows and what was predicted for them."""
+        if self.held:
+            self.y.append(read_targets(rows, self.columns, self.targets, self.task))
+            self.prediction.append(answers.mean[:, self.held])
+
+    def metrics(self) -> dict[str, Any] | None:
+        """As `gtx.training.evaluate`; None without a single measured value."""
+        if not self.y:
+            return None
+        y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
+        return None if np.isnan(y).all() else evaluate(y, prediction, self.task, self.targets)
+
+    def notes(self) -> list[str]:
+        """Nothing: numbers speak for themselves."""
+        return []
 
 
 def _in_double(batch: Batch) -> Batch:
     return batch.apply(lambda values: values.double() if values.is_floating_point() else values)
-
-
-def output_columns(header: ModelHeader, taken: Iterable[str], members: int) -> list[str]:
-    """Names of the columns of numbers, target by target: `y_pred`, or `y_pred1` where `taken` has that name."""
-    kinds = ["pred"] + (["std"] if members > 1 else []) + (["low", "high"] if header.interval else [])
-    names = list(taken)
-    for target in header.targets:
-        for kind in kinds:
-            names.append(fresh_name(names, f"{target}_{kind}"))
-    return names[len(names) - len(kinds) * len(header.targets) :]
-
-
-def _texts(smiles: Iterable[str] | str) -> list[str]:
-    """As a list; what is no text (a gap of a pandas column) is an empty one, which cannot be read."""
-    texts = [smiles] if isinstance(smiles, str) else list(smiles)
-    return [text if isinstance(text, str) else "" for text in texts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -15,9 +15,7 @@ from gtx.data import Featurised, chunk_size, featurise_stream, worth_workers
 from gtx.data.ledger import Ledger
 from gtx.data.table_writer import TableWriter, fresh_name
 from gtx.data.tables import Row, Table, open_table
-from gtx.data.targets import read_targets
-from gtx.prediction.predictor import NOT_FINITE, Predictor, output_columns
-from gtx.training import evaluate
+from gtx.prediction.base import NOT_FINITE, BasePredictor, as_cells
 
 
 @dataclass(frozen=True)
@@ -26,15 +24,17 @@ class TableOutcome:
 
     Attributes:
         ledger: counts of rows and errors; the messages are in the table written.
-        metrics: as `gtx.training.evaluate` gives them, for the targets whose values the table holds; None without any.
+        metrics: as in `metrics.json`, for the targets whose values the table holds; None without any.
+        notes: what else there is to say of all answers, a line each.
     """
 
     ledger: Ledger
     metrics: dict[str, Any] | None
+    notes: list[str]
 
 
 def predict_table(
-    predictor: Predictor,
+    predictor: BasePredictor,
     source: str | Path,
     out: str | Path,
     *,
@@ -43,7 +43,7 @@ def predict_table(
     workers: int | None = None,
     progress: bool = False,
 ) -> TableOutcome:
-    """Predict every row of a table and write all of them, in order: the cells as they were, numbers, error, warning.
+    """Predict every row of a table and write all of them, in order: the cells as they were, answer, error, warning.
 
     Args:
         predictor: the model.
@@ -58,23 +58,23 @@ def predict_table(
         InputError: the table cannot be read or `out` not be written; with "fail", a row cannot be used.
     """
     table = open_table(source, smiles_column or predictor.header.smiles_column)
-    ledger, scores = Ledger(on_error), _Scores(predictor, table.columns)
-    with TableWriter(out, _header(predictor, table)) as writer:
+    ledger, scores = Ledger(on_error), predictor.scores(table.columns)
+    named = predictor.output_columns(table.columns)
+    with TableWriter(out, output_header(table.columns, named)) as writer:
         parts = _featurised(predictor, table, workers)
         for rows, done in _tracked(parts, table.length) if progress else parts:
             note_rows(ledger, table.smiles_column, rows, done)
-            predictions = predictor.predict_store(done.store)
-            values = np.full((len(rows), predictions.table().shape[1]), np.nan)
-            values[done.good] = predictions.table()
-            for i, unseen in zip(done.good, predictions.unseen, strict=True):
-                if unseen:
-                    ledger.warn(rows[i].number, table.smiles_column, shown(rows[i]), unseen)
-            for i in done.good[~predictions.finite]:
-                ledger.error(rows[i].number, table.smiles_column, shown(rows[i]), NOT_FINITE, "without a finite output")
-            for row, numbers in zip(rows, values, strict=True):
-                writer.write(output_row(row, numbers, *ledger.pop(row.number)))
-            scores.add([rows[i] for i in done.good], predictions.mean)
-    return TableOutcome(ledger, scores.metrics())
+            answers = predictor.predict_store(done.store)
+            answered = [rows[i] for i in done.good]
+            for row, *said in zip(answered, answers.finite.tolist(), answers.remarks, strict=True):
+                note_answer(ledger, table.smiles_column, row, *said)
+            cells = [[""] * len(named) for _ in rows]
+            for i, own in zip(done.good, as_cells(answers), strict=True):
+                cells[i] = own
+            for row, own in zip(rows, cells, strict=True):
+                writer.write(output_row(row, own, *ledger.pop(row.number)))
+            scores.add(answered, answers)
+    return TableOutcome(ledger, scores.metrics(), scores.notes())
 
 
 def note_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Featurised) -> None:
@@ -87,6 +87,14 @@ def note_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Featurised
             ledger.warn(row.number, column, shown(row), warning)
 
 
+def note_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
+    """Enter in the ledger what there is to say of the answer to a row, see `gtx.prediction.base.Answers`."""
+    for remark in remarks:
+        ledger.warn(row.number, column, shown(row), remark)
+    if not finite:
+        ledger.error(row.number, column, shown(row), NOT_FINITE, "without a finite output")
+
+
 def shown(row: Row) -> str | None:
     """The molecule of a row as a message shows it: not a whole mol block."""
     return None if "\nM  END" in row.text else row.text
@@ -97,26 +105,20 @@ def readable(row: Row) -> str:
     return "" if row.error else row.text
 
 
-def output_row(row: Row, numbers: np.ndarray, error: str | None, warnings: Sequence[str]) -> list[str]:
-    """The cells of a row of predictions: as they were, the numbers or an error, the warnings."""
-    cells = [""] * len(numbers) if error else ["" if np.isnan(number) else f"{number:.9g}" for number in numbers]
-    return [*row.cells, *cells, error or "", "; ".join(warnings)]
+def output_row(row: Row, answer: Sequence[str], error: str | None, warnings: Sequence[str]) -> list[str]:
+    """The cells of a row of predictions: as they were, the answer or an error, the warnings."""
+    return [*row.cells, *([""] * len(answer) if error else answer), error or "", "; ".join(warnings)]
 
 
-def output_header(columns: Sequence[str], numbers: Sequence[str]) -> list[str]:
+def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
     """The columns of a table of predictions."""
-    header = [*columns, *numbers]
+    header = [*columns, *named]
     for name in ("error", "warning"):
         header.append(fresh_name(header, name))
     return header
 
 
-def _header(predictor: Predictor, table: Table) -> list[str]:
-    numbers = output_columns(predictor.header, table.columns, len(predictor.members))
-    return output_header(table.columns, numbers)
-
-
-def _featurised(predictor: Predictor, table: Table, workers: int | None) -> Iterator[tuple[list[Row], Featurised]]:
+def _featurised(predictor: BasePredictor, table: Table, workers: int | None) -> Iterator[tuple[list[Row], Featurised]]:
     """Chunks of rows, each with its molecules; workers are at the next ones meanwhile."""
     featuriser = predictor.header.featuriser
     chunks, least = table.chunks(chunk_size(featuriser)), worth_workers(featuriser)
@@ -144,31 +146,3 @@ def _tracked(parts: Iterator[tuple[list[Row], Any]], total: int | None) -> Itera
         for rows, done in parts:
             yield rows, done
             bar.advance(task, len(rows))
-
-
-@dataclass
-class _Scores:
-    """Predictions beside the measured values, as far as the table holds them: 16 bytes per row and target."""
-
-    predictor: Predictor
-    columns: Sequence[str]
-    y: list[np.ndarray] = field(default_factory=list)
-    prediction: list[np.ndarray] = field(default_factory=list)
-
-    @property
-    def targets(self) -> list[str]:
-        return [target for target in self.predictor.header.targets if self.columns.count(target) == 1]
-
-    def add(self, rows: Sequence[Row], mean: np.ndarray) -> None:
-        held = [self.predictor.header.targets.index(target) for target in self.targets]
-        if held:
-            self.y.append(read_targets(rows, self.columns, self.targets, self.predictor.header.task))
-            self.prediction.append(mean[:, held])
-
-    def metrics(self) -> dict[str, Any] | None:
-        if not self.y:
-            return None
-        y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
-        if np.isnan(y).all():
-            return None
-        return evaluate(y, prediction, self.predictor.header.task, self.targets)

@@ -8,8 +8,9 @@ from gtx.lazy import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "context": ("DataCard", "Report", "count_atoms"),
+        "context": ("DataCard", "Report", "RunReport", "SequenceReport", "count_atoms"),
         "baseline": ("baselines", "predict_baselines"),
         "page": ("write_report",),
+        "sequence_page": ("write_sequence_report",),
     },
 )

@@ -43,20 +43,15 @@ class DataCard:
     leaked: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Report:
-    """All that `write_report` needs, n molecules and T targets.
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """What every report of a run says, on n molecules.
 
     Attributes:
         title: a short name of the data, the page's heading.
-        task: "regression" or "classification".
-        targets: the T names.
         smiles: n molecules that could be read, in the order of the arrays below.
-        y: `[n, T]` measured values in the targets' own units, or classes 0 and 1; NaN for blanks.
-        prediction: `[n, T]` of the model, in the same units, or probabilities of class 1.
         split: row indices of "train", "val" and "test".
-        scores: of the model: `train`, `val` and `test` as of `gtx.training.evaluate`.
-        baselines: as of `gtx.report.baselines`, or empty.
+        scores: of the model: `train`, `val` and `test` as in `metrics.json`.
         data: the data card.
         histories: for each member of the ensemble one row per epoch, as `gtx.training.Member.history`.
         best_epochs: the epoch of each member that was kept; marked where given.
@@ -64,35 +59,58 @@ class Report:
         versions: of the libraries.
         model_file: where the model lies, for the commands that predict with it.
         model: the model in a few words, e.g. "GraphTransformer, 4 layers of 128 channels, 1.1 million weights".
-        units: of targets, by name; those left out are shown without.
-        low, high: `[n, T]` bounds of the prediction interval, or None.
-        level: share of molecules that the interval is to hold.
         row_numbers: int `[n]`, the rows' numbers in the table, from 1; None for 1 to n.
         footnotes: remarks for the foot of the page, e.g. when and for how long the model was trained.
     """
 
     title: str
-    task: str
-    targets: Sequence[str]
     smiles: Sequence[str]
-    y: np.ndarray
-    prediction: np.ndarray
     split: Mapping[str, np.ndarray]
     scores: Mapping[str, Mapping[str, Any]]
-    baselines: Mapping[str, Mapping[str, Any]]
     data: DataCard
     histories: Sequence[Sequence[Mapping[str, float]]]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
     model_file: str
     model: str = "graph transformer"
+    best_epochs: Sequence[int] = ()
+    row_numbers: np.ndarray | None = None
+    footnotes: Sequence[str] = ()
+
+    @property
+    def judged(self) -> str:
+        """The part of the split that the page's first score is of: test, or validation where nothing was set aside."""
+        return "test" if len(self.split["test"]) else "val"
+
+    def row_number(self, molecule: int) -> int:
+        """The number of a molecule's row in the table."""
+        return molecule + 1 if self.row_numbers is None else self.row_numbers[molecule]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(RunReport):
+    """All that `write_report` needs, T targets that are numbers.
+
+    Attributes:
+        task: "regression" or "classification".
+        targets: the T names.
+        y: `[n, T]` measured values in the targets' own units, or classes 0 and 1; NaN for blanks.
+        prediction: `[n, T]` of the model, in the same units, or probabilities of class 1.
+        baselines: as of `gtx.report.baselines`, or empty.
+        units: of targets, by name; those left out are shown without.
+        low, high: `[n, T]` bounds of the prediction interval, or None.
+        level: share of molecules that the interval is to hold.
+    """
+
+    task: str
+    targets: Sequence[str]
+    y: np.ndarray
+    prediction: np.ndarray
+    baselines: Mapping[str, Mapping[str, Any]]
     units: Mapping[str, str] = field(default_factory=dict)
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     level: float = 0.9
-    best_epochs: Sequence[int] = ()
-    row_numbers: np.ndarray | None = None
-    footnotes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         shape = (len(self.smiles), len(self.targets))
@@ -103,15 +121,32 @@ class Report:
         if self.task not in ("regression", "classification"):
             raise ValueError(f"task: expected regression or classification, got {self.task!r}")
 
-    @property
-    def judged(self) -> str:
-        """The part of the split that the page's first score is of: test, or validation where nothing was set aside."""
-        return "test" if len(self.split["test"]) else "val"
-
     def measured(self, part: str, target: int) -> np.ndarray:
         """Row indices of a part where a target is measured."""
         rows = self.split[part]
         return rows[~np.isnan(self.y[rows, target])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceReport(RunReport):
+    """All that `write_sequence_report` needs, one target that is a text.
+
+    Attributes:
+        target: its name.
+        truth: n texts, empty where there is none.
+        written: n texts of the model.
+        canonical: n canonical SMILES of what was written, None where it is no SMILES; None altogether where it is not
+            meant to be one.
+        right: n, whether what was written is what should have been.
+        tokens: how many different ones there are.
+    """
+
+    target: str
+    truth: Sequence[str]
+    written: Sequence[str]
+    canonical: Sequence[str | None] | None
+    right: Sequence[bool]
+    tokens: int
 
 
 def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:

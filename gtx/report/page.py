@@ -1,20 +1,19 @@
-"""`report.html`: one page that holds everything and needs nothing beside it."""
+"""`report.html` of a model that predicts numbers."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from gtx.report.context import Report
 from gtx.report.headline import headline
 from gtx.report.panels import MOST_PICTURED, data_panels, learning_panels, prediction_panels
-from gtx.report.words import METRICS, PARTS, TITLES, count, flat, in_unit, number, score, signed
+from gtx.report.rendering import render
+from gtx.report.words import METRICS, PARTS, TITLES
 
 WORST = 12  # molecules drawn, shared by the targets
 
@@ -26,19 +25,12 @@ def write_report(path: str | os.PathLike[str], report: Report) -> None:
         path: the file, usually `report.html`; it appears whole or not at all.
         report: what it says.
     """
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": number, "score": score, "signed": signed, "in_unit": in_unit, "count": count}
     pictured = report.targets[:MOST_PICTURED]
-    html = environment.get_template("template.html").render(
-        report=report,
-        data=report.data,
-        parts=PARTS,
+    render(
+        path,
+        "numbers.html",
+        report,
+        several=len(report.targets) > 1,
         metrics=METRICS[report.task],
         headline=headline(report),
         scores=list(_scores(report)),
@@ -47,12 +39,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> None:
         measured=[_measured(report, t) for t in range(len(report.targets))],
         data_panels=list(data_panels(report)),
         learning_panels=list(learning_panels(report)),
-        settings=list(flat(report.settings)),
     )
-    path = Path(path)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(html, encoding="utf-8")
-    partial.replace(path)
 
 
 def _scores(report: Report) -> Iterator[dict[str, Any]]:
@@ -91,7 +78,7 @@ def _worst(report: Report) -> Iterator[dict[str, Any]]:
             yield {
                 "target": name,
                 "unit": report.units.get(name, ""),
-                "row": row + 1 if report.row_numbers is None else report.row_numbers[row],
+                "row": report.row_number(row),
                 "smiles": report.smiles[row],
                 "picture": Markup(svg[svg.index("<svg") :]),
                 "measured": report.y[row, t],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from markupsafe import Markup
 
 from gtx.report import figures
-from gtx.report.context import Report
+from gtx.report.context import Report, RunReport
 from gtx.report.drawing import inline
 from gtx.report.words import METRICS, PARTS, count, in_unit, score
 
@@ -62,20 +62,31 @@ def data_panels(report: Report) -> Iterator[Markup]:
     else:
         shares = {part: [_share(report, part, t) for t in range(len(pictured))] for part in parts}
         yield inline(figures.class_shares(shares, pictured), "Share of class 1 in each part")
-    sizes = {part: report.data.num_atoms[report.split[part]] for part in parts}
-    yield inline(figures.size_histogram(sizes), "Atoms in a molecule in each part")
+    yield size_panel(report)
+
+
+def size_panel(report: RunReport) -> Markup:
+    """How large the molecules are, part by part."""
+    sizes = {part: report.data.num_atoms[rows] for part, rows in report.split.items() if len(rows)}
+    return inline(figures.size_histogram(sizes), "Atoms in a molecule in each part")
 
 
 def learning_panels(report: Report) -> Iterator[Markup]:
     """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch."""
-    histories = [rows for rows in report.histories if rows]
-    logged = {column for rows in histories for row in rows for column in row}
     if report.task == "regression" and len(report.targets) > 1:
         leading = ("Validation score, mean over targets", {"val_score": "val"})  # units of their own have no mean RMSE
     else:
         metric, title = next(iter(METRICS[report.task].items()))
         leading = (f"Validation {title}", {f"val_{metric}": "val"})
-    panels = [("Loss", {"train_loss": "train", "val_loss": "val"}), leading, ("Learning rate", {"lr": "train"})]
+    return curves(
+        report, [("Loss", {"train_loss": "train", "val_loss": "val"}), leading, ("Learning rate", {"lr": "train"})]
+    )
+
+
+def curves(report: RunReport, panels: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Markup]:
+    """What was logged, epoch by epoch; a panel is its title and the part of each column."""
+    histories = [rows for rows in report.histories if rows]
+    logged = {column for rows in histories for row in rows for column in row}
     for title, columns in panels:
         columns = {column: part for column, part in columns.items() if column in logged}
         if columns:

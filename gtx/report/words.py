@@ -20,6 +20,13 @@ TITLES = {
 METRICS = {
     "regression": {"rmse": "RMSE", "mae": "MAE", "r2": "R²"},
     "classification": {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "accuracy": "accuracy"},
+    "sequence": {
+        "molecule_accuracy": "right molecule",
+        "exact_accuracy": "right to the letter",
+        "token_accuracy": "right tokens",
+        "perplexity": "perplexity",
+        "invalid": "no SMILES",
+    },
 }
 """Names of the metrics of a task, the leading one first."""
 
@@ -36,8 +43,10 @@ def number(value: float | None) -> str:
 
 
 def score(value: float | None, metric: str) -> str:
-    """An error like any number; what cannot exceed 1 with three decimals."""
-    if value is None or metric in ("rmse", "mae"):
+    """An error like any number; a count as it is; what cannot exceed 1 with three decimals."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value is None or metric in ("rmse", "mae", "perplexity"):
         return number(value)
     return f"{value:z.3f}".replace("-", "−")
 

@@ -6,7 +6,10 @@ import math
 from collections.abc import Hashable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from gtx.data import PairBudgetSampler
+from gtx.sequence import Examples
 
 
 def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
@@ -25,6 +28,24 @@ def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
     each = torch.stack([surprise.double(), torch.ones_like(surprise).double(), right.double()], 1)
     owner = torch.repeat_interleave(ptr.diff())
     return each.new_zeros(len(ptr) - 1, 3).index_add_(0, owner, each)
+
+
+@torch.inference_mode()
+def count_all(model: nn.Module, examples: Examples, pairs: int = 50_000) -> Tensor:
+    """`count` of every example, `[M, 3]`, on the model's device and in evaluation mode.
+
+    Args:
+        model: gives logits of what comes after each token.
+        examples: molecules and what is to be written.
+        pairs: budget of a batch in pairs of tokens or atoms.
+    """
+    device = next(model.parameters()).device
+    examples, counts = examples.to(device), torch.zeros(len(examples), 3, dtype=torch.float64)
+    for rows in PairBudgetSampler(examples.sizes.cpu(), pairs, shuffle=False).batches():
+        batch = examples.batch(rows.to(device))
+        read, labels = batch.targets.taught()
+        counts[rows] = count(model(batch.source, read), labels, read.ptr).cpu()
+    return counts
 
 
 def metrics(counts: Tensor) -> dict[str, float | None]:

@@ -9,6 +9,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "dataset": ("DataSettings", "Dataset"),
-        "pipeline": ("Outcome", "check_model", "model_spec", "train"),
+        "pipeline": ("Outcome", "train"),
+        "specs": ("check_model", "model_spec"),
     },
 )

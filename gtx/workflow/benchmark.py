@@ -23,8 +23,8 @@ from gtx.training import TrainSettings
 from gtx.workflow.benchmark_files import write_comparison, write_out_of_fold, write_picture, write_whole
 from gtx.workflow.contest import Contest, seeded
 from gtx.workflow.dataset import Dataset, DataSettings, fingerprint, load
-from gtx.workflow.pipeline import check_model
 from gtx.workflow.side_by_side import run_all
+from gtx.workflow.specs import check_model
 
 OUTPUTS = ("benchmark.json", "benchmark.csv", "benchmark.png", "predictions.csv")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtx.data import TableWriter, fresh_name
-from gtx.prediction.predictor import NOT_FINITE
+from gtx.prediction.base import NOT_FINITE
 from gtx.prediction.streaming import output_header, output_row, shown
 from gtx.report.words import METRICS, TITLES
 from gtx.workflow.contest import OWN
@@ -37,7 +37,8 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
     with TableWriter(path, output_header(file.columns, columns[len(file.columns) :])) as writer:
         for row, values in zip(file.rows, numbers, strict=True):
             notes = file.ledger.errors.get(row.number), file.ledger.warnings.get(row.number, [])
-            writer.write(output_row(row, values, *notes))
+            cells = ["" if np.isnan(value) else f"{value:.9g}" for value in values]
+            writer.write(output_row(row, cells, *notes))
 
 
 def write_comparison(path: Path, table: Sequence[dict[str, Any]]) -> None:

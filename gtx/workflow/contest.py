@@ -16,7 +16,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
 from gtx.report import predict_baselines
 from gtx.training import RunFolder, TrainSettings, evaluate, fit, run_config
-from gtx.workflow.pipeline import model_spec
+from gtx.workflow.specs import model_spec
 
 OWN = "gtx"
 

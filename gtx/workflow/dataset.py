@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,12 +27,17 @@ from gtx.data import (
     leakage,
     open_table,
     parse_targets,
+    parse_texts,
     random_split,
     scaffold_split,
 )
 from gtx.errors import InputError
 from gtx.molecules import Featuriser, scaffold
 from gtx.prediction.streaming import readable, shown
+from gtx.sequence import CHARACTERS, SMILES, Tokenizer
+
+TOKENIZERS = {"smiles": SMILES, "characters": CHARACTERS}
+"""How a target text may be cut into tokens, by name."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,10 @@ class DataSettings:
         data: what `gtx.data.open_table` reads.
         target_columns: the targets.
         smiles_column: default as `gtx.data.open_table` says.
-        task: "regression" or "classification"; default: classification if every target is 0 or 1.
+        task: "regression", "classification", or "sequence" for a target that is text; default: classification if every
+            target is 0 or 1, else regression.
+        tokens: of what a text is made, one of `TOKENIZERS`.
+        max_tokens: longer texts are errors.
         split: "random" or "scaffold", where neither a column nor files say.
         split_column: the column that spells the split out.
         val: a file of validation rows beside `data`.
@@ -58,6 +68,8 @@ class DataSettings:
     target_columns: tuple[str, ...]
     smiles_column: str | None = None
     task: str | None = None
+    tokens: Literal["smiles", "characters"] = "smiles"
+    max_tokens: int = 256
     split: Literal["random", "scaffold"] = "random"
     split_column: str | None = None
     val: str | None = None
@@ -68,6 +80,11 @@ class DataSettings:
     featuriser: Featuriser = field(default_factory=Featuriser)
     workers: int | None = None
     units: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What cuts a target text into tokens."""
+        return TOKENIZERS[self.tokens]
 
 
 @dataclass(frozen=True)
@@ -88,14 +105,16 @@ class Dataset:
 
     Attributes:
         files: the table, then the files of validation and test rows, if any.
-        task: "regression" or "classification".
-        store: the m molecules that could be read, with targets `[m, T]` in their own units, NaN for blanks.
+        task: "regression", "classification" or "sequence".
+        store: the m molecules that could be read, with targets `[m, T]` in their own units, NaN for blanks; a target
+            text is the number of its place in `texts`.
         rows: int64 `[m]`, the molecules' row indices among all rows.
         smiles: their canonical SMILES.
         split: molecule indices of "train", "val" and "test"; molecules without any label are in none.
         split_words: how the rows were divided.
         duplicates: molecules found more than once.
         leaked: molecules on both sides of two parts.
+        texts: of the task "sequence", the different target texts.
     """
 
     files: list[File]
@@ -107,11 +126,17 @@ class Dataset:
     split_words: str
     duplicates: Duplicates
     leaked: dict[tuple[str, str], int]
+    texts: Sequence[str] = ()
 
     @property
     def y(self) -> np.ndarray:
         """float64 `[m, T]`: the targets in their own units."""
         return self.store.y.numpy()
+
+    def text(self, molecule: int) -> str:
+        """The target text of a molecule, empty if there is none."""
+        number = self.y[molecule, 0]
+        return "" if np.isnan(number) else self.texts[int(number)]
 
 
 def load(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
@@ -129,7 +154,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     if not settings.target_columns:
         names = ", ".join(map(repr, files[0].columns))
         raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
-    task, y = _targets(files, settings)
+    task, y, texts = (_texts if settings.task == "sequence" else _numbers)(files, settings)
     rows = [row for file in files for row in file.rows]
     done = _featurise(files, rows, settings, cache, progress)
     if settings.on_error == "fail":
@@ -160,6 +185,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
         words,
         conflicting_duplicates(smiles, y[keep]),
         leakage(smiles, split),
+        texts,
     )
 
 
@@ -175,6 +201,8 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
     how = {"split": settings.split, "split_sizes": list(settings.split_sizes), "split_seed": settings.seed}
     if settings.split_column:
         how = {"split_column": settings.split_column}
+    if settings.task == "sequence":
+        how |= {"tokens": settings.tokens, "max_tokens": settings.max_tokens}
     return {
         "data": described(settings.data),
         "val": described(settings.val),
@@ -206,20 +234,49 @@ def _read(settings: DataSettings) -> list[File]:
     return files
 
 
-def _targets(files: Sequence[File], settings: DataSettings) -> tuple[str, np.ndarray]:
+def _numbers(files: Sequence[File], settings: DataSettings) -> tuple[str, np.ndarray, Sequence[str]]:
+    """The task, the targets of all rows, and no texts."""
     task, parts = settings.task, []
     for file in files:
         if file.smiles_column in settings.target_columns:
             raise InputError(f"{file.smiles_column!r} holds the molecules; it cannot be a target too")
-        try:
+        with _named(file):
             y = parse_targets(
                 file.rows, file.columns, settings.target_columns, file.ledger, task, trains=file is files[0]
             )
-        except InputError as error:
-            raise InputError(f"{file.source}: {error}") from None
         parts.append(y)
         task = task or infer_task(y)
-    return task, np.concatenate(parts)
+    return task, np.concatenate(parts), ()
+
+
+def _texts(files: Sequence[File], settings: DataSettings) -> tuple[str, np.ndarray, Sequence[str]]:
+    """The task, per row the number of its text, NaN where it has none, and the texts by number."""
+    (target,) = settings.target_columns
+    parts: list[str] = []
+    for file in files:
+        with _named(file):
+            parts += parse_texts(
+                file.rows, file.columns, target, file.ledger, partial(_fits, settings), trains=file is files[0]
+            )
+    texts = sorted({text for text in parts if text})
+    number = {text: i for i, text in enumerate(texts)}
+    return "sequence", np.array([[number.get(text, np.nan)] for text in parts], float).reshape(-1, 1), texts
+
+
+def _fits(settings: DataSettings, text: str) -> None:
+    """Raise InputError for what is no sequence of tokens, or too long a one."""
+    count = len(settings.tokenizer.split(text))
+    if count > settings.max_tokens:
+        raise InputError(f"has {count} tokens; the limit is {settings.max_tokens}")
+
+
+@contextmanager
+def _named(file: File) -> Iterator[None]:
+    """An error of within says which file it is about."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{file.source}: {error}") from None
 
 
 def _featurise(

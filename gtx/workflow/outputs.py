@@ -1,19 +1,22 @@
-"""The files of a finished run: predictions of every row, and the report."""
+"""The files of a finished run: predictions of every row, and what every report says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gtx.data import TableWriter, fresh_name
-from gtx.prediction import Predictor, library_versions
-from gtx.prediction.predictor import NOT_FINITE, Predictions, output_columns
-from gtx.prediction.streaming import output_header, output_row, shown
+from gtx.prediction import library_versions
+from gtx.prediction.base import Answers, BasePredictor, as_cells
+from gtx.prediction.streaming import note_answer, output_header, output_row
 from gtx.training import Member, TrainSettings
 from gtx.workflow.dataset import Dataset
+
+if TYPE_CHECKING:
+    from gtx.workflow.task import Judged
 
 FIRST = 20  # messages that the report quotes
 
@@ -30,23 +33,18 @@ def data_lines(dataset: Dataset) -> list[str]:
     return lines
 
 
-def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, predictions: Predictions) -> None:
-    """`predictions.csv`, every row of the table as it was with numbers or an error; and one for every further file."""
-    table = predictions.table()
-    numbers = np.full((sum(len(file.rows) for file in dataset.files), table.shape[1]), np.nan)
-    numbers[dataset.rows] = table
-    unseen = dict(zip(dataset.rows.tolist(), predictions.unseen, strict=True))
-    not_finite = set(dataset.rows[~predictions.finite].tolist())
+def write_predictions(out: Path, predictor: BasePredictor, dataset: Dataset, answers: Answers) -> None:
+    """`predictions.csv`, every row of the table as it was with an answer or an error; and one for each further file."""
+    said = zip(as_cells(answers), answers.finite.tolist(), answers.remarks, strict=True)
+    by_row = dict(zip(dataset.rows.tolist(), said, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *_further(dataset)), strict=True):
-        columns = output_columns(predictor.header, file.columns, len(predictor.members))
-        with TableWriter(out / name, output_header(file.columns, columns)) as writer:
+        named, ledger = predictor.output_columns(file.columns), file.ledger
+        with TableWriter(out / name, output_header(file.columns, named)) as writer:
             for i, row in enumerate(file.rows, file.start):
-                if unseen.get(i):
-                    file.ledger.warn(row.number, file.smiles_column, shown(row), unseen[i])
-                if i in not_finite:
-                    file.ledger.error(row.number, file.smiles_column, shown(row), NOT_FINITE, "without a finite output")
-                error, warnings = file.ledger.errors.get(row.number), file.ledger.warnings.get(row.number, [])
-                writer.write(output_row(row, numbers[i], error, warnings))
+                cells, *notes = by_row.get(i, ([""] * len(named), True, []))
+                note_answer(ledger, file.smiles_column, row, *notes)
+                error, warnings = ledger.errors.get(row.number), ledger.warnings.get(row.number, [])
+                writer.write(output_row(row, cells, error, warnings))
 
 
 def _further(dataset: Dataset) -> list[str]:
@@ -56,19 +54,11 @@ def _further(dataset: Dataset) -> list[str]:
     return [f"{name}.csv" for name in names]
 
 
-def write_run_report(
-    out: Path,
-    predictor: Predictor,
-    dataset: Dataset,
-    predictions: Predictions,
-    metrics: dict[str, Any],
-    members: Sequence[Member],
-    settings: TrainSettings,
-    seconds: float,
-    units: dict[str, str],
-) -> None:
-    """`report.html`."""
-    from gtx.report import DataCard, Report, count_atoms, write_report
+def report_facts(
+    out: Path, dataset: Dataset, judged: Judged, members: Sequence[Member], settings: TrainSettings, seconds: float
+) -> dict[str, Any]:
+    """What the report of any task says, see `gtx.report.RunReport`."""
+    from gtx.report import DataCard, count_atoms
 
     ledgers = [file.ledger for file in dataset.files]
     num_atoms, elements = count_atoms(dataset.store)
@@ -85,30 +75,20 @@ def write_run_report(
         repeated=str(dataset.duplicates) if dataset.duplicates.molecules else "",
         leaked=dataset.leaked,
     )
-    weights = sum(p.numel() for p in predictor.members[0].parameters())
-    count = len(predictor.members)
-    report = Report(
-        title=Path(dataset.files[0].source).stem,
-        task=dataset.task,
-        targets=predictor.header.targets,
-        smiles=dataset.smiles,
-        y=dataset.y,
-        prediction=predictions.mean,
-        split=dataset.split,
-        scores={part: metrics[part] for part in dataset.split},
-        baselines=metrics["baseline"],
-        data=card,
-        histories=[member.history for member in members],
-        best_epochs=[member.best_epoch for member in members],
-        settings={"model": predictor.header.model, "training": settings.decisive()},
-        versions=library_versions(),
-        model_file=str(out / "model.gtx"),
-        model=f"{count} × " * (count > 1) + f"{predictor.header.model['name']} graph transformer, {weights:,} weights",
-        units=units,
-        low=predictions.low,
-        high=predictions.high,
-        level=predictor.header.interval["level"] if predictor.header.interval else 0.9,
-        row_numbers=np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
-        footnotes=[f"Trained, scored and reported in {seconds:.0f} s."],
-    )
-    write_report(out / "report.html", report)
+    model = judged.predictor.header.model
+    weights, count = sum(p.numel() for p in members[0].model.parameters()), len(members)
+    return {
+        "title": Path(dataset.files[0].source).stem,
+        "smiles": dataset.smiles,
+        "split": dataset.split,
+        "scores": {part: judged.metrics[part] for part in dataset.split},
+        "data": card,
+        "histories": [member.history for member in members],
+        "best_epochs": [member.best_epoch for member in members],
+        "settings": {"model": model, "training": settings.decisive()},
+        "versions": library_versions(),
+        "model_file": str(out / "model.gtx"),
+        "model": f"{count} × " * (count > 1) + f"{model['name']} graph transformer, {weights:,} weights",
+        "row_numbers": np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
+        "footnotes": [f"Trained, scored and reported in {seconds:.0f} s."],
+    }

@@ -52,7 +52,7 @@ def test_predictions_do_not_depend_on_threads(
     predictor: Predictor, threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor do gradients appear: what is set for one thread is set in all."""
-    monkeypatch.setattr("gtx.prediction.predictor.BATCH_MOLECULES", 2)
+    monkeypatch.setattr("gtx.prediction.base.BATCH_MOLECULES", 2)
     store = featurise(predictor.header.featuriser, SMILES, workers=0).store
     several = predictor.predict_store(store)
     torch.set_num_threads(1)

@@ -1,0 +1,43 @@
+"""One page that holds everything and needs nothing beside it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from gtx.report.context import RunReport
+from gtx.report.words import PARTS, count, flat, in_unit, number, score, signed
+
+
+def render(path: str | os.PathLike[str], template: str, report: RunReport, **more: Any) -> None:
+    """Write a page: no script, no link that it needs, light or dark.
+
+    Args:
+        path: the file; it appears whole or not at all.
+        template: extends `base.html`.
+        report: what it says.
+        more: what else the template asks for.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "score": score, "signed": signed, "in_unit": in_unit, "count": count}
+    html = environment.get_template(template).render(
+        report=report,
+        data=report.data,
+        parts=PARTS,
+        judged=PARTS[report.judged],
+        settings=list(flat(report.settings)),
+        **more,
+    )
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(html, encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,45 @@
+"""Which model is trained, and whether it suits the molecules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtx.errors import InputError
+from gtx.models import ARCHITECTURES
+from gtx.molecules import Featuriser
+from gtx.training import TrainSettings
+
+
+def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
+    """Say before the molecules are read whether there is such a model and it suits them.
+
+    Raises:
+        InputError: the model is unknown, needs coordinates that are not kept, or does not use those that are.
+    """
+    name = settings.model
+    if name not in ARCHITECTURES:
+        raise InputError(f"there is no model {name!r}; gtx has {', '.join(ARCHITECTURES)}")
+    use = ARCHITECTURES[name].coordinates
+    if use == "needed" and not featuriser.coordinates:
+        ways = "give a file that has them with --coordinates, or --conformers to make them"
+        raise InputError(f"model {name} needs coordinates: {ways}")
+    if use == "none" and featuriser.coordinates:
+        raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
+
+
+def model_spec(settings: TrainSettings, featuriser: Featuriser, targets: int, rows: int) -> dict[str, Any]:
+    """`{"name": ..., "arguments": ...}` of the model for so many targets and training rows."""
+    arguments = {
+        "out_channels": targets,
+        "atom_sizes": list(featuriser.atom_sizes),
+        "bond_sizes": list(featuriser.bond_sizes),
+        "num_descriptors": featuriser.num_descriptors,
+        "coordinates": featuriser.coordinates,
+        "channels": default_width(rows),
+    }
+    return {"name": settings.model, "arguments": arguments | dict(settings.model_arguments)}
+
+
+def default_width(rows: int) -> int:
+    """Channels of the nodes where nothing else is asked for: 64 for under 2,000 training rows, 128 from there on."""
+    return 64 if rows < 2000 else 128
