@@ -119,9 +119,11 @@ class TextScores:
 
     def notes(self) -> list[str]:
         """How many texts are no SMILES, and how many were cut off."""
-        words = [] if self.invalid is None else [f"{self.invalid} are no valid SMILES"]
+        words = []
+        if self.invalid is not None:
+            words.append(f"{self.invalid} {'is' if self.invalid == 1 else 'are'} no valid SMILES")
         if self.cut:
-            words.append(f"{self.cut} were cut off at the limit of {self.header.limit} tokens")
+            words.append(f"{self.cut} ran into the limit of {self.header.limit} tokens")
         return [f"of {self.written} sequences written, {', '.join(words)}"] if words else []
 
 

@@ -1,0 +1,133 @@
+"""A model that writes, from its file to tables of texts."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import gtx
+from gtx.data import Row, featurise
+from gtx.errors import InputError
+from gtx.models import molecule_to_sequence
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelHeader, SequencePredictor, WrittenTexts, save_model
+from gtx.prediction.written import TextScores, scores
+from gtx.sequence import CHARACTERS, TokenVocabulary, beam
+from tests.tables import read, write
+
+FEATURISER = Featuriser(descriptors=False)
+SOURCES = ["CCO", "c1ccccc1", "CC(=O)N", "CCCCC"]
+
+
+@pytest.fixture
+def make() -> Callable[..., SequencePredictor]:
+    """Writers with random weights, of which the end is as likely as the bias of the end says."""
+
+    def made(tokenised: TokenVocabulary | None = None, end: float = 0.0, beams: int = 1) -> SequencePredictor:
+        vocabulary = tokenised or TokenVocabulary.of(["CCO", "c1ccccc1", "C=N"])
+        sizes = {"atom_sizes": list(FEATURISER.atom_sizes), "bond_sizes": list(FEATURISER.bond_sizes)}
+        arguments = {"size": len(vocabulary), **sizes, "channels": 16, "layers": 1, "heads": 2}
+        torch.manual_seed(0)
+        model = molecule_to_sequence(**arguments)
+        torch.nn.init.normal_(model.decoder.embedding.bias)
+        with torch.no_grad():
+            model.decoder.embedding.bias[1] += end
+        spec = {"name": "molecule_to_sequence", "arguments": arguments}
+        header = ModelHeader("sequence", ["product"], FEATURISER, spec, vocabulary=vocabulary, limit=8)
+        return SequencePredictor([model], header, "cpu", beams)
+
+    return made
+
+
+def test_the_file_holds_all_it_takes(make: Callable, tmp_path: Path) -> None:
+    predictor = make(end=1.0)
+    save_model(tmp_path / "model.gtx", predictor.members, predictor.header)
+    opened = gtx.load(tmp_path / "model.gtx", "cpu", beams=3)
+    assert isinstance(opened, SequencePredictor) and opened.beams == 3
+    assert opened.header.vocabulary == predictor.header.vocabulary and opened.header.limit == 8
+    opened.beams = 1
+    frame = opened.predict(SOURCES)
+    assert frame.equals(predictor.predict(SOURCES)) and frame.equals(
+        pickle.loads(pickle.dumps(opened)).predict(SOURCES)
+    )
+
+
+def test_a_row_has_a_text_or_an_error(make: Callable) -> None:
+    frame = make().predict(["CCO", "C1CC", None])
+    assert list(frame) == ["smiles", "product_pred", "product_log_probability", "product_valid", "error", "warning"]
+    assert frame["error"].isna().tolist() == [True, False, False]
+    assert frame["product_pred"].notna().tolist() == frame["product_valid"].notna().tolist() == [True, False, False]
+    assert frame["product_log_probability"][0] < 0 and frame["product_log_probability"][1:].isna().all()
+    assert len(make().predict([])) == 0
+
+
+def test_what_never_ends_is_cut_off_and_said(make: Callable) -> None:
+    endless = make(end=-100.0).predict(["CCO"])
+    assert "cut off at the limit of 8 tokens" in endless["warning"][0] and endless["product_pred"][0]
+
+
+def test_several_beams_search(make: Callable) -> None:
+    greedily, searched = (make(end=1.0, beams=beams).predict(SOURCES) for beams in (1, 4))
+    store = featurise(FEATURISER, SOURCES, workers=0).store
+    (model,) = make(end=1.0).members
+    best = [found[0] for found in beam(model.cpu(), store.batch(torch.arange(4)), 8, 4)]
+    np.testing.assert_allclose(searched["product_log_probability"], [one.log_probability for one in best], atol=1e-5)
+    assert (searched["product_pred"] != greedily["product_pred"]).any()
+    with pytest.raises(InputError, match="beams: expected 1 or more, got 0"):
+        make(beams=0)
+
+
+def test_beams_are_for_sequences(model_path: Path) -> None:
+    with pytest.raises(InputError, match=r"predicts numbers \(regression\): beams are for a model that writes"):
+        gtx.load(model_path, beams=2)
+
+
+def test_texts_that_are_no_smiles_are_not_judged_as_such(make: Callable) -> None:
+    predictor = make(TokenVocabulary.of(["ab", "cd"], CHARACTERS))
+    assert predictor.output_columns(["product_pred"]) == ["product_pred1", "product_log_probability"]
+    assert predictor.predict_store(predictor._featurise(["CC"], 0).store).canonical is None
+
+
+def test_a_table_keeps_every_row_and_counts_what_is_invalid(make: Callable, tmp_path: Path) -> None:
+    source = write(
+        tmp_path / "in.csv", [["1", "CCO", "C"], ["2", "C1CC", "C"], ["3", "CN", ""]], ["id", "smiles", "product"]
+    )
+    outcome = make(end=-100.0).predict_table(source, tmp_path / "out.csv")
+    rows = read(tmp_path / "out.csv")
+    assert [row["id"] for row in rows] == ["1", "2", "3"]
+    assert rows[1]["error"].startswith('row 2, column "smiles", value "C1CC": ') and not rows[1]["product_pred"]
+    assert {rows[0]["product_valid"], rows[2]["product_valid"]} <= {"0", "1"}
+    invalid = sum(row["product_valid"] == "0" for row in rows)
+    assert outcome.notes == [f"of 2 sequences written, {invalid} are no valid SMILES, 2 ran into the limit of 8 tokens"]
+    assert outcome.metrics["per_target"]["product"]["exact_accuracy"] == 0.0  # of the one row with a product
+
+
+def written(texts: list[str], canonical: list[str | None]) -> WrittenTexts:
+    return WrittenTexts(texts, np.zeros(len(texts)), canonical, [[]] * len(texts), np.zeros(len(texts), bool))
+
+
+def test_the_same_molecule_is_right_however_it_is_written() -> None:
+    answers = written(["CCO", "OCC", "CC", "C("], ["CCO", "CCO", "CC", None])
+    truth = ["CCO", "CCO", "CCO", "C("]
+    assert answers.right(truth) == [True, True, False, False]
+    assert answers.exact(truth) == [True, False, False, True]
+    found = scores(answers.counts(dict(enumerate(truth))))
+    assert found == {"exact_accuracy": 0.5, "molecule_accuracy": 0.5, "invalid": 1}
+    assert scores(answers.counts({1: "CCO"})) == {"exact_accuracy": 0.0, "molecule_accuracy": 1.0, "invalid": 0}
+    assert scores(answers.counts({})) == {"exact_accuracy": None, "molecule_accuracy": None, "invalid": None}
+    assert scores(replace(answers, canonical=None).counts({0: "CCO"})) == {"exact_accuracy": 1.0}
+
+
+def test_chunks_of_a_table_add_up(make: Callable) -> None:
+    tally = TextScores(make().header, ["smiles", "product"])
+    assert tally.metrics() is None
+    tally.add([Row(1, ["C", "CCO"], "C"), Row(2, ["C", ""], "C")], written(["OCC", "C("], ["CCO", None]))
+    tally.add([Row(3, ["C", "C"], "C")], written(["CC"], ["CC"]))
+    assert tally.metrics()["per_target"] == {"product": {"exact_accuracy": 0.0, "molecule_accuracy": 0.5, "invalid": 0}}
+    assert tally.notes() == ["of 3 sequences written, 1 is no valid SMILES"]

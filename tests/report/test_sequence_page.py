@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gtx.report import DataCard, SequenceReport, write_sequence_report
+
+from .test_page import Page
+
+SMILES = ["CCO", "CCN", "CCC", "CO", "CN", "CC"]
+
+
+def page(folder: Path, **changes: object) -> Page:
+    scores = {"molecule_accuracy": 0.5, "exact_accuracy": 0.25, "token_accuracy": 0.9, "perplexity": 1.5, "invalid": 1}
+    history = [{"epoch": i, "lr": 1e-3, "train_loss": 2 / (i + 1), "val_loss": 1 / (i + 1)} for i in range(4)]
+    history = [row | {"val_perplexity": 3 / (row["epoch"] + 1), "val_token_accuracy": 0.5} for row in history]
+    described = {
+        "title": "Reactions",
+        "smiles": SMILES,
+        "split": {"train": np.arange(2), "val": np.array([2]), "test": np.array([3, 4, 5])},
+        "scores": dict.fromkeys(("train", "val", "test"), scores),
+        "data": DataCard("r.csv", 6, 0, "6 rows: 6 read, 0 errors", "random, seed 0", np.array([3, 3, 3, 2, 2, 2]), {}),
+        "histories": [history],
+        "settings": {"training": {"epochs": 4}},
+        "versions": {"gtx": "0.1.0"},
+        "model_file": "run/model.gtx",
+        "target": "product",
+        "truth": SMILES,
+        "written": ["CCO", "CCN", "CCC", "CO", "CO", "C("],
+        "canonical": ["CCO", "CCN", "CCC", "CO", "CO", None],
+        "right": [True, True, True, True, False, False],
+        "tokens": 3,
+        **changes,
+    }
+    write_sequence_report(folder / "report.html", SequenceReport(**described))
+    return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def test_says_how_much_is_right_and_shows_what_is_wrong(tmp_path: Path) -> None:
+    made = page(tmp_path)
+    assert "this model writes product , out of 3 tokens" in made.text
+    assert "Test sequences, right molecule 0.500" in made.text
+    assert "2 sequences of the test set are wrong" in made.text
+    assert "row 5 of CN right CN written CO" in made.text
+    assert "row 6 written no SMILES of CC right CC written C(" in made.text
+    assert all(f"#{name}" in made.references and name in made.ids for name in ("scores", "wrong", "data", "learning"))
+    assert made.tags.count("svg") == 1 + 3 + 5  # the brand, two right and one wrong molecule, sizes and four curves
+    assert "product_valid" in made.text and "Validation perplexity" in made.text
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_texts_that_are_no_smiles_are_not_drawn(empty: bool, tmp_path: Path) -> None:
+    scores = {"exact_accuracy": None if empty else 0.5, "token_accuracy": 0.9, "perplexity": 1.5}
+    made = page(tmp_path, canonical=None, scores=dict.fromkeys(("train", "val", "test"), scores))
+    assert made.tags.count("svg") == 1 + 5 and "product_valid" not in made.text
+    assert "Test sequences, right to the letter " + ("–" if empty else "0.500") in made.text
