@@ -73,10 +73,10 @@ def test_what_never_ends_is_cut_off_and_said(make: Callable) -> None:
 
 
 def test_several_beams_search(make: Callable) -> None:
-    greedily, searched = (make(end=1.0, beams=beams).predict(SOURCES) for beams in (1, 4))
+    greedily, searched = (make(end=1.0, beams=beams).predict(SOURCES) for beams in (1, 8))
     store = featurise(FEATURISER, SOURCES, workers=0).store
     (model,) = make(end=1.0).members
-    best = [found[0] for found in beam(model.cpu(), store.batch(torch.arange(4)), 8, 4)]
+    best = [found[0] for found in beam(model.cpu(), store.batch(torch.arange(4)), 8, 8)]
     np.testing.assert_allclose(searched["product_log_probability"], [one.log_probability for one in best], atol=1e-5)
     assert (searched["product_pred"] != greedily["product_pred"]).any()
     with pytest.raises(InputError, match="beams: expected 1 or more, got 0"):
