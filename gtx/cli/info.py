@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),
-        "interval": f"{interval['level']:.0%}: {', '.join(widths)}" if interval else header.scaler and "none",
+        "interval": f"{interval['level']:.0%}: {', '.join(widths)}" if interval else "none" if header.scaler else None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }
     for part in ("train", "val", "test"):

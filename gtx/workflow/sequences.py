@@ -109,7 +109,7 @@ class SequenceTask:
         file = next(file for file in reversed(self.dataset.files) if file.start <= at)
         row = file.rows[at - file.start]
         (target,) = self.data.target_columns
-        reason = f"{reason} that the training rows hold: the model cannot write it"
+        reason = f"{reason}; no training row has it, so the model cannot write it"
         file.ledger.warn(row.number, target, self.dataset.text(molecule), reason)
 
     def _scores(self, part: str, member: Member, answers: WrittenTexts) -> dict[str, Any]:

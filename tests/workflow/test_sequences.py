@@ -60,7 +60,7 @@ def test_every_row_comes_out_with_a_text_or_an_error(run: tuple[Path, Outcome]) 
     assert "has 41 tokens; the limit is 40" in rows[5]["error"]
     assert 'row 2, column "product", value "": there is no sequence to learn' in rows[1]["warning"]
     assert 'row 8, column "product", value "CCl": not in the vocabulary of ' in rows[7]["warning"]
-    assert "'Cl' that the training rows hold: the model cannot write it" in rows[7]["warning"]
+    assert "'Cl'; no training row has it, so the model cannot write it" in rows[7]["warning"]
     part = {int(row["row"]) - 1: row["split"] for row in read(folder / "out" / "split.csv")}
     assert part[7] == "test" and not {0, 1, 4, 5} & part.keys()
     assert f"{len(rows)} rows: {len(rows) - 3} read, 3 errors (2 with a bad target, 1 with" in "\n".join(outcome.notes)
