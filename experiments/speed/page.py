@@ -9,7 +9,18 @@ from typing import Any
 
 from experiments.speed.results import Table
 
-TOPICS = ["layer", "floor", "growth", "kernel", "encodings", "batches", "featurising", "training", "prediction"]
+TOPICS = [
+    "layer",
+    "floor",
+    "growth",
+    "kernel",
+    "encodings",
+    "batches",
+    "featurising",
+    "training",
+    "prediction",
+    "decoding",
+]
 
 
 def page(folder: Path) -> str:
