@@ -1,4 +1,4 @@
-"""All results as one page, `experiments/RESULTS.md`, and its figures.
+"""All results as one page, `experiments/RESULTS.md`, its figures, and its short form in the README.
 
     python -m experiments.results
 
@@ -22,7 +22,7 @@ from experiments.comparison import compared
 from experiments.figures import dots
 from experiments.models import MODELS
 from experiments.parts import PARTS
-from experiments.record import LEDGER, RESULTS
+from experiments.record import LEDGER, RESULTS, ROOT
 from experiments.rivals.published import SOURCE, Published, published
 from experiments.summary import HIGHER, OURS, Row, rows
 
@@ -36,6 +36,16 @@ tuned per set: epochs, penalties and configurations are chosen on validation row
 of gtx on the same test molecules, with its 95% interval over 2,000 bootstrap resamples of the molecules, the same ones
 for both. `python -m experiments.results` makes this page anew.
 """
+BEGIN, END = "<!-- measured: python -m experiments.results -->", "<!-- until here -->"
+"""Around the table in the README."""
+
+
+def gather(results: Path) -> dict[str, list[Row]]:
+    """All results by set."""
+    found: dict[str, list[Row]] = {}
+    for row in rows(results.glob("*/*.json")):
+        found.setdefault(row.folder, []).append(row)
+    return found
 
 
 def page(results: Path, data: bool = True) -> str:
@@ -45,9 +55,7 @@ def page(results: Path, data: bool = True) -> str:
         results: the folder of all results.
         data: read the sets, for paired differences.
     """
-    found: dict[str, list[Row]] = {}
-    for row in rows(results.glob("*/*.json")):
-        found.setdefault(row.folder, []).append(row)
+    found = gather(results)
     order = [folder for folder in AIMS if folder in found] + sorted(set(found) - set(AIMS))
     looks = evaluations(results / LEDGER)
     parts = [INTRODUCTION, overview(found)]
@@ -71,6 +79,33 @@ def overview(found: Mapping[str, Sequence[Row]]) -> str:
         cells.append(f"{title(others[0])}: {score(others[0])}" if others else "")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def short(found: Mapping[str, Sequence[Row]]) -> str:
+    """A line per set that gtx was run on, for the README."""
+    lines = ["| set | metric | gtx | five averaged | best other measured here | best published |"]
+    lines += ["|---|---|--:|--:|---|---|"]
+    for folder, aim in AIMS.items():
+        models = {row.model: row for row in found.get(folder, ())}
+        if "gtx" not in models:
+            continue
+        better = "higher" if aim.metric in HIGHER else "lower"
+        others = ranked([row for row in models.values() if not row.ours])
+        quoted = sorted(published(folder, aim.metric), key=lambda one: one.mean, reverse=better == "higher")
+        lines.append(
+            f"| {aim.title} | {WORDS[aim.metric]}{aim.unit and f', {aim.unit}'}, {better} is better "
+            f"| {score(models['gtx'])} ({models['gtx'].counted}) | {score(models.get('gtx-ensemble'))} "
+            f"| {f'{title(others[0])}: {score(others[0])}' if others else ''} "
+            f"| {f'{quoted[0].model}: {quote(quoted[0])}' if quoted else ''} |"
+        )
+    return "\n".join(lines)
+
+
+def into(readme: str, table: str) -> str:
+    """The README with its table renewed."""
+    return re.sub(
+        rf"(?s)({re.escape(BEGIN)}\n).*?(\n{re.escape(END)})", lambda found: found[1] + table + found[2], readme
+    )
 
 
 def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, data: bool) -> str:
@@ -182,7 +217,7 @@ def title(row: Row) -> str:
     """What a reader calls a model."""
     if "title" in row.results[0]:  # of a recipe with settings of its own
         return row.results[0]["title"]
-    return MODELS[row.model].title if row.model in MODELS else f"gtx, `{row.model}` of an earlier version"
+    return MODELS[row.model].title
 
 
 def parameters(row: Row) -> str:
@@ -198,9 +233,7 @@ def seconds(row: Row) -> str:
 
 
 def command(row: Row) -> str:
-    """The line that makes all runs of a row; none for what is no longer there."""
-    if row.model not in MODELS and "title" not in row.results[0]:
-        return ""
+    """The line that makes all runs of a row."""
     one = row.results[0].get("command", "")
     whole = re.sub(r" --(splits|seeds) [\d ]+", "", one)
     seeds = sorted({result["seed"] for result in row.results})
@@ -216,6 +249,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--without-data", action="store_true", help="leave out paired differences")
     asked = parser.parse_args(words)
     (asked.results.parent / "RESULTS.md").write_text(page(asked.results, not asked.without_data))
+    readme = ROOT / "README.md"
+    if asked.results.resolve() == RESULTS and readme.exists():
+        readme.write_text(into(readme.read_text(), short(gather(asked.results))))
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 HIGHER = ("roc_auc", "pr_auc", "accuracy", "r2")
 """Metrics of which more is better."""
 OURS = ("gtx", "standard")
-"""How names of gtx's own models begin; early results have the architecture's."""
+"""How names of gtx's own models begin; the first lines of the ledger have the architecture's."""
 
 
 class Row(NamedTuple):
@@ -29,9 +29,8 @@ class Row(NamedTuple):
 
     @property
     def metric(self) -> str:
-        """The one the set is judged by; early results do not name it."""
-        first = self.results[0]
-        return first.get("metric") or ("rmse" if "rmse" in first["test"] else "roc_auc")
+        """The one the set is judged by."""
+        return self.results[0]["metric"]
 
     def scores(self, part: str = "test") -> list[float]:
         """One number per split, its seeds averaged; where there is one split, one per seed."""

@@ -53,7 +53,7 @@ def test_a_model_does_not_differ_from_itself() -> None:
 
 def result(model: str, value: float, split: str = "split", seed: int = 0, **more: object) -> dict:
     scores = {part: {"rmse": value} for part in ("train", "val", "test")}
-    return {"set": "toy", "split": split, "model": model, "seed": seed, **scores, **more}
+    return {"set": "toy", "split": split, "model": model, "seed": seed, "metric": "rmse", **scores, **more}
 
 
 def test_seeds_are_averaged_before_splits() -> None:
@@ -68,7 +68,7 @@ def test_seeds_are_averaged_before_splits() -> None:
 def put(folder: Path, name: str, **values: object) -> None:
     file = folder / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(result(name.split("/")[1].split("-")[0], **values)))
+    file.write_text(json.dumps(result(name.split("/")[1].rsplit("-", 1)[0], **values)))
 
 
 def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     for seed, value in enumerate((0.70, 0.80)):
         put(folder, f"scaffold-esol/gtx-{seed}", value=value, seed=seed, command=command.format("gtx"))
     put(folder, "scaffold-esol/mean-0", value=2.0, command=command.format("mean"), parameters=1234)
-    put(folder, "mat-esol/standard-0", value=0.3)  # as early results are
+    put(folder, "scaffold-esol/gtx-without-local-0", value=0.9, command=command.format("gtx-without-local"))
     (folder / "speed").mkdir()
     (folder / "speed" / "layer.json").write_text('{"topic": "layer"}')
     (folder / "test_evaluations.csv").write_text("folder,model\n" + "scaffold-esol,gtx\n" * 3 + "scaffold-esol,mean\n")
@@ -92,8 +92,22 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     assert "| 2 seeds |" in row
     assert "`python -m experiments.scaffold --sets esol --models gtx --seeds 0 1`" in row
     assert "1,234" in next(line for line in lines if line.startswith("| mean of the training rows"))
-    assert any(line.startswith("| gtx, `standard` of an earlier version | 0.300 |") for line in lines)
+    part = next(line for line in lines if line.startswith("| without message passing over bonds"))
+    assert part.startswith("| without message passing over bonds | 0.900 | 1 run | 0.900 | 0.700 | 0.700 |")  # seed 0's
     assert (folder / "figures" / "scaffold-esol.svg").read_text().count("<svg") == 1
+
+
+def test_the_readme_has_the_short_form(tmp_path: Path) -> None:
+    put(tmp_path, "scaffold-esol/gtx-0", value=0.70)
+    put(tmp_path, "scaffold-esol/mean-0", value=2.0)
+    put(tmp_path, "scaffold-bbbp/mean-0", value=2.0)  # gtx was not run there
+    table = results.short(results.gather(tmp_path))
+    line = (
+        "| ESOL, scaffold split | RMSE, log mol/L, lower is better | 0.700 (1 run) |  | mean of the training rows: 2.0"
+    )
+    assert line in table and "BBBP" not in table
+    readme = f"before\n{results.BEGIN}\nold\n{results.END}\nafter\n"
+    assert results.into(readme, table) == f"before\n{results.BEGIN}\n{table}\n{results.END}\nafter\n"
 
 
 def test_more_is_better_for_some_metrics() -> None:
