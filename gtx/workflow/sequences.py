@@ -19,7 +19,6 @@ from gtx.training import Member, RunFolder, TrainSettings, fit_sequences
 from gtx.training.sequence_metrics import count_all, metrics
 from gtx.workflow.dataset import Dataset, DataSettings
 from gtx.workflow.outputs import report_facts
-from gtx.workflow.specs import default_width
 from gtx.workflow.task import Judged
 
 
@@ -54,7 +53,6 @@ class SequenceTask:
             "atom_sizes": list(featuriser.atom_sizes),
             "bond_sizes": list(featuriser.bond_sizes),
             "coordinates": featuriser.coordinates,
-            "channels": default_width(len(train)),
         }
         arguments |= dict(self.settings.model_arguments)
         self.model = {"name": "molecule_to_sequence", "arguments": arguments}
