@@ -42,9 +42,9 @@ PARTS: dict[str, Part] = {
     "gtx-without-pair-mlp": Part("without the MLP of the pair features", {"pair_mlp": False}),
     "gtx-without-pair-values": Part("without pair features in the values", {"edge_value": False}),
     "gtx-without-average": Part("without averaged weights", {}, {"ema": 0.0}),
-    "gtx-without-attention-dropout": Part("without dropout of attention weights", {"attention_dropout": 0.0}),
     "gtx-with-sum": Part("with a sum alone as readout", {"readout": ["sum"]}),
     "gtx-with-mean-max": Part("with mean and maximum alone as readout", {"readout": ["mean", "max"]}),
+    "gtx-with-attention-dropout": Part("with 0.1 dropout of attention weights", {"attention_dropout": 0.1}),
     "gtx-with-descriptors-at-atoms": Part(
         "with descriptors at the atoms too", {"descriptors_to": ["atoms", "readout"]}
     ),

@@ -146,9 +146,7 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
 
 def ablation(parts: Sequence[Row], ours: Row, data: bool) -> list[str]:
     """The default model less a part at a time, each beside the same splits and seeds of the whole."""
-    lines = ["One change at a time to gtx; gtx as it is beside it, on the same splits and seeds.", ""]
-    lines += ["| gtx | test | over | validation | as it is | its validation | difference | command |"]
-    lines += ["|---|--:|---|--:|--:|--:|--:|---|"]
+    rows = []
     for row in sorted(parts, key=lambda row: list(MODELS).index(row.model)):
         runs = {(result["split"], result["seed"]) for result in row.results}
         whole = ours._replace(results=[r for r in ours.results if (r["split"], r["seed"]) in runs])
@@ -156,8 +154,11 @@ def ablation(parts: Sequence[Row], ours: Row, data: bool) -> list[str]:
             continue  # until the whole was run there too
         gap = compared(row, whole) if data else ""
         cells = [title(row).removeprefix("gtx "), score(row), row.counted, score(row, "val"), score(whole)]
-        lines.append(f"| {' | '.join([*cells, score(whole, 'val'), gap, f'`{command(row)}`'])} |")
-    return [*lines, ""]
+        rows.append(f"| {' | '.join([*cells, score(whole, 'val'), gap, f'`{command(row)}`'])} |")
+    lines = ["One change at a time to gtx; gtx as it is beside it, on the same splits and seeds.", ""]
+    lines += ["| gtx | test | over | validation | as it is | its validation | difference | command |"]
+    lines += ["|---|--:|---|--:|--:|--:|--:|---|"]
+    return [*lines, *rows, ""] if rows else []
 
 
 def about(models: Sequence[Row], looks: Counter) -> str:
@@ -235,7 +236,7 @@ def seconds(row: Row) -> str:
 def command(row: Row) -> str:
     """The line that makes all runs of a row."""
     one = row.results[0].get("command", "")
-    whole = re.sub(r" --(splits|seeds) [\d ]+", "", one)
+    whole = re.sub(r" --(splits|seeds)( \d+)+", "", one)
     seeds = sorted({result["seed"] for result in row.results})
     return f"{whole} --seeds {' '.join(map(str, seeds))}" if "--seeds" in one else whole
 

@@ -20,7 +20,6 @@ def standard(
     steps: int = 16,
     farthest: int = 20,
     cutoff: float = 10.0,
-    attention_dropout: float = 0.1,
     **arguments: Any,
 ) -> GraphTransformer:
     """The default: full attention beside bond message passing; bonds, path distance, random walks, degree.
@@ -35,7 +34,6 @@ def standard(
         steps: steps of the random walks.
         farthest: longest path distance with a code of its own, bonds.
         cutoff: reach of the distance encoding, Å.
-        attention_dropout: on attention weights, in training.
         arguments: anything else `GraphTransformer` takes, by name.
     """
     makers = {
@@ -49,12 +47,4 @@ def standard(
     chosen = [makers[name]() for name in encodings]
     if coordinates:
         chosen.append(GaussianDistance(cutoff=cutoff))
-    return GraphTransformer(
-        out_channels,
-        atom_sizes,
-        bond_sizes,
-        num_descriptors,
-        chosen,
-        attention_dropout=attention_dropout,
-        **arguments,
-    )
+    return GraphTransformer(out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, **arguments)
