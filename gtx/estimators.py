@@ -36,7 +36,7 @@ class _MoleculeEstimator(BaseEstimator):
     def __init__(
         self,
         *,
-        epochs: int = _DEFAULT.epochs,
+        epochs: int | None = _DEFAULT.epochs,
         ensemble: int = _DEFAULT.ensemble,
         lr: float = _DEFAULT.lr,
         loss: str = _DEFAULT.loss,
@@ -56,7 +56,7 @@ class _MoleculeEstimator(BaseEstimator):
         """Defaults are those of `gtx train`.
 
         Args:
-            epochs: passes over the training molecules.
+            epochs: passes over the training molecules; by default 60, for classification 20.
             ensemble: networks trained from seeds of their own; their mean is the prediction.
             lr: peak learning rate.
             loss: "auto" is "mse" for regression ("mae" and "huber" are the others), "bce" for classification.
@@ -103,7 +103,7 @@ class _MoleculeEstimator(BaseEstimator):
         featuriser = Featuriser(
             self.max_atoms, self.standardise, descriptors=self.descriptors, conformers=self.conformers
         )
-        settings = self._settings()
+        settings = self._settings().settled(self._task)
         check_model(settings, featuriser)
         done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
         if complaint := _complaint(smiles, done.errors):
@@ -157,7 +157,7 @@ class _MoleculeEstimator(BaseEstimator):
 class MoleculeRegressor(RegressorMixin, _MoleculeEstimator):
     """Numbers from SMILES, as a scikit-learn regressor.
 
-    MoleculeRegressor(epochs=60).fit(smiles, y).predict(smiles)
+    MoleculeRegressor().fit(smiles, y).predict(smiles)
     """
 
     _task = "regression"
@@ -192,7 +192,7 @@ class MoleculeRegressor(RegressorMixin, _MoleculeEstimator):
 class MoleculeClassifier(ClassifierMixin, _MoleculeEstimator):
     """One of two classes from SMILES, or several labels at once, as a scikit-learn classifier.
 
-    MoleculeClassifier(epochs=60).fit(smiles, labels).predict_proba(smiles)
+    MoleculeClassifier().fit(smiles, labels).predict_proba(smiles)
 
     `classes_` holds the two classes in order; for several labels, their numbers, as in scikit-learn's own multi-label
     classifiers.

@@ -63,7 +63,7 @@ def fit(
     """
     train, val = (_labelled(store, split.get(part, ())) for part in ("train", "val"))
     _check(train, target_names, task)
-    run = RunFolder(out)
+    settings, run = settings.settled(task), RunFolder(out)
     run.open(run_config(task, target_names, model_spec, settings, fingerprint), overwrite)
     scaler = _scaler(train, task, settings, start if keep_scaler else ())
     reference = composition(train) if scaler.reference is not None else None

@@ -119,7 +119,7 @@ def fit_sequences(
         raise InputError("expected training examples, got none")
     if hasattr(model.encoder, "observe") and train.source is not None:
         model.encoder.observe(train.source)
-    seed = spread_seed(settings.seed, 0)
+    settings, seed = settings.settled("sequence"), spread_seed(settings.seed, 0)
     with isolate_rng(), quiet(), interruptible(), threads(settings.threads):
         module = SequenceModule(model, settings, smoothing, schedule, seed)
         data = StoreDataModule(train, val, settings, seed)

@@ -86,6 +86,7 @@ def benchmark(
             raise InputError(f"{name}: expected {least} or more, got {value}")
     check_model(settings, data.featuriser)
     dataset = load(replace(data, split="random"), cache=out / "cache", progress=settings.progress)
+    settings = settings.settled(dataset.task)
     contests = _contests(dataset, data, settings, out, folds, repeats, jobs)
     if overwrite:
         shutil.rmtree(out / "splits", ignore_errors=True)

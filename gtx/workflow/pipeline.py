@@ -76,6 +76,7 @@ def train(
     task: Task = (SequenceTask if data.task == "sequence" else NumberTask)(data, settings, start, baselines)
     data = task.data
     dataset = load(data, cache=out / "cache", progress=settings.progress)
+    task.settings = settings = settings.settled(dataset.task)
     task.meet(dataset)
     marks = fingerprint(data) | ({"from": sha256(start)} if start else {})
     run = RunFolder(out)

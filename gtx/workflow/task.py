@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from gtx.prediction import ModelHeader
 from gtx.prediction.base import Answers, BasePredictor
-from gtx.training import Member
+from gtx.training import Member, TrainSettings
 from gtx.workflow.dataset import Dataset, DataSettings
 
 
@@ -33,10 +33,12 @@ class Task(Protocol):
 
     Attributes:
         data: the table, read as the task needs it.
+        settings: the model's and its training's.
         model: `{"name": ..., "arguments": {...}}`, once the data were met.
     """
 
     data: DataSettings
+    settings: TrainSettings
     model: dict[str, Any]
 
     def meet(self, dataset: Dataset) -> None:

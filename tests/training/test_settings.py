@@ -38,6 +38,15 @@ def test_the_loss_must_suit_the_task() -> None:
         TrainSettings(loss="mae").loss_for("classification")
 
 
+def test_epochs_are_settled_by_the_task_unless_asked_for() -> None:
+    assert [TrainSettings().settled(task).epochs for task in ("regression", "classification", "sequence")] == [
+        60,
+        20,
+        60,
+    ]
+    assert TrainSettings(epochs=3).settled("classification").epochs == 3
+
+
 def test_reading_settings_does_not_wait_for_torch() -> None:
     code = "import sys, gtx.training; gtx.training.TrainSettings(); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
