@@ -1,8 +1,9 @@
 """The default model is as accurate as it was: `pytest -m benchmark`, a few minutes on one core.
 
-Shortened trainings of the sets in `experiments/RESULTS.md`, scored on validation rows, the mean over two seeds. A band
-is what the mean was when it was set, plus two standard errors of it; a change that costs accuracy leaves the band. To
-set a band anew, run `pytest -m benchmark -s` and say in the commit why it moved.
+Shortened trainings of the sets in `experiments/RESULTS.md`, scored on validation rows, the mean over two seeds. When the
+bands were set the means were 0.329 (seeds 0.333, 0.324), 0.2905 (0.291, 0.290) and 0.947 (0.944, 0.950): a band leaves
+about twice the scatter of seeds, so a change that costs accuracy leaves the band. To set one anew, run
+`pytest -m benchmark -s` and say in the commit why it moved.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Band(NamedTuple):
 
 
 BANDS = [
-    Band("mat/freesolv", ("y",), "split_random_0", 30, "rmse", 0.0),
-    Band("mat/esol", ("y",), "split_random_0", 20, "rmse", 0.0),
-    Band("scaffold/bbbp", (), "split", 10, "roc_auc", 1.0),
+    Band("mat/freesolv", ("y",), "split_random_0", 30, "rmse", 0.345),
+    Band("mat/esol", ("y",), "split_random_0", 20, "rmse", 0.30),
+    Band("scaffold/bbbp", (), "split", 10, "roc_auc", 0.935),
 ]
 
 

@@ -72,7 +72,7 @@ def test_a_run_is_scored_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     pairs = [(text, text) for text in TEXTS]
     task = molecules.Task(pairs[:6], pairs[6:8], [*pairs[:2], ("CCBr", "CCBr")], ["a", "a", "b"])
     found = molecules.run(task, SMALL, tmp_path)
-    assert found["rows"] == {"train": 6, "val": 2, "test": 3} and len(found["history"]) == 2
+    assert found["rows"] == {"first": 0, "train": 6, "val": 2, "test": 3} and len(found["history"]) == 2
     assert found["test"]["rows"] == 3 and found["test_by_kind"]["b"]["same"] == 0  # Br is not in the vocabulary
     assert len(found["test_wrong"]) == 3 - round(3 * found["test"]["same"])
     (log,) = tmp_path.glob("*/log.csv")
@@ -81,6 +81,17 @@ def test_a_run_is_scored_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert log.stat().st_mtime_ns == trained and again["test"] == found["test"]
     molecules.run(task, replace(SMALL, smoothing=0.1), tmp_path)
     assert len(list(tmp_path.glob("*/log.csv"))) == 2  # another setting is another run
+
+
+def test_small_molecules_come_first(tmp_path: Path) -> None:
+    pairs = [(text, text) for text in TEXTS]
+    task = molecules.Task(pairs[:4], pairs[6:8], pairs[8:], ["a", "a"], first=[*pairs[4:6], ("CBr", "CBr")])
+    found = molecules.run(task, SMALL, tmp_path)
+    assert found["rows"]["first"] == 3 and len(found["first"]["history"]) == 1 and len(found["history"]) == 2
+    assert found["cpu_seconds"] > found["first"]["cpu_seconds"] > 0
+    logs = {log: log.stat().st_mtime_ns for log in tmp_path.glob("*/log.csv")}
+    assert len(logs) == 2 and molecules.run(task, SMALL, tmp_path)["test"] == found["test"]
+    assert logs == {log: log.stat().st_mtime_ns for log in tmp_path.glob("*/log.csv")}
 
 
 def test_a_language_model_writes_and_is_counted(tmp_path: Path) -> None:
