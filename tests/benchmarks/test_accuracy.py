@@ -1,8 +1,8 @@
 """The default model is as accurate as it was: `pytest -m benchmark`, a few minutes on one core.
 
-Shortened trainings of the sets in `experiments/RESULTS.md`, scored on validation rows, the mean over two seeds. When the
+Shortened trainings of sets in `experiments/RESULTS.md`, scored on validation rows, the mean over two seeds. When the
 bands were set the means were 0.329 (seeds 0.333, 0.324), 0.2905 (0.291, 0.290) and 0.947 (0.944, 0.950): a band leaves
-about twice the scatter of seeds, so a change that costs accuracy leaves the band. To set one anew, run
+about twice the scatter of seeds, so a change that costs accuracy leaves it. To set one anew, run
 `pytest -m benchmark -s` and say in the commit why it moved.
 """
 
