@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,18 @@ class Task:
     """What is read and what is to be written.
 
     Attributes:
-        train: pairs to learn from; a molecule may be among them in several ways.
+        train: pairs to learn from.
         val, test: pairs of other molecules, what is to be written in canonical form.
         kinds: of the test rows, one each; they are also scored kind by kind.
+        first: pairs of small molecules, which are learned from once before all others: how to walk along a graph is
+            soon learned on them, and need not be learned on large ones.
     """
 
     train: Sequence[Pair]
     val: Sequence[Pair]
     test: Sequence[Pair]
     kinds: Sequence[str]
+    first: Sequence[Pair] = ()
 
 
 def run(task: Task, setting: Setting, runs: Path) -> dict[str, Any]:
@@ -50,11 +53,15 @@ def run(task: Task, setting: Setting, runs: Path) -> dict[str, Any]:
         setting: how.
         runs: folder of the task's runs, and of what was featurised.
     """
-    vocabulary = TokenVocabulary.of(write for _, write in task.train)
+    vocabulary = TokenVocabulary.of(write for _, write in (*task.first, *task.train))
     train, val = (examples(pairs, vocabulary, runs) for pairs in (task.train, task.val))
     torch.manual_seed(setting.training["seed"])
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     model = molecule_to_sequence(len(vocabulary), **sizes, **setting.network)
+    before = None
+    if task.first:
+        once = replace(setting, training=setting.training | {"epochs": 1})
+        before = fit(model, examples(task.first, vocabulary, runs), val, once, runs)
     done = fit(model, train, val, setting, runs)
     began = time.process_time()
     written = write(model, vocabulary, [read for read, _ in task.test], 2 * int(train.targets.sizes.max()))
@@ -66,13 +73,19 @@ def run(task: Task, setting: Setting, runs: Path) -> dict[str, Any]:
         for kind in sorted(set(task.kinds))
     }
     return {
-        "rows": {"train": len(task.train), "val": len(val), "test": len(task.test)},
+        "rows": {"first": len(task.first), "train": len(task.train), "val": len(val), "test": len(task.test)},
         "test": tally(verdicts) | {"exact": exact(written, [true for _, true in task.test])},
         "test_by_kind": by_kind,
         "test_wrong": wrong[:30],
         "writing_cpu_seconds": round(time.process_time() - began, 1),
-        **done,
+        **(done if before is None else after(before, done)),
     }
+
+
+def after(before: dict[str, Any], done: dict[str, Any]) -> dict[str, Any]:
+    """What is written of a training that came after another one: the seconds are those of both."""
+    spent = {name: round(before[name] + done[name], 1) for name in ("seconds", "cpu_seconds")}
+    return done | spent | {"first": {"history": before["history"], "cpu_seconds": before["cpu_seconds"]}}
 
 
 def examples(pairs: Sequence[Pair], vocabulary: TokenVocabulary, folder: Path) -> Examples:

@@ -58,7 +58,7 @@ def fit(model: nn.Module, train: Examples, val: Examples, setting: Setting, runs
     """Train, or go on; the same model, examples and setting find the same folder again.
 
     Args:
-        model: untrained; afterwards it holds the weights of its best epoch.
+        model: to begin with; afterwards it holds the weights of its best epoch.
         train, val: examples.
         setting: how to train.
         runs: folder of all runs of the task.
@@ -68,6 +68,7 @@ def fit(model: nn.Module, train: Examples, val: Examples, setting: Setting, runs
     """
     settings = TrainSettings(**setting.training)
     folder = runs / _digest(model, train, val, settings, setting.smoothing)
+    model.train()
     done = fit_sequences(model, train, val, settings, folder, setting.smoothing)
     history = done["history"]
     return {
