@@ -5,9 +5,9 @@
 The rule is `hydrolysis_rule.py`. The molecules are those of public sets (xtb9, ZINC-12k, Tox21, BBBP, ESOL, FreeSolv)
 with at least one ester or amide, one component and at most 14 heavy atoms, so that a network learns to write them in
 minutes, without stereochemistry, which the rule does not touch; 500 of them, drawn at random, are the test, and 250
-others the validation. An answer counts if every product is right: the same canonical SMILES. The network learns from the
-rest and from molecules made of their products: an acid of one and an amine or alcohol of another, condensed; the rule
-gives the answer. Nothing that is held out is among them.
+others the validation. An answer counts if every product is right: the same canonical SMILES. The network learns from
+the rest and from molecules made of their products: an acid of one and an amine or alcohol of another, condensed; the
+rule gives the answer. Nothing that is held out is among them.
 
 Writes `hydrolysis.json` and its learning curves to `experiments/results/sequence/`.
 """
