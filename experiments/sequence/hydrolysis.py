@@ -62,13 +62,14 @@ def serves(smiles: str) -> bool:
     return Chem.MolFromSmiles(smiles).GetNumAtoms() <= LARGEST and products(smiles) is not None
 
 
-def condensed(answers: Sequence[str], count: int, seed: int) -> Iterator[str]:
+def condensed(answers: Sequence[str], count: int, seed: int, largest: int = LARGEST) -> Iterator[str]:
     """Esters and amides made of products: an acid of one answer and a base of another, drawn by the seed.
 
     Args:
         answers: SMILES of products, with dots between, as the rule gives them.
         count: how many to make.
         seed: of the draws.
+        largest: heavy atoms, at most.
     """
     draw = random.Random(seed)
     parts = [Chem.MolFromSmiles(part) for part in sorted({part for answer in answers for part in answer.split(".")})]
@@ -76,7 +77,7 @@ def condensed(answers: Sequence[str], count: int, seed: int) -> Iterator[str]:
     made: set[str] = set()
     while len(made) < count:
         acid, base = draw.choice(acids), draw.choice(bases)
-        if acid.GetNumAtoms() + base.GetNumAtoms() - 1 > LARGEST:
+        if acid.GetNumAtoms() + base.GetNumAtoms() - 1 > largest:
             continue
         carbon, _, hydroxyl = draw.choice(acid.GetSubstructMatches(ACID))
         (atom,) = draw.choice(base.GetSubstructMatches(BASE))

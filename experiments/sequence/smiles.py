@@ -7,22 +7,24 @@ The network reads gtx's atom and bond codes, whose stereochemistry is CIP labels
 atoms in the text. An answer counts if it is the same molecule: the same canonical SMILES with stereochemistry. How many
 are the same without it, how many are the very text, and how many are no molecule is written down beside it.
 
-SMILES need no labels, so besides the training rows of a set the network learns from their mirror images and, for xtb9,
-from molecules that the set's own generator grows from another seed, none of whose constitutions is among the rows of
-validation or test. Writes `smiles-<set>.json` and its learning curves to `experiments/results/sequence/`.
+SMILES need no labels, so besides the training rows of a set the network learns from their mirror images and from others
+that are made: for xtb9 by the set's own generator from another seed, none of whose constitutions is among the rows of
+validation or test; for ZINC-12k by hydrolysing the training molecules and condensing the products anew, after one pass
+through the small molecules. Writes `smiles-<set>.json` and its learning curves to `experiments/results/sequence/`.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from rdkit import Chem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 
-from experiments.sequence.molecules import Task, run
+from experiments.sequence.hydrolysis import condensed
+from experiments.sequence.hydrolysis_rule import products
+from experiments.sequence.molecules import Pair, Task, run
 from experiments.sequence.running import Setting, kept, options, publish
 from experiments.sequence.verdict import canonical
 from experiments.xtb9.generate import candidates
@@ -43,8 +45,9 @@ SETTING = Setting(
     {"lr": 1.5e-3, "batch_molecules": 64, "batch_pairs": 250_000},
 )
 COLUMN = {"xtb9": "split_random", "zinc12k": "split"}
-EPOCHS = {"xtb9": 12, "zinc12k": 20}
-MORE = {"xtb9": 40_000, "zinc12k": 0}
+EPOCHS = {"xtb9": 12, "zinc12k": 10}
+GROWN, CONDENSED = 40_000, 30_000  # molecules that are made, some of which are left out
+LARGEST = 32  # heavy atoms of those that are condensed
 STEREO, FLAT = "with stereochemistry", "without stereochemistry"
 SEED = 20261121  # of the generator; that of xtb9 is another
 
@@ -92,37 +95,50 @@ def grown(count: int, forbidden: Iterable[str]) -> Iterator[str]:
             yield from isomers(each, 2, i)
 
 
-def task(name: str, more: int, runs: Path, rows: int | None = None) -> Task:
+def task(name: str, runs: Path, rows: int | None = None) -> Task:
     """What is learned on a set.
 
     Args:
         name: "xtb9" or "zinc12k".
-        more: constitutions to grow beside the set's own.
-        runs: folder to keep them in.
+        runs: folder to keep molecules in that are made.
         rows: of training, of the set's own; None for all.
     """
     parts = spelled(name)
-    own = parts["train"][:rows]
-    new = kept(runs / f"grown-{more}.smi", lambda: grown(more, chain(*parts.values())))
-    texts = list(dict.fromkeys((*own, *map(mirrored, own), *new)))
-    random.Random(0).shuffle(texts)
+    own, held = parts["train"][:rows], {*parts["val"], *parts["test"]}
+
+    def condense() -> Iterator[str]:
+        return condensed([each for each in map(products, own) if each], CONDENSED, SEED, LARGEST)
+
+    small = kept(runs / f"grown-{GROWN}.smi", lambda: grown(GROWN, chain(*parts.values())))
+    if name == "zinc12k":
+        first = [*_with_mirrored(spelled("xtb9")["train"]), *small]
+        texts = [*_with_mirrored(own), *kept(runs / f"condensed-{len(own)}-{CONDENSED}.smi", condense)]
+    else:
+        texts, first = [*_with_mirrored(own), *small], []
     kinds = [STEREO if set("@/\\") & set(each) else FLAT for each in parts["test"]]
-    return Task(*([(each, each) for each in some] for some in (texts, parts["val"], parts["test"])), kinds)
+    return Task(_pairs(texts, held), _pairs(parts["val"]), _pairs(parts["test"]), kinds, _pairs(first, held))
+
+
+def _with_mirrored(texts: Sequence[str]) -> Iterator[str]:
+    yield from texts
+    yield from map(mirrored, texts)
+
+
+def _pairs(texts: Iterable[str], but: Container[str] = ()) -> list[Pair]:
+    return [(each, each) for each in dict.fromkeys(texts) if each not in but]
 
 
 def main() -> None:
     parser = options(__doc__, epochs=None)
     parser.add_argument("--set", choices=COLUMN, default="xtb9")
-    parser.add_argument("--more", type=int, default=None, help="constitutions to grow, some of which are left out")
     read = parser.parse_args()
     read.epochs = read.epochs or EPOCHS[read.set]
-    more = MORE[read.set] if read.more is None else read.more
     name = f"smiles-{read.set}"
     runs = read.runs / name
-    found = run(task(read.set, more, runs, read.rows), SETTING.given(read), runs)
+    found = run(task(read.set, runs, read.rows), SETTING.given(read), runs)
     test = found["test"]
     print(f"{name}: {test['same']:.1%} the same molecule, {test['same_constitution']:.1%} apart from stereochemistry")
-    publish(name, f"smiles --set {read.set} --more {more}", {read.set: found | {"grown": more}}, read)
+    publish(name, f"smiles --set {read.set}", {read.set: found}, read)
 
 
 if __name__ == "__main__":

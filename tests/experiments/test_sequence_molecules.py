@@ -50,6 +50,21 @@ def test_grown_molecules_share_no_constitution_with_forbidden_ones() -> None:
     assert not {canonical(each, False) for each in fewer} & {canonical(each, False) for each in forbidden}
 
 
+@pytest.mark.parametrize("name", ["xtb9", "zinc12k"])
+def test_what_is_made_is_not_what_is_asked(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    esters = [canonical(f"{'C' * i}[C@H](F)OC(=O){'C' * j}") for i in range(2, 8) for j in range(1, 6)]
+    parts = {"train": esters[:20], "val": esters[20:25], "test": [*esters[25:], "CCO"]}
+    monkeypatch.setattr(smiles, "spelled", lambda name: parts)
+    monkeypatch.setattr(smiles, "GROWN", 30)
+    monkeypatch.setattr(smiles, "CONDENSED", 10)
+    task = smiles.task(name, tmp_path)
+    held = {read for read, _ in (*task.val, *task.test)}
+    assert len(held) == 11 and not held & {read for read, _ in (*task.train, *task.first)}
+    assert {*parts["train"], *map(smiles.mirrored, parts["train"])} <= {read for read, _ in task.train}
+    assert task.kinds == [smiles.STEREO] * 5 + [smiles.FLAT] and bool(task.first) == (name == "zinc12k")
+    assert all(read == write for read, write in (*task.train, *task.test))
+
+
 def test_condensed_molecules_fall_apart_again() -> None:
     answers = ["CC(=O)O.Nc1ccccc1", "O=C(O)c1ccco1.OCC1CC1"]
     made = list(hydrolysis.condensed(answers, 4, seed=0))
