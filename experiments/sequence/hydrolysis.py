@@ -21,23 +21,12 @@ from pathlib import Path
 from rdkit import Chem
 
 from experiments.sequence.hydrolysis_rule import products
-from experiments.sequence.molecules import Pair, Task, run
-from experiments.sequence.running import Setting, kept, options, publish
+from experiments.sequence.molecules import SETTING, Pair, Task, run
+from experiments.sequence.running import kept, options, publish
 from experiments.sequence.verdict import canonical
 from gtx.data import open_table
 from gtx.data.named_sets import load_set
 
-SETTING = Setting(
-    {
-        "channels": 96,
-        "layers": 2,
-        "encoder": {"layers": 4},
-        "dropout": 0.0,
-        "attention_dropout": 0.0,
-        "activation": "gelu",
-    },
-    {"lr": 1.5e-3, "batch_molecules": 64, "batch_pairs": 250_000},
-)
 SETS = ("xtb9", "zinc12k", "scaffold/tox21", "scaffold/bbbp", "scaffold/esol", "scaffold/freesolv")
 LARGEST, TEST, VAL = 14, 500, 250
 ACID = Chem.MolFromSmarts("[CX3](=O)[OX2H]")

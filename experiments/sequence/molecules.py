@@ -20,6 +20,18 @@ from gtx.sequence import Examples, TokenVocabulary, greedy
 from gtx.training import exact
 
 FEATURISER = Featuriser(descriptors=False)
+SETTING = Setting(
+    {
+        "channels": 96,
+        "layers": 2,
+        "encoder": {"layers": 4},
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+        "activation": "gelu",
+    },
+    {"lr": 1.5e-3, "batch_molecules": 64, "batch_pairs": 250_000},
+)
+"""Of the tasks that read and write molecules."""
 AT_ONCE = 250  # molecules written together
 
 Pair = tuple[str, str]

@@ -24,8 +24,8 @@ from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnum
 
 from experiments.sequence.hydrolysis import condensed
 from experiments.sequence.hydrolysis_rule import products
-from experiments.sequence.molecules import Pair, Task, run
-from experiments.sequence.running import Setting, kept, options, publish
+from experiments.sequence.molecules import SETTING, Pair, Task, run
+from experiments.sequence.running import kept, options, publish
 from experiments.sequence.verdict import canonical
 from experiments.xtb9.generate import candidates
 from gtx.data import open_table
@@ -33,17 +33,6 @@ from gtx.data.named_sets import load_set
 from gtx.molecules import read_smiles
 from gtx.molecules.stereo import quietly
 
-SETTING = Setting(
-    {
-        "channels": 96,
-        "layers": 2,
-        "encoder": {"layers": 4},
-        "dropout": 0.0,
-        "attention_dropout": 0.0,
-        "activation": "gelu",
-    },
-    {"lr": 1.5e-3, "batch_molecules": 64, "batch_pairs": 250_000},
-)
 COLUMN = {"xtb9": "split_random", "zinc12k": "split"}
 EPOCHS = {"xtb9": 12, "zinc12k": 10}
 GROWN, CONDENSED = 40_000, 30_000  # molecules that are made, some of which are left out
