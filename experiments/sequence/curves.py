@@ -25,7 +25,9 @@ def draw(histories: Mapping[str, Sequence[Mapping[str, float]]], file: Path) -> 
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
     for (title, rows), colour in zip(histories.items(), COLOURS, strict=False):
         epochs = [row["epoch"] + 1 for row in rows]
-        left.plot(epochs, [row["val_sequence_accuracy"] for row in rows], color=colour, label=f"{title}: sequences")
+        whole = [row["val_sequence_accuracy"] for row in rows]
+        if any(whole):  # a language model has none to get right
+            left.plot(epochs, whole, color=colour, label=f"{title}: sequences")
         left.plot(epochs, [row["val_token_accuracy"] for row in rows], color=colour, ls=":", label=f"{title}: tokens")
         right.plot(epochs, [row["val_perplexity"] for row in rows], color=colour)
     left.set(xlabel="epoch", ylabel="share right (validation)", ylim=(0, 1.02))
