@@ -24,6 +24,7 @@ from gtx.nn import (
     Nodes,
     PairEmbedding,
     Readout,
+    Substructures,
     VirtualNodes,
     Vocabulary,
     embed,
@@ -76,6 +77,7 @@ class GraphTransformer(nn.Module):
         readout: how atoms are pooled, see `gtx.nn.Readout`; may be empty if there are virtual nodes.
         descriptors_to: where descriptors enter, as clipped z-scores: "atoms", added to every atom before the first
             layer by a learned linear map; "readout", joined to it.
+        substructures: counts of substructures, joined to the readout; default none.
         score: the attention's score, copied for every layer with weights of its own; default scaled dot product.
         normaliser: from scores to weights, copied in the same way; default softmax.
         norm_first: pre-norm layers.
@@ -112,6 +114,7 @@ class GraphTransformer(nn.Module):
         local: bool = True,
         readout: Sequence[str] = ("sum", "mean", "max"),
         descriptors_to: Sequence[Literal["atoms", "readout"]] = ("readout",),
+        substructures: Substructures | None = None,
         score: Score | None = None,
         normaliser: Normaliser | None = None,
         norm_first: bool = True,
@@ -172,7 +175,8 @@ class GraphTransformer(nn.Module):
         self.layers = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
         self.norm = nn.LayerNorm(channels) if norm_first else nn.Identity()
         self.readout = Readout(channels, readout) if readout else None
-        joined = num_descriptors if "readout" in descriptors_to else 0
+        self.substructures = substructures
+        joined = (num_descriptors if "readout" in descriptors_to else 0) + (substructures.width if substructures else 0)
         self.width = (self.readout.width if readout else 0) + virtual_nodes * channels + joined  # of `embed`
         self.head = nn.Sequential(
             nn.Linear(self.width, channels), nn.GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
@@ -193,7 +197,7 @@ class GraphTransformer(nn.Module):
         return graph.where(self.edges(batch, graph))
 
     def embed(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
-        """One vector per molecule, `[B, width]`: the readout, virtual nodes, descriptors that join the readout."""
+        """One vector per molecule, `[B, width]`: the readout, virtual nodes, descriptors and counts that join them."""
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
         return self._pool(x, nodes, batch)
 
@@ -253,6 +257,8 @@ class GraphTransformer(nn.Module):
             parts.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
         if len(self.descriptor_scaler.mean) and "readout" in self.descriptors_to:
             parts.append(self.descriptor_scaler(batch.u))
+        if self.substructures is not None:
+            parts.append(self.substructures(batch))
         return torch.cat(parts, -1)
 
     def observe(self, store: MoleculeStore, more: bool = False) -> None:
@@ -266,6 +272,8 @@ class GraphTransformer(nn.Module):
         self.bond_vocabulary.observe(store.bond_codes, more)
         if len(self.descriptor_scaler.mean) and not more:
             self.descriptor_scaler.observe(store.descriptors)
+        if self.substructures is not None and not more:
+            self.substructures.observe(store)
 
     def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
         """Per molecule, the codes treated as "other": ("atom" or "bond", column, code)."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from gtx.encodings import Bonds, Degree, GaussianDistance, RandomWalk, ShortestPath
 from gtx.models.graph_transformer import GraphTransformer
+from gtx.nn import Substructures
 
 
 def standard(
@@ -14,9 +15,11 @@ def standard(
     *,
     atom_sizes: Sequence[int],
     bond_sizes: Sequence[int],
+    channels: int = 64,
     num_descriptors: int = 0,
     coordinates: bool = False,
     encodings: Sequence[Literal["bonds", "path", "walk", "degree"]] = ("bonds", "path", "walk", "degree"),
+    substructures: Mapping[Literal["atoms", "bonds"], Sequence[int]] | None = None,
     steps: int = 16,
     farthest: int = 20,
     cutoff: float = 10.0,
@@ -28,9 +31,12 @@ def standard(
         out_channels: predictions per molecule.
         atom_sizes: codes per atom column.
         bond_sizes: codes per bond column.
+        channels: width of the nodes.
         num_descriptors: global features per molecule.
         coordinates: also encode distances in space; the batch must have `pos`.
         encodings: which of the encodings of the graph are used.
+        substructures: columns of the atoms' and bonds' codes by which `gtx.nn.Substructures` tells them apart; their
+            counts join the readout. None does without.
         steps: steps of the random walks.
         farthest: longest path distance with a code of its own, bonds.
         cutoff: reach of the distance encoding, Å.
@@ -47,4 +53,7 @@ def standard(
     chosen = [makers[name]() for name in encodings]
     if coordinates:
         chosen.append(GaussianDistance(cutoff=cutoff))
-    return GraphTransformer(out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, **arguments)
+    counted = None if substructures is None else Substructures(channels, **substructures)
+    return GraphTransformer(
+        out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, channels, substructures=counted, **arguments
+    )

@@ -132,3 +132,9 @@ class Featuriser:
     def bond_sizes(self) -> tuple[int, ...]:
         """Codes per bond column, "other" included."""
         return tuple(len(values) + 1 for values in BOND_COLUMNS.values())
+
+    @property
+    def constitution(self) -> dict[str, list[int]]:
+        """The columns of "atoms" and of "bonds" that say nothing of stereochemistry."""
+        tables = {"atoms": (ATOM_COLUMNS, "chirality"), "bonds": (BOND_COLUMNS, "stereo")}
+        return {of: [i for i, name in enumerate(names) if name != left] for of, (names, left) in tables.items()}

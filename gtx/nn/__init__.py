@@ -12,6 +12,7 @@ from gtx.nn.pair_embedding import PairEmbedding
 from gtx.nn.readout import Readout
 from gtx.nn.scaling import ClippedScaler
 from gtx.nn.stochastic_depth import StochasticDepth
+from gtx.nn.substructures import Substructures
 from gtx.nn.token_embedding import TokenEmbedding
 from gtx.nn.transformer_layer import GraphTransformerLayer
 from gtx.nn.virtual_nodes import Nodes, VirtualNodes
@@ -31,6 +32,7 @@ __all__ = [
     "PairEmbedding",
     "Readout",
     "StochasticDepth",
+    "Substructures",
     "TokenEmbedding",
     "VirtualNodes",
     "Vocabulary",

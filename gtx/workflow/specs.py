@@ -37,6 +37,8 @@ def model_spec(settings: TrainSettings, featuriser: Featuriser, targets: int, ro
         "coordinates": featuriser.coordinates,
         "channels": default_width(rows),
     }
+    if settings.model == "standard":
+        arguments["substructures"] = featuriser.constitution
     return {"name": settings.model, "arguments": arguments | dict(settings.model_arguments)}
 
 

@@ -48,6 +48,7 @@ VARIANTS = [
     {"num_descriptors": 0},
     {"descriptors_to": ("atoms",)},
     {"descriptors_to": ()},
+    {"substructures": FEATURISER.constitution},
 ]
 
 
