@@ -1,7 +1,5 @@
 """What each part of the default model is worth: the model without it, otherwise the defaults of `gtx train`.
 
-Also what was tried beside them and not taken.
-
     python -m experiments.mat --sets freesolv --models $(python -m experiments.parts) --jobs 2
     python -m experiments.scaffold --sets esol --models $(python -m experiments.parts) --jobs 2
 
@@ -32,6 +30,7 @@ _ENCODINGS = {"bonds": "bonds", "path": "path distances", "walk": "random walks"
 
 PARTS: dict[str, Part] = {
     "gtx-without-descriptors": Part("without descriptors", {"descriptors_to": []}),
+    "gtx-without-substructures": Part("without counts of substructures", {"substructures": None}),
     "gtx-without-local": Part("without message passing over bonds", {"local": False}),
     **{
         f"gtx-without-{name}": Part(
@@ -44,10 +43,6 @@ PARTS: dict[str, Part] = {
     "gtx-without-average": Part("without averaged weights", {}, {"ema": 0.0}),
     "gtx-with-sum": Part("with a sum alone as readout", {"readout": ["sum"]}),
     "gtx-with-mean-max": Part("with mean and maximum alone as readout", {"readout": ["mean", "max"]}),
-    "gtx-with-attention-dropout": Part("with 0.1 dropout of attention weights", {"attention_dropout": 0.1}),
-    "gtx-with-descriptors-at-atoms": Part(
-        "with descriptors at the atoms too", {"descriptors_to": ["atoms", "readout"]}
-    ),
 }
 """By the models' names."""
 

@@ -55,7 +55,7 @@ class Substructures(nn.Module):
         radius: int = 2,
         folded: int = 2048,
         least: int = 3,
-        dropout: float = 0.5,
+        dropout: float = 0.8,
     ) -> None:
         super().__init__()
         self.width, self.radius, self.folded, self.least = channels, radius, folded, least
