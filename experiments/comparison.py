@@ -29,8 +29,8 @@ def shared(row: Row, other: Row) -> list[Split]:
             [r for r in each.results if r["split"] == split and "test_predictions" in r] for each in (row, other)
         )
         if ones and others:
-            at = _rows(ones[0])
-            if any(not np.array_equal(_rows(result), at) for result in (*ones, *others)):
+            at = rows_of(ones[0])
+            if any(not np.array_equal(rows_of(result), at) for result in (*ones, *others)):
                 raise ValueError(f"{row.folder}, {split}: {row.model} and {other.model} were tested on different rows")
             kept = "test_values" in ones[0]  # by a set that is no table
             y = _values(ones[0], "test_values") if kept else truth(ones[0]["set"], tuple(_names(ones[0])))[at]
@@ -54,7 +54,8 @@ def _names(result: dict[str, Any]) -> list[str]:
     return [name for name in result["test_predictions"] if name != "row"]
 
 
-def _rows(result: dict[str, Any]) -> np.ndarray:
+def rows_of(result: dict[str, Any]) -> np.ndarray:
+    """The rows of the table, from 0, that a run was tested on."""
     return np.array(result["test_predictions"]["row"].split(), dtype=int)
 
 

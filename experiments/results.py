@@ -25,6 +25,7 @@ from experiments.parts import PARTS
 from experiments.record import LEDGER, RESULTS, ROOT
 from experiments.rivals.published import SOURCE, Published, published
 from experiments.summary import HIGHER, OURS, Row, rows
+from experiments.where import SETS, table
 
 WORDS = {"rmse": "RMSE", "mae": "MAE", "roc_auc": "ROC-AUC", "r2": "R²"}
 INTRODUCTION = """# How accurate gtx is
@@ -109,7 +110,7 @@ def into(readme: str, table: str) -> str:
 
 
 def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, data: bool) -> str:
-    """One set: its table and its picture."""
+    """One set: its table, its picture, where errors are, and what each part is worth."""
     aim, metric = AIMS.get(folder), models[0].metric
     quoted = published(folder, metric)
     ours = next((row for row in models if row.model == "gtx"), None)
@@ -139,6 +140,9 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
         f"![{folder}](results/figures/{picture.name})",
         "",
     ]
+    rival = next((row for row in ranked(models) if not row.ours and "test_predictions" in row.results[0]), None)
+    if data and ours and rival and folder in SETS:
+        lines += table(ours, rival, {row.model: title(row) for row in (ours, rival)})
     if parts and ours:
         lines += ablation(parts, ours, data)
     return "\n".join(lines)
