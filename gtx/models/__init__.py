@@ -65,7 +65,9 @@ class Architecture(NamedTuple):
 
 ARCHITECTURES: dict[str, Architecture] = {
     "standard": Architecture(
-        standard, "the default: full attention beside bond message passing, pairs in score and value", "gtx"
+        standard,
+        "the default: full attention beside bond message passing, pairs in score and value; substructures counted",
+        "gtx",
     ),
     "transformer": Architecture(
         transformer, "attention over all pairs by content alone", "Vaswani et al. 2017, arXiv:1706.03762"
