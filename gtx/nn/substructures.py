@@ -78,8 +78,9 @@ class Substructures(nn.Module):
 
     def counts(self, batch: Batch) -> Tensor:
         """How often each substructure occurs, int64 `[B, folded]`."""
-        kind = self.labels(batch).remainder(self.folded) + batch.batch * self.folded
-        return kind.flatten().bincount(minlength=batch.num_graphs * self.folded).view(batch.num_graphs, self.folded)
+        kind = (self.labels(batch).remainder(self.folded) + batch.batch * self.folded).flatten()
+        counts = kind.new_zeros(batch.num_graphs * self.folded).index_add_(0, kind, torch.ones_like(kind))
+        return counts.view(batch.num_graphs, self.folded)
 
     def observe(self, store: MoleculeStore) -> None:
         """Learn from the TRAINING molecules which substructures occur often enough."""
