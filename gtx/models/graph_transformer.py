@@ -18,6 +18,7 @@ from gtx.graph import AllPairs, CompleteGraph, EdgeSet
 from gtx.nn import (
     ClippedScaler,
     CodeEmbedding,
+    Dropout,
     EdgeAttention,
     GraphTransformerLayer,
     Nodes,
@@ -68,7 +69,7 @@ class GraphTransformer(nn.Module):
         pair_channels: width of the pair features, shared by all layers; None for the encodings' own values, side by
             side and not embedded.
         pair_mlp: whether an MLP follows the sum of the pair embeddings.
-        dropout: on branches of the layers, in training.
+        dropout: on branches, in training.
         attention_dropout: on attention weights, in training.
         stochastic_depth: probability that a molecule skips the last layer's branches in training; less in earlier ones.
         edge_value: pair features enter the values too, not the scores alone.
@@ -177,8 +178,9 @@ class GraphTransformer(nn.Module):
         self.substructures = substructures
         joined = (num_descriptors if "readout" in descriptors_to else 0) + (substructures.width if substructures else 0)
         self.width = (self.readout.width if readout else 0) + virtual_nodes * channels + joined  # of `embed`
-        # without dropout: noise right before a regression's last sum costs accuracy
-        self.head = nn.Sequential(nn.Linear(self.width, channels), nn.GELU(), nn.Linear(channels, out_channels))
+        self.head = nn.Sequential(
+            nn.Linear(self.width, channels), nn.GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
+        )
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
         """Predictions `[B, out_channels]`, in the scaled units of training.

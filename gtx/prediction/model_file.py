@@ -20,7 +20,7 @@ from gtx.prediction.versions import library_versions
 from gtx.sequence import TokenVocabulary
 from gtx.training import TargetScaler
 
-FORMAT = 3
+FORMAT = 2
 """Raised whenever another gtx could not read the file. 2: pair features are embedded in a module of their own."""
 
 
