@@ -76,7 +76,7 @@ def overview(found: Mapping[str, Sequence[Row]]) -> str:
         cells = [aim.title, f"{WORDS[aim.metric]}{aim.unit and f', {aim.unit}'}"]
         for model, goal in (("gtx", aim.single), ("gtx-ensemble", aim.ensemble)):
             cells += [score(models.get(model)), "" if goal is None else f"{goal:g}", verdict(models.get(model), goal)]
-        others = ranked([row for row in models.values() if not row.ours])
+        others = rivals(models)
         cells.append(f"{title(others[0])}: {score(others[0])}" if others else "")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -91,7 +91,7 @@ def short(found: Mapping[str, Sequence[Row]]) -> str:
         if "gtx" not in models:
             continue
         better = "higher" if aim.metric in HIGHER else "lower"
-        others = ranked([row for row in models.values() if not row.ours])
+        others = rivals(models)
         quoted = sorted(published(folder, aim.metric), key=lambda one: one.mean, reverse=better == "higher")
         lines.append(
             f"| {aim.title} | {WORDS[aim.metric]}{aim.unit and f', {aim.unit}'}, {better} is better "
@@ -140,8 +140,8 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
         f"![{folder}](results/figures/{picture.name})",
         "",
     ]
-    rival = next((row for row in ranked(models) if not row.ours and "test_predictions" in row.results[0]), None)
-    if data and ours and rival and folder in SETS:
+    rival = next(iter(rivals({row.model: row for row in models})), None)
+    if data and ours and rival and folder in SETS and "test_predictions" in rival.results[0]:
         lines += table(ours, rival, {row.model: title(row) for row in (ours, rival)})
     if parts and ours:
         lines += ablation(parts, ours, data)
@@ -186,6 +186,16 @@ def evaluations(ledger: Path) -> dict[str, Counter]:
         for line in csv.DictReader(file):
             found.setdefault(line["folder"], Counter())[line["model"]] += 1
     return found
+
+
+def rivals(models: Mapping[str, Row]) -> list[Row]:
+    """Models that are not gtx's, the best first; those alone that were run on every split that gtx was."""
+
+    def splits(row: Row) -> set[str]:
+        return {result["split"] for result in row.results}
+
+    needed = splits(models["gtx"]) if "gtx" in models else set()
+    return ranked([row for row in models.values() if not row.ours and splits(row) >= needed])
 
 
 def ranked(models: Sequence[Row]) -> list[Row]:

@@ -149,3 +149,11 @@ def test_what_is_there_is_read_by_set_and_model(tmp_path: Path) -> None:
         put(tmp_path, f"toy/gtx-{number}", value=float(number), seed=2 - number)
     (row,) = rows([*tmp_path.glob("*/*.json"), tmp_path / "toy" / "absent-0.json"])
     assert [one["seed"] for one in row.results] == [0, 1, 2]
+
+
+def test_the_best_other_was_run_on_every_split_that_gtx_was() -> None:
+    ours = Row("toy", "gtx", [result("gtx", 1.0, "a"), result("gtx", 1.0, "b")])
+    half = Row("toy", "gine", [result("gine", 0.5, "a")])
+    whole = Row("toy", "mean", [result("mean", 2.0, "a"), result("mean", 2.0, "b")])
+    assert results.rivals({row.model: row for row in (ours, half, whole)}) == [whole]
+    assert results.rivals({"gine": half}) == [half]
