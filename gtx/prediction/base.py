@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -56,7 +57,7 @@ class Scores(Protocol):
         """What else to say of all answers, a line each."""
 
 
-class BasePredictor:
+class BasePredictor(ABC):
     """The members of a model file and what it takes to use them.
 
     A subclass says what an answer is: `output_columns`, `predict_store` and `scores`.
@@ -80,17 +81,17 @@ class BasePredictor:
         # a pickle made beside a GPU can be opened where there is none
         return type(self), ([deepcopy(member).cpu() for member in self.members], self.header)
 
+    @abstractmethod
     def output_columns(self, taken: Iterable[str]) -> list[str]:
         """Names of the columns of answers, target by target: `y_pred`, or `y_pred1` where `taken` has that name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict molecules that are featurised already, by the header's featuriser."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scores(self, columns: Sequence[str]) -> Scores:
         """To score a table with these columns, as far as it holds the truth."""
-        raise NotImplementedError
 
     def predict(self, smiles: Iterable[str] | str, workers: int | None = None) -> pd.DataFrame:
         """Predict molecules given as SMILES.
