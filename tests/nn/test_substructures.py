@@ -52,6 +52,13 @@ def test_constitution_alone_tells_apart(one: str, other: str, same: bool) -> Non
     assert torch.equal(counts(one), counts(other)) is same
 
 
+def test_bonds_tell_apart_what_atoms_do_not() -> None:
+    ethane, ethene = whole_batch(["CC"]), whole_batch(["C=C"])
+    for bonds, same in ((PLAIN["bonds"], False), ([], True)):
+        by_element = Substructures(4, atoms=[0], bonds=bonds)
+        assert torch.equal(by_element.counts(ethane), by_element.counts(ethene)) is same
+
+
 def test_like_labels_are_like_environments_of_morgan() -> None:
     """RDKit's identifier of what lies around an atom is a function of its label; the label may know more."""
     texts = [text for text in SMILES if "[2H]" not in text]  # the isotope's hydrogen is an atom of its own
