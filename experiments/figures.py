@@ -41,9 +41,9 @@ def dots(
     for place, one in enumerate(quoted, len(rows)):
         axes.errorbar(one.mean, place, xerr=one.sd, fmt="D", ms=4, mfc="none", color=QUOTED, lw=1)
     if aim:
-        axes.axvline(aim.single, ls="--", lw=1, color=OURS)
-        if aim.ensemble is not None:
-            axes.axvline(aim.ensemble, ls=":", lw=1, color=OURS)
+        for goal, line in ((aim.goal({row.model: row.mean() for row in rows}), "--"), (aim.ensemble, ":")):
+            if goal is not None:
+                axes.axvline(goal, ls=line, lw=1, color=OURS)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel(axis, fontsize=9)

@@ -74,8 +74,9 @@ def overview(found: Mapping[str, Sequence[Row]]) -> str:
     for folder, aim in AIMS.items():
         models = {row.model: row for row in found.get(folder, ())}
         cells = [aim.title, f"{WORDS[aim.metric]}{aim.unit and f', {aim.unit}'}"]
-        for model, goal in (("gtx", aim.single), ("gtx-ensemble", aim.ensemble)):
-            cells += [score(models.get(model)), "" if goal is None else f"{goal:g}", verdict(models.get(model), goal)]
+        single = aim.goal({name: row.mean() for name, row in models.items()})
+        for model, goal in (("gtx", single), ("gtx-ensemble", aim.ensemble)):
+            cells += [score(models.get(model)), "" if goal is None else f"{goal:.3g}", verdict(models.get(model), goal)]
         others = rivals(models)
         cells.append(f"{title(others[0])}: {score(others[0])}" if others else "")
         lines.append(f"| {' | '.join(cells)} |")
@@ -248,11 +249,13 @@ def seconds(row: Row) -> str:
 
 
 def command(row: Row) -> str:
-    """The line that makes all runs of a row."""
-    one = row.results[0].get("command", "")
-    whole = re.sub(r" --(splits|seeds)( \d+)+", "", one)
-    seeds = sorted({result["seed"] for result in row.results})
-    return f"{whole} --seeds {' '.join(map(str, seeds))}" if "--seeds" in one else whole
+    """The line that makes all runs of a row, and no others."""
+    each = [result.get("command", "") for result in row.results]
+    whole = re.sub(r" --(splits|seeds)( \d+)+", "", each[0])
+    for word in ("--splits", "--seeds"):
+        numbers = {int(n) for one in each for n in re.findall(rf"{word} (\d+)", one)}
+        whole += f" {word} {' '.join(map(str, sorted(numbers)))}" if numbers else ""
+    return whole
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -75,11 +75,11 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
     assert "## What was aimed at" in results.page(folder, data=False)
-    command = "python -m experiments.scaffold --sets esol --models {} --seeds 0"
+    command = "python -m experiments.scaffold --sets esol --models {} --seeds {}"
     for seed, value in enumerate((0.70, 0.80)):
-        put(folder, f"scaffold-esol/gtx-{seed}", value=value, seed=seed, command=command.format("gtx"))
-    put(folder, "scaffold-esol/mean-0", value=2.0, command=command.format("mean"), parameters=1234)
-    put(folder, "scaffold-esol/gtx-without-local-0", value=0.9, command=command.format("gtx-without-local"))
+        put(folder, f"scaffold-esol/gtx-{seed}", value=value, seed=seed, command=command.format("gtx", seed))
+    put(folder, "scaffold-esol/mean-0", value=2.0, command=command.format("mean", 0), parameters=1234)
+    put(folder, "scaffold-esol/gtx-without-local-0", value=0.9, command=command.format("gtx-without-local", 0))
     (folder / "speed").mkdir()
     (folder / "speed" / "layer.json").write_text('{"topic": "layer"}')
     (folder / "test_evaluations.csv").write_text("folder,model\n" + "scaffold-esol,gtx\n" * 3 + "scaffold-esol,mean\n")
@@ -95,6 +95,20 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     part = next(line for line in lines if line.startswith("| without message passing over bonds"))
     assert part.startswith("| without message passing over bonds | 0.900 | 1 run | 0.900 | 0.700 | 0.700 |")  # seed 0's
     assert (folder / "figures" / "scaffold-esol.svg").read_text().count("<svg") == 1
+
+
+def test_an_aim_may_be_a_share_of_another_models_score(tmp_path: Path) -> None:
+    command = "python -m experiments.qm --sets qm9-u0 --models {} --splits {}"
+    for split, value in ((0, 0.7), (2, 0.9)):
+        more = {"split": f"random {split}", "seed": split, "command": command.format("gtx", split)}
+        put(tmp_path / "results", f"qm9-u0/gtx-{split}", value=value, **more)
+    page = results.page(tmp_path / "results", data=False)
+    title = results.AIMS["qm9-u0"].title
+    assert f"| {title} | MAE, kcal/mol | 0.800 ± 0.141 |  |  |" in page  # SchNet was not measured
+    assert f"`{command.format('gtx', '0 2')}`" in page
+    for split in (0, 2):
+        put(tmp_path / "results", f"qm9-u0/schnet-{split}", value=2.0, split=f"random {split}", title="SchNet")
+    assert f"| {title} | MAE, kcal/mol | 0.800 ± 0.141 | 1.6 | reached |" in results.page(tmp_path / "results", False)
 
 
 def test_the_readme_has_the_short_form(tmp_path: Path) -> None:
