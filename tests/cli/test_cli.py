@@ -34,10 +34,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_help_is_immediate_and_teaches() -> None:
-    code = "import sys; from gtx.cli import main; main(['--help']); print(*sorted(sys.modules), file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    loaded = set(done.stderr.split())
+    loaded = at_exit("*sys.modules")
+    assert "gtx.cli" in loaded
     assert not loaded & {"torch", "rdkit", "pytorch_lightning", "pandas", "sklearn", "matplotlib"}
+
+
+@pytest.mark.parametrize(
+    ("given", "turns"), [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")]
+)
+def test_threads_leave_cores_to_other_programs(given: dict[str, str], turns: str) -> None:
+    assert at_exit("os.environ.get('GOMP_SPINCOUNT')", **given) == {turns}
+
+
+def at_exit(told: str, **environment: str) -> set[str]:
+    """What holds in a process when `gtx --help` has ended."""
+    code = f"import atexit, os, sys; atexit.register(lambda: print({told}, file=sys.stderr))"
+    code += "; from gtx.cli import main; main(['--help'])"
+    clean = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    words = [sys.executable, "-c", code]
+    return set(subprocess.run(words, capture_output=True, text=True, env=clean | environment).stderr.split())
 
 
 @pytest.mark.parametrize("command", ["", "train", "predict", "explain", "info", "benchmark", "demo", "models"])
