@@ -35,7 +35,8 @@ run, with its versions, machine, commit and the SHA-256 of data and split, is in
 mean ± sample standard deviation over seeds, or over splits where there are several (seeds averaged first). Nothing is
 tuned per set: epochs, penalties and configurations are chosen on validation rows. *Difference* is the score minus that
 of gtx on the same test molecules, with its 95% interval over 2,000 bootstrap resamples of the molecules, the same ones
-for both. `python -m experiments.results` makes this page anew.
+for both. What was tried for the default on the way, and why some aims are missed: [TRIED.md](TRIED.md).
+`python -m experiments.results` makes this page anew.
 """
 BEGIN, END = "<!-- measured: python -m experiments.results -->", "<!-- until here -->"
 """Around the table in the README."""
