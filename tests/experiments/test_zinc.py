@@ -129,6 +129,21 @@ def test_the_smiles_have_features_and_no_descriptors(folder: Path) -> None:
     assert {part: len(rows) for part, rows in found.split.items()} == COUNTS
 
 
+def test_other_models_stand_beside_it_on_the_same_rows(folder: Path) -> None:
+    words = ["--sets", "smiles", "--rivals", "mean", "--out", str(folder / "results"), "--runs", str(folder / "runs")]
+    assert zinc.main(words) == 0
+    file = folder / "results" / "zinc12k" / "mean-0.json"
+    result, written = json.loads(file.read_text()), file.stat().st_mtime_ns
+    table = pd.read_csv(folder / "data" / "zinc12k" / "zinc12k.csv")
+    train, test = (table["y"][table["split"] == part] for part in ("train", "test"))
+    assert result["test"]["mae"] == pytest.approx((test - train.mean()).abs().mean())
+    assert result["test_predictions"]["row"].split() == [str(i) for i in test.index]
+    assert result["command"] == "python -m experiments.zinc --sets smiles --rivals mean --seeds 0"
+    assert zinc.main(words) == 0 and file.stat().st_mtime_ns == written
+    with pytest.raises(SystemExit):  # graphs have no SMILES
+        zinc.main(["--sets", "graphs", *words[2:]])
+
+
 def test_a_model_above_the_benchmarks_size_is_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match=r"at most 500,000 weights, got [\d,]+$"):
         zinc.main([*WORDS[:-1], json.dumps({"channels": 256}), "--out", str(folder), "--runs", str(folder)])
