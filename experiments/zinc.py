@@ -83,7 +83,7 @@ def study(name: str, seed: int, asked: argparse.Namespace) -> Study:
         epochs = epochs_for(asked.hours, run.folder(asked.runs), train, spec, settings)
     settings = TrainSettings(**chosen, epochs=epochs)
     shape = ", ".join(f"{k} {v}" for k, v in asked.model_arguments.items() if k in ("layers", "channels"))
-    title = f"gtx, {asked.model}, {shape}, {epochs} epochs on {asked.threads} threads"
+    title = f"gtx, {asked.model}, {shape}, {epochs} epochs, {asked.threads} thread{'s' * (asked.threads > 1)}"
     return Study(run, molecules, spec, settings, title, _command(name, seed, asked), MOST)
 
 
