@@ -41,11 +41,14 @@ def dots(
     for place, one in enumerate(quoted, len(rows)):
         axes.errorbar(one.mean, place, xerr=one.sd, fmt="D", ms=4, mfc="none", color=QUOTED, lw=1)
     if aim:
-        for goal, line in ((aim.goal({row.model: row.mean() for row in rows}), "--"), (aim.ensemble, ":")):
+        single = aim.goal({row.model: row.mean() for row in rows})
+        for goal, line, words in ((single, "--", "aim"), (aim.ensemble, ":", "aim, five averaged")):
             if goal is not None:
-                axes.axvline(goal, ls=line, lw=1, color=OURS)
+                axes.axvline(goal, ls=line, lw=1, color=OURS, label=words)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(frameon=False, fontsize=7, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderpad=0)
     axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.set_xlabel(axis, fontsize=9)
     axes.tick_params(axis="x", labelsize=8)
     axes.grid(axis="x", lw=0.4, alpha=0.6)

@@ -122,7 +122,8 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
     unit = f" ({aim.unit})" if aim and aim.unit else ""
     axis = f"test {WORDS[metric]}{unit}, {'higher' if metric in HIGHER else 'lower'} is better"
     picture = results / "figures" / f"{folder}.svg"
-    dots(shown, [title(row) for row in shown], quoted, aim, axis, picture)
+    drawn = [row for row in shown if row.model != "mean"]  # so far off that the others would fall together
+    dots(drawn, [title(row) for row in drawn], quoted, aim, axis, picture)
     lines = [f"## {aim.title if aim else folder}", "", about(models, looks), ""]
     if aim and aim.beside:
         lines += [f"Known beforehand: {aim.beside}.", ""]
