@@ -46,15 +46,13 @@ def main(words: Sequence[str] | None = None) -> int:
     for seed in asked.seeds:
         for name in asked.sets:
             for model in asked.rivals or [asked.name]:
-                result = rival(name, model, seed, asked) if asked.rivals else gtx(name, seed, asked)
+                if asked.rivals:
+                    result = rival(name, model, seed, asked)
+                else:
+                    result = execute(study(name, seed, asked), asked.out, asked.runs)
                 scores = " ".join(f"{part} {result[part]['mae']:.4f}" for part in ("train", "val", "test"))
                 print(f"{SETS[name].folder:15} {model}-{seed}  MAE {scores}  {result['seconds'] / 3600:.2f} h")
     return 0
-
-
-def gtx(name: str, seed: int, asked: argparse.Namespace) -> dict[str, Any]:
-    """The result of gtx."""
-    return execute(study(name, seed, asked), asked.out, asked.runs)
 
 
 def rival(name: str, model: str, seed: int, asked: argparse.Namespace) -> dict[str, Any]:
@@ -62,9 +60,8 @@ def rival(name: str, model: str, seed: int, asked: argparse.Namespace) -> dict[s
     run = Run(SETS[name], model, 0, seed)
     file = run.file(asked.out)
     if not file.exists():
-        recipe.execute(
-            run, f"python -m experiments.zinc --sets {name} --rivals {model} --seeds {seed}", asked.out, asked.runs
-        )
+        command = f"python -m experiments.zinc --sets {name} --rivals {model} --seeds {seed}"
+        recipe.execute(run, command, asked.out, asked.runs)
     return json.loads(file.read_text())
 
 

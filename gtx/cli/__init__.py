@@ -62,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _share_cores() -> None:
     """Where another program wants a core, torch's threads are to sleep and not to spin; before torch is imported.
 
-    GNU OpenMP's threads wait 300,000 turns for each other before they sleep: on an idle machine that is as quick as
-    3,000, on a busy one we have seen it slow training a hundredfold.
+    GNU OpenMP's threads wait 300,000 turns for each other before they sleep: on an idle machine that is little quicker
+    than 3,000, on a busy one we have seen it slow training a hundredfold.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "3000")
