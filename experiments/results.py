@@ -251,7 +251,7 @@ def seconds(row: Row) -> str:
 
 
 def command(row: Row) -> str:
-    """The line that makes all runs of a row, and no others."""
+    """The line that makes all runs of a row, and no others, unless some splits have fewer seeds so far."""
     each = [result.get("command", "") for result in row.results]
     whole = re.sub(r" --(splits|seeds)( \d+)+", "", each[0])
     for word in ("--splits", "--seeds"):

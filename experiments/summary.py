@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,9 +57,11 @@ class Row(NamedTuple):
 
     @property
     def counted(self) -> str:
-        """What the mean is over: `3 seeds`, `6 splits`, `6 splits × 5 seeds`."""
-        splits, seeds = (len({result[key] for result in self.results}) for key in ("split", "seed"))
-        words = [f"{n} {noun}{'s' * (n > 1)}" for n, noun in ((splits, "split"), (seeds, "seed")) if n > 1]
+        """What the mean is over: `3 seeds`, `6 splits`, `6 splits × 5 seeds`, `6 splits × 2 to 3 seeds`."""
+        seeds = Counter(result["split"] for result in self.results)
+        least, most = min(seeds.values()), max(seeds.values())
+        words = [f"{len(seeds)} splits"] * (len(seeds) > 1)
+        words += [f"{most} seeds" if least == most else f"{least} to {most} seeds"] * (most > 1)
         return " × ".join(words) or "1 run"
 
 

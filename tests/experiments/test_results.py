@@ -58,7 +58,7 @@ def result(model: str, value: float, split: str = "split", seed: int = 0, **more
 
 def test_seeds_are_averaged_before_splits() -> None:
     row = Row("toy", "gtx", [result("gtx", 1.0, "a"), result("gtx", 3.0, "a", 1), result("gtx", 5.0, "b")])
-    assert (row.scores(), row.mean(), row.counted) == ([2.0, 5.0], 3.5, "2 splits × 2 seeds")
+    assert (row.scores(), row.mean(), row.counted) == ([2.0, 5.0], 3.5, "2 splits × 1 to 2 seeds")
     assert row.sd() == pytest.approx(4.5**0.5)
     seeds = Row("toy", "gtx", [result("gtx", 1.0), result("gtx", 2.0, seed=1), result("gtx", 3.0, seed=2)])
     assert (seeds.scores(), seeds.sd(), seeds.counted) == ([1.0, 2.0, 3.0], 1.0, "3 seeds")
