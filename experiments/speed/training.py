@@ -32,7 +32,7 @@ from experiments.speed.results import ROOT, Table, megabytes, write
 from experiments.speed.stopwatch import Stopwatch
 
 MODULE = "experiments.speed.training"
-GTX, GPS, CHEMPROP = "gtx, default model", "GPS of PyG's GPSConv", "chemprop, D-MPNN"
+CONTENDERS = GTX, GPS, CHEMPROP = "gtx, default model", "GPS of PyG's GPSConv", "chemprop, D-MPNN"
 
 
 def make(name: str, epochs: int, most: int | None, threads: int, workers: int) -> Work:
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def more(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sets", nargs="+", default=["esol", "zinc12k"], help="of esol, zinc12k, xtb9")
-        parser.add_argument("--contenders", nargs="+", default=[GTX, GPS, CHEMPROP], help="some of them")
+        parser.add_argument("--contenders", nargs="+", default=CONTENDERS, choices=CONTENDERS, help="some of them")
         parser.add_argument("--epochs", type=int, help="default 50; quick 3 (chemprop warms up for 2)")
         parser.add_argument("--rows", type=int, help="training rows at most (quick: 200)")
         parser.add_argument("--workers", type=int, default=0, help="of PyG's DataLoader")
