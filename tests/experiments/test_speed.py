@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
-from experiments.speed import attentions, cases, floor, layer, measure
+from experiments.speed import attentions, cases, floor, layer, measure, training
 from experiments.speed.attentions import HEADS, Batch
 from experiments.speed.page import page
 from experiments.speed.results import Table, ratio, write
@@ -227,3 +227,9 @@ def test_a_layer_is_measured_from_end_to_end() -> None:
     assert ready["facts"]["nodes"] == int(layer.sizes("drug-like").sum())
     assert len(forward["wall"]) >= 1
     assert both["peak"] > 0
+
+
+def test_an_unknown_contender_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        training.main(["--contenders", "gtx", "--quick", "--out", str(tmp_path)])
+    assert "invalid choice: 'gtx'" in capsys.readouterr().err
