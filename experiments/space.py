@@ -14,6 +14,7 @@ from gtx.data import MoleculeStore
 from gtx.encodings import Bonds, GaussianDistance, ShortestPath
 from gtx.graph import CompleteGraph
 from gtx.models import ARCHITECTURES, Architecture, GraphTransformer
+from gtx.nn import GELU
 
 
 class AtomSum(GraphTransformer):
@@ -24,7 +25,7 @@ class AtomSum(GraphTransformer):
 
     def __init__(self, out_channels: int, *args: Any, channels: int = 64, dropout: float = 0.0, **more: Any) -> None:
         super().__init__(out_channels, *args, channels=channels, dropout=dropout, readout=("sum",), **more)
-        self.head = nn.Sequential(nn.Linear(channels, channels), nn.GELU(), nn.Linear(channels, out_channels))
+        self.head = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, out_channels))
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
         return global_add_pool(self.head(self.nodes(batch, graph)), batch.batch, batch.num_graphs)

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GINConv
 
+from gtx.gelu import GELU
+
 
 class SignInvariant(nn.Module):
     r"""One learned function of each eigenvector and its eigenvalue, the same for both signs.
@@ -30,8 +32,8 @@ class SignInvariant(nn.Module):
     def __init__(self, channels: int, hidden: int = 32) -> None:
         super().__init__()
         self.channels = channels
-        self.before = nn.Sequential(nn.Linear(2, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU())
-        self.round = GINConv(nn.Sequential(nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, channels)))
+        self.before = nn.Sequential(nn.Linear(2, hidden), GELU(), nn.Linear(hidden, hidden), GELU())
+        self.round = GINConv(nn.Sequential(nn.Linear(hidden, hidden), GELU(), nn.Linear(hidden, channels)))
 
     def forward(self, vectors: Tensor, values: Tensor, edge_index: Tensor) -> Tensor:
         both = torch.stack([torch.stack([v, values], -1) for v in (vectors, -vectors)])  # [2, N, k, 2]

@@ -16,6 +16,7 @@ from gtx.attention import Normaliser, Score
 from gtx.encodings import Encoding
 from gtx.graph import AllPairs, CompleteGraph, EdgeSet
 from gtx.nn import (
+    GELU,
     ClippedScaler,
     CodeEmbedding,
     Dropout,
@@ -179,7 +180,7 @@ class GraphTransformer(nn.Module):
         joined = (num_descriptors if "readout" in descriptors_to else 0) + (substructures.width if substructures else 0)
         self.width = (self.readout.width if readout else 0) + virtual_nodes * channels + joined  # of `embed`
         self.head = nn.Sequential(
-            nn.Linear(self.width, channels), nn.GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
+            nn.Linear(self.width, channels), GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
         )
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
@@ -304,5 +305,5 @@ def fresh(module: nn.Module | None) -> nn.Module | None:
 
 def bond_messages(channels: int) -> GINEConv:
     """Message passing over the bonds: an MLP of a node plus the sum of relu(neighbour + bond)."""
-    mlp = nn.Sequential(nn.Linear(channels, channels), nn.GELU(), nn.Linear(channels, channels))
+    mlp = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, channels))
     return GINEConv(mlp, edge_dim=channels)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.nn import DecoderLayer, Dropout, EdgeAttention, KeyValues, TokenEmbedding
+from gtx.nn import GELU, DecoderLayer, Dropout, EdgeAttention, KeyValues, TokenEmbedding
 from gtx.sequence import Sequences
 
 BASE: dict[str, Any] = {
@@ -71,7 +71,7 @@ class TokenTransformer(nn.Module):
 
         def layer() -> DecoderLayer:
             cross = None if source_channels is None else attention((source_channels, channels))
-            function = nn.ReLU() if activation == "relu" else nn.GELU()
+            function = nn.ReLU() if activation == "relu" else GELU()
             return DecoderLayer(attention(channels), cross, channels, hidden, dropout, norm_first, function)
 
         self.embedding, self.dropout = TokenEmbedding(size, channels), Dropout(dropout)

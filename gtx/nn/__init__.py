@@ -1,5 +1,6 @@
 """Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
 
+from gtx.gelu import GELU
 from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.degree_scaler import DegreeScaler
 from gtx.nn.dropout import Dropout
@@ -18,6 +19,7 @@ from gtx.nn.transformer_layer import GraphTransformerLayer
 from gtx.nn.virtual_nodes import Nodes, VirtualNodes
 
 __all__ = [
+    "GELU",
     "ClippedScaler",
     "CodeEmbedding",
     "DecoderLayer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from gtx.gelu import GELU
 from gtx.nn.dropout import Dropout
 
 
@@ -39,7 +40,7 @@ class EdgeUpdate(nn.Module):
         self.dropout = Dropout(dropout)
         self.mlp = self.norm_mlp = None
         if hidden:
-            self.mlp = nn.Sequential(nn.Linear(channels, hidden), nn.GELU(), nn.Linear(hidden, channels))
+            self.mlp = nn.Sequential(nn.Linear(channels, hidden), GELU(), nn.Linear(hidden, channels))
             self.norm_mlp = None if norm_first else nn.LayerNorm(channels)
 
     def forward(self, edge_attr: Tensor, states: Tensor) -> Tensor:

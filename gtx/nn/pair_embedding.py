@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.encodings import Codes, Feature
+from gtx.gelu import GELU
 from gtx.nn.embedding import embed
 
 
@@ -39,7 +40,7 @@ class PairEmbedding(nn.Module):
             self.width = sum(feature.channels for feature in features) or None
         elif features:
             self.parts = nn.ModuleList(embed(feature, channels) for feature in features)
-            self.mlp = nn.Sequential(nn.GELU(), nn.Linear(channels, channels), nn.GELU()) if mlp else None
+            self.mlp = nn.Sequential(GELU(), nn.Linear(channels, channels), GELU()) if mlp else None
 
     def forward(self, features: Sequence[Tensor]) -> Tensor | None:
         if not features:

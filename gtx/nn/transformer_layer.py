@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch_geometric.utils import degree
 
+from gtx.gelu import GELU
 from gtx.graph import CompleteGraph
 from gtx.nn.degree_scaler import DegreeScaler
 from gtx.nn.dropout import Dropout
@@ -117,4 +118,4 @@ class GraphTransformerLayer(nn.Module):
 def feed_forward(channels: int, hidden: int | None, dropout: float) -> nn.Sequential:
     """The MLP of a layer: `hidden` wide within, by default twice as wide as without."""
     hidden = 2 * channels if hidden is None else hidden
-    return nn.Sequential(nn.Linear(channels, hidden), nn.GELU(), Dropout(dropout), nn.Linear(hidden, channels))
+    return nn.Sequential(nn.Linear(channels, hidden), GELU(), Dropout(dropout), nn.Linear(hidden, channels))

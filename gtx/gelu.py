@@ -1,0 +1,26 @@
+"""The Gaussian error linear unit, for inputs whose shape is never the same twice."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+
+class GELU(nn.Module):
+    r"""`torch.nn.GELU`, value for value, by torch's own kernel.
+
+    \[ \mathrm{GELU}(x) = x\, \Phi(x) \]
+
+    On a processor torch hands contiguous tensors to oneDNN, which compiles code for each shape and keeps it among the
+    program's data. Batches of molecules have a new shape nearly every time, and a long training grew slower and larger
+    without end: on ESOL by a quarter in 40 epochs, and from 0.8 to 1.15 GiB. oneDNN is passed over by the transpose, a
+    view that costs nothing.
+
+    Source: Hendrycks and Gimpel 2016 (arXiv:1606.08415).
+
+    Shapes:
+        any to the same.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return gelu(x.mT).mT if x.dim() > 1 else gelu(x)
