@@ -37,6 +37,14 @@ MOST = 500_000  # weights
 RIVALS = ("mean", "ridge-counts", "forest-counts", "boosting-counts", "chemprop")
 """Of `experiments.models`, those that see no descriptors."""
 ARGUMENTS = {"channels": 64, "layers": 8, "heads": 8, "steps": 16, "dropout": 0.0, "attention_dropout": 0.2}
+SEES = {
+    "graphs": {
+        "encodings": ["bonds", "path", "walk", "degree", "ring"],
+        "substructures": {"folded": 1024, "dropout": 0.5},
+    },
+    "smiles": {},
+}
+"""What else the model is shown: the atoms of the benchmark's own graphs say nothing of rings."""
 SETTINGS = {"loss": "mae", "jitter": 0.2, "batch_molecules": 32, "ema": 0.999}
 
 
@@ -71,7 +79,8 @@ def study(name: str, seed: int, asked: argparse.Namespace) -> Study:
 
     run = Run(SETS[name], asked.name, 0, seed)
     molecules, sizes = (of_graphs if name == "graphs" else of_smiles)(asked.runs)
-    spec = {"name": asked.model, "arguments": {"out_channels": 1, **sizes, **asked.model_arguments}}
+    arguments = ({**ARGUMENTS, **SEES[name]} if asked.model == "standard" else {}) | asked.model_arguments
+    spec = {"name": asked.model, "arguments": {"out_channels": 1, **sizes, **arguments}}
     chosen = {**SETTINGS, **asked.settings, "seed": seed, "threads": asked.threads, "progress": asked.progress}
     settings = TrainSettings(**chosen)
     epochs = asked.epochs
@@ -79,7 +88,7 @@ def study(name: str, seed: int, asked: argparse.Namespace) -> Study:
         train = molecules.store.subset(molecules.split["train"])
         epochs = epochs_for(asked.hours, run.folder(asked.runs), train, spec, settings)
     settings = TrainSettings(**chosen, epochs=epochs)
-    shape = ", ".join(f"{k} {v}" for k, v in asked.model_arguments.items() if k in ("layers", "channels"))
+    shape = ", ".join(f"{k} {v}" for k, v in arguments.items() if k in ("layers", "channels"))
     title = f"gtx, {asked.model}, {shape}, {epochs} epochs, {asked.threads} thread{'s' * (asked.threads > 1)}"
     return Study(run, molecules, spec, settings, title, _command(name, seed, asked), MOST)
 
@@ -116,7 +125,8 @@ def _read(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--name", default="gtx", help="of the model, in results; default gtx")
     parser.add_argument("--model", default="standard", help="a function of gtx.models; default standard")
-    parser.add_argument("--model-arguments", type=json.loads, default={}, help=f"JSON, beside {json.dumps(ARGUMENTS)}")
+    beside = f"{json.dumps(ARGUMENTS)} and, for graphs, {json.dumps(SEES['graphs'])}"
+    parser.add_argument("--model-arguments", type=json.loads, default={}, help=f"JSON, beside {beside}")
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
     parser.add_argument("--no-progress", dest="progress", action="store_false", help="show no bar")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of results")
@@ -124,8 +134,6 @@ def _read(words: Sequence[str] | None) -> argparse.Namespace:
     asked = parser.parse_args(words)
     if asked.rivals and asked.sets != ["smiles"]:
         parser.error("--rivals read SMILES: expected --sets smiles")
-    asked.given = {"model-arguments": asked.model_arguments, "settings": asked.settings}
-    asked.model_arguments = (ARGUMENTS if asked.model == "standard" else {}) | asked.model_arguments
     return asked
 
 
@@ -133,7 +141,8 @@ def _command(name: str, seed: int, asked: argparse.Namespace) -> str:
     length = f"--hours {asked.hours:g}" if asked.epochs is None else f"--epochs {asked.epochs}"
     words = [f"python -m experiments.zinc --sets {name} {length} --threads {asked.threads}"]
     words += [f"--name {asked.name}"] * (asked.name != "gtx") + [f"--model {asked.model}"] * (asked.model != "standard")
-    words += [f"--{word} '{json.dumps(value)}'" for word, value in asked.given.items() if value]
+    given = {"model-arguments": asked.model_arguments, "settings": asked.settings}
+    words += [f"--{word} '{json.dumps(value)}'" for word, value in given.items() if value]
     return " ".join([*words, f"--seeds {seed}"])  # last, where the page of results replaces it
 
 

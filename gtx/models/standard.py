@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from gtx.encodings import Bonds, Degree, GaussianDistance, RandomWalk, ShortestPath
+from gtx.encodings import Bonds, Degree, GaussianDistance, RandomWalk, SameRing, ShortestPath
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import Substructures
 
@@ -18,7 +18,7 @@ def standard(
     channels: int = 64,
     num_descriptors: int = 0,
     coordinates: bool = False,
-    encodings: Sequence[Literal["bonds", "path", "walk", "degree"]] = ("bonds", "path", "walk", "degree"),
+    encodings: Sequence[Literal["bonds", "path", "walk", "degree", "ring"]] = ("bonds", "path", "walk", "degree"),
     substructures: Mapping[Literal["atoms", "bonds"], Sequence[int]] | None = None,
     steps: int = 16,
     farthest: int = 20,
@@ -34,7 +34,8 @@ def standard(
         channels: width of the nodes.
         num_descriptors: global features per molecule.
         coordinates: also encode distances in space; the batch must have `pos`.
-        encodings: which of the encodings of the graph are used.
+        encodings: which of the encodings of the graph are used; "ring" (`gtx.encodings.SameRing`) is for atoms whose
+            codes say nothing of rings.
         substructures: columns of the atoms' and bonds' codes by which `gtx.nn.Substructures` tells them apart; their
             counts join the readout. None does without.
         steps: steps of the random walks.
@@ -47,6 +48,7 @@ def standard(
         "path": lambda: ShortestPath(farthest),
         "walk": lambda: RandomWalk(steps),
         "degree": Degree,
+        "ring": SameRing,
     }
     if unknown := set(encodings) - set(makers):
         raise ValueError(f"expected encodings out of {', '.join(makers)}, got {sorted(unknown)}")

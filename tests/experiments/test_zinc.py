@@ -110,6 +110,15 @@ def test_a_run_ends_in_a_result_that_its_predictions_bear_out(folder: Path, caps
     assert "val_mae" in log and len(log.splitlines()) == 3
 
 
+@pytest.mark.parametrize("given", [{}, {"encodings": ["path"]}])
+def test_graphs_show_rings_and_smiles_tell_them(folder: Path, given: dict) -> None:
+    words = [*WORDS[2:-1], json.dumps(SMALL | given), "--runs", str(folder / "runs")]
+    graphs, smiles = (zinc.study(name, 0, zinc._read(words)).spec["arguments"] for name in ("graphs", "smiles"))
+    assert graphs["encodings"] == given.get("encodings", ["bonds", "path", "walk", "degree", "ring"])
+    assert smiles.get("encodings") == given.get("encodings") and smiles.get("substructures") is None
+    assert graphs["substructures"] and graphs["layers"] == smiles["layers"] == 1 and smiles["steps"] == 16
+
+
 def test_a_finished_run_is_kept_and_a_stopped_one_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(on_store, "write", None)  # dies between training and its result

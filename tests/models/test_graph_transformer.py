@@ -49,6 +49,7 @@ VARIANTS = [
     {"descriptors_to": ("atoms",)},
     {"descriptors_to": ()},
     {"substructures": FEATURISER.constitution},
+    {"encodings": ("bonds", "path", "walk", "degree", "ring")},
 ]
 
 
