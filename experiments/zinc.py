@@ -4,10 +4,11 @@
     python -m experiments.zinc --sets smiles --seeds 0 1 2 --epochs 300
     python -m experiments.zinc --sets smiles --rivals mean ridge-counts forest-counts chemprop
 
-`graphs` are the benchmark's own, 28 atom types and 3 bond types and nothing else; `smiles` has gtx's own features of
-atoms and bonds from the same molecules' SMILES. Descriptors are barred: logP is a term of the label. The model has at
-most 500,000 weights, as the benchmark demands, is trained on the absolute error, and sees batches of molecules of like
-size; the epoch kept is chosen on the validation rows, and the test rows are scored once, at the end.
+`graphs` are the benchmark's own, 28 atom types and 3 bond types and nothing else, from which common rings and counts of
+substructures are worked out; `smiles` has gtx's own features of atoms and bonds from the same molecules' SMILES.
+Descriptors are barred: logP is a term of the label. The model has at most 500,000 weights, as the benchmark demands, is
+trained on the absolute error, and sees batches of molecules of like size; the epoch kept is chosen on the validation
+rows, and the test rows are scored once, at the end.
 
 `--hours` finds out by a few batches how many epochs there is time for, on as many threads as given. A run that was
 stopped goes on by the same command; a finished one is kept (its JSON lies in `experiments/results/zinc12k-graphs` or
