@@ -12,9 +12,9 @@ class GELU(nn.Module):
     \[ \mathrm{GELU}(x) = x\, \Phi(x) \]
 
     On a processor torch hands contiguous tensors to oneDNN, which compiles code for each shape and keeps it among the
-    program's data. Batches of molecules have a new shape nearly every time, and a long training grew slower and larger
-    without end: on ESOL by a quarter in 40 epochs, and from 0.8 to 1.15 GiB. oneDNN is passed over by the transpose, a
-    view that costs nothing.
+    program's data. Batches of molecules have a new shape nearly every time, and training grew slower and larger with
+    every epoch: on ESOL by a quarter in 40, and from 0.8 to 1.15 GiB. oneDNN is passed over by the transpose, a view
+    that costs nothing.
 
     Source: Hendrycks and Gimpel 2016 (arXiv:1606.08415).
 

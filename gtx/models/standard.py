@@ -19,7 +19,7 @@ def standard(
     num_descriptors: int = 0,
     coordinates: bool = False,
     encodings: Sequence[Literal["bonds", "path", "walk", "degree", "ring"]] = ("bonds", "path", "walk", "degree"),
-    substructures: Mapping[Literal["atoms", "bonds"], Sequence[int]] | None = None,
+    substructures: Mapping[str, Any] | None = None,
     steps: int = 16,
     farthest: int = 20,
     cutoff: float = 10.0,
@@ -36,8 +36,8 @@ def standard(
         coordinates: also encode distances in space; the batch must have `pos`.
         encodings: which of the encodings of the graph are used; "ring" (`gtx.encodings.SameRing`) is for atoms whose
             codes say nothing of rings.
-        substructures: columns of the atoms' and bonds' codes by which `gtx.nn.Substructures` tells them apart; their
-            counts join the readout. None does without.
+        substructures: arguments of `gtx.nn.Substructures` by name, such as the columns `atoms` and `bonds` by which it
+            tells them apart; their counts join the readout. None does without, {} has its defaults.
         steps: steps of the random walks.
         farthest: longest path distance with a code of its own, bonds.
         cutoff: reach of the distance encoding, Å.
