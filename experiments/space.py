@@ -11,24 +11,32 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import SchNet, global_add_pool
 
 from gtx.data import MoleculeStore
-from gtx.encodings import Bonds, GaussianDistance, ShortestPath
+from gtx.encodings import Bonds, GaussianDistance, Moments, ShortestPath
 from gtx.graph import CompleteGraph
 from gtx.models import ARCHITECTURES, Architecture, GraphTransformer
 from gtx.nn import GELU
 
 
 class AtomSum(GraphTransformer):
-    r"""A graph transformer whose prediction is a sum over atoms, \(\sum_i \mathrm{MLP}(v_i)\), as SchNet's is.
+    r"""A graph transformer whose prediction is a sum over atoms, as SchNet's is: \(\sum_i \mathrm{MLP}(v_i) / \bar n\).
 
-    Arguments as of `GraphTransformer`; its readout is not used.
+    \(\bar n\), the mean number of atoms of a training molecule, makes a molecule's sum of a size with what one atom
+    gives, and so training calmer. Arguments as of `GraphTransformer`; its readout is not used.
     """
 
     def __init__(self, out_channels: int, *args: Any, channels: int = 64, dropout: float = 0.0, **more: Any) -> None:
         super().__init__(out_channels, *args, channels=channels, dropout=dropout, readout=("sum",), **more)
         self.head = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, out_channels))
+        self.register_buffer("mean_size", torch.ones(()))
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
-        return global_add_pool(self.head(self.nodes(batch, graph)), batch.batch, batch.num_graphs)
+        each = self.head(self.nodes(batch, graph)) / self.mean_size
+        return global_add_pool(each, batch.batch, batch.num_graphs)
+
+    def observe(self, store: MoleculeStore, more: bool = False) -> None:
+        super().observe(store, more)
+        if not more:
+            self.mean_size.fill_(store.sizes.double().mean())
 
 
 def space(
@@ -40,9 +48,12 @@ def space(
     gaussians: int = 64,
     cutoff: float = 8.0,
     farthest: int = 8,
+    moments: int = 128,
     **arguments: Any,
 ) -> GraphTransformer:
     """Full attention with distances in space and along perceived bonds in score and value, beside bond messages.
+
+    Atoms begin with the moments of what surrounds them, which hold the angles.
 
     Args:
         out_channels: predictions per molecule.
@@ -52,10 +63,16 @@ def space(
         gaussians: of the distance, their scale and shift learned for each pair of elements.
         cutoff: the last Gaussian's centre, Å.
         farthest: longest path distance with a code of its own, bonds.
+        moments: channels of `gtx.encodings.Moments`; 0 for none.
         arguments: anything else `GraphTransformer` takes, by name.
     """
-    distance = GaussianDistance(gaussians, cutoff, pair_types=atom_sizes[0])
-    encodings = [Bonds(bond_sizes), ShortestPath(farthest), distance]
+
+    def distance() -> GaussianDistance:
+        return GaussianDistance(gaussians, cutoff, pair_types=atom_sizes[0])
+
+    encodings = [Bonds(bond_sizes), ShortestPath(farthest), distance()]
+    if moments:
+        encodings.append(Moments(distance(), atom_sizes[0], moments))
     kind = AtomSum if extensive else GraphTransformer
     return kind(out_channels, atom_sizes, bond_sizes, encodings=encodings, **arguments)
 

@@ -48,6 +48,7 @@ def alone() -> dict[str, Callable[[], Encoding]]:
         "BesselDistance()": encodings.BesselDistance,
         "ExpNormDistance()": encodings.ExpNormDistance,
         "FourierDistance()": encodings.FourierDistance,
+        "Moments": lambda: encodings.Moments(encodings.GaussianDistance(64, pair_types=128), 128),
     }
     return {f"gtx: {name}": encoding for name, encoding in made.items()}
 

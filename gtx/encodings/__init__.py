@@ -11,6 +11,7 @@ from gtx.encodings.fourier_distance import FourierDistance
 from gtx.encodings.gaussian_distance import GaussianDistance
 from gtx.encodings.hop_masks import HopMasks
 from gtx.encodings.laplacian import LaplacianEigenvectors
+from gtx.encodings.moments import Moments
 from gtx.encodings.pair_distance import PairDistance
 from gtx.encodings.random_walk import RandomWalk
 from gtx.encodings.same_ring import SameRing
@@ -32,6 +33,7 @@ __all__ = [
     "GaussianDistance",
     "HopMasks",
     "LaplacianEigenvectors",
+    "Moments",
     "PairDistance",
     "RandomWalk",
     "SameRing",
