@@ -34,7 +34,7 @@ SPLITS = ("random 0", "random 1", "random 2")
 SETS = {name: Benchmark(name, "mae", SPLITS, name) for name in ("qm9-gap", "qm9-u0", "qm7-energy")}
 SETTINGS = {"epochs": 200, "loss": "mae", "jitter": 0.2, "batch_molecules": 32, "ema": 0.999, "threads": 1}
 MODELS: dict[str, dict[str, Any]] = {
-    "gtx": {"name": "space", "arguments": {"channels": 96, "layers": 6, "pair_channels": 64, "dropout": 0.0}},
+    "gtx": {"name": "space", "arguments": {"channels": 96, "layers": 2, "pair_channels": 64, "dropout": 0.0}},
     "schnet": {"name": "schnet", "arguments": {}, "settings": {"lr": 5e-4}},
 }
 TITLES = {"gtx": "gtx, full attention in space", "schnet": "SchNet of PyG"}
