@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from gtx.encodings import Bonds, Degree, GaussianDistance, RandomWalk, SameRing, ShortestPath
+from gtx.encodings import Bonds, Degree, GaussianDistance, Moments, RandomWalk, SameRing, ShortestPath
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import Substructures
 
@@ -23,6 +23,7 @@ def standard(
     steps: int = 16,
     farthest: int = 20,
     cutoff: float = 10.0,
+    moments: int = 0,
     **arguments: Any,
 ) -> GraphTransformer:
     """The default: full attention beside bond message passing; bonds, path distance, random walks, degree.
@@ -41,7 +42,12 @@ def standard(
         steps: steps of the random walks.
         farthest: longest path distance with a code of its own, bonds.
         cutoff: reach of the distance encoding, Å.
+        moments: channels of `gtx.encodings.Moments`, which tell atoms the angles around them, for targets that hang on
+            the geometry; 0 for none.
         arguments: anything else `GraphTransformer` takes, by name.
+
+    Raises:
+        ValueError: an encoding that there is not; moments without coordinates.
     """
     makers = {
         "bonds": lambda: Bonds(bond_sizes),
@@ -55,6 +61,10 @@ def standard(
     chosen = [makers[name]() for name in encodings]
     if coordinates:
         chosen.append(GaussianDistance(cutoff=cutoff))
+    if moments:
+        if not coordinates:
+            raise ValueError(f"moments of the surroundings need coordinates, got moments={moments} without")
+        chosen.append(Moments(GaussianDistance(64, pair_types=atom_sizes[0]), atom_sizes[0], moments))
     counted = None if substructures is None else Substructures(channels, **substructures)
     return GraphTransformer(
         out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, channels, substructures=counted, **arguments

@@ -106,8 +106,9 @@ def test_swapping_a_score_or_an_encoding_is_passing_another_module(batch: Batch)
     assert none(batch).shape == (len(SMILES), 1)
 
 
-def test_coordinates_enter_when_asked_and_rotation_changes_nothing(batch: Batch) -> None:
-    model = make(coordinates=True)
+@pytest.mark.parametrize("moments", [0, 8])
+def test_coordinates_enter_when_asked_and_rotation_changes_nothing(batch: Batch, moments: int) -> None:
+    model = make(coordinates=True, moments=moments)
     located = batch.clone()
     located.pos = torch.randn(batch.num_nodes, 3, generator=torch.Generator().manual_seed(0))
     rotated = located.clone()
@@ -119,6 +120,8 @@ def test_coordinates_enter_when_asked_and_rotation_changes_nothing(batch: Batch)
     assert not torch.allclose(model(moved), model(located))
     with pytest.raises(ValueError, match="needs coordinates"):
         model(batch)
+    with pytest.raises(ValueError, match="need coordinates, got moments=8 without"):
+        make(moments=8)
 
 
 def test_an_unseen_code_is_other_and_is_named() -> None:
