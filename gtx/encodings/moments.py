@@ -44,7 +44,7 @@ class Moments(Encoding):
         cutoff: Å; no message comes from farther away.
 
     Reads `pos` `[N, 3]`, Å, NaN where unknown, and the first column of `x`, int64 `[N, F]`. Yields node values
-    `[N, 3C]`. An atom without neighbours or coordinates has moments of 0.
+    `[N, 3C]`. An atom without neighbours or coordinates has moments of 0, and so the bias of the norm.
 
     Raises:
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
