@@ -55,8 +55,6 @@ AIMS: dict[str, Aim] = {
         "mae",
         "",
         0.09,
-        None,
-        "GRIT 0.059, GPS 0.070, a tuned GNN 0.065 (GPU days), Graphormer-slim 0.122",
     ),
     "zinc12k": Aim(
         "ZINC-12k from SMILES, no descriptors",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.paired import Difference, Split, difference
-from experiments.summary import Row
+from experiments.summary import Row, places
 
 
 def compared(row: Row, other: Row) -> str:
@@ -18,7 +18,8 @@ def compared(row: Row, other: Row) -> str:
     if not splits:
         return ""
     found: Difference = difference(splits, row.metric)
-    return f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+    value, low, high = (f"{part:+.{places(other.mean() or 0.0)}f}" for part in (found.value, found.low, found.high))
+    return f"{value} [{low}, {high}]"
 
 
 def shared(row: Row, other: Row) -> list[Split]:

@@ -23,8 +23,8 @@ from experiments.figures import dots
 from experiments.models import MODELS
 from experiments.parts import PARTS
 from experiments.record import LEDGER, RESULTS, ROOT
-from experiments.rivals.published import SOURCE, Published, published
-from experiments.summary import HIGHER, OURS, Row, rows
+from experiments.rivals.published import Published, published, source
+from experiments.summary import HIGHER, OURS, Row, places, rows
 from experiments.where import SETS, table
 
 WORDS = {"rmse": "RMSE", "mae": "MAE", "roc_auc": "ROC-AUC", "r2": "R²"}
@@ -139,7 +139,7 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
     lines += [f"| {one.model} | {quote(one)} | published | | | | | |" for one in quoted]
     lines += [
         "",
-        f"Published rows: {SOURCE}; not measured here." if quoted else "",
+        f"Published rows: {source(folder)}; not measured here." if quoted else "",
         f"![{folder}](results/figures/{picture.name})",
         "",
     ]
@@ -223,7 +223,10 @@ def score(row: Row | None, part: str = "test") -> str:
     if row is None:
         return ""
     mean, sd = row.mean(part), row.sd(part)
-    return "undefined" if mean is None else f"{mean:.3f}" + (f" ± {sd:.3f}" if sd is not None else "")
+    if mean is None:
+        return "undefined"
+    digits = places(mean)
+    return f"{mean:.{digits}f}" + (f" ± {sd:.{digits}f}" if sd is not None else "")
 
 
 def quote(one: Published) -> str:

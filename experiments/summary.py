@@ -78,6 +78,11 @@ def rows(files: Iterable[Path]) -> Iterator[Row]:
         yield Row(folder, model, sorted(results, key=lambda result: (result["split"], result["seed"])))
 
 
+def places(score: float) -> int:
+    """Decimals worth printing of a score and of what differs from it."""
+    return 3 if abs(score) < 10 else 1
+
+
 def lines(files: Iterable[Path]) -> Iterator[str]:
     """A line per row, for the terminal."""
     for row in rows(files):

@@ -65,6 +65,12 @@ def test_seeds_are_averaged_before_splits() -> None:
     assert Row("toy", "gtx", [result("gtx", 1.0)]).sd() is None
 
 
+def test_a_score_has_no_more_decimals_than_it_is_worth() -> None:
+    for values, text in (((0.7, 0.8), "0.750 ± 0.071"), ((222.0, 221.0), "221.5 ± 0.7"), ((9.9994,), "9.999")):
+        row = Row("toy", "gtx", [result("gtx", value, seed=seed) for seed, value in enumerate(values)])
+        assert results.score(row) == text
+
+
 def put(folder: Path, name: str, **values: object) -> None:
     file = folder / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ import torch
 from experiments.problem import Problem, Run
 from experiments.rivals import chemprop, networks, pyg, simple, tuning
 from experiments.rivals.descriptors import NAMES, rdkit_descriptors
-from experiments.rivals.published import published
+from experiments.rivals.published import published, source
 from gtx.data import named_sets
 from gtx.errors import InputError
 from gtx.workflow.dataset import load
@@ -182,3 +182,7 @@ def test_published_scores_are_those_of_the_set(tmp_path: Path) -> None:
     assert published("scaffold-esol", "rmse", tmp_path) == [("Net", 0.9, 0.1), ("Net, ensemble", 0.8, None)]
     assert published("scaffold-bace", "roc_auc", tmp_path) == [("Net", 0.8, 0.02)]
     assert published("mat-esol", "rmse", tmp_path) == published("scaffold-esol", "rmse", tmp_path / "no") == []
+    assert published("zinc12k-graphs", "mae")[0] == ("GRIT", 0.059, 0.002)
+    assert published("zinc12k", "mae", tmp_path) == []  # gtx's own features of atoms: not the published rows
+    assert "2305.17589" in source("zinc12k-graphs")
+    assert "MUBen" in source("scaffold-esol")
