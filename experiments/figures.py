@@ -1,8 +1,9 @@
-"""One picture per set: every model's score, split by split or seed by seed."""
+"""The pictures of a set: every model's score, split by split or seed by seed; scores against training rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -11,6 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from experiments.aims import Aim
+from experiments.learning import Point
 from experiments.rivals.published import Published
 from experiments.summary import Row
 
@@ -53,6 +55,36 @@ def dots(
     axes.tick_params(axis="x", labelsize=8)
     axes.grid(axis="x", lw=0.4, alpha=0.6)
     axes.spines[["top", "right"]].set_visible(False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+
+
+def curves(points: Sequence[Point], titles: Mapping[str, str], axis: str, file: Path) -> None:
+    """Draw scores against training rows, a line per model through the means; bars are standard deviations.
+
+    Args:
+        points: of all models, by rows.
+        titles: by model.
+        axis: what the scores are.
+        file: an SVG.
+    """
+    plt.rcParams["svg.hashsalt"] = "gtx"
+    figure, axes = plt.subplots(figsize=(4.6, 2.9), layout="constrained")
+    for (model, title), colour in zip(titles.items(), (OURS, THEIRS, QUOTED), strict=False):
+        own = [point for point in points if point.model == model]
+        means, sds = zip(*((statistics.mean(p.scores), statistics.stdev(p.scores)) for p in own), strict=True)
+        axes.errorbar([p.rows for p in own], means, sds, fmt="o-", ms=4, lw=1.3, capsize=2, color=colour, label=title)
+    rows = sorted({point.rows for point in points})
+    axes.set_xscale("log")
+    axes.set_xticks(rows, [f"{row:,}" for row in rows], fontsize=8)
+    axes.minorticks_off()
+    axes.set_xlabel("training molecules", fontsize=9)
+    axes.set_ylabel(axis, fontsize=9)
+    axes.tick_params(axis="y", labelsize=8)
+    axes.grid(lw=0.4, alpha=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, metadata={"Date": None})
     plt.close(figure)

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from experiments.aims import AIMS
 from experiments.comparison import compared
-from experiments.figures import dots
+from experiments.figures import curves, dots
+from experiments.learning import curve
 from experiments.models import MODELS
 from experiments.parts import PARTS
 from experiments.record import LEDGER, RESULTS, ROOT
@@ -146,9 +147,31 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
     rival = next(iter(rivals({row.model: row for row in models})), None)
     if data and ours and rival and folder in SETS and "test_predictions" in rival.results[0]:
         lines += table(ours, rival, {row.model: title(row) for row in (ours, rival)})
+    lines += learnt(folder, metric, results)
     if parts and ours:
         lines += ablation(parts, ours, data)
     return "\n".join(lines)
+
+
+def learnt(folder: str, metric: str, results: Path) -> list[str]:
+    """The learning curves of a set, drawn and in numbers."""
+    points = curve(folder, results) if folder in SETS else []
+    if not points:
+        return []
+    titles = {model: MODELS[model].title for model in dict.fromkeys(point.model for point in points)}
+    picture = results / "figures" / f"{folder}-learning.svg"
+    curves(points, titles, f"validation {WORDS[metric]}", picture)
+    lines = ["How the score on validation rows grows with the number of training rows, three samples of each size:", ""]
+    lines += ["| training molecules | " + " | ".join(titles.values()) + " |", "|--:|" + "--:|" * len(titles)]
+    for size in sorted({point.rows for point in points}):
+        at = {
+            p.model: f"{statistics.mean(p.scores):.3f} ± {statistics.stdev(p.scores):.3f}"
+            for p in points
+            if p.rows == size
+        }
+        lines.append(f"| {size:,} | {' | '.join(at.get(model, '') for model in titles)} |")
+    command = f"python -m experiments.learning --sets {folder} --models {' '.join(titles)}"
+    return [*lines, "", f"`{command}`", "", f"![learning curves of {folder}](results/figures/{picture.name})", ""]
 
 
 def ablation(parts: Sequence[Row], ours: Row, data: bool) -> list[str]:

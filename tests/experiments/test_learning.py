@@ -1,0 +1,86 @@
+"""Learning curves: samples within samples, validation scores alone, what is done is kept."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import learning, results
+from experiments.problem import Run
+from experiments.recipe import execute
+from gtx.data import named_sets
+from gtx.training import TrainSettings
+from gtx.workflow.dataset import load
+from tests.experiments import toy_recipe
+
+TOY = toy_recipe.SETS["toy"]
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    table = toy_recipe.write(tmp_path / "toy.csv")
+    monkeypatch.setitem(named_sets.SETS, "toy", toy_recipe.known(table))
+    monkeypatch.setitem(learning.SETS, "toy", TOY)
+    return table
+
+
+def test_a_smaller_sample_lies_within_a_larger_one_and_the_repeat_draws_it() -> None:
+    rows = np.arange(100, 141)
+    small, large = (learning.sample(rows, share, 0) for share in (8, 2))
+    assert (len(small), len(large)) == (5, 20)
+    assert set(small) < set(large) < set(rows)
+    assert (np.diff(large) > 0).all()
+    assert set(learning.sample(rows, 2, 1)) != set(large)
+
+
+def words(tmp_path: Path, *models: str) -> list[str]:
+    return ["--sets", "toy", "--models", *models, "--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs")]
+
+
+def test_a_curve_has_what_was_trained_and_the_whole_from_the_benchmarks_own_runs(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    assert learning.main(words(tmp_path, "ridge-counts")) == 0
+    file = tmp_path / "out" / "learning" / "toy.json"
+    first = json.loads(file.read_text())
+    assert [(e["repeat"], e["share"], e["rows"]) for e in first] == [
+        (k, s, 40 // s) for k in range(3) for s in (8, 4, 2)
+    ]
+    assert [point.rows for point in learning.curve("toy", tmp_path / "out")] == [5, 10, 20]
+    for seed in range(3):
+        execute(Run(TOY, "ridge-counts", 0, seed), "toy", tmp_path / "out", tmp_path / "runs")
+    file.write_text(json.dumps(first[:-1]))  # one was lost: it is made anew, the others are kept
+    assert learning.main(words(tmp_path, "ridge-counts")) == 0
+    assert [{**e, "commit": 0} for e in json.loads(file.read_text())] == [{**e, "commit": 0} for e in first]
+    points = learning.curve("toy", tmp_path / "out")
+    assert [(point.rows, len(point.scores)) for point in points] == [(5, 3), (10, 3), (20, 3), (40, 3)]
+    whole = json.loads((tmp_path / "out" / "toy" / "ridge-counts-0.json").read_text())
+    assert points[-1].scores[0] == whole["val"]["rmse"]
+    assert not (tmp_path / "out" / "learning" / "toy.partial").exists()
+    assert "toy               ridge-counts" in capsys.readouterr().out
+
+    lines = results.learnt("toy", "rmse", tmp_path / "out")
+    assert any(line.startswith("| 5 | ") for line in lines)
+    assert (tmp_path / "out" / "figures" / "toy-learning.svg").read_text().count("<svg") == 1
+    assert results.learnt("scaffold-esol", "rmse", tmp_path / "out") == []
+
+
+def test_test_rows_are_not_looked_at(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gtx.training.TrainSettings", partial(TrainSettings, epochs=2))
+
+    def scores(out: str) -> list[float]:
+        for model in ("gtx", "ridge-counts"):
+            learning.add("toy", model, 0, 2, tmp_path / out, tmp_path / f"runs-{out}")
+        return [entry["score"] for entry in json.loads((tmp_path / out / "learning" / "toy.json").read_text())]
+
+    before = scores("before")
+    lines = toy.read_text().splitlines()
+    changed = [line if not line.endswith("test") else f"{line.split(',')[0]},1000.0,test" for line in lines]
+    assert changed != lines
+    toy.write_text("\n".join(changed) + "\n")
+    assert len(load(TOY.data(0)).split["test"]) == 10
+    assert scores("after") == before
