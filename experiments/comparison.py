@@ -17,7 +17,11 @@ def compared(row: Row, other: Row) -> str:
     splits = shared(row, other)
     if not splits:
         return ""
-    found: Difference = difference(splits, row.metric)
+    ratio = None
+    if len(splits) > 1:
+        counts = row.results[0]["rows"]
+        ratio = counts["test"] / (counts["train"] + counts["val"])
+    found: Difference = difference(splits, row.metric, ratio)
     value, low, high = (f"{part:+.{places(other.mean() or 0.0)}f}" for part in (found.value, found.low, found.high))
     return f"{value} [{low}, {high}]"
 

@@ -1,4 +1,4 @@
-"""Whether one model is better than another on the same test rows: the difference of their scores, and its bootstrap."""
+"""Whether one model is better than another on the same test rows: the difference of their scores, and its interval."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gtx.report.comparison import corrected_resampled_t
+
 RESAMPLES = 2000
 
 
 class Difference(NamedTuple):
-    """Of two models' scores: the first minus the second, and its 95% interval over test molecules drawn anew."""
+    """Of two models' scores: the first minus the second, and its 95% interval."""
 
     value: float
     low: float
@@ -31,29 +33,40 @@ class Split(NamedTuple):
     other: np.ndarray
 
 
-def difference(splits: Sequence[Split], metric: str, resamples: int = RESAMPLES, seed: int = 0) -> Difference:
-    """Compare two models on the same molecules (Efron & Tibshirani 1993, percentile interval).
+def difference(
+    splits: Sequence[Split], metric: str, ratio: float | None = None, resamples: int = RESAMPLES, seed: int = 0
+) -> Difference:
+    """Compare two models on the same molecules.
 
-    Each of the resamples draws the test molecules of every split with replacement, the same for both models, scores
-    every run on them, and averages over targets, runs and splits. The interval is the uncertainty for want of test
-    molecules; how much seeds scatter is in the standard deviation beside the means.
+    On one split by a bootstrap (Efron & Tibshirani 1993, percentile interval): each of the resamples draws the test
+    molecules with replacement, the same for both models, scores every run on them, and averages over targets and runs.
+    The interval is the uncertainty for want of test molecules; how much seeds scatter is in the standard deviation
+    beside the means. Several random splits share molecules, of which a bootstrap knows nothing: there the interval is
+    that of the corrected resampled t-test (`gtx.report.comparison.corrected_resampled_t`).
 
     Args:
         splits: the test rows, one entry per split.
         metric: `rmse`, `mae`, `r2` or `roc_auc`.
+        ratio: of several splits, test rows for every other row.
         resamples: how many.
         seed: of the draws.
     """
-    random = np.random.default_rng(seed)
-    found = np.zeros(resamples + 1)
-    for y, one, other in splits:
-        n = len(y)
-        drawn = random.multinomial(n, np.full(n, 1 / n), resamples)
-        weights = np.concatenate([np.ones((1, n)), drawn])  # the first is the test set itself
-        found += _mean_score(y, one, weights, metric) - _mean_score(y, other, weights, metric)
-    found /= len(splits)
-    low, high = np.nanpercentile(found[1:], (2.5, 97.5))
-    return Difference(float(found[0]), float(low), float(high))
+    if len(splits) > 1:
+        if ratio is None:
+            raise ValueError(f"expected the ratio of test rows to others for {len(splits)} splits, got none")
+        found = corrected_resampled_t([_gap(split, np.ones((1, len(split.y))), metric)[0] for split in splits], ratio)
+        return Difference(found.difference, found.low, found.high)
+    (split,) = splits
+    n = len(split.y)
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), resamples)
+    gaps = _gap(split, np.concatenate([np.ones((1, n)), drawn]), metric)  # the first is of the test set itself
+    low, high = np.nanpercentile(gaps[1:], (2.5, 97.5))
+    return Difference(float(gaps[0]), float(low), float(high))
+
+
+def _gap(split: Split, weights: np.ndarray, metric: str) -> np.ndarray:
+    """`[resamples]`, the first model's score minus the second's."""
+    return _mean_score(split.y, split.one, weights, metric) - _mean_score(split.y, split.other, weights, metric)
 
 
 def _mean_score(y: np.ndarray, runs: np.ndarray, weights: np.ndarray, metric: str) -> np.ndarray:

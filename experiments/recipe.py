@@ -144,7 +144,7 @@ def _read(doc: str, sets: Mapping[str, Benchmark], words: Sequence[str] | None) 
         metavar="MODEL",
         help=f"default: {' '.join(whole)}; also those of experiments.parts",
     )
-    parser.add_argument("--seeds", nargs="+", type=int, help="default: as many as make a row of the table")
+    parser.add_argument("--seeds", nargs="+", type=int, help="default: as many as make a row; 0 where there are splits")
     most = max(len(benchmark.splits) for benchmark in sets.values())
     if most > 1:
         parser.add_argument("--splits", nargs="+", type=int, choices=range(most), help="default: all")

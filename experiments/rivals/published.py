@@ -10,8 +10,11 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from experiments.summary import HIGHER
+
 MUBEN = "MUBen (Li et al. 2023, arXiv:2306.10060; Yinghao-Li/MUBen at f0ec556), the same rows"
 METHODS = {"none": "", "DeepEnsembles": ", ensemble"}
+"""Of which every model's score is quoted; of others (SWAG, SGLD, ...) the best one, if it beats these."""
 COLUMNS = {"rmse": "rmse", "mae": "mae", "roc_auc": "roc-auc"}
 
 
@@ -57,10 +60,14 @@ def published(folder: str, metric: str, root: Path | None = None) -> list[Publis
         return []
     mean, sd = (f"{COLUMNS[metric]}-{word}" for word in ("mean", "std"))
     with file.open(newline="") as opened:
-        rows = [
-            row for row in csv.DictReader(opened) if row["dataset"] == name and row["method"] in METHODS and row[mean]
-        ]
+        rows = [row for row in csv.DictReader(opened) if row["dataset"] == name and row[mean]]
+    best = sorted(rows, key=lambda row: float(row[mean]), reverse=metric in HIGHER)[:1]
+    chosen = [row for row in rows if row["method"] in METHODS or row in best]
     return [
-        Published(row["model"] + METHODS[row["method"]], float(row[mean]), float(row[sd]) if row[sd] else None)
-        for row in rows
+        Published(
+            row["model"] + METHODS.get(row["method"], f", {row['method']}"),
+            float(row[mean]),
+            float(row[sd]) if row[sd] else None,
+        )
+        for row in chosen
     ]

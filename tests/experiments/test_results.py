@@ -12,6 +12,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 from experiments import comparison, results
 from experiments.paired import SCORES, Split, difference
 from experiments.summary import Row, rows
+from gtx.report.comparison import corrected_resampled_t
 
 
 def test_weighted_scores_are_those_of_repeated_molecules() -> None:
@@ -36,7 +37,7 @@ def made(seed: int, noise: float, n: int = 200) -> Split:
 
 
 def test_a_difference_is_that_of_mean_scores_and_its_interval_knows_what_is_noise() -> None:
-    worse, alike = difference([made(0, 0.5), made(1, 0.5)], "rmse"), difference([made(0, 1.0), made(1, 1.0)], "rmse")
+    worse, alike = difference([made(0, 0.5)], "rmse"), difference([made(0, 1.0)], "rmse")
     assert 0.3 < worse.low < worse.value < worse.high < 0.7
     assert alike.low < 0 < alike.high
     split = made(0, 0.5)
@@ -44,6 +45,17 @@ def test_a_difference_is_that_of_mean_scores_and_its_interval_knows_what_is_nois
     first = np.sqrt((clean**2).sum(1) / (~np.isnan(split.y)).sum(0)).mean()
     other = np.sqrt((np.nan_to_num(split.y - split.other) ** 2).sum(1) / (~np.isnan(split.y)).sum(0)).mean()
     assert difference([split], "rmse").value == pytest.approx(first - other)
+
+
+def test_splits_that_share_molecules_widen_the_interval() -> None:
+    splits = [made(seed, 0.9) for seed in range(6)]
+    gaps = [difference([split], "rmse").value for split in splits]
+    found = difference(splits, "rmse", 1 / 9)
+    expected = corrected_resampled_t(gaps, 1 / 9)
+    assert found == pytest.approx((np.mean(gaps), expected.low, expected.high))
+    assert found.high - found.low > difference(splits, "rmse", 0.0).high - difference(splits, "rmse", 0.0).low
+    with pytest.raises(ValueError, match="expected the ratio of test rows to others for 6 splits"):
+        difference(splits, "rmse")
 
 
 def test_a_model_does_not_differ_from_itself() -> None:
