@@ -71,7 +71,7 @@ def rows(files: Iterable[Path]) -> Iterator[Row]:
     for file in sorted(files):
         if file.exists():
             result = json.loads(file.read_text())
-            if not {"model", "split", "test"} <= result.keys():
+            if not isinstance(result, dict) or not {"model", "split", "test"} <= result.keys():
                 continue
             found.setdefault((file.parent.name, result["model"]), []).append(result)
     for (folder, model), results in sorted(found.items()):

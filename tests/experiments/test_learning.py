@@ -66,6 +66,7 @@ def test_a_curve_has_what_was_trained_and_the_whole_from_the_benchmarks_own_runs
     lines = results.learnt("toy", "rmse", tmp_path / "out")
     assert any(line.startswith("| 5 | ") for line in lines)
     assert (tmp_path / "out" / "figures" / "toy-learning.svg").read_text().count("<svg") == 1
+    assert [row.model for row in results.gather(tmp_path / "out")["toy"]] == ["ridge-counts"]  # curves are no runs
     assert results.learnt("scaffold-esol", "rmse", tmp_path / "out") == []
 
 
