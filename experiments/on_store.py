@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import torch
 
 from experiments.problem import Answer, Problem, Run
-from experiments.record import write
+from experiments.record import kept, write
 from gtx.data import Duplicates, MoleculeStore, PairBudgetSampler, Split
 from gtx.training import Member, TrainSettings, composition, fit
 from gtx.workflow import DataSettings
@@ -62,13 +61,15 @@ class Study(NamedTuple):
 def execute(study: Study, results: Path, runs: Path) -> dict[str, Any]:
     """Train, or go on where training was stopped, predict, and write the result; read it where it is there.
 
+    A result that another command made is kept and said to be.
+
     Raises:
         ValueError: the model has more weights than it may.
     """
     run, molecules, settings = study.run, study.molecules, study.settings
     file = run.file(results)
-    if file.exists():
-        return json.loads(file.read_text())
+    if found := kept(file, study.command):
+        return found
     _check_size(study)
     folder = run.folder(runs)
     resumed, processor = (folder / "config.yaml").exists(), time.process_time()

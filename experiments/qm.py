@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.problem import Benchmark, Run
-from experiments.record import RESULTS, ROOT
+from experiments.record import RESULTS, ROOT, kept
 from experiments.summary import lines
 
 SPLITS = ("random 0", "random 1", "random 2")
@@ -45,7 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run what is asked for and not there yet, several at a time, each in a process of its own."""
     asked = _read(words)
     wanted = [(s, m, k) for k in asked.splits for s in asked.sets for m in asked.models]
-    missing = [one for one in wanted if not _run(*one, asked).file(asked.out).exists()]
+    missing = [one for one in wanted if kept(_run(*one, asked).file(asked.out), _command(*one, asked)) is None]
     if asked.here:
         for one in missing:
             _execute(*one, asked)

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -73,6 +74,16 @@ def write(problem: Problem, answer: Answer, figures: Mapping[str, Any], command:
     partial = file.with_suffix(".partial")
     partial.write_text(json.dumps(result, indent=2, allow_nan=False) + "\n")
     partial.replace(file)
+    return result
+
+
+def kept(file: Path, command: str) -> dict[str, Any] | None:
+    """A result that is there; if another command made it, that is said on stderr. None where there is none."""
+    if not file.exists():
+        return None
+    result = json.loads(file.read_text())
+    if result["command"] != command:
+        print(f"{file} is kept, made by `{result['command']}`; another --name keeps another run", file=sys.stderr)
     return result
 
 

@@ -99,7 +99,7 @@ def overview(found: Mapping[str, Sequence[Row]]) -> str:
 
 def short(found: Mapping[str, Sequence[Row]]) -> str:
     """A line per set that gtx was run on, for the README."""
-    lines = ["| set | metric | gtx | five averaged | best other measured here | best published |"]
+    lines = ["| set | metric | gtx | five averaged | best other measured here | best published of those quoted |"]
     lines += ["|---|---|--:|--:|---|---|"]
     for folder, aim in AIMS.items():
         models = {row.model: row for row in found.get(folder, ())}

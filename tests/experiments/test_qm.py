@@ -204,6 +204,9 @@ def test_both_models_are_measured_on_the_same_rows(folder: Path, capsys: pytest.
     )
     files = {file: file.stat().st_mtime_ns for file in folder.rglob("*.json")}
     assert qm.main(words) == 0
+    assert capsys.readouterr().err == ""
+    assert qm.main([*words, "--models", "gtx", "--settings", '{"epochs": 9}']) == 0
+    assert "gtx-1.json is kept, made by `python -m experiments.qm" in capsys.readouterr().err
     assert {file: file.stat().st_mtime_ns for file in folder.rglob("*.json")} == files
 
 
