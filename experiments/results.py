@@ -35,7 +35,7 @@ Every row was measured on the same rows of the same splits, by the command besid
 run, with its versions, machine, commit and the SHA-256 of data and split, is in `experiments/results/`. A score is the
 mean ± sample standard deviation over seeds, or over splits where there are several (seeds averaged first). On MAT's
 and the scaffold splits gtx is the one default of `gtx train`, nothing tuned per set; ZINC-12k and the sets in space
-have models of their own, settled on their validation rows. *Aims* were set before anything was measured.
+have models of their own, settled on their validation rows. *Aims* were set beforehand.
 
 *Difference* is the score minus that of gtx on the same test molecules, with its 95% interval: on one split over 2,000
 bootstrap resamples of the molecules, the same ones for both (how much seeds scatter is in the ± alone); on several

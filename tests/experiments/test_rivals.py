@@ -186,7 +186,7 @@ def test_published_scores_are_those_of_the_set(tmp_path: Path) -> None:
     ]
     assert published("scaffold-bace", "roc_auc", tmp_path) == [("Net", 0.8, 0.02)]
     assert published("mat-esol", "rmse", tmp_path) == published("scaffold-esol", "rmse", tmp_path / "no") == []
-    assert published("zinc12k-graphs", "mae")[0] == ("GRIT", 0.059, 0.002)
+    assert published("zinc12k-graphs", "mae")[0] == ("GRIT", 0.059, None)
     assert published("zinc12k", "mae", tmp_path) == []  # gtx's own features of atoms: not the published rows
     assert "2305.17589" in source("zinc12k-graphs")
     assert "MUBen" in source("scaffold-esol")
