@@ -2,7 +2,7 @@
 
     python -m experiments.zinc --sets graphs --seeds 0 --hours 3
     python -m experiments.zinc --sets smiles --seeds 0 1 2 --epochs 300
-    python -m experiments.zinc --sets smiles --rivals mean ridge-counts forest-counts chemprop
+    python -m experiments.zinc --sets smiles --rivals mean ridge-counts forest-counts gine gps chemprop
 
 `graphs` are the benchmark's own, 28 atom types and 3 bond types and nothing else, from which common rings and counts of
 substructures are worked out; `smiles` has gtx's own features of atoms and bonds from the same molecules' SMILES.
@@ -32,11 +32,11 @@ from experiments.record import RESULTS, ROOT
 
 SETS = {
     "graphs": Benchmark("zinc12k", "mae", ("split",), "zinc12k-graphs"),
-    "smiles": Benchmark("zinc12k", "mae", ("split",), "zinc12k"),
+    "smiles": Benchmark("zinc12k", "mae", ("split",), "zinc12k", featuriser={"descriptors": False}),
 }
 MOST = 500_000  # weights
-RIVALS = ("mean", "ridge-counts", "forest-counts", "boosting-counts", "chemprop")
-"""Of `experiments.models`, those that see no descriptors."""
+RIVALS = ("mean", "ridge-counts", "forest-counts", "boosting-counts", "gine", "gps", "chemprop")
+"""Of `experiments.models`, those that can do without descriptors."""
 ARGUMENTS = {"channels": 64, "layers": 8, "heads": 8, "steps": 16, "dropout": 0.0, "attention_dropout": 0.2}
 SEES = {
     "graphs": {
@@ -104,15 +104,12 @@ def of_graphs(runs: Path) -> tuple[Molecules, dict[str, Any]]:
 
 def of_smiles(runs: Path) -> tuple[Molecules, dict[str, Any]]:
     """The same molecules with gtx's own features, no descriptors."""
-    from gtx.data.named_sets import load_set
-    from gtx.molecules import Featuriser
-    from gtx.workflow import DataSettings
     from gtx.workflow.dataset import load
 
-    featuriser, named = Featuriser(descriptors=False), load_set("zinc12k")
-    dataset = load(DataSettings(str(named.path), ("y",), split_column="split", featuriser=featuriser), runs / "cache")
-    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    return Molecules(dataset.store, dataset.split, dataset.rows, ["y"], named.path), sizes
+    data = SETS["smiles"].data(0)
+    dataset = load(data, runs / "cache")
+    sizes = {"atom_sizes": list(data.featuriser.atom_sizes), "bond_sizes": list(data.featuriser.bond_sizes)}
+    return Molecules(dataset.store, dataset.split, dataset.rows, ["y"], Path(data.data)), sizes
 
 
 def _read(words: Sequence[str] | None) -> argparse.Namespace:

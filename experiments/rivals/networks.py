@@ -7,6 +7,7 @@ a molecule's descriptors are joined to it is one of the things that are tuned.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -19,6 +20,11 @@ from torch_geometric.transforms import AddRandomWalkPE
 STEPS = 16
 HEADS = 4
 EPOCHS, BATCH, RATE, DECAY, CLIP = 60, 32, 1e-3, 1e-5, 1.0
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mse": nn.functional.mse_loss,
+    "mae": nn.functional.l1_loss,
+    "bce": nn.functional.binary_cross_entropy_with_logits,
+}
 
 
 class Configuration(NamedTuple):
@@ -98,7 +104,7 @@ def with_walks(molecules: list[Data]) -> list[Data]:
 
 
 def train(
-    network: Network, molecules: list[Data], val: list[Data], classes: bool, seed: int, epochs: int = EPOCHS
+    network: Network, molecules: list[Data], val: list[Data], kind: str, seed: int, epochs: int = EPOCHS
 ) -> tuple[float, int]:
     """Train with AdamW and a cosine; the weights that are best on the validation molecules are left in the network.
 
@@ -106,7 +112,7 @@ def train(
         network: what is trained.
         molecules: with targets `y` `[1, T]`, scaled or classes, NaN for blanks.
         val: molecules that the epoch is chosen on.
-        classes: the loss is a cross-entropy, else a squared error.
+        kind: of the loss, one of `LOSSES`.
         seed: of batches and dropout.
         epochs: passes over the molecules.
 
@@ -124,11 +130,11 @@ def train(
         network.train()
         for batch in loader:
             optimiser.zero_grad()
-            loss(network(batch), batch.y, classes).backward()
+            loss(network(batch), batch.y, kind).backward()
             nn.utils.clip_grad_norm_(network.parameters(), CLIP)
             optimiser.step()
         schedule.step()
-        found = float(loss(outputs(network, val), y, classes))
+        found = float(loss(outputs(network, val), y, kind))
         if found < best:
             best, best_epoch = found, epoch
             weights = {name: value.clone() for name, value in network.state_dict().items()}
@@ -136,11 +142,10 @@ def train(
     return best, best_epoch
 
 
-def loss(out: Tensor, y: Tensor, classes: bool) -> Tensor:
+def loss(out: Tensor, y: Tensor, kind: str) -> Tensor:
     """Mean over the values that are there."""
     known = ~y.isnan()
-    each = nn.functional.binary_cross_entropy_with_logits if classes else nn.functional.mse_loss
-    return each(out[known], y[known])
+    return LOSSES[kind](out[known], y[known])
 
 
 @torch.no_grad()

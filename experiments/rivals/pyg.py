@@ -27,7 +27,16 @@ def answer(problem: Problem) -> Answer:
     how = CONFIGURATIONS[number]
     found = fitted(problem, how)
     settings = {"configuration": number, **how._asdict(), "tuned_on": TUNED_ON[problem.dataset.task].name}
-    return Answer(found.prediction, found.parameters, settings | {"descriptors_missing": found.gaps})
+    settings["descriptors"] &= problem.data.featuriser.num_descriptors > 0  # some benchmarks bar them
+    settings |= {"loss": loss_of(problem), "descriptors_missing": found.gaps}
+    return Answer(found.prediction, found.parameters, settings)
+
+
+def loss_of(problem: Problem) -> str:
+    """The benchmark's own metric where that is the absolute error, as gtx has it there."""
+    if problem.dataset.task == "classification":
+        return "bce"
+    return "mae" if problem.run.benchmark.metric == "mae" else "mse"
 
 
 class Fitted(NamedTuple):
@@ -59,7 +68,7 @@ def fitted(problem: Problem, how: Configuration) -> Fitted:
     sizes = featuriser.atom_sizes, featuriser.bond_sizes
     network = Network(problem.run.model, how, *sizes, u.shape[1], y.shape[1])
     parts = ([molecules[i] for i in data.split[part]] for part in ("train", "val"))
-    loss, _ = train(network, *parts, classes, seed)
+    loss, _ = train(network, *parts, loss_of(problem), seed)
     out = outputs(network, molecules).double()
     prediction = out.sigmoid() if classes else out * sd + mean
     return Fitted(prediction.numpy(), sum(p.numel() for p in network.parameters()), loss, gaps)

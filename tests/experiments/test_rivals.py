@@ -131,9 +131,9 @@ def test_a_network_keeps_its_best_epoch_and_ignores_blanks(
 
     monkeypatch.setattr(networks, "outputs", best_at_epoch_1)
     network = networks.Network(kind, how, featuriser.atom_sizes, featuriser.bond_sizes, u.shape[1], 3)
-    best, epoch = networks.train(network, train, val, True, 0, epochs=3)
+    best, epoch = networks.train(network, train, val, "bce", 0, epochs=3)
     assert epoch == 1
-    assert best == pytest.approx(float(networks.loss(outputs(network, val), y, True)), rel=1e-6)
+    assert best == pytest.approx(float(networks.loss(outputs(network, val), y, "bce")), rel=1e-6)
 
 
 def test_pyg_answers_in_the_targets_units(regression: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +142,27 @@ def test_pyg_answers_in_the_targets_units(regression: Problem, monkeypatch: pyte
     how = networks.Configuration(2, 0.0, False, channels=16)
     one, other = (pyg.fitted(named(problem, "gine"), how).prediction for problem in (regression, shifted))
     np.testing.assert_allclose(other, one * 1000 + 1e6, rtol=1e-6)
+
+
+def test_where_descriptors_are_barred_networks_do_without_and_learn_the_metric(
+    regression: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    barred = regression.run.benchmark._replace(featuriser={"descriptors": False}, metric="mae")
+    data = replace(regression.data, featuriser=replace(regression.data.featuriser, descriptors=False))
+    problem = Problem(regression.run._replace(benchmark=barred, model="gine"), data, load(data), regression.folder)
+    seen = []
+    train = networks.train
+
+    def short(*given: object) -> tuple[float, int]:
+        seen.append(given[3])
+        return train(*given, epochs=2)
+
+    monkeypatch.setattr(pyg, "train", short)
+    monkeypatch.setattr(pyg, "best", lambda *_: 5)
+    answer = pyg.answer(problem)
+    assert tuning.CONFIGURATIONS[5].descriptors and not answer.settings["descriptors"]
+    assert seen == ["mae"] == [answer.settings["loss"]] and np.isfinite(answer.prediction).all()
+    assert pyg.loss_of(regression) == "mse"
 
 
 def test_the_best_configuration_has_the_least_validation_loss(tmp_path: Path) -> None:
