@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.problem import Benchmark, Run
+from experiments.recipe import at_least_one
 from experiments.record import RESULTS, ROOT, kept
 from experiments.summary import lines
 
@@ -47,9 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
     wanted = [(s, m, k) for k in asked.splits for s in asked.sets for m in asked.models]
     missing = [one for one in wanted if kept(_run(*one, asked).file(asked.out), _command(*one, asked)) is None]
     if asked.here:
-        for one in missing:
-            _execute(*one, asked)
-        failed = []
+        failed = [one for one in missing if not _done(*one, asked)]
     else:
 
         def start(one: tuple[str, str, int]) -> bool:
@@ -61,6 +60,17 @@ def main(words: Sequence[str] | None = None) -> int:
     for one in failed:
         print(f"failed: {_command(*one, asked)}", file=sys.stderr)
     return bool(failed)
+
+
+def _done(name: str, model: str, split: int, asked: argparse.Namespace) -> bool:
+    from gtx.errors import InputError
+
+    try:
+        _execute(name, model, split, asked)
+    except InputError as reason:  # the others go on
+        print(f"{name} {_run(name, model, split, asked).name}: {reason}", file=sys.stderr)
+        return False
+    return True
 
 
 def _execute(name: str, model: str, split: int, asked: argparse.Namespace) -> None:
@@ -111,7 +121,7 @@ def _read(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2], choices=range(len(SPLITS)))
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    parser.add_argument("--jobs", type=at_least_one, default=1, help="runs at a time")
     parser.add_argument("--name", default="", help="added to the models' names, for a trial with other settings")
     parser.add_argument("--model-arguments", type=json.loads, default={}, help="JSON, beside the model's own")
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")

@@ -148,7 +148,7 @@ def _read(doc: str, sets: Mapping[str, Benchmark], words: Sequence[str] | None) 
     most = max(len(benchmark.splits) for benchmark in sets.values())
     if most > 1:
         parser.add_argument("--splits", nargs="+", type=int, choices=range(most), help="default: all")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    parser.add_argument("--jobs", type=at_least_one, default=1, help="runs at a time")
     parser.add_argument("--table", action="store_true", help="print the results there are, and run nothing")
     parser.add_argument("--overwrite", action="store_true", help="make finished runs anew")
     parser.add_argument("--here", action="store_true", help="run in this process, one after the other")
@@ -157,6 +157,17 @@ def _read(doc: str, sets: Mapping[str, Benchmark], words: Sequence[str] | None) 
     asked = parser.parse_args(words)
     asked.splits = getattr(asked, "splits", None)
     return asked
+
+
+def at_least_one(text: str) -> int:
+    """The number a word of a command line stands for.
+
+    Raises:
+        ArgumentTypeError: it is none, or below 1.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, got {text!r}")
+    return int(text)
 
 
 def _processor_seconds() -> float:

@@ -84,8 +84,11 @@ def places(score: float) -> int:
 
 
 def lines(files: Iterable[Path]) -> Iterator[str]:
-    """A line per row, for the terminal."""
-    for row in rows(files):
+    """A line per row, for the terminal; one that says so where there are none."""
+    found = list(rows(files))
+    if not found:
+        yield "no results yet"
+    for row in found:
         sd = "" if row.sd() is None else f" ± {row.sd():.4f}"
         each = " ".join(f"{score:.3f}" for score in row.scores())
         yield f"{row.folder:17} {row.model:20} {row.counted:20} test {row.metric} {_four(row.mean())}{sd}  {each}"

@@ -21,6 +21,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -50,18 +51,24 @@ SETTINGS = {"loss": "mae", "jitter": 0.2, "batch_molecules": 32, "ema": 0.999}
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run what is asked for, one after the other."""
-    asked = _read(words)
-    for seed in asked.seeds:
-        for name in asked.sets:
-            for model in asked.rivals or [asked.name]:
-                if asked.rivals:
-                    result = rival(name, model, seed, asked)
-                else:
-                    result = execute(study(name, seed, asked), asked.out, asked.runs)
-                scores = " ".join(f"{part} {result[part]['mae']:.4f}" for part in ("train", "val", "test"))
-                print(f"{SETS[name].folder:15} {model}-{seed}  MAE {scores}  {result['seconds'] / 3600:.2f} h")
-    return 0
+    """Run what is asked for, one after the other; the exit status is 1 if a run failed."""
+    from gtx.errors import InputError
+
+    asked, failed = _read(words), False
+    for seed, name, model in product(asked.seeds, asked.sets, asked.rivals or [asked.name]):
+        title = f"{SETS[name].folder:15} {model}-{seed}"
+        try:
+            if asked.rivals:
+                result = rival(name, model, seed, asked)
+            else:
+                result = execute(study(name, seed, asked), asked.out, asked.runs)
+        except InputError as reason:  # the others go on
+            print(f"{title}: {reason}", file=sys.stderr)
+            failed = True
+            continue
+        scores = " ".join(f"{part} {result[part]['mae']:.4f}" for part in ("train", "val", "test"))
+        print(f"{title}  MAE {scores}  {result['seconds'] / 3600:.2f} h")
+    return int(failed)
 
 
 def rival(name: str, model: str, seed: int, asked: argparse.Namespace) -> dict[str, Any]:
@@ -122,7 +129,9 @@ def _read(words: Sequence[str] | None) -> argparse.Namespace:
     length.add_argument("--epochs", type=int, help="in place of hours")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--name", default="gtx", help="of the model, in results; default gtx")
-    parser.add_argument("--model", default="standard", help="a function of gtx.models; default standard")
+    parser.add_argument(
+        "--model", type=_architecture, default="standard", help="a function of gtx.models; default standard"
+    )
     beside = f"{json.dumps(ARGUMENTS)} and, for graphs, {json.dumps(SEES['graphs'])}"
     parser.add_argument("--model-arguments", type=json.loads, default={}, help=f"JSON, beside {beside}")
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
@@ -133,6 +142,14 @@ def _read(words: Sequence[str] | None) -> argparse.Namespace:
     if asked.rivals and asked.sets != ["smiles"]:
         parser.error("--rivals read SMILES: expected --sets smiles")
     return asked
+
+
+def _architecture(name: str) -> str:
+    from gtx.models import ARCHITECTURES
+
+    if name not in ARCHITECTURES:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
+    return name
 
 
 def _command(name: str, seed: int, asked: argparse.Namespace) -> str:

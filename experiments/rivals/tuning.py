@@ -22,7 +22,7 @@ from pathlib import Path
 
 from experiments import mat, scaffold
 from experiments.problem import Problem, Run
-from experiments.recipe import ONE_THREAD
+from experiments.recipe import ONE_THREAD, at_least_one
 from experiments.record import RESULTS, ROOT, commit
 from experiments.rivals.networks import Configuration
 from gtx.errors import InputError
@@ -75,7 +75,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--tasks", nargs="+", default=list(TUNED_ON), choices=list(TUNED_ON))
     parser.add_argument("--numbers", nargs="+", type=int, default=range(len(CONFIGURATIONS)))
-    parser.add_argument("--jobs", type=int, default=1, help="configurations at a time")
+    parser.add_argument("--jobs", type=at_least_one, default=1, help="configurations at a time")
     parser.add_argument("--here", action="store_true", help="run in this process, one after the other")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of results")
     asked = parser.parse_args(words)

@@ -91,6 +91,18 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
     assert file.stat().st_mtime_ns > before
 
 
+@pytest.mark.parametrize("wrong", ["0", "-1", "two"])
+def test_jobs_that_are_no_number_of_jobs_are_named(wrong: str, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        recipe.main("", "toy", toy_recipe.SETS, ["--jobs", wrong])
+    assert f"--jobs: expected a whole number of 1 or more, got '{wrong}'" in capsys.readouterr().err
+
+
+def test_a_table_of_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert recipe.main("", "toy", toy_recipe.SETS, ["--table", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "no results yet\n"
+
+
 def test_a_process_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started = []
 

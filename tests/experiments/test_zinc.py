@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,7 +159,15 @@ def test_a_model_above_the_benchmarks_size_is_refused(folder: Path) -> None:
         zinc.main([*WORDS[:-1], json.dumps({"channels": 256}), "--out", str(folder), "--runs", str(folder)])
 
 
-def test_graphs_that_cannot_be_had_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_there_is_not_is_refused(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        zinc.main(["--model", "nosuch"])
+    assert re.search(r"--model: expected one of .*standard.*, got 'nosuch'", capsys.readouterr().err)
+
+
+def test_graphs_that_cannot_be_had_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError("no network")
 
@@ -166,6 +175,10 @@ def test_graphs_that_cannot_be_had_are_said(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(InputError, match="PyG cannot get them: no network"):
         zinc_graphs.graphs(tmp_path / "zinc12k.csv")
     assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(zinc, "of_graphs", lambda _: zinc_graphs.graphs(tmp_path / "zinc12k.csv"))
+    assert zinc.main([*WORDS, "--out", str(tmp_path), "--runs", str(tmp_path)]) == 1
+    found = capsys.readouterr()
+    assert not found.out and found.err.startswith("zinc12k-graphs  gtx-0: the graphs of ZINC-12k are not at")
 
 
 def test_hours_become_epochs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
