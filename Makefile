@@ -29,7 +29,7 @@ lint: $(VENV)/tested  ## ruff: style and format
 	$(BIN)/ruff format --check .
 
 test: lint  ## lint and the whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/tested  ## measure speed, write experiments/results/speed.md (hours; BENCH=--quick: minutes, not kept)
 	$(BIN)/python -m experiments.speed $(BENCH)

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from experiments.on_store import Molecules
+from experiments.qm_files import obtain
 from gtx.data import MoleculeStore, random_split
-from gtx.errors import InputError
 from gtx.molecules import ATOM_COLUMNS
 
 RADII = {1: 0.31, 5: 0.84, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57, 14: 1.11, 15: 1.07, 16: 1.05, 17: 1.02, 35: 1.20}
@@ -47,15 +47,15 @@ SOURCES = {
 
 
 def molecules(name: str, split: int) -> Molecules:
-    """The molecules of one target, a tenth of them for validation and a tenth for test, by the seed `split`.
+    """The molecules of one target, downloaded if need be; a tenth for validation, a tenth for test, by a seed.
 
     Raises:
-        InputError: the file is not at hand.
+        InputError: the file is neither at hand nor to be had.
     """
     source = SOURCES[name]
     root = Path(os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
     if not (root / source.file).is_file():
-        raise InputError(f"{source.file} is not below {root} (set GTX_DATA): see the data sets' page for its origin")
+        obtain(root / source.file)
     with np.load(root / source.file) as arrays:
         if source.target in arrays:
             y = arrays[source.target]

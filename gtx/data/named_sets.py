@@ -247,7 +247,7 @@ def load_set(name: str, root: str | os.PathLike[str] | None = None, download: bo
 
 def _download(entry: NamedSet) -> None:
     try:
-        content = entry.assemble([_fetch(source) for source in entry.sources])
+        content = entry.assemble([fetch(source) for source in entry.sources])
     except (OSError, HTTPException, ValueError, LookupError, UnpicklingError) as reason:
         raise _unavailable(entry, reason) from None
     digest = _sha256(content)
@@ -296,7 +296,12 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _fetch(url: str) -> bytes:
+def fetch(url: str) -> bytes:
+    """What lies at an address, with a progress bar on stderr.
+
+    Raises:
+        OSError: it cannot be had, or not all of it.
+    """
     content = bytearray()
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
     with urlopen(url, timeout=60) as response, Progress(*columns, console=Console(stderr=True)) as bar:
