@@ -26,6 +26,8 @@ from gtx.workflow.dataset import Dataset, DataSettings, fingerprint, load
 from gtx.workflow.side_by_side import run_all
 from gtx.workflow.specs import check_model
 
+FEW = 5
+"""Fewer splits leave the t-distribution so wide that hardly any difference is one."""
 OUTPUTS = ("benchmark.json", "benchmark.csv", "benchmark.png", "predictions.csv")
 
 
@@ -170,5 +172,7 @@ def _notes(
     kind = "scaffold" if data.split == "scaffold" else "random"
     dealt = f"{repeats} × {folds} {kind} folds of {min(sizes)} to {max(sizes)} molecules"
     yield f"{dataset.task}; {dealt}, seed {data.seed}"
+    if len(sizes) < FEW:
+        yield f"{len(sizes)} splits say little of luck: intervals are wide; take more --repeats or --folds"
     if unlabelled := len(dataset.smiles) - int((~np.isnan(dataset.y).all(axis=1)).sum()):
         yield f"in no fold: {count(unlabelled, 'molecule')} without any target value"
