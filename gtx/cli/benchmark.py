@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Is gtx better than ridge and a random forest on YOUR molecules, and by more than luck? The rows are dealt to folds,
 several times anew. Each fold is test once; of the other rows a tenth chooses the epoch and the rest trains, for gtx and
-for the baselines (the mean, a linear model and a random forest on Morgan counts) alike. A single split cannot tell: on
-a few hundred molecules, methods change places from split to split.
+for the baselines (the mean, a linear model and a random forest on Morgan counts and gtx's descriptors) alike. A single
+split cannot tell: on a few hundred molecules, methods change places from split to split.
 
 The table printed gives, for each method, the mean of its test scores over all splits and their standard deviation, and
 what gtx's score is minus its own, with a 95% interval and p by the corrected resampled t-test (Nadeau & Bengio 2003).

@@ -8,7 +8,7 @@ from gtx.training import TrainSettings
 
 EXAMPLES = """
 Trains one model for all five targets of the bundled set xtb9 (11,495 small molecules, GFN2-xTB), about four minutes on
-two cores, and prints its test scores beside ridge and random forest on Morgan counts.
+two cores, and prints its test scores beside ridge and random forest on the same descriptors and Morgan counts.
 
 example:
   gtx demo --out demo/

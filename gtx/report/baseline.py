@@ -1,6 +1,7 @@
-"""What one gets without a neural network: the mean, a linear model and a random forest on Morgan counts.
+"""What one gets without a neural network: the mean, a linear model and a random forest.
 
-They learn from the rows and for the targets of the model they stand beside, so that its scores mean something.
+They learn from the rows and for the targets of the model they stand beside, and see the descriptors that it sees, so
+that its scores mean something.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
 
 from gtx.report.words import TITLES
 
 RADIUS, BITS = 2, 2048
 MOST_ROWS = 50_000  # of more training rows, as many are drawn at random
 MOST_ROWS_OF_A_TREE = 20_000  # each tree draws its own
+CLIP = 5.0  # standard deviations of a descriptor
 FEWEST_TO_CHOOSE = 10  # measured validation rows for a penalty to be chosen on them
 SHARED_WORK = {"regression": 50e6, "classification": 500e6}  # rows × log2(rows) × trees × targets: about a minute
 CHUNK = 10_000  # molecules whose counts are dense at a time
 
 
 class Method(NamedTuple):
-    """An estimator of one target, its inputs `[n, BITS]`, and the penalties to choose from, if it has one."""
+    """An estimator of one target, its inputs `[n, BITS + D]`, and the penalties to choose from, if it has one."""
 
     name: str
     inputs: sparse.csr_array
@@ -44,16 +47,18 @@ def baselines(
     names: Sequence[str],
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
+    descriptors: np.ndarray | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Score the usual baselines on the split of a model.
 
     `mean` predicts each target's mean over the training rows (for classes, their share of 1). The others read Morgan
-    counts (https://doi.org/10.1021/ci100050t) and learn each target from the training rows where it is measured:
+    counts (https://doi.org/10.1021/ci100050t) and, where there are any, descriptors as clipped z-scores of the training
+    rows, an unknown one at the mean; they learn each target from the training rows where it is measured:
 
     - `ridge`, for classes `logistic`: a linear model. Its penalty is chosen on the validation rows, as the epoch of
       the model is, or by 5-fold cross-validation on the training rows where fewer than ten of those are measured.
     - `random_forest` (Breiman 2001, https://doi.org/10.1023/A:1010933404324): fully grown trees, each split choosing
-      among a third of the bits, for classes among the root of their number; one forest per target, which scores
+      among a third of the columns, for classes among the root of their number; one forest per target, which scores
       better than one forest for all.
 
     On two cores 10,000 molecules with five targets take about a minute. More of either takes little longer: there
@@ -67,6 +72,7 @@ def baselines(
         names: the T targets' names.
         seed: decides the forest, and which rows are drawn.
         progress: called with a line of text whenever something new begins.
+        descriptors: `[n, D]`, NaN where one is unknown; None reads the counts alone.
 
     Returns:
         By baseline, `train`, `val` and `test` as of `gtx.training.evaluate`, and `settings`; all of it JSON.
@@ -77,7 +83,7 @@ def baselines(
     return {
         name: {part: evaluate(y[rows], prediction[rows], task, names) for part, rows in split.items()}
         | {"settings": settings}
-        for name, prediction, settings in predict_baselines(smiles, y, split, task, names, seed, progress)
+        for name, prediction, settings in predict_baselines(smiles, y, split, task, names, seed, progress, descriptors)
     }
 
 
@@ -89,6 +95,7 @@ def predict_baselines(
     names: Sequence[str],
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
+    descriptors: np.ndarray | None = None,
 ) -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
     """Each baseline's name, its predictions `[n, T]` of all rows (probabilities of class 1) and its settings.
 
@@ -103,9 +110,12 @@ def predict_baselines(
     train = split["train"]
     if len(train) > MOST_ROWS:
         train = np.sort(np.random.default_rng(seed).choice(train, MOST_ROWS, replace=False))
-    for method in _methods(counts, task, len(train), len(names), seed):
+    read, beside = f"Morgan counts, radius {RADIUS}, {BITS} bits", None
+    if descriptors is not None and descriptors.shape[1]:
+        read, beside = f"{read}, and {descriptors.shape[1]} descriptors", _scaled(descriptors, train)
+    for method in _methods(counts, beside, task, len(train), len(names), seed):
         prediction = np.tile(mean, (len(y), 1))
-        settings = {"inputs": f"Morgan counts, radius {RADIUS}, {BITS} bits", "training_rows": len(train)}
+        settings = {"inputs": read, "training_rows": len(train)}
         settings |= _told(method.estimator)
         for t, target in enumerate(names):
             progress(f"{TITLES[method.name]}: {target} ({t + 1} of {len(names)})")
@@ -120,15 +130,20 @@ def predict_baselines(
         yield method.name, prediction, settings
 
 
-def _methods(counts: sparse.csr_array, task: str, rows: int, targets: int, seed: int) -> Iterator[Method]:
+def _methods(
+    counts: sparse.csr_array, beside: sparse.csr_array | None, task: str, rows: int, targets: int, seed: int
+) -> Iterator[Method]:
+    def joined(counts: sparse.csr_array) -> sparse.csr_array:
+        return counts if beside is None else sparse.hstack([counts, beside], format="csr")
+
     if task == "regression":
         # counts as they are: a sum of group contributions, which scaled or squashed counts fit worse
         linear = Ridge(solver="sparse_cg", tol=1e-5)
         grid = {"alpha": np.logspace(-2, 4, 19).tolist()}
-        yield Method("ridge", counts, linear, grid, "neg_mean_squared_error")
+        yield Method("ridge", joined(counts), linear, grid, "neg_mean_squared_error")
     else:
         grid = {"C": np.logspace(-4, 2, 13).tolist()}
-        yield Method("logistic", counts.log1p(), LogisticRegression(max_iter=2000), grid, "neg_log_loss")
+        yield Method("logistic", joined(counts.log1p()), LogisticRegression(max_iter=2000), grid, "neg_log_loss")
 
     drawn = min(rows, MOST_ROWS_OF_A_TREE)
     forest, features = {
@@ -143,7 +158,7 @@ def _methods(counts: sparse.csr_array, task: str, rows: int, targets: int, seed:
         n_jobs=min(2, os.cpu_count() or 1),
         random_state=seed,
     )
-    yield Method("random_forest", counts, estimator, {})
+    yield Method("random_forest", joined(counts), estimator, {})
 
 
 def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, task: str) -> dict[str, float]:
@@ -186,6 +201,13 @@ def _told(estimator: BaseEstimator) -> dict[str, Any]:
 def _mean(column: np.ndarray) -> float:
     measured = column[~np.isnan(column)]
     return float(measured.mean()) if len(measured) else np.nan
+
+
+def _scaled(descriptors: np.ndarray, train: np.ndarray) -> sparse.csr_array:
+    """Clipped z-scores of the training rows `[n, D]`; 0 for what is unknown."""
+    values = np.asarray(descriptors, dtype=np.float64)
+    z = StandardScaler().fit(values[train]).transform(values)
+    return sparse.csr_array(np.nan_to_num(z.clip(-CLIP, CLIP), nan=0.0))
 
 
 def _counts(smiles: Sequence[str]) -> sparse.csr_array:

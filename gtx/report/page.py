@@ -34,6 +34,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> None:
         metrics=METRICS[report.task],
         headline=headline(report),
         scores=list(_scores(report)),
+        read=next((b["settings"]["inputs"] for b in report.baselines.values() if b.get("settings")), "Morgan counts"),
         predictions=[(name, list(prediction_panels(report, t))) for t, name in enumerate(pictured)],
         worst=list(_worst(report)),
         measured=[_measured(report, t) for t in range(len(report.targets))],

@@ -76,10 +76,8 @@ class Contest:
         )
         predictions = {OWN: predictor.predict_store(self.store.subset(test)).mean}
         seconds = time.perf_counter() - begun
-        y = self.store.y.numpy()
-        for name, prediction, _ in predict_baselines(
-            self.smiles, y, self.split, self.task, self.names, self.settings.seed
-        ):
+        y, more = self.store.y.numpy(), {"seed": self.settings.seed, "descriptors": self.store.descriptors.numpy()}
+        for name, prediction, _ in predict_baselines(self.smiles, y, self.split, self.task, self.names, **more):
             predictions[name] = prediction[test]
         result = {
             "rows": {part: len(rows) for part, rows in self.split.items()},

@@ -125,8 +125,8 @@ class NumberTask:
             def tell(line: str) -> None:
                 status.update(escape(line))  # a target may be called "IC50 [nM]"
 
-            seed = self.settings.seed
-            return baselines(data.smiles, data.y, data.split, data.task, self.names, seed, progress=tell)
+            more = {"seed": self.settings.seed, "descriptors": data.store.descriptors.numpy()}
+            return baselines(data.smiles, data.y, data.split, data.task, self.names, progress=tell, **more)
 
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelHeader) -> None:

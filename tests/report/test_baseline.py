@@ -112,6 +112,30 @@ def test_of_many_rows_some_are_drawn(y, monkeypatch):
     assert found["ridge"]["test"]["per_target"]["letters"]["r2"] > 0.5
 
 
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_descriptors_are_read_beside_the_counts(y, classes, task):
+    noise = np.random.default_rng(0).normal(size=len(SMILES))
+    hidden = {"regression": noise, "classification": noise > 0}[task].astype(float)[:, None]  # no matter of structure
+    told = np.stack([1e6 + 1e4 * noise, np.full(len(noise), 7.0)], 1)
+    told[SPLIT["test"][0], 0] = np.nan
+    without = baselines(SMILES, hidden, SPLIT, task, ["y"], descriptors=np.zeros((len(SMILES), 0)))
+    found = baselines(SMILES, hidden, SPLIT, task, ["y"], descriptors=told)
+    metric, least = {"regression": ("r2", 0.5), "classification": ("roc_auc", 0.8)}[task]
+    for name in [name for name in found if name != "mean"]:
+        assert without[name]["test"][metric] < least < found[name]["test"][metric], name
+        assert without[name]["settings"]["inputs"] == "Morgan counts, radius 2, 2048 bits"
+        assert found[name]["settings"]["inputs"] == "Morgan counts, radius 2, 2048 bits, and 2 descriptors"
+
+
+def test_descriptors_of_test_rows_set_no_scale(y):
+    told = np.random.default_rng(0).normal(size=(len(SMILES), 3))
+    moved = told.copy()
+    moved[SPLIT["test"]] *= 1e3
+    before, after = (predictions(y, descriptors=one) for one in (told, moved))
+    for name in before:
+        np.testing.assert_array_equal(before[name][SPLIT["train"]], after[name][SPLIT["train"]])
+
+
 def test_progress_names_what_begins(y):
     lines: list[str] = []
     baselines(SMILES, y, SPLIT, "regression", NAMES, progress=lines.append)
