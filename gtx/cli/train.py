@@ -94,7 +94,8 @@ def add_settings(parser: ArgumentParser) -> None:
     defaults = TrainSettings()
     for field in fields(TrainSettings):
         option = {"default": getattr(defaults, field.name), "help": field.metadata["help"]}
-        kind = {"action": BooleanOptionalAction} if types[field.name] is bool else {"type": types[field.name]}
+        switch = types[field.name] in (bool, bool | None)
+        kind = {"action": BooleanOptionalAction} if switch else {"type": types[field.name]}
         parser.add_argument(f"--{field.name.replace('_', '-')}", **kind, **option)
 
 

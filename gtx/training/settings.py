@@ -44,8 +44,10 @@ class TrainSettings:
     loss: Literal["auto", "mse", "mae", "huber", "bce"] = option(
         "auto", "Loss in scaled units; auto is mse for regression, bce for classification."
     )
-    element_reference: bool = option(
-        False, "Take a reference per element, fitted on the training rows, off the targets (extensive targets)."
+    element_reference: bool | None = option(
+        None,
+        "Take a reference per element, fitted on the training rows, off the targets; default: off those that are "
+        "extensive, of whose variance the composition explains 95 %.",
     )
 
     lr: float = option(1e-3, "Peak learning rate of AdamW.")

@@ -135,17 +135,28 @@ def test_patience_stops_early(tmp_path: Path) -> None:
     assert len(member.history) == member.best_epoch + 4 < 60
 
 
-def test_element_reference_is_taken_off_and_put_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [None, True])
+def test_element_reference_is_taken_off_and_put_back(tmp_path: Path, asked: bool | None) -> None:
     from gtx.training import composition
 
     counts = composition(store())
     y = (counts[:, [6]] * 170 + counts[:, [1]] * 100).numpy() + LOGP
-    (member,) = train(tmp_path, y, epochs=2, element_reference=True)
+    (member,) = train(tmp_path, y, epochs=2, element_reference=asked)
     assert member.scaler.sd.item() < 3  # what is left of a spread of hundreds
     with torch.no_grad():
         z = member.model(store().batch(VAL))
     rmse = evaluate(store(y).y[VAL], member.scaler.unscale(z, counts[VAL]), "regression", ["y"])["rmse"]
     assert rmse == pytest.approx(member.history[member.best_epoch]["val_rmse"], rel=1e-4)
+
+
+def test_no_reference_is_taken_off_where_none_is_wanted_or_needed(tmp_path: Path) -> None:
+    from gtx.training import composition
+
+    y = composition(store())[:, [6]].numpy() * 170
+    (plain,) = train(tmp_path / "refused", y, epochs=1, element_reference=False)
+    noise = np.random.default_rng(0).normal(size=y.shape)
+    (usual,) = train(tmp_path / "usual", noise, epochs=1, element_reference=None)
+    assert plain.scaler.reference is None and usual.scaler.reference is None
 
 
 def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from gtx.training import TargetScaler, composition
 from tests.molecules_for_tests import SMILES, store
+from tests.tables import molecules
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
@@ -58,6 +59,24 @@ def test_a_reference_per_element_takes_off_what_composition_explains() -> None:
     torch.testing.assert_close(scaler.unscale(z, counts), energy + rest, rtol=0, atol=1e-6)
     with pytest.raises(ValueError, match="composition"):
         scaler.unscale(z)
+
+
+def test_targets_that_composition_does_not_explain_keep_what_they_are() -> None:
+    counts = composition(store(molecules(80)["smiles"].tolist()))
+    noise = torch.randn(len(counts), 1, generator=torch.Generator().manual_seed(0)).double()
+    energy = counts[:, [1]] * 100.0 + counts[:, [6]] * 170.0 + noise
+    some = energy.clone()
+    some[::3] = torch.nan
+    scaler = TargetScaler.fit(torch.cat([energy, noise, some], 1), "regression", counts, least=0.95)
+    assert scaler.extensive == [0, 2] and scaler.reference[:, 1].eq(0).all() and scaler.sd[1] == noise.std(correction=0)
+    for t in (0, 2):
+        assert scaler.reference[6, t] == pytest.approx(170, rel=0.1) and scaler.sd[t] < 2
+    plain = TargetScaler.fit(noise, "regression", counts, least=0.95)
+    assert plain.reference is None and plain.extensive == []
+    # as many elements as molecules explain anything
+    few = composition(store(["CO", "CN", "CF", "CCl", "CBr"]))
+    assert TargetScaler.fit(noise[:5], "regression", few, least=0.95).reference is None
+    assert TargetScaler.fit(torch.ones(5, 1), "regression", few, least=0.95).reference is None
 
 
 def test_an_element_unseen_in_training_has_no_reference() -> None:
