@@ -61,7 +61,7 @@ def baselines(
       among a third of the columns, for classes among the root of their number; one forest per target, which scores
       better than one forest for all.
 
-    On two cores 10,000 molecules with five targets take about a minute. More of either takes little longer: there
+    On two cores 10,000 molecules with five targets take about two minutes. More of either takes little longer: there
     are fewer trees then, and of more than 50,000 training rows as many are drawn at random.
 
     Args:
