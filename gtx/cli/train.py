@@ -28,7 +28,7 @@ examples:
   gtx train train.csv --val val.csv --test test.csv --target-columns y --out run/
   gtx train more.csv --target-columns y --from run/model.gtx --lr 3e-4 --out tuned/
   gtx train reactions.csv --task sequence --target-columns product --out writer/
-  gtx train molecules.sdf --target-columns energy --coordinates --element-reference --out energies/
+  gtx train molecules.sdf --target-columns energy --coordinates --out energies/
 
 The same command again goes on with an interrupted run, and says so of a finished one.
 """

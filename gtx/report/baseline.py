@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,10 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from gtx.report.words import TITLES
+
+if TYPE_CHECKING:
+    from gtx.data import MoleculeStore
+    from gtx.training import TargetScaler
 
 RADIUS, BITS = 2, 2048
 MOST_ROWS = 50_000  # of more training rows, as many are drawn at random
@@ -48,6 +52,7 @@ def baselines(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
     descriptors: np.ndarray | None = None,
+    extensive: np.ndarray | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Score the usual baselines on the split of a model.
 
@@ -73,6 +78,7 @@ def baselines(
         seed: decides the forest, and which rows are drawn.
         progress: called with a line of text whenever something new begins.
         descriptors: `[n, D]`, NaN where one is unknown; None reads the counts alone.
+        extensive: `[n, T]`, what the model's reference per element says; all but `mean` learn the rest.
 
     Returns:
         By baseline, `train`, `val` and `test` as of `gtx.training.evaluate`, and `settings`; all of it JSON.
@@ -83,8 +89,18 @@ def baselines(
     return {
         name: {part: evaluate(y[rows], prediction[rows], task, names) for part, rows in split.items()}
         | {"settings": settings}
-        for name, prediction, settings in predict_baselines(smiles, y, split, task, names, seed, progress, descriptors)
+        for name, prediction, settings in predict_baselines(
+            smiles, y, split, task, names, seed, progress, descriptors, extensive
+        )
     }
+
+
+def beside(store: MoleculeStore, scaler: TargetScaler) -> dict[str, np.ndarray | None]:
+    """What a model sees and its baselines are to see too, as arguments of `baselines`: `descriptors`, `extensive`."""
+    from gtx.training import extensive_part
+
+    known = extensive_part(scaler, store)
+    return {"descriptors": store.descriptors.cpu().numpy(), "extensive": None if known is None else known.numpy()}
 
 
 def predict_baselines(
@@ -96,6 +112,7 @@ def predict_baselines(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
     descriptors: np.ndarray | None = None,
+    extensive: np.ndarray | None = None,
 ) -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
     """Each baseline's name, its predictions `[n, T]` of all rows (probabilities of class 1) and its settings.
 
@@ -113,18 +130,21 @@ def predict_baselines(
     read, beside = f"Morgan counts, radius {RADIUS}, {BITS} bits", None
     if descriptors is not None and descriptors.shape[1]:
         read, beside = f"{read}, and {descriptors.shape[1]} descriptors", _scaled(descriptors, train)
+    extensive = np.zeros_like(y) if extensive is None else extensive
+    rest = y - extensive
+    level = np.array([_mean(column[split["train"]]) for column in rest.T])
     for method in _methods(counts, beside, task, len(train), len(names), seed):
-        prediction = np.tile(mean, (len(y), 1))
+        prediction = level + extensive
         settings = {"inputs": read, "training_rows": len(train)}
         settings |= _told(method.estimator)
         for t, target in enumerate(names):
             progress(f"{TITLES[method.name]}: {target} ({t + 1} of {len(names)})")
             learn, choose = (rows[~np.isnan(y[rows, t])] for rows in (train, split["val"]))
-            if not _learnable(y[learn, t], task):
+            if not _learnable(rest[learn, t], task):
                 continue  # the mean is all there is to learn
-            penalty = _choose(method, y[:, t], learn, choose, task)
-            fitted = clone(method.estimator).set_params(**penalty).fit(method.inputs[learn], y[learn, t])
-            prediction[:, t] = _predict(fitted, method.inputs)
+            penalty = _choose(method, rest[:, t], learn, choose, task)
+            fitted = clone(method.estimator).set_params(**penalty).fit(method.inputs[learn], rest[learn, t])
+            prediction[:, t] = _predict(fitted, method.inputs) + extensive[:, t]
             for key, value in penalty.items():
                 settings.setdefault(key, {})[target] = value
         yield method.name, prediction, settings

@@ -12,7 +12,7 @@ __getattr__, __dir__ = lazy_names(
         "module": ("PropertyModule",),
         "run": ("RunFolder", "is_main_process", "run_config"),
         "datamodule": ("StoreDataModule",),
-        "targets": ("TargetScaler", "composition"),
+        "targets": ("TargetScaler", "composition", "extensive_part"),
         "settings": ("TrainSettings",),
         "metrics": ("evaluate",),
         "fitting": ("fit",),

@@ -62,7 +62,7 @@ def fit(
             molecules, the model or the loss does not suit, or training diverged.
     """
     train, val = (_labelled(store, split.get(part, ())) for part in ("train", "val"))
-    _check(train, target_names, task)
+    _check(train, target_names, task, settings.element_reference)
     settings, run = settings.settled(task), RunFolder(out)
     run.open(run_config(task, target_names, model_spec, settings, fingerprint), overwrite)
     scaler = _scaler(train, task, settings, start if keep_scaler else ())
@@ -86,13 +86,15 @@ def _labelled(store: MoleculeStore, rows: Sequence[int]) -> MoleculeStore:
     return store.subset(rows[(~store.y[rows].isnan()).any(1).cpu().numpy()])
 
 
-def _check(train: MoleculeStore, names: Sequence[str], task: str) -> None:
+def _check(train: MoleculeStore, names: Sequence[str], task: str, element_reference: bool | None) -> None:
     if len(train) == 0:
         raise InputError("there are no training molecules with a target value")
     for name, blank in zip(names, train.y.isnan().all(0).tolist(), strict=True):
         if blank:
             raise InputError(f"target {name!r} has no value among the training molecules")
     if task == "classification":
+        if element_reference:
+            raise InputError("element_reference: classes have none; leave it out")
         classes = [column[~column.isnan()].unique().tolist() for column in train.y.T]
         if all(len(found) == 1 for found in classes):  # of several targets some may be so rare
             held = ", ".join(

@@ -46,8 +46,8 @@ class TrainSettings:
     )
     element_reference: bool | None = option(
         None,
-        "Take a reference per element, fitted on the training rows, off the targets; default: off those that are "
-        "extensive, of whose variance the composition explains 95 %.",
+        "Learn all targets, or none, less a reference per element, fitted on the training rows; default: those that "
+        "are extensive, of whose variance the composition explains 95 %.",
     )
 
     lr: float = option(1e-3, "Peak learning rate of AdamW.")

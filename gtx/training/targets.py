@@ -32,7 +32,8 @@ class TargetScaler:
     Attributes:
         task: `"regression"` or `"classification"`.
         mean: float64 `[T]`, in the targets' own units.
-        sd: float64 `[T]`, in the targets' own units; 1 for a target that never varies.
+        sd: float64 `[T]`, in the targets' own units; 0 for a target of which nothing varies, which is then no matter of
+            the network: its prediction is the mean.
         reference: float64 `[119, T]`, energy (or the like) per atom of each atomic number, or None.
     """
 
@@ -61,7 +62,7 @@ class TargetScaler:
         if task == "classification":
             return cls(task, torch.zeros(targets).double(), torch.ones(targets).double())
         y = y.double().cpu()
-        reference = None
+        size, reference = y.abs().nanmean(0), None
         if composition is not None:
             composition = composition.cpu()
             reference = torch.stack([_per_element(y[:, t], composition) for t in range(targets)], dim=1)
@@ -73,12 +74,12 @@ class TargetScaler:
             y = y - composition @ reference
         mean = y.nanmean(0)
         sd = (y - mean).square().nanmean(0).sqrt()
-        varies = sd > 1e-7 * mean.abs()  # a constant has a spread of rounding errors
-        return cls(task, mean, torch.where(varies, sd, 1.0), reference)
+        varies = sd > 1e-7 * size  # what does not vary has a spread of rounding errors
+        return cls(task, mean, torch.where(varies, sd, 0.0), reference)
 
     def scale(self, y: Tensor, composition: Tensor | None = None) -> Tensor:
-        """Own units `[n, T]` to scaled units, float32; blanks stay blank."""
-        return ((y.double() - self._offset(composition)) / self.sd).float()
+        """Own units `[n, T]` to scaled units, float32, 0 where nothing varies; blanks stay blank."""
+        return ((y.double() - self._offset(composition)) * torch.where(self.sd > 0, 1 / self.sd, 0.0)).float()
 
     def unscale(self, output: Tensor, composition: Tensor | None = None) -> Tensor:
         """A network's output `[n, T]` to own units (regression) or probabilities (classification), float64."""
@@ -106,6 +107,11 @@ class TargetScaler:
         if composition is None:
             raise ValueError("this scaler has a reference per element: expected the molecules' composition")
         return self.mean + composition @ self.reference
+
+
+def extensive_part(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
+    """What the reference per element says of each molecule, float64 `[M, T]`, 0 for targets without; None without."""
+    return None if scaler.reference is None else composition(store) @ scaler.reference
 
 
 def composition(store: MoleculeStore) -> Tensor:

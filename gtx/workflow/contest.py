@@ -14,7 +14,7 @@ import numpy as np
 from gtx.data import MoleculeStore, Split
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
-from gtx.report import predict_baselines
+from gtx.report import beside, predict_baselines
 from gtx.training import RunFolder, TrainSettings, evaluate, fit, run_config
 from gtx.workflow.specs import model_spec
 
@@ -76,7 +76,7 @@ class Contest:
         )
         predictions = {OWN: predictor.predict_store(self.store.subset(test)).mean}
         seconds = time.perf_counter() - begun
-        y, more = self.store.y.numpy(), {"seed": self.settings.seed, "descriptors": self.store.descriptors.numpy()}
+        y, more = self.store.y.numpy(), {"seed": self.settings.seed, **beside(self.store, header.scaler)}
         for name, prediction, _ in predict_baselines(self.smiles, y, self.split, self.task, self.names, **more):
             predictions[name] = prediction[test]
         result = {

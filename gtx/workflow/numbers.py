@@ -12,7 +12,7 @@ import numpy as np
 from gtx.errors import InputError
 from gtx.prediction import ModelHeader, Predictions, Predictor, load_model
 from gtx.prediction.conformal import conformal_interval
-from gtx.training import Member, TrainSettings, evaluate, fit
+from gtx.training import Member, TargetScaler, TrainSettings, evaluate, fit
 from gtx.workflow.dataset import Dataset, DataSettings
 from gtx.workflow.outputs import report_facts
 from gtx.workflow.specs import check_model, model_spec
@@ -83,7 +83,7 @@ class NumberTask:
             part: evaluate(self.dataset.y[rows], predictions.mean[rows], self.dataset.task, self.names)
             for part, rows in self.dataset.split.items()
         }
-        metrics["baseline"] = self._baselines() if self.baselines else {}
+        metrics["baseline"] = self._baselines(members[0].scaler) if self.baselines else {}
         return Judged(predictor, predictions, metrics)
 
     def report(self, out: Path, judged: Judged, members: Sequence[Member], seconds: float) -> None:
@@ -113,11 +113,11 @@ class NumberTask:
                 return replace(header, interval=interval)
         return header
 
-    def _baselines(self) -> dict[str, Any]:
+    def _baselines(self, scaler: TargetScaler) -> dict[str, Any]:
         from rich.console import Console
         from rich.markup import escape
 
-        from gtx.report import baselines
+        from gtx.report import baselines, beside
 
         console, data = Console(stderr=True, quiet=not self.settings.progress), self.dataset
         with console.status("Baselines") as status:
@@ -125,7 +125,7 @@ class NumberTask:
             def tell(line: str) -> None:
                 status.update(escape(line))  # a target may be called "IC50 [nM]"
 
-            more = {"seed": self.settings.seed, "descriptors": data.store.descriptors.numpy()}
+            more = {"seed": self.settings.seed, **beside(data.store, scaler)}
             return baselines(data.smiles, data.y, data.split, data.task, self.names, progress=tell, **more)
 
 

@@ -127,6 +127,15 @@ def test_descriptors_are_read_beside_the_counts(y, classes, task):
         assert found[name]["settings"]["inputs"] == "Morgan counts, radius 2, 2048 bits, and 2 descriptors"
 
 
+def test_what_a_reference_says_is_no_matter_of_learning(y):
+    y = np.round(1024 * y) / 1024  # what is added to it and taken off leaves it to the last bit
+    known = np.round(1e5 * np.random.default_rng(0).normal(size=y.shape))
+    plain, beside = predictions(y), predictions(y + known, extensive=known)
+    for name in ("ridge", "random_forest"):
+        np.testing.assert_allclose(beside[name], plain[name] + known, rtol=1e-6, atol=1e-4)
+    assert np.ptp(beside["mean"], axis=0).max() == 0  # the mean of what was measured, as ever
+
+
 def test_descriptors_of_test_rows_set_no_scale(y):
     told = np.random.default_rng(0).normal(size=(len(SMILES), 3))
     moved = told.copy()

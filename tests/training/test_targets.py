@@ -25,11 +25,21 @@ def test_z_scores_there_and_back(scale: float) -> None:
     torch.testing.assert_close(scaler.unscale(z), y, equal_nan=True, rtol=1e-6, atol=0)
 
 
-def test_a_target_that_never_varies_keeps_its_unit() -> None:
+def test_a_target_that_never_varies_is_predicted_as_it_is() -> None:
     scaler = TargetScaler.fit(torch.tensor([[0.1], [0.1], [torch.nan]]), "regression")
-    assert scaler.sd.tolist() == [1.0]
-    assert scaler.unscale(torch.zeros(1, 1)).item() == pytest.approx(0.1)
-    assert scaler.scale(torch.tensor([[0.1]])).item() == pytest.approx(0, abs=1e-6)
+    assert scaler.sd.tolist() == [0.0]
+    assert scaler.unscale(torch.ones(1, 1)).item() == pytest.approx(0.1)
+    assert scaler.scale(torch.tensor([[0.1], [7.0], [torch.nan]])).flatten().tolist()[:2] == [0.0, 0.0]
+    assert scaler.scale(torch.tensor([[torch.nan]])).isnan().all()
+
+
+def test_a_sum_over_elements_leaves_nothing_to_the_network() -> None:
+    counts = composition(store(molecules(80)["smiles"].tolist()))
+    weight = counts[:, [6]] * 12.011 + counts[:, [1]] * 1.008 + counts[:, [8]] * 15.999
+    scaler = TargetScaler.fit(weight, "regression", counts, least=0.95)
+    assert scaler.sd.item() == 0 and scaler.extensive == [0]
+    assert scaler.scale(weight + 100, counts).eq(0).all()  # an element that training lacked is no huge error
+    torch.testing.assert_close(scaler.unscale(torch.ones(len(counts), 1), counts), weight, rtol=0, atol=1e-6)
 
 
 def test_classes_stay_and_logits_become_probabilities() -> None:
