@@ -15,7 +15,7 @@ from gtx.training.member import Member
 from gtx.training.run import RunFolder, run_config
 from gtx.training.settings import TrainSettings
 from gtx.training.surroundings import interruptible, quiet, threads
-from gtx.training.targets import EXTENSIVE, TargetScaler, composition
+from gtx.training.targets import EXTENSIVE, TargetScaler, composition, tells_elements
 from gtx.training.trainer import Problem, train_member
 
 
@@ -106,6 +106,7 @@ def _check(train: MoleculeStore, names: Sequence[str], task: str, element_refere
 def _scaler(train: MoleculeStore, task: str, settings: TrainSettings, start: Sequence[Member]) -> TargetScaler:
     if start and start[0].scaler.task == task and len(start[0].scaler.mean) == train.y.shape[1]:
         return start[0].scaler
-    if task == "classification" or settings.element_reference is False:
+    asked = settings.element_reference
+    if task == "classification" or asked is False or (asked is None and not tells_elements(train)):
         return TargetScaler.fit(train.y, task)
-    return TargetScaler.fit(train.y, task, composition(train), None if settings.element_reference else EXTENSIVE)
+    return TargetScaler.fit(train.y, task, composition(train), None if asked else EXTENSIVE)

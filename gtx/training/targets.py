@@ -114,11 +114,21 @@ def extensive_part(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
     return None if scaler.reference is None else composition(store) @ scaler.reference
 
 
+def tells_elements(store: MoleculeStore) -> bool:
+    """Whether the atoms have the columns of gtx's own featuriser, of which one is the element."""
+    return store.atoms.shape[1] == len(ATOM_COLUMNS)
+
+
 def composition(store: MoleculeStore) -> Tensor:
     """Atoms of each element in each molecule, implicit hydrogens among the hydrogens: float64 `[M, 119]`.
 
     The column is the atomic number; column 0 counts atoms of no known element.
+
+    Raises:
+        ValueError: the atoms' codes are not those of gtx's featuriser.
     """
+    if not tells_elements(store):
+        raise ValueError(f"expected atoms of {len(ATOM_COLUMNS)} columns, one the element, got {store.atoms.shape[1]}")
     each = torch.arange(len(store), device=store.device)
     molecule = torch.repeat_interleave(each, store.sizes)
     counts = torch.zeros(len(store), len(ATOM_COLUMNS["element"]) + 1, dtype=torch.float64, device=store.device)

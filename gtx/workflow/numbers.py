@@ -135,6 +135,8 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
         raise InputError("--from goes on from a model that predicts numbers; the one given writes sequences")
     if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
         raise InputError("a model that is trained further keeps its architecture: leave out --model, --model-arguments")
+    if settings.element_reference is not None and header.targets == list(data.target_columns):
+        raise InputError("a model that is trained further keeps its scale: leave out --element-reference")
     asked, kept, usual = data.featuriser.to_dict(), header.featuriser.to_dict(), type(data.featuriser)().to_dict()
     for name, value in asked.items():
         if value not in (usual[name], kept[name]):

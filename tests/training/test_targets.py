@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from gtx.training import TargetScaler, composition
+from gtx.training.targets import tells_elements
 from tests.molecules_for_tests import SMILES, store
 from tests.tables import molecules
 
@@ -87,6 +89,14 @@ def test_targets_that_composition_does_not_explain_keep_what_they_are() -> None:
     few = composition(store(["CO", "CN", "CF", "CCl", "CBr"]))
     assert TargetScaler.fit(noise[:5], "regression", few, least=0.95).reference is None
     assert TargetScaler.fit(torch.ones(5, 1), "regression", few, least=0.95).reference is None
+
+
+def test_codes_of_another_kind_tell_no_elements() -> None:
+    plain = store(["CC", "CCC", "CCCC", "CCCCC"])
+    other = replace(plain, atoms=plain.atoms[:, :1])
+    assert tells_elements(plain) and not tells_elements(other)
+    with pytest.raises(ValueError, match="expected atoms of 10 columns, one the element, got 1"):
+        composition(other)
 
 
 def test_an_element_unseen_in_training_has_no_reference() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,9 @@ def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path,
     with pytest.raises(InputError, match="keeps its architecture"):
         train(data, TrainSettings(**TINY), tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
     settings = TrainSettings(**TINY | {"model_arguments": {}})
+    with pytest.raises(InputError, match="keeps its scale: leave out --element-reference"):
+        same = replace(data, target_columns=tuple(gtx.load(run[0] / "out" / "model.gtx").header.targets))
+        train(same, replace(settings, element_reference=False), tmp_path / "same", start=run[0] / "out" / "model.gtx")
     train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
     tuned, base = gtx.load(tmp_path / "tuned" / "model.gtx"), gtx.load(run[0] / "out" / "model.gtx")
     assert tuned.header.targets == ["solvation_water"]
