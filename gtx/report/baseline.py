@@ -127,13 +127,16 @@ def predict_baselines(
     train = split["train"]
     if len(train) > MOST_ROWS:
         train = np.sort(np.random.default_rng(seed).choice(train, MOST_ROWS, replace=False))
-    read, beside = f"Morgan counts, radius {RADIUS}, {BITS} bits", None
+    read, scaled = f"Morgan counts, radius {RADIUS}, {BITS} bits", None
     if descriptors is not None and descriptors.shape[1]:
-        read, beside = f"{read}, and {descriptors.shape[1]} descriptors", _scaled(descriptors, train)
-    extensive = np.zeros_like(y) if extensive is None else extensive
+        read, scaled = f"{read}, and {descriptors.shape[1]} descriptors", _scaled(descriptors, train)
+    if extensive is None:
+        extensive = np.zeros_like(y)
+    else:
+        read += "; extensive targets less the model's reference per element"
     rest = y - extensive
     level = np.array([_mean(column[split["train"]]) for column in rest.T])
-    for method in _methods(counts, beside, task, len(train), len(names), seed):
+    for method in _methods(counts, scaled, task, len(train), len(names), seed):
         prediction = level + extensive
         settings = {"inputs": read, "training_rows": len(train)}
         settings |= _told(method.estimator)
@@ -151,10 +154,10 @@ def predict_baselines(
 
 
 def _methods(
-    counts: sparse.csr_array, beside: sparse.csr_array | None, task: str, rows: int, targets: int, seed: int
+    counts: sparse.csr_array, descriptors: sparse.csr_array | None, task: str, rows: int, targets: int, seed: int
 ) -> Iterator[Method]:
     def joined(counts: sparse.csr_array) -> sparse.csr_array:
-        return counts if beside is None else sparse.hstack([counts, beside], format="csr")
+        return counts if descriptors is None else sparse.hstack([counts, descriptors], format="csr")
 
     if task == "regression":
         # counts as they are: a sum of group contributions, which scaled or squashed counts fit worse
@@ -225,7 +228,7 @@ def _mean(column: np.ndarray) -> float:
 
 def _scaled(descriptors: np.ndarray, train: np.ndarray) -> sparse.csr_array:
     """Clipped z-scores of the training rows `[n, D]`; 0 for what is unknown."""
-    values = np.asarray(descriptors, dtype=np.float64)
+    values = np.where(np.isfinite(descriptors), descriptors, np.nan).astype(np.float64)
     z = StandardScaler().fit(values[train]).transform(values)
     return sparse.csr_array(np.nan_to_num(z.clip(-CLIP, CLIP), nan=0.0))
 

@@ -117,7 +117,7 @@ def test_descriptors_are_read_beside_the_counts(y, classes, task):
     noise = np.random.default_rng(0).normal(size=len(SMILES))
     hidden = {"regression": noise, "classification": noise > 0}[task].astype(float)[:, None]  # no matter of structure
     told = np.stack([1e6 + 1e4 * noise, np.full(len(noise), 7.0)], 1)
-    told[SPLIT["test"][0], 0] = np.nan
+    told[SPLIT["test"][0], 0], told[SPLIT["train"][0], 0], told[SPLIT["train"][1], 0] = np.nan, np.inf, np.nan
     without = baselines(SMILES, hidden, SPLIT, task, ["y"], descriptors=np.zeros((len(SMILES), 0)))
     found = baselines(SMILES, hidden, SPLIT, task, ["y"], descriptors=told)
     metric, least = {"regression": ("r2", 0.5), "classification": ("roc_auc", 0.8)}[task]
@@ -133,6 +133,8 @@ def test_what_a_reference_says_is_no_matter_of_learning(y):
     plain, beside = predictions(y), predictions(y + known, extensive=known)
     for name in ("ridge", "random_forest"):
         np.testing.assert_allclose(beside[name], plain[name] + known, rtol=1e-6, atol=1e-4)
+    told = baselines(SMILES, y + known, SPLIT, "regression", NAMES, extensive=known)["ridge"]["settings"]["inputs"]
+    assert told.endswith("; extensive targets less the model's reference per element")
     assert np.ptp(beside["mean"], axis=0).max() == 0  # the mean of what was measured, as ever
 
 
