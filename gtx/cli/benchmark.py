@@ -23,7 +23,8 @@ split cannot tell: on a few hundred molecules, methods change places from split 
 The table printed gives, for each method, the mean of its test scores over all splits and their standard deviation, and
 what gtx's score is minus its own, with a 95% interval and p by the corrected resampled t-test (Nadeau & Bengio 2003).
 That test allows for the overlap of the training sets, which makes a plain t-test, or a bootstrap over splits, see
-differences that are not there. An interval that holds 0 decides nothing.
+differences that are not there. An interval that holds 0 decides nothing. Of several targets the mean is taken too; RMSE
+and MAE enter it as shares of the mean predictor's, for their units differ.
 
 Random folds tell how well molecules like those of the table are predicted: a molecule measured twice stays in one fold.
 Scaffold folds tell of new ring systems, which is harder: molecules of one scaffold stay together. A row that cannot be
@@ -79,11 +80,16 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from gtx.report.comparison import IN_UNITS, MEAN
     from gtx.report.words import METRICS, TITLES, score, signed
 
     metrics = METRICS[found.task]
     leading = next(iter(metrics))
-    table = Table(title="test scores, mean ± sd over splits", caption=f"gtx − it: of the {metrics[leading]}")
+    shares = ["errors of the mean of targets: shares of the mean predictor's"] * any(
+        r["target"] == MEAN for r in found.table
+    )
+    caption = "; ".join([f"gtx − it: of the {metrics[leading]}", *(shares if leading in IN_UNITS else [])])
+    table = Table(title="test scores, mean ± sd over splits", caption=caption)
     table.add_column("target")
     table.add_column("method")
     for name in (*metrics.values(), "gtx − it", "95% interval", "p"):

@@ -10,6 +10,8 @@ from scipy import stats
 
 LEVEL = 0.95
 MEAN = "mean of targets"
+YARDSTICK, IN_UNITS = "mean", ("rmse", "mae")
+"""Errors of targets in different units have no mean; as shares of this method's errors they have."""
 
 
 class Paired(NamedTuple):
@@ -73,11 +75,14 @@ def compare(
     Returns:
         Rows of plain values: `target`, `metric`, `method`, `mean`, `sd` (between splits), `splits` (where the metric is
         defined), and for all methods but the first `difference`, `low`, `high` and `p` over the splits where both are.
-        What is not defined is None. With several targets, rows of their mean end the list, their target `MEAN`.
+        What is not defined is None. With several targets, rows of their mean end the list, their target `MEAN`; RMSE
+        and MAE, which are in the targets' own units, enter it as shares of the mean predictor's on the same split.
     """
     methods, targets = list(scores[0]), list(scores[0][first]["per_target"])
 
     def column(target: str | None, metric: str, method: str) -> np.ndarray:
+        if target is None and metric in IN_UNITS and YARDSTICK in methods:
+            return _share(*([column(each, metric, name) for each in targets] for name in (method, YARDSTICK)))
         held = [split[method] if target is None else split[method]["per_target"][target] for split in scores]
         return np.array([np.nan if scores_[metric] is None else scores_[metric] for scores_ in held])
 
@@ -94,6 +99,13 @@ def compare(
                 paired = corrected_resampled_t((own - values)[both], ratio)._asdict() if tested else {}
                 rows.append(row | {name: paired.get(name) for name in Paired._fields})
     return rows
+
+
+def _share(errors: Sequence[np.ndarray], whole: Sequence[np.ndarray]) -> np.ndarray:
+    """`[J]` of errors `[T, J]` over the yardstick's: the mean of those targets that have both, NaN if none has."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.ma.masked_invalid(np.divide(errors, whole))
+    return shares.mean(axis=0).filled(np.nan)
 
 
 def _plain(values: np.ndarray, of: Any, ddof: int = 0) -> float | None:

@@ -87,6 +87,27 @@ def test_the_table_has_every_target_metric_and_method(scores: list[dict]) -> Non
     assert rows["a", "r2", "mean"]["mean"] is not None
 
 
+def test_errors_in_different_units_are_averaged_as_shares_of_the_mean_predictors(scores: list[dict]) -> None:
+    def table(factor: float) -> dict[tuple, dict]:
+        """The same with the second target in a unit `factor` times smaller."""
+        for split in scores:
+            for held in split.values():
+                b = held["per_target"]["b"]
+                b.update({name: None if b[name] is None else b[name] * factor for name in ("rmse", "mae")})
+        return {(r["target"], r["metric"], r["method"]): r for r in compare(scores, 0.5, METRICS)}
+
+    before, after = table(1.0), table(1000.0)
+    for key in [key for key in before if key[0] == MEAN]:
+        for name in ("mean", "sd", "difference", "p"):
+            assert after[key][name] == pytest.approx(before[key][name])
+    assert before[MEAN, "rmse", "mean"]["mean"] == pytest.approx(1) and before[MEAN, "rmse", "gtx"]["mean"] < 0.2
+    ratios = [
+        [s["gtx"]["per_target"][t]["mae"] / s["mean"]["per_target"][t]["mae"] for t in "ab"[: 2 - (n == 2)]]
+        for n, s in enumerate(scores)
+    ]
+    assert after[MEAN, "mae", "gtx"]["mean"] == pytest.approx(np.mean([np.mean(each) for each in ratios]))
+
+
 def test_nothing_measured_is_none_not_zero(scores: list[dict]) -> None:
     (row,) = [
         row
