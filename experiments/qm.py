@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.problem import Benchmark, Run
-from experiments.recipe import at_least_one
+from experiments.recipe import at_least_one, elsewhere
 from experiments.record import RESULTS, ROOT, kept
 from experiments.summary import lines
 
@@ -58,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
             failed = [one for one, bad in zip(missing, pool.map(start, missing), strict=True) if bad]
     print(*lines({_run(*one, asked).file(asked.out) for one in wanted}), sep="\n")
     for one in failed:
-        print(f"failed: {_command(*one, asked)}", file=sys.stderr)
+        print(f"failed: {' '.join([_command(*one, asked), *map(shlex.quote, elsewhere(asked))])}", file=sys.stderr)
     return bool(failed)
 
 
@@ -98,7 +99,7 @@ def _run(name: str, model: str, split: int, asked: argparse.Namespace) -> Run:
 def _start(name: str, model: str, split: int, asked: argparse.Namespace) -> bool:
     """In a process of its own; whether it failed."""
     words = [sys.executable, "-m", "experiments.qm", "--sets", name, "--models", model, "--splits", str(split)]
-    words += ["--out", str(asked.out), "--runs", str(asked.runs), "--here", "--no-progress"]
+    words += [*elsewhere(asked), "--here", "--no-progress"]
     for option in ("model_arguments", "settings"):
         words += [f"--{option.replace('_', '-')}", json.dumps(getattr(asked, option))]
     words += ["--name", asked.name] if asked.name else []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -50,7 +51,9 @@ def main(doc: str, module: str, sets: Mapping[str, Benchmark], words: Sequence[s
 
     print(*lines({run.file(asked.out) for run in runs}), sep="\n")
     for run in failed:
-        print(f"failed: {_command(module, sets, run)}", file=sys.stderr)
+        print(
+            f"failed: {' '.join([_command(module, sets, run), *map(shlex.quote, elsewhere(asked))])}", file=sys.stderr
+        )
     return bool(failed)
 
 
@@ -111,8 +114,7 @@ def _spread(module: str, sets: Mapping[str, Benchmark], runs: Sequence[Run], ask
     """Several at a time, each in a process of its own; averages wait for what they average. Gives those that failed."""
 
     def failed(run: Run) -> bool:
-        more = ["--here", "--out", str(asked.out), "--runs", str(asked.runs)]
-        more += ["--overwrite"] if asked.overwrite else []
+        more = ["--here", *elsewhere(asked), *["--overwrite"] * asked.overwrite]
         command = [sys.executable, *_command(module, sets, run).split()[1:], *more]
         done = subprocess.run(command, env=os.environ | ONE_THREAD, stdout=subprocess.DEVNULL, check=False)
         print(run.benchmark.folder, run.name, "failed" if done.returncode else "done", flush=True)
@@ -130,6 +132,13 @@ def _command(module: str, sets: Mapping[str, Benchmark], run: Run) -> str:
     name = next(name for name, benchmark in sets.items() if benchmark == run.benchmark)
     split = f" --splits {run.split}" if len(run.benchmark.splits) > 1 else ""
     return f"python -m {module} --sets {name} --models {run.model}{split} --seeds {run.seed}"
+
+
+def elsewhere(asked: argparse.Namespace) -> list[str]:
+    """The options that name other folders than the usual ones."""
+    usual = {"out": RESULTS, "runs": ROOT / "runs"}
+    given = {name: str(getattr(asked, name)) for name, folder in usual.items() if getattr(asked, name) != folder}
+    return [word for name, folder in given.items() for word in (f"--{name}", folder)]
 
 
 def _read(doc: str, sets: Mapping[str, Benchmark], words: Sequence[str] | None) -> argparse.Namespace:

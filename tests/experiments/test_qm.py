@@ -218,4 +218,5 @@ def test_a_set_that_cannot_be_had_is_said(
     assert qm.main([*words, "--out", str(tmp_path), "--runs", str(tmp_path)]) == 1
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith(f"qm7-energy gtx-0: {tmp_path}/qm7/qm7_qml_7101.npz is not there")
-    assert told[1] == "failed: python -m experiments.qm --sets qm7-energy --models gtx --splits 0"
+    where = f"--out {tmp_path} --runs {tmp_path}"
+    assert told[1] == f"failed: python -m experiments.qm --sets qm7-energy --models gtx --splits 0 {where}"

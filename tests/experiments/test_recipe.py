@@ -82,7 +82,8 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
     assert call("--models", "gtx-ensemble", "mean") == 1
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith("toy gtx-ensemble-0: gtx-ensemble averages trained models: expected ")
-    assert told[1:] == ["failed: python -m toy --sets toy --models gtx-ensemble --seeds 0"]
+    where = " ".join(words[:4])
+    assert told[1:] == [f"failed: python -m toy --sets toy --models gtx-ensemble --seeds 0 {where}"]
     file = tmp_path / "results" / "toy" / "mean-0.json"
     before = file.stat().st_mtime_ns
     assert call("--models", "mean") == call("--models", "mean", "gtx", "--table") == 0
