@@ -17,6 +17,8 @@ from gtx.data import MoleculeStore
 from gtx.data.table_writer import fresh_name
 from gtx.data.tables import Row
 from gtx.data.targets import read_targets
+from gtx.molecules.features import ATOM_PLACE
+from gtx.molecules.naming import name_code
 from gtx.prediction.base import BasePredictor, as_texts, name_unseen
 from gtx.prediction.model_file import ModelHeader
 from gtx.training import composition, evaluate
@@ -31,7 +33,8 @@ class Predictions(NamedTuple):
         mean: float64 `[m, T]`, the mean over members.
         std: float64 `[m, T]`, the members' sample standard deviation; None for a single member.
         low, high: float64 `[m, T]`, bounds of the conformal interval, or None; NaN for a target that has none.
-        unseen: per molecule, what about it the model has not seen in training, or None.
+        unseen: per molecule, what about it the model has not seen in training, an element without a reference
+            included, or None.
     """
 
     mean: np.ndarray
@@ -79,6 +82,9 @@ class Predictor(BasePredictor):
         mean = members.mean(0)
         std = members.std(0, ddof=1) if len(members) > 1 else None
         low, high = self.bounds(mean)
+        if counts is not None:
+            lacking = (self._name_lacking(elements) for elements in scaler.without_reference(counts))
+            unseen = ["; ".join(filter(None, both)) or None for both in zip(unseen, lacking, strict=True)]
         return Predictions(mean, std, low, high, unseen)
 
     def scores(self, columns: Sequence[str]) -> NumberScores:
@@ -105,6 +111,16 @@ class Predictor(BasePredictor):
             first = next(i for i, error in enumerate(done.errors) if error)
             warnings.warn(f"{bad} of {len(texts)} SMILES give NaN; number {first}: {done.errors[first]}", stacklevel=2)
         return rows
+
+    def _name_lacking(self, elements: Tensor) -> str | None:
+        """What a reference per element does not know of a molecule, in words; None if there is no such thing."""
+        if not elements.any():
+            return None
+        targets = ", ".join(self.header.targets[t] for t in self.header.scaler.extensive)
+        symbols = ", ".join(
+            name_code("atom", ATOM_PLACE["element"], code) for code in elements.nonzero().flatten().tolist()
+        )
+        return f"{targets}: learned less a reference per element, in which {symbols} counts as 0"
 
     def _run(self, store: MoleculeStore, method: str = "forward") -> tuple[Tensor, list[str | None]]:
         """What a method of every member makes of the molecules, float64 `[members, m, width]` on the CPU, and what

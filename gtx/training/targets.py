@@ -87,6 +87,12 @@ class TargetScaler:
             return output.double().sigmoid()
         return output.double() * self.sd + self._offset(composition)
 
+    def without_reference(self, composition: Tensor) -> Tensor:
+        """bool `[n, 119]`: elements of a molecule that no training molecule had; they count as 0 in its reference."""
+        if self.reference is None:
+            return torch.zeros_like(composition, dtype=torch.bool)
+        return (composition > 0) & (self.reference[:, self.extensive] == 0).any(1)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON; a float64 survives the round trip."""
         reference = None if self.reference is None else self.reference.tolist()
@@ -154,4 +160,5 @@ def _per_element(y: Tensor, composition: Tensor) -> Tensor:
     """Least squares of y on the composition and a constant; the constant is left to the mean."""
     observed = ~y.isnan()
     design = torch.cat([composition[observed], torch.ones(int(observed.sum()), 1, dtype=torch.float64)], dim=1)
-    return torch.linalg.lstsq(design, y[observed, None], driver="gelsd").solution[:-1, 0]
+    solution = torch.linalg.lstsq(design, y[observed, None], driver="gelsd").solution[:-1, 0]
+    return solution * composition[observed].any(0)  # exactly 0 for an element that is not there

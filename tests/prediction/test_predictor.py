@@ -125,5 +125,16 @@ def test_a_reference_per_element_is_added_back(predictor: Predictor) -> None:
     np.testing.assert_allclose(off, plain, rtol=1e-6)
 
 
+def test_an_element_that_a_reference_lacks_is_said(predictor: Predictor) -> None:
+    reference = torch.zeros(119, 2, dtype=torch.float64)
+    reference[[1, 6, 8], 1] = torch.rand(3, dtype=torch.float64)  # of one target alone
+    scaler = replace(predictor.header.scaler, reference=reference)
+    table = with_header(predictor, scaler=scaler).predict(["CCO", "C[Xe]C"])
+    plain = with_header(predictor, scaler=replace(scaler, reference=None)).predict(["CCO", "C[Xe]C"])
+    said = "solvation_water: learned less a reference per element, in which element Xe counts as 0"
+    assert list(table.warning) == [plain.warning[0], f"{plain.warning[1]}; {said}"]
+    assert table.gap_pred.equals(plain.gap_pred) and table.solvation_water_pred.notna().all()
+
+
 def with_header(predictor: Predictor, members: int = 2, **changes: object) -> Predictor:
     return Predictor(predictor.members[:members], replace(predictor.header, **changes), "cpu")

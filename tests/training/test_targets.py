@@ -105,6 +105,9 @@ def test_an_element_unseen_in_training_has_no_reference() -> None:
     bromide = composition(store(["CBr"]))
     assert scaler.reference[35].item() == 0
     assert np.isfinite(scaler.unscale(torch.zeros(1, 1), bromide).item())
+    assert scaler.without_reference(bromide).nonzero().tolist() == [[0, 35]]
+    assert not scaler.without_reference(counts).any()
+    assert not replace(scaler, reference=None).without_reference(bromide).any()
 
 
 def test_plain_numbers_round_trip_exactly() -> None:
