@@ -15,14 +15,21 @@ from experiments.summary import Row, places
 def compared(row: Row, other: Row) -> str:
     """`+0.123 [0.045, 0.201]`: the score of one minus that of the other; empty where they share no split."""
     splits = shared(row, other)
-    if not splits:
-        return ""
+    return told(apart(splits, row), other) if splits else ""
+
+
+def apart(splits: Sequence[Split], row: Row) -> Difference:
+    """`difference` by the metric and the sizes of a row's set."""
     ratio = None
     if len(splits) > 1:
         counts = row.results[0]["rows"]
         ratio = counts["test"] / (counts["train"] + counts["val"])
-    found: Difference = difference(splits, row.metric, ratio)
-    value, low, high = (f"{part:+.{places(other.mean() or 0.0)}f}" for part in (found.value, found.low, found.high))
+    return difference(splits, row.metric, ratio)
+
+
+def told(found: Difference, other: Row) -> str:
+    """With the decimals of the other's score."""
+    value, low, high = (f"{part:+.{places(other.mean() or 0.0)}f}" for part in found)
     return f"{value} [{low}, {high}]"
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.aims import AIMS
+from experiments.averaged import averaged
 from experiments.comparison import compared
 from experiments.figures import curves, dots
 from experiments.learning import curve
@@ -70,6 +71,7 @@ def page(results: Path, data: bool = True) -> str:
     looks = evaluations(results / LEDGER)
     parts = [INTRODUCTION, overview(found)]
     parts += [section(folder, found[folder], looks.get(folder, Counter()), results, data) for folder in order]
+    parts += [averaged(found)] if data else []
     return "\n".join(parts)
 
 

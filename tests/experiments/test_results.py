@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
-from experiments import comparison, results
+from experiments import averaged, comparison, results
 from experiments.paired import SCORES, Split, difference
 from experiments.summary import Row, rows
 from gtx.report.comparison import corrected_resampled_t
@@ -174,6 +174,30 @@ def test_models_are_compared_on_the_rows_they_share(monkeypatch: pytest.MonkeyPa
     others = Row("toy", "mean", [predicted("mean", "0 2 3", "2 3 4")])
     with pytest.raises(ValueError, match="mean and gtx were tested on different rows"):
         comparison.compared(others, ours)
+
+
+def test_the_mean_with_a_forest_is_scored_on_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "truth", lambda name, targets: np.array([[1.0], [2.0], [3.0]]))
+    ours = [predicted("gtx", "0 1 2", values, seed) for seed, values in enumerate(("1 2 4", "1 2 7", "1 2 3"))]
+    forests = {
+        name: [predicted(name, "0 1 2", values, seed) for seed, values in enumerate(("1 2 2", "1 2 -1"))]
+        for name in averaged.FORESTS
+    }
+    each = {"gtx": ours, **forests}
+    found = {"scaffold-esol": [Row("scaffold-esol", model, [*runs]) for model, runs in each.items()]}
+    # of the means the first two hit every value; the third (of the third run and the first forest) is half off
+    errors = (1 + 4 + 0) / 3**0.5 / 3, 0.5 / 3**0.5 / 3
+    gap = errors[1] - errors[0]
+    line = averaged.averaged(found).splitlines()[-1]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[:4] == [
+        "ESOL, scaffold split",
+        "1.000",
+        "1.000",
+        f"{1 + gap:.3f}",
+    ]  # 1 is what the runs say of themselves
+    assert cells[4].startswith(f"{gap:+.3f} [") and cells[5:] == cells[2:5]
+    assert averaged.averaged({"scaffold-esol": found["scaffold-esol"][:2]}) == ""
 
 
 def test_what_is_there_is_read_by_set_and_model(tmp_path: Path) -> None:
