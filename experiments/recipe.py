@@ -41,6 +41,9 @@ def main(doc: str, module: str, sets: Mapping[str, Benchmark], words: Sequence[s
     asked = _read(doc, sets, words)
     runs = list(wanted(asked, sets))
     missing = [run for run in runs if asked.overwrite or not run.file(asked.out).exists()]
+    if len(missing) < len(runs) and not asked.table:
+        kept = f"{len(runs) - len(missing)} of {len(runs)} runs are finished and kept"
+        print(f"{kept}; --overwrite makes them anew, --out and --runs elsewhere", file=sys.stderr)
     if asked.table:
         failed = []
     elif asked.here:

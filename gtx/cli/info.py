@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),
-        "less a reference per element": ", ".join(header.targets[t] for t in extensive) or None,
+        "minus a reference per element": ", ".join(header.targets[t] for t in extensive) or None,
         "interval": f"{interval['level']:.0%}: {', '.join(widths)}" if interval else "none" if header.scaler else None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 
+from gtx.molecules.errors import MoleculeError
 from gtx.molecules.reading import read_smiles
 
 
@@ -21,10 +22,14 @@ def morgan_counts(texts: Sequence[str], radius: int = 2, bits: int = 2048) -> np
         bits: length of the fingerprint.
 
     Raises:
-        MoleculeError: a SMILES cannot be read.
+        MoleculeError: a SMILES cannot be read; the message says which.
     """
     generator = GetMorganGenerator(radius=radius, fpSize=bits)
     counts = np.zeros((len(texts), bits), dtype=np.uint8)
-    for row, text in zip(counts, texts, strict=True):
-        row[:] = np.minimum(generator.GetCountFingerprintAsNumPy(read_smiles(text)), 255)
+    for i, (row, text) in enumerate(zip(counts, texts, strict=True)):
+        try:
+            mol = read_smiles(text)
+        except MoleculeError as reason:
+            raise MoleculeError(f"number {i}, counted from 0: {text!r} {reason}") from None
+        row[:] = np.minimum(generator.GetCountFingerprintAsNumPy(mol), 255)
     return counts

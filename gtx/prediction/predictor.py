@@ -120,7 +120,7 @@ class Predictor(BasePredictor):
         symbols = ", ".join(
             name_code("atom", ATOM_PLACE["element"], code) for code in elements.nonzero().flatten().tolist()
         )
-        return f"{targets}: learned less a reference per element, in which {symbols} counts as 0"
+        return f"{targets}: without what {symbols} contributes, which training did not show: not to be relied on"
 
     def _run(self, store: MoleculeStore, method: str = "forward") -> tuple[Tensor, list[str | None]]:
         """What a method of every member makes of the molecules, float64 `[members, m, width]` on the CPU, and what

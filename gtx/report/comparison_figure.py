@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from gtx.report.comparison import YARDSTICK
 from gtx.report.drawing import COLOURS, INK, STYLE
 from gtx.report.words import in_unit
 
@@ -30,6 +31,8 @@ def comparison_figure(
 ) -> Figure:
     """Two panels for each target: each split's score of each method with their mean, and `first` minus the others.
 
+    The mean predictor is left out: it is so far off that the others would fall together.
+
     Args:
         scores: as `gtx.report.comparison.compare` takes them.
         table: what it gave.
@@ -39,7 +42,8 @@ def comparison_figure(
         units: of targets, by name.
         first: the method that differences are taken of.
     """
-    methods, targets = list(scores[0]), list(scores[0][first]["per_target"])
+    methods = [method for method in scores[0] if method != YARDSTICK]
+    targets = list(scores[0][first]["per_target"])
     own = titles.get(first, first)
     better = f"{'below' if metric in ('rmse', 'mae') else 'above'} 0 {own} is better"
     with matplotlib.rc_context(STYLE):
@@ -47,7 +51,8 @@ def comparison_figure(
         figure = Figure(figsize=(7.2, height), layout="constrained")
         axes = figure.subplots(len(targets), 2, squeeze=False, width_ratios=(1.2, 1))
         for (left, right), target in zip(axes, targets, strict=True):
-            rows = [row for row in table if (row["target"], row["metric"]) == (target, metric)][: len(methods)]
+            here = {row["method"]: row for row in table if (row["target"], row["metric"]) == (target, metric)}
+            rows = [here[method] for method in methods]
             unit = in_unit((units or {}).get(target, "")) if metric in ("rmse", "mae") else ""
             _scores(left, scores, target, metric, rows, [titles.get(method, method) for method in methods])
             left.set(title=target, xlabel=f"test {label}{unit}")

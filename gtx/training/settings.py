@@ -46,7 +46,7 @@ class TrainSettings:
     )
     element_reference: bool | None = option(
         None,
-        "Learn all targets, or none, less a reference per element, fitted on the training rows; default: those that "
+        "Learn all targets, or none, minus a reference per element, fitted on the training rows; default: those that "
         "are extensive, of whose variance the composition explains 95 %.",
     )
 

@@ -101,7 +101,7 @@ def train(
     )
     judged = task.judge(members, header)
     if scaler := judged.predictor.header.scaler:
-        notes = [*notes, *(f"{header.targets[t]}: learned less a reference per element" for t in scaler.extensive)]
+        notes = [*notes, *(f"{header.targets[t]}: learned minus a reference per element" for t in scaler.extensive)]
     judged.predictor.header.metrics.update({part: judged.metrics[part] for part in PARTS})
     seconds = time.perf_counter() - begun
 

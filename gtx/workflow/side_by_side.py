@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +14,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from gtx.report.comparison import IN_UNITS, MEAN, compare
 from gtx.report.words import METRICS, score
 from gtx.workflow.contest import OWN, Contest
 
@@ -112,12 +113,9 @@ def _words(results: Results, task: str) -> str:
     if not found:
         return words
     metric, label = next(iter(METRICS[task].items()))
-    means = {method: _mean(found, method, metric) for method in found[0]}
+    rows = compare(found, 1.0, [metric])[-len(found[0]) :]  # of several targets the last are of their mean
+    means = {row["method"]: row["mean"] for row in rows}
+    label += " as a share of the mean's" * (rows[0]["target"] == MEAN and metric in IN_UNITS)
     others = [mean for method, mean in means.items() if method != OWN and mean is not None]
     best = (min if metric == "rmse" else max)(others, default=None)
     return f"{words}; {label} {score(means[OWN], metric)}, best baseline {score(best, metric)}"
-
-
-def _mean(found: Sequence[Mapping[str, Any]], method: str, metric: str) -> float | None:
-    values = [scores[method][metric] for scores in found if scores[method][metric] is not None]
-    return sum(values) / len(values) if values else None

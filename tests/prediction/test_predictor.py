@@ -131,7 +131,7 @@ def test_an_element_that_a_reference_lacks_is_said(predictor: Predictor) -> None
     scaler = replace(predictor.header.scaler, reference=reference)
     table = with_header(predictor, scaler=scaler).predict(["CCO", "C[Xe]C"])
     plain = with_header(predictor, scaler=replace(scaler, reference=None)).predict(["CCO", "C[Xe]C"])
-    said = "solvation_water: learned less a reference per element, in which element Xe counts as 0"
+    said = "solvation_water: without what element Xe contributes, which training did not show: not to be relied on"
     assert list(table.warning) == [plain.warning[0], f"{plain.warning[1]}; {said}"]
     assert table.gap_pred.equals(plain.gap_pred) and table.solvation_water_pred.notna().all()
 
