@@ -128,8 +128,8 @@ def table(ours: Row, other: Row, titles: Mapping[str, str]) -> list[str]:
         return []
     heads = " | ".join(titles[row.model] for row in (ours, other))
     lines = [
-        "Where they err: by size, and by similarity to the nearest training molecule (Tanimoto of Morgan counts); groups "
-        f"of fewer than {FEWEST} are left out.",
+        "Where they err: by size, and by similarity to the nearest training molecule (Tanimoto of Morgan counts); "
+        f"groups of fewer than {FEWEST} are left out.",
         "",
     ]
     lines += [f"| test molecules | number | {heads} |", "|---|--:|--:|--:|"]
