@@ -85,7 +85,7 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
 
     metrics = METRICS[found.task]
     leading = next(iter(metrics))
-    shares = ["mean of targets: RMSE and MAE as shares of those of the mean, which has 1"] * any(
+    shares = ["mean of targets: RMSE and MAE as shares of the training mean's"] * any(
         r["target"] == MEAN for r in found.table
     )
     caption = "; ".join([f"gtx − it: of the {metrics[leading]}", *(shares if leading in IN_UNITS else [])])

@@ -115,7 +115,7 @@ def _words(results: Results, task: str) -> str:
     metric, label = next(iter(METRICS[task].items()))
     rows = compare(found, 1.0, [metric])[-len(found[0]) :]  # of several targets the last are of their mean
     means = {row["method"]: row["mean"] for row in rows}
-    label += " as a share of the mean's" * (rows[0]["target"] == MEAN and metric in IN_UNITS)
+    label += " ÷ the mean's" * (rows[0]["target"] == MEAN and metric in IN_UNITS)
     others = [mean for method, mean in means.items() if method != OWN and mean is not None]
     best = (min if metric == "rmse" else max)(others, default=None)
     return f"{words}; {label} {score(means[OWN], metric)}, best baseline {score(best, metric)}"

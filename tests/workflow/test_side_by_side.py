@@ -17,7 +17,7 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
         guesses = {"gtx": y * (1 - worse), "ridge": y * 0.6, "mean": np.zeros_like(y)}
         scores = {name: evaluate(y * unit, guess * unit, "regression", ["a", "b"]) for name, guess in guesses.items()}
         results.append(_words([{"scores": scores}, None], "regression"))
-    assert results[0] == results[1] == "1/2 splits; RMSE as a share of the mean's 0.300, best baseline 0.400"
+    assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"
 
 
 def test_a_single_target_has_its_unit() -> None:
