@@ -83,8 +83,9 @@ class Predictor(BasePredictor):
         std = members.std(0, ddof=1) if len(members) > 1 else None
         low, high = self.bounds(mean)
         if counts is not None:
-            lacking = (self._name_lacking(elements) for elements in scaler.without_reference(counts))
-            unseen = ["; ".join(filter(None, both)) or None for both in zip(unseen, lacking, strict=True)]
+            lacking = scaler.without_reference(counts)
+            for i in lacking.any(dim=1).nonzero().flatten().tolist():
+                unseen[i] = "; ".join(filter(None, (unseen[i], self._name_lacking(lacking[i]))))
         return Predictions(mean, std, low, high, unseen)
 
     def scores(self, columns: Sequence[str]) -> NumberScores:
@@ -112,10 +113,8 @@ class Predictor(BasePredictor):
             warnings.warn(f"{bad} of {len(texts)} SMILES give NaN; number {first}: {done.errors[first]}", stacklevel=2)
         return rows
 
-    def _name_lacking(self, elements: Tensor) -> str | None:
-        """What a reference per element does not know of a molecule, in words; None if there is no such thing."""
-        if not elements.any():
-            return None
+    def _name_lacking(self, elements: Tensor) -> str:
+        """What a reference per element does not know of a molecule, bool `[119]`, in words."""
         targets = ", ".join(self.header.targets[t] for t in self.header.scaler.extensive)
         symbols = ", ".join(
             name_code("atom", ATOM_PLACE["element"], code) for code in elements.nonzero().flatten().tolist()

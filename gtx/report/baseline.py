@@ -133,7 +133,7 @@ def predict_baselines(
     if extensive is None:
         extensive = np.zeros_like(y)
     else:
-        read += "; extensive targets less the model's reference per element"
+        read += "; extensive targets minus the model's reference per element"
     rest = y - extensive
     level = np.array([_mean(column[split["train"]]) for column in rest.T])
     for method in _methods(counts, scaled, task, len(train), len(names), seed):

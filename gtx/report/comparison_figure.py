@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from gtx.report.comparison import YARDSTICK
+from gtx.report.comparison import IN_UNITS, YARDSTICK
 from gtx.report.drawing import COLOURS, INK, STYLE
 from gtx.report.words import in_unit
 
@@ -53,7 +53,7 @@ def comparison_figure(
         for (left, right), target in zip(axes, targets, strict=True):
             here = {row["method"]: row for row in table if (row["target"], row["metric"]) == (target, metric)}
             rows = [here[method] for method in methods]
-            unit = in_unit((units or {}).get(target, "")) if metric in ("rmse", "mae") else ""
+            unit = in_unit((units or {}).get(target, "")) if metric in IN_UNITS else ""
             _scores(left, scores, target, metric, rows, [titles.get(method, method) for method in methods])
             left.set(title=target, xlabel=f"test {label}{unit}")
             _differences(right, rows[1:], len(methods))

@@ -134,7 +134,7 @@ def test_what_a_reference_says_is_no_matter_of_learning(y):
     for name in ("ridge", "random_forest"):
         np.testing.assert_allclose(beside[name], plain[name] + known, rtol=1e-6, atol=1e-4)
     told = baselines(SMILES, y + known, SPLIT, "regression", NAMES, extensive=known)["ridge"]["settings"]["inputs"]
-    assert told.endswith("; extensive targets less the model's reference per element")
+    assert told.endswith("; extensive targets minus the model's reference per element")
     assert np.ptp(beside["mean"], axis=0).max() == 0  # the mean of what was measured, as ever
 
 
