@@ -7,10 +7,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from jsonargparse import ArgumentParser
-
 import gtx
-from gtx.errors import InputError
+from gtx.errors import InputError, did_you_mean
 
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
@@ -37,18 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status: 0, 2 where the input is at fault, 130 after Ctrl-C."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _share_cores()
-    parser, parsed = _parser(words), None
+    command = next(iter(words), "")
     try:
-        parsed = parser.parse_args(words)
-        if parsed.subcommand is None:
-            parser.print_help()
-            return 0
-        return import_module(f"gtx.cli.{parsed.subcommand}").run(parsed[parsed.subcommand]) or 0
+        if command not in COMMANDS:
+            return _refuse_or_help(command)
+        return _run(command, words[1:]) or 0
     except InputError as error:
         print(f"gtx: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        goes_on = parsed is not None and parsed.subcommand in ("train", "benchmark", "demo")
+        goes_on = command in ("train", "benchmark", "demo")
         print("\ngtx: interrupted" + "; the same command goes on where it stopped" * goes_on, file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
@@ -69,31 +65,29 @@ def _share_cores() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 
-def _parser(words: Sequence[str]) -> ArgumentParser:
-    """The parser; the options of a command are only built where it is called, to keep `gtx --help` immediate."""
-    parser = ArgumentParser(
-        prog="gtx",
-        version=gtx.__version__,
+def _run(command: str, words: Sequence[str]) -> int | None:
+    """Only the command that is called is imported, to keep `gtx --help` immediate."""
+    from gtx.cli.parser import Parser
+
+    module, about = import_module(f"gtx.cli.{command}"), COMMANDS[command]
+    parser = Parser(f"gtx {command}", description=f"{about[0].upper()}{about[1:]}.")
+    module.add(parser)
+    return module.run(parser.parse_args(words))
+
+
+def _refuse_or_help(word: str) -> int:
+    """What is to be done about a first word that is no command: an option of gtx itself, or a mistake."""
+    from gtx.cli.parser import Parser
+
+    if word and not word.startswith("-"):
+        raise InputError(f"there is no command {word!r}{did_you_mean(word, COMMANDS)} (gtx --help)")
+    parser = Parser(
+        "gtx",
+        usage="gtx COMMAND ...",
         description="Graph transformers for molecules: from a CSV to honest predictions.",
-        epilog=EXAMPLES,
-        formatter_class=_formatter(),
+        epilog="\n".join(["commands:", *(f"  {name:<13}{about}" for name, about in COMMANDS.items()), EXAMPLES]),
     )
-    commands = parser.add_subcommands(required=False, metavar="command")
-    called = next((word for word in words if not word.startswith("-")), None)
-    for name, about in COMMANDS.items():
-        command = ArgumentParser(formatter_class=_formatter(), description=f"{about[0].upper()}{about[1:]}.")
-        if name == called:
-            import_module(f"gtx.cli.{name}").add(command)
-        commands.add_subcommand(name, command, help=about)
-    return parser
-
-
-def _formatter() -> type:
-    from argparse import RawDescriptionHelpFormatter
-
-    from jsonargparse import DefaultHelpFormatter
-
-    class Formatter(DefaultHelpFormatter, RawDescriptionHelpFormatter):
-        """Shows defaults, and keeps the line breaks of examples."""
-
-    return Formatter
+    parser.add_argument("--version", action="version", version=f"gtx {gtx.__version__}", help="show it and exit")
+    parser.parse_args([word] * bool(word))  # ends after --help and --version
+    parser.print_help()
+    return 0

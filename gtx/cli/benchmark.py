@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jsonargparse import ArgumentParser, Namespace
-
+from gtx.cli.parser import Parser
 from gtx.cli.train import add_reading, add_settings, add_table, add_task, asked
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ error.
 """
 
 
-def add(parser: ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Options of the folds and the data, then every field of `TrainSettings`."""
     parser.epilog = EXAMPLES
     add_table(parser)

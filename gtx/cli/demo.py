@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from jsonargparse import ArgumentParser, Namespace
+from argparse import Namespace
 
+from gtx.cli.parser import Parser
 from gtx.training import TrainSettings
 
 EXAMPLES = """
@@ -16,7 +17,7 @@ example:
 EPOCHS = 20
 
 
-def add(parser: ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Options."""
     parser.epilog = EXAMPLES
     parser.add_argument("--out", default="demo", metavar="FOLDER", help="where the run's files go")

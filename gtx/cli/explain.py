@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jsonargparse import ArgumentParser, Namespace
+from argparse import Namespace
+
+from gtx.cli.parser import Parser
 
 EXAMPLES = """
 Draws the attention of a layer and head, scores of the atoms (attention rollout, gradient-weighted attention) and what
@@ -15,7 +17,7 @@ examples:
 """
 
 
-def add(parser: ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Options."""
     parser.epilog = EXAMPLES
     parser.add_argument("model", help="a model file")
@@ -38,7 +40,7 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction import load
 
     check_name(arguments.out)
-    options = {k: arguments[k] for k in ("target", "layer", "head", "receiver", "member", "draws", "seed")}
+    options = {k: getattr(arguments, k) for k in ("target", "layer", "head", "receiver", "member", "draws", "seed")}
     explanation = explain(load(arguments.model, "cpu"), arguments.smiles, **options)
     explanation.save(arguments.out)
     print(explanation.text())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jsonargparse import ArgumentParser, Namespace
+from argparse import Namespace
+
+from gtx.cli.parser import Parser
 
 EXAMPLES = """
 example:
@@ -10,7 +12,7 @@ example:
 """
 
 
-def add(parser: ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Options."""
     parser.epilog = EXAMPLES
     parser.add_argument("model", help="a model file")

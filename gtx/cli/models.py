@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 
-from jsonargparse import ArgumentParser, Namespace
+from gtx.cli.parser import Parser
 
 
-def add(parser: ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """No options."""
 
 

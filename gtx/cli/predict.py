@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 
-from jsonargparse import ArgumentParser, Namespace
+from gtx.cli.parser import Parser
 
 EXAMPLES = """
 Every input row comes out, in order, its cells as they were, with <target>_pred (and _std, _low, _high where the model
@@ -21,7 +22,7 @@ examples:
 """
 
 
-def add(parser: ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Options."""
     parser.epilog = EXAMPLES
     parser.add_argument("model", help="a model file")
@@ -29,7 +30,10 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument("--out", default="-", metavar="FILE", help=".csv, .tsv or .parquet; - is standard output")
     parser.add_argument("--smiles-column", metavar="NAME", help="default: as in the table the model was trained on")
     parser.add_argument(
-        "--beams", type=int, metavar="N", help="beginnings that a model which writes sequences follows; default: 1"
+        "--beams",
+        type=int,
+        metavar="N",
+        help="beginnings that a model which writes sequences follows; default: 1",
     )
     parser.add_argument("--on-error", choices=["report", "fail"], default="report", help="what a bad row does")
     parser.add_argument("--workers", type=int, help="processes that read molecules; default: all cores")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from argparse import BooleanOptionalAction
+from argparse import BooleanOptionalAction, Namespace
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from jsonargparse import ArgumentParser, Namespace
-
+from gtx.cli.parser import Parser, option_of
 from gtx.training import TrainSettings
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ The same command again goes on with an interrupted run, and says so of a finishe
 """
 
 
-def add(parser: ArgumentParser) -> None:
+def add(parser: Parser) -> None:
     """Options of the data, then every field of `TrainSettings`."""
     parser.epilog = EXAMPLES
     add_table(parser)
@@ -55,12 +54,12 @@ def add(parser: ArgumentParser) -> None:
     add_settings(parser)
 
 
-def add_task(parser: ArgumentParser, tasks: list[str]) -> None:
+def add_task(parser: Parser, tasks: list[str]) -> None:
     """What is learned."""
     parser.add_argument("--task", choices=tasks, help="default: classification if all targets are 0 or 1")
 
 
-def add_table(parser: ArgumentParser) -> None:
+def add_table(parser: Parser) -> None:
     """Options of every command that learns from a table."""
     parser.add_argument("data", help="the table, or the name of a public set")
     parser.add_argument(
@@ -72,7 +71,7 @@ def add_table(parser: ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="start anew whatever the folder holds")
 
 
-def add_reading(parser: ArgumentParser) -> None:
+def add_reading(parser: Parser) -> None:
     """Options of how molecules are read."""
     parser.add_argument("--on-error", choices=["report", "fail"], default="report", help="what a bad row does")
     parser.add_argument("--max-atoms", type=int, default=1000, help="larger molecules are errors")
@@ -88,15 +87,13 @@ def add_reading(parser: ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, help="processes that read molecules; default: all cores")
 
 
-def add_settings(parser: ArgumentParser) -> None:
+def add_settings(parser: Parser) -> None:
     """Every field of `TrainSettings`."""
     types = get_type_hints(TrainSettings)
     defaults = TrainSettings()
     for field in fields(TrainSettings):
-        option = {"default": getattr(defaults, field.name), "help": field.metadata["help"]}
-        switch = types[field.name] in (bool, bool | None)
-        kind = {"action": BooleanOptionalAction} if switch else {"type": types[field.name]}
-        parser.add_argument(f"--{field.name.replace('_', '-')}", **kind, **option)
+        option = {"default": getattr(defaults, field.name), "help": field.metadata["help"].replace("%", "%%")}
+        parser.add_argument(f"--{field.name.replace('_', '-')}", **option_of(types[field.name]), **option)
 
 
 def run(arguments: Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gtx.errors import InputError
+from gtx.errors import InputError, did_you_mean
 from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings
@@ -18,7 +18,8 @@ def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
     """
     name = settings.model
     if name not in ARCHITECTURES:
-        raise InputError(f"there is no model {name!r}; gtx has {', '.join(ARCHITECTURES)}")
+        near = did_you_mean(name, ARCHITECTURES)
+        raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(ARCHITECTURES)}")
     use = ARCHITECTURES[name].coordinates
     if use == "needed" and not featuriser.coordinates:
         ways = "give a file that has them with --coordinates, or --conformers to make them"

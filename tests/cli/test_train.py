@@ -52,7 +52,7 @@ def test_prediction_makes_conformers_unasked(folder: Path, tmp_path: Path) -> No
     [
         (["--model=mat"], "gtx: model mat needs coordinates: give a file that has them with --coordinates, or --conf"),
         (["--model=gat", "--conformers"], "gtx: model gat uses no coordinates: leave out --coordinates and --conf"),
-        (["--model=matt"], "gtx: there is no model 'matt'; gtx has standard, "),
+        (["--model=matt"], "gtx: there is no model 'matt'; did you mean 'mat'?"),
     ],
 )
 def test_a_model_that_does_not_suit_is_one_line(

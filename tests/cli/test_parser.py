@@ -1,0 +1,144 @@
+"""Options as they are read, and what a wrong one says."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+
+from gtx.cli import main
+from gtx.cli.parser import Parser, option_of
+from gtx.errors import InputError
+
+TRAIN = ["train", "data.csv", "--target-columns", "y", "--out", "run"]
+
+
+def read(kind: Any, *words: str) -> Any:
+    """What an option `--it` of a type makes of words."""
+    parser = Parser("gtx test")
+    parser.add_argument("--it", help="an option", **option_of(kind))
+    return parser.parse_args(["--it", *words]).it
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["moments=128"], {"moments": 128}),
+        (["moments=128", "dropout=0.1", "lr=1e-3"], {"moments": 128, "dropout": 0.1, "lr": 1e-3}),
+        (
+            ["gated=true", "bias=False", "edges=bonds", "none=null"],
+            {"gated": True, "bias": False, "edges": "bonds", "none": None},
+        ),
+        (["encodings=[bonds, path]", "steps=[1, 2]"], {"encodings": ["bonds", "path"], "steps": [1, 2]}),
+        (["save_dir=s3://logs/a=b", "on=2026-01-01"], {"save_dir": "s3://logs/a=b", "on": "2026-01-01"}),
+        (['{"channels": 16, "layers": 1}'], {"channels": 16, "layers": 1}),
+        (['{"channels": 16}', "layers=2"], {"channels": 16, "layers": 2}),
+        (["{}"], {}),
+        (["layers=2", "--it", "channels=16"], {"channels": 16, "layers": 2}),
+    ],
+)
+def test_pairs(words: list[str], value: dict[str, Any]) -> None:
+    assert read(dict[str, Any], *words) == value
+
+
+@pytest.mark.parametrize(
+    "word", ["moments", "=3", "a b=3", '{"channels": 16', "{1, 2}", "a=[1", "data.csv", '{"a b": 1}']
+)
+def test_what_is_no_pair_is_shown(word: str) -> None:
+    with pytest.raises(InputError, match=r"--it: expected name=value, such as layers=4, got ") as error:
+        read(dict[str, Any], word)
+    assert repr(word) in str(error.value)
+
+
+def test_pairs_do_not_change_their_default() -> None:
+    default: dict[str, int] = {}
+    parser = Parser("gtx test")
+    parser.add_argument("--it", default=default, **option_of(dict[str, Any]))
+    assert parser.parse_args(["--it", "a=1"]).it == {"a": 1} and parser.parse_args([]).it == {} == default
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "value"),
+    [
+        (int | None, "3", 3),
+        (float, "3e-4", 3e-4),
+        (str | None, "-", "-"),
+        (int | str, "2", 2),
+        (int | str, "0,1", "0,1"),
+    ],
+)
+def test_values(kind: Any, word: str, value: Any) -> None:
+    assert read(kind, word) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "message"),
+    [
+        (int, "three", "--it: expected a whole number, got 'three' (gtx test --help)"),
+        (int | None, "3.5", "--it: expected a whole number, got '3.5' (gtx test --help)"),
+        (float, "much", "--it: expected a number, got 'much' (gtx test --help)"),
+        (
+            Literal["random", "scaffold"],
+            "scafold",
+            "--it: expected one of random, scaffold, got 'scafold'; did you mean 'scaffold'? (gtx test --help)",
+        ),
+    ],
+)
+def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(kind, word)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["trian", "x.csv"], "there is no command 'trian'; did you mean 'train'? (gtx --help)"),
+        (["--verison"], "unknown option --verison; did you mean --version? (gtx --help)"),
+        ([*TRAIN, "--epoch", "3"], "unknown option --epoch; did you mean --epochs? (gtx train --help)"),
+        ([*TRAIN, "--no-progres"], "unknown option --no-progres; did you mean --no-progress? (gtx train --help)"),
+        (["train", "data.csv", "--uot=x"], "unknown option --uot; did you mean --out? (gtx train --help)"),
+        ([*TRAIN, "-e", "3"], "unknown option -e (gtx train --help)"),
+        (["train", "data.csv"], "the following arguments are required: --out (gtx train --help)"),
+        (["predict"], "the following arguments are required: model, molecules (gtx predict --help)"),
+        ([*TRAIN, "--epochs"], "--epochs: expected one argument (gtx train --help)"),
+        (["info", "a.gtx", "b.gtx"], "unexpected: b.gtx (gtx info --help)"),
+        ([*TRAIN, "--model", "gprs"], "there is no model 'gprs'; did you mean 'gps'?"),
+        ([*TRAIN, "--model", "bert"], "there is no model 'bert'; gtx has standard, transformer, gat, "),
+    ],
+    ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else None,
+)
+def test_a_wrong_word_is_one_line_and_exit_2(words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith(f"gtx: {line}") and said.err.count("\n") == 1 and not said.out
+
+
+def test_the_help_says_each_default_once() -> None:
+    parser = Parser("gtx test")
+    parser.add_argument("--a", help="a number", default=3, **option_of(int))
+    parser.add_argument("--b", help="a switch", default=True, **option_of(bool))
+    parser.add_argument("--c", help="a switch", action="store_true")
+    parser.add_argument("--d", help="a name; default: yours", default="x", **option_of(str))
+    parser.add_argument("--e", help="three numbers", default=[0.8, 0.1, 0.1], nargs=3, type=float)
+    parser.add_argument("--f", help="100%% of it", default={}, **option_of(dict[str, Any]))
+    lines = [" ".join(line.split()) for line in parser.format_help().splitlines()]
+    assert [line for line in lines if line.startswith("--")] == [
+        "--a N a number (default: 3)",
+        "--b, --no-b a switch (default: --b)",
+        "--c a switch",
+        "--d NAME a name; default: yours",
+        "--e E E E three numbers (default: 0.8 0.1 0.1)",
+        "--f NAME=VALUE [NAME=VALUE ...]",
+    ]
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0 and capsys.readouterr().out == "gtx 0.1.0\n"
+
+
+def test_without_a_word_gtx_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "gtx predict run/model.gtx molecules.csv" in capsys.readouterr().out
