@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,9 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real data not at hand: {folder} does not exist (set GTX_SHARED_DATA)")
     return folder
+
+
+@pytest.fixture
+def undrawable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine like a bare server, on which RDKit's drawing cannot be imported."""
+    monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw", None)

@@ -35,14 +35,14 @@ def add(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Explain, print the numbers, write the figure."""
+    """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
     from gtx.explain import check_name, explain
     from gtx.prediction import load
 
     check_name(arguments.out)
     options = {k: getattr(arguments, k) for k in ("target", "layer", "head", "receiver", "member", "draws", "seed")}
     explanation = explain(load(arguments.model, "cpu"), arguments.smiles, **options)
-    explanation.save(arguments.out)
     print(explanation.text())
+    explanation.save(arguments.out)
     print(f"figure  {arguments.out}")
     return 0

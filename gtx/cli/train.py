@@ -144,7 +144,9 @@ def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **opti
     if outcome.was_finished:
         print(f"{out} holds this run, finished; --overwrite trains anew")
     score_table(outcome.metrics, data.units)
-    print(f"model   {Path(out) / 'model.gtx'}\nreport  {Path(out) / 'report.html'}")
+    print(f"model   {Path(out) / 'model.gtx'}")
+    if (report := Path(out) / "report.html").exists():
+        print(f"report  {report}")
     return 0
 
 

@@ -85,7 +85,7 @@ class Explanation(Account):
             path: `.svg`, or `.html` for a page with the figure and the text.
 
         Raises:
-            InputError: it ends in anything else.
+            InputError: it ends in anything else, or RDKit cannot draw on this machine.
         """
         from gtx.explain.figure import page
 

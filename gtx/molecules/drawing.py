@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 from rdkit import Chem, rdBase
-from rdkit.Chem.Draw import rdMolDraw2D
 
+from gtx.errors import InputError
 from gtx.molecules.reading import read_smiles
 
 Colour = tuple[float, float, float]
@@ -39,6 +40,7 @@ def draw_molecule(
 
     Raises:
         MoleculeError: the SMILES cannot be read.
+        InputError: RDKit cannot draw on this machine.
         ValueError: the number of values is not that of atoms.
     """
     if atom_values is None:
@@ -76,6 +78,7 @@ def draw_attention(
 
     Raises:
         MoleculeError: the SMILES cannot be read.
+        InputError: RDKit cannot draw on this machine.
         ValueError: the weights are not `[n, n]`, or there is no such receiver.
     """
     weights = np.asarray(weights, dtype=float)
@@ -106,6 +109,7 @@ def draw_grid(
 
     Raises:
         MoleculeError: a SMILES cannot be read.
+        InputError: RDKit cannot draw on this machine.
         ValueError: not one legend per molecule.
     """
     legends = [""] * len(smiles) if legends is None else legends
@@ -119,6 +123,22 @@ def draw_grid(
         for k, (text, legend) in enumerate(zip(smiles, legends, strict=True))
     )
     return _svg(width, height, "".join(cells))
+
+
+def drawing_library() -> ModuleType:
+    """RDKit's drawing functions, which need libraries of the X Window System that a bare server lacks.
+
+    Raises:
+        InputError: they cannot be loaded; it says what to install.
+    """
+    try:
+        from rdkit.Chem.Draw import rdMolDraw2D
+    except ImportError as error:
+        raise InputError(
+            f"RDKit cannot draw molecules on this machine: {error}. On Debian and Ubuntu, "
+            "`apt-get install libxrender1 libxext6 libx11-6` installs the libraries that it needs"
+        ) from error
+    return rdMolDraw2D
 
 
 class _Drawing(NamedTuple):
@@ -146,7 +166,8 @@ def _draw(
     colours: Sequence[Colour] | None = None,
     numbers: bool = False,
 ) -> _Drawing:
-    drawer = rdMolDraw2D.MolDraw2DSVG(*size)
+    library = drawing_library()
+    drawer = library.MolDraw2DSVG(*size)
     options = drawer.drawOptions()
     options.prepareMolsBeforeDrawing = False
     options.clearBackground = False
@@ -159,7 +180,7 @@ def _draw(
         options.useBWAtomPalette()
         atoms = dict(enumerate(colours))
     with rdBase.BlockLogs():
-        mol = _prepared(mol)
+        mol = _prepared(mol, library.PrepareMolForDrawing)
         drawer.DrawMolecule(
             mol, legend=title or "", highlightAtoms=list(atoms), highlightAtomColors=atoms, highlightBonds=[]
         )
@@ -171,11 +192,11 @@ def _draw(
     return _Drawing(body, places, _radius(mol, places), size)
 
 
-def _prepared(mol: Chem.Mol) -> Chem.Mol:
+def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
     try:
-        return rdMolDraw2D.PrepareMolForDrawing(mol, forceCoords=True)
+        return prepare(mol, forceCoords=True)
     except ValueError:  # bonds written as aromatic that have no Kekulé form
-        return rdMolDraw2D.PrepareMolForDrawing(mol, kekulize=False, forceCoords=True)
+        return prepare(mol, kekulize=False, forceCoords=True)
 
 
 def _radius(mol: Chem.Mol, places: list[tuple[float, float]]) -> float:

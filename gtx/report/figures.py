@@ -179,7 +179,7 @@ def learning_curve(
 def value_histogram(values: Columns, quantity: str) -> Figure:
     """How the measured values of a target are distributed in each part."""
     with panel("", quantity, "share of molecules") as axes:
-        edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=36)
+        edges = np.unique(np.linspace(*_range(*values.values()), 37))  # equal numbers, where there are few between
         for part, column in values.items():
             _steps(axes, column, edges, part, PARTS[part])
         _legend_above(axes)
@@ -254,7 +254,8 @@ def _fade(colour: str) -> LinearSegmentedColormap:
 
 def _range(*arrays: np.ndarray) -> tuple[float, float]:
     low, high = min(map(np.min, arrays)), max(map(np.max, arrays))
-    return (low, high) if high > low else (low - 1, high + 1)
+    margin = max(1.0, 1e-6 * abs(low))  # 1 is nothing beside 1e17
+    return (low, high) if high > low else (low - margin, high + margin)
 
 
 def _both_classes(y: Columns) -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from gtx.report.context import Report
+from gtx.report.gallery import Gallery
 from gtx.report.headline import headline
 from gtx.report.panels import MOST_PICTURED, data_panels, learning_panels, prediction_panels
 from gtx.report.rendering import render
@@ -18,28 +18,32 @@ from gtx.report.words import METRICS, PARTS, TITLES
 WORST = 12  # molecules drawn, shared by the targets
 
 
-def write_report(path: str | os.PathLike[str], report: Report) -> None:
+def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
     """Write the report of a training run as one HTML file: no script, no link that it needs, light or dark.
 
     Args:
         path: the file, usually `report.html`; it appears whole or not at all.
         report: what it says.
+
+    Returns:
+        A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
     """
-    pictured = report.targets[:MOST_PICTURED]
-    render(
+    pictured, gallery = report.targets[:MOST_PICTURED], Gallery()
+    return render(
         path,
         "numbers.html",
         report,
+        gallery,
         several=len(report.targets) > 1,
         metrics=METRICS[report.task],
         headline=headline(report),
         scores=list(_scores(report)),
         read=next((b["settings"]["inputs"] for b in report.baselines.values() if b.get("settings")), "Morgan counts"),
-        predictions=[(name, list(prediction_panels(report, t))) for t, name in enumerate(pictured)],
-        worst=list(_worst(report)),
+        predictions=[(name, gallery.panels(prediction_panels(report, t))) for t, name in enumerate(pictured)],
+        worst=list(_worst(report, gallery)),
         measured=[_measured(report, t) for t in range(len(report.targets))],
-        data_panels=list(data_panels(report)),
-        learning_panels=list(learning_panels(report)),
+        data_panels=gallery.panels(data_panels(report)),
+        learning_panels=gallery.panels(learning_panels(report)),
     )
 
 
@@ -66,22 +70,20 @@ def _best(values: list[float | None], metric: str) -> float | None:
     return (min if metric in ("rmse", "mae") else max)(defined, default=None)
 
 
-def _worst(report: Report) -> Iterator[dict[str, Any]]:
+def _worst(report: Report, gallery: Gallery) -> Iterator[dict[str, Any]]:
     """The judged molecules that are furthest off, as many for each target."""
-    from gtx.molecules import draw_molecule
-
     for t, name in enumerate(report.targets[:MOST_PICTURED]):
         rows = report.measured(report.judged, t)
         errors = report.prediction[rows, t] - report.y[rows, t]
         for i in np.argsort(-np.abs(errors), kind="stable")[: max(1, WORST // len(report.targets))]:
             row = rows[i]
-            svg = draw_molecule(report.smiles[row], size=(260, 180))
+            number = report.row_number(row)
             yield {
                 "target": name,
                 "unit": report.units.get(name, ""),
-                "row": report.row_number(row),
+                "row": number,
                 "smiles": report.smiles[row],
-                "picture": Markup(svg[svg.index("<svg") :]),
+                "picture": gallery.molecule(report.smiles[row], f"The molecule of row {number}"),
                 "measured": report.y[row, t],
                 "predicted": report.prediction[row, t],
                 "error": errors[i],

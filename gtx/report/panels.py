@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
-from markupsafe import Markup
 
 from gtx.report import figures
 from gtx.report.context import Report, RunReport
-from gtx.report.drawing import inline
+from gtx.report.gallery import Panel
 from gtx.report.words import METRICS, PARTS, count, in_unit, score
 
 MOST_PICTURED = 12
 """Targets with pictures of their own; the tables have them all."""
 
 
-def prediction_panels(report: Report, t: int) -> Iterator[Markup]:
+def prediction_panels(report: Report, t: int) -> Iterator[Panel]:
     """Regression: parity, errors, coverage of intervals. Classification: ROC, precision and recall, calibration."""
     name = report.targets[t]
     rows = {part: report.measured(part, t) for part in ("val", "test")}
@@ -28,9 +28,9 @@ def prediction_panels(report: Report, t: int) -> Iterator[Markup]:
     scores = {part: report.scores[part]["per_target"][name] for part in rows}
     if report.task == "classification":
         roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in rows} for m in ("roc_auc", "pr_auc"))
-        yield inline(figures.roc(y, prediction, roc_auc), f"ROC curves of {name}")
-        yield inline(figures.precision_recall(y, prediction, pr_auc), f"Precision and recall of {name}")
-        yield inline(figures.reliability(y, prediction), f"Calibration of {name}")
+        yield Panel(f"ROC curves of {name}", partial(figures.roc, y, prediction, roc_auc))
+        yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, prediction, pr_auc))
+        yield Panel(f"Calibration of {name}", partial(figures.reliability, y, prediction))
         return
     unit = report.units.get(name, "")
     half = _half_widths(report, t)
@@ -41,37 +41,39 @@ def prediction_panels(report: Report, t: int) -> Iterator[Markup]:
         if half is not None:
             held = np.mean((low <= y[part]) & (y[part] <= high))
             remarks.append(f"{held:.0%} in {report.level:.0%} intervals")
-        figure = figures.parity(y[part], prediction[part], part, name + in_unit(unit), lines, remarks, low, high)
-        yield inline(figure, f"Predicted against measured {name}, {PARTS[part]}")
+        yield Panel(
+            f"Predicted against measured {name}, {PARTS[part]}",
+            partial(figures.parity, y[part], prediction[part], part, name + in_unit(unit), lines, remarks, low, high),
+        )
     error = {part: prediction[part] - y[part] for part in rows}
-    yield inline(figures.error_histogram(error, unit), f"Errors of {name}")
+    yield Panel(f"Errors of {name}", partial(figures.error_histogram, error, unit))
     if half is not None and len(rows) == 2:
         widths = {part: half[index] for part, index in rows.items()}
-        yield inline(figures.coverage(widths, error, report.level), f"Coverage of the intervals of {name}")
+        yield Panel(f"Coverage of the intervals of {name}", partial(figures.coverage, widths, error, report.level))
 
 
-def data_panels(report: Report) -> Iterator[Markup]:
+def data_panels(report: Report) -> Iterator[Panel]:
     """What is measured, and how large the molecules are, part by part."""
     parts = [part for part in PARTS if len(report.split[part])]
     pictured = report.targets[:MOST_PICTURED]
     if report.task == "regression":
         for t, name in enumerate(pictured):
             values = {part: report.y[report.measured(part, t), t] for part in parts}
-            figure = figures.value_histogram(values, name + in_unit(report.units.get(name, "")))
-            yield inline(figure, f"Measured {name} in each part")
+            quantity = name + in_unit(report.units.get(name, ""))
+            yield Panel(f"Measured {name} in each part", partial(figures.value_histogram, values, quantity))
     else:
         shares = {part: [_share(report, part, t) for t in range(len(pictured))] for part in parts}
-        yield inline(figures.class_shares(shares, pictured), "Share of class 1 in each part")
+        yield Panel("Share of class 1 in each part", partial(figures.class_shares, shares, pictured))
     yield size_panel(report)
 
 
-def size_panel(report: RunReport) -> Markup:
+def size_panel(report: RunReport) -> Panel:
     """How large the molecules are, part by part."""
     sizes = {part: report.data.num_atoms[rows] for part, rows in report.split.items() if len(rows)}
-    return inline(figures.size_histogram(sizes), "Atoms in a molecule in each part")
+    return Panel("Atoms in a molecule in each part", partial(figures.size_histogram, sizes))
 
 
-def learning_panels(report: Report) -> Iterator[Markup]:
+def learning_panels(report: Report) -> Iterator[Panel]:
     """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch."""
     if report.task == "regression" and len(report.targets) > 1:
         leading = ("Validation score, mean over targets", {"val_score": "val"})  # units of their own have no mean RMSE
@@ -83,15 +85,16 @@ def learning_panels(report: Report) -> Iterator[Markup]:
     )
 
 
-def curves(report: RunReport, panels: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Markup]:
+def curves(report: RunReport, panels: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Panel]:
     """What was logged, epoch by epoch; a panel is its title and the part of each column."""
     histories = [rows for rows in report.histories if rows]
     logged = {column for rows in histories for row in rows for column in row}
     for title, columns in panels:
         columns = {column: part for column, part in columns.items() if column in logged}
         if columns:
-            figure = figures.learning_curve(histories, columns, title, report.best_epochs, log=title == "Loss")
-            yield inline(figure, f"{title} by epoch")
+            log = title == "Loss"
+            draw = partial(figures.learning_curve, histories, columns, title, report.best_epochs, log=log)
+            yield Panel(f"{title} by epoch", draw)
 
 
 def _half_widths(report: Report, t: int) -> np.ndarray | None:

@@ -9,17 +9,22 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gtx.report.context import RunReport
+from gtx.report.gallery import Gallery
 from gtx.report.words import PARTS, count, flat, in_unit, number, score, signed
 
 
-def render(path: str | os.PathLike[str], template: str, report: RunReport, **more: Any) -> None:
+def render(path: str | os.PathLike[str], template: str, report: RunReport, gallery: Gallery, **more: Any) -> list[str]:
     """Write a page: no script, no link that it needs, light or dark.
 
     Args:
         path: the file; it appears whole or not at all.
         template: extends `base.html`.
         report: what it says.
+        gallery: that has drawn the pictures.
         more: what else the template asks for.
+
+    Returns:
+        The gallery's notes on what could not be drawn.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -34,6 +39,7 @@ def render(path: str | os.PathLike[str], template: str, report: RunReport, **mor
         data=report.data,
         parts=PARTS,
         judged=PARTS[report.judged],
+        missing=gallery.notes(),
         settings=list(flat(report.settings)),
         **more,
     )
@@ -41,3 +47,4 @@ def render(path: str | os.PathLike[str], template: str, report: RunReport, **mor
     partial = path.with_name(path.name + ".partial")
     partial.write_text(html, encoding="utf-8")
     partial.replace(path)
+    return [f"{path.name}: {note}" for note in gallery.notes()]

@@ -86,7 +86,7 @@ class NumberTask:
         metrics["baseline"] = self._baselines(members[0].scaler) if self.baselines else {}
         return Judged(predictor, predictions, metrics)
 
-    def report(self, out: Path, judged: Judged, members: Sequence[Member], seconds: float) -> None:
+    def report(self, out: Path, judged: Judged, members: Sequence[Member], seconds: float) -> list[str]:
         from gtx.report import Report, write_report
 
         interval = judged.predictor.header.interval
@@ -102,7 +102,7 @@ class NumberTask:
             high=judged.answers.high,
             level=interval["level"] if interval else 0.9,
         )
-        write_report(out / "report.html", report)
+        return write_report(out / "report.html", report)
 
     def _with_interval(self, header: ModelHeader, predictions: Predictions) -> ModelHeader:
         """Split-conformal bounds from the validation rows; classes have none."""

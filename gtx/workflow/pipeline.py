@@ -12,12 +12,12 @@ from typing import Any
 from gtx.data import write_split
 from gtx.errors import InputError
 from gtx.prediction import ModelHeader, save_model
-from gtx.training import RunFolder, TrainSettings, is_main_process, run_config
+from gtx.training import Member, RunFolder, TrainSettings, is_main_process, run_config
 from gtx.workflow.dataset import DataSettings, fingerprint, load, sha256
 from gtx.workflow.numbers import NumberTask
 from gtx.workflow.outputs import data_lines, write_predictions
 from gtx.workflow.sequences import SequenceTask
-from gtx.workflow.task import Task
+from gtx.workflow.task import Judged, Task
 
 PARTS = ("train", "val", "test")
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
@@ -111,6 +111,16 @@ def train(
     write_split(out / "split.csv", {part: index[index < rows] for part, index in own.items()})
     write_predictions(out, judged.predictor, dataset, judged.answers)
     (out / "metrics.json").write_text(json.dumps(judged.metrics, indent=2, allow_nan=False) + "\n")
-    task.report(out, judged, members, seconds)
+    notes = [*notes, *_report(task, out, judged, members, seconds)]
     run.finish()
     return Outcome(out, judged.metrics, notes)
+
+
+def _report(task: Task, out: Path, judged: Judged, members: Sequence[Member], seconds: float) -> list[str]:
+    """Notes on the report. The model, the metrics and the predictions are written: no report may take them back."""
+    try:
+        return task.report(out, judged, members, seconds)
+    except OSError:  # a full disk, say: the same command goes on
+        raise
+    except Exception as error:
+        return [f"report.html could not be written: {type(error).__name__}: {error}"]

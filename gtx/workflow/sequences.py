@@ -79,7 +79,7 @@ class SequenceTask:
         found = {part: self._scores(part, member, answers) for part in self.dataset.split}
         return Judged(predictor, answers, {**found, "baseline": {}})
 
-    def report(self, out: Path, judged: Judged, members: Sequence[Member], seconds: float) -> None:
+    def report(self, out: Path, judged: Judged, members: Sequence[Member], seconds: float) -> list[str]:
         from gtx.report import SequenceReport, write_sequence_report
 
         answers = judged.answers
@@ -93,7 +93,7 @@ class SequenceTask:
             right=answers.right(truth),
             tokens=len(self.vocabulary.tokens),
         )
-        write_sequence_report(out / "report.html", report)
+        return write_sequence_report(out / "report.html", report)
 
     def _examples(self, molecules: np.ndarray) -> Examples:
         """What can be learned or judged token by token; a text with a token that training lacks is noted."""

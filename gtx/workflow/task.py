@@ -50,5 +50,5 @@ class Task(Protocol):
     def judge(self, members: Sequence[Member], header: ModelHeader) -> Judged:
         """Predict every molecule and score it; the header lacks what the task knows."""
 
-    def report(self, out: Path, judged: Judged, members: Sequence[Member], seconds: float) -> None:
-        """Write `report.html`."""
+    def report(self, out: Path, judged: Judged, members: Sequence[Member], seconds: float) -> list[str]:
+        """Write `report.html`; a line for what could not be drawn."""

@@ -53,6 +53,15 @@ def test_unusable_input_is_one_line_and_exit_2(
     assert error.startswith("gtx: ") and message in error and error.count("\n") == 1
 
 
+def test_where_molecules_cannot_be_drawn_the_numbers_come_and_one_line(
+    model: str, tmp_path: Path, undrawable: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", model, "CCO", "--draws", "5", "--out", str(tmp_path / "figure.svg")]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("gtx: RDKit cannot draw molecules on this machine: ") and said.err.count("\n") == 1
+    assert "libxrender1" in said.err and "change less" in said.out and list(tmp_path.iterdir()) == []
+
+
 def test_no_such_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "no.gtx", "CCO"]) == 2
     assert capsys.readouterr().err == "gtx: no such file: no.gtx\n"

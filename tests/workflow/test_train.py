@@ -243,3 +243,28 @@ def test_unusable_input_is_one_clear_error(change: dict, message: str, tmp_path:
     }
     with pytest.raises(InputError, match=message):
         train(DataSettings(**settings | change), TrainSettings(**TINY), tmp_path / "out")
+
+
+SHORT = TrainSettings(**TINY | {"epochs": 1})
+
+
+def test_a_run_ends_well_where_molecules_cannot_be_drawn(tmp_path: Path, undrawable: None) -> None:
+    noise = np.random.default_rng(0).normal(size=40)
+    rows = [[smiles, 1e15 + shift] for smiles, shift in zip(molecules(40)["smiles"], noise, strict=True)]
+    data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
+    outcome = train(data, SHORT, tmp_path / "out", baselines=False)
+    (note,) = (note for note in outcome.notes if "drawn" in note)
+    assert note.startswith("report.html: 4 pictures could not be drawn: RDKit cannot draw molecules on this machine")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "apt-get install libxrender1" in page and page.count('class="missing"') == 4
+    assert len(read(tmp_path / "out" / "predictions.csv")) == 40
+
+
+def test_a_report_that_fails_takes_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gtx.report.page.headline", lambda report: 1 / 0)
+    rows = molecules(40)[["smiles", "gap"]].to_numpy().tolist()
+    data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "gap"])), ("gap",), workers=0)
+    outcome = train(data, SHORT, tmp_path / "out", baselines=False)
+    assert outcome.notes[-1] == "report.html could not be written: ZeroDivisionError: division by zero"
+    assert len(gtx.load(tmp_path / "out" / "model.gtx").predict(["CCO"])) == 1
+    assert train(data, SHORT, tmp_path / "out", baselines=False).was_finished
