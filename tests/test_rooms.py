@@ -17,14 +17,16 @@ ROOMS = {
     "lazy": set(),
     "threads": set(),
     "gelu": set(),
+    "code_cache": set(),
+    "jit": {"code_cache"},
     "graph": {"threads"},
-    "attention": {"graph", "threads"},
-    "encodings": {"graph", "gelu", "threads"},
+    "attention": {"graph", "threads", "code_cache"},
+    "encodings": {"graph", "gelu", "threads", "jit"},
     "nn": {"attention", "encodings", "graph", "gelu"},
     "sequence": {"errors"},
     "models": {"nn", "attention", "encodings", "graph", "sequence"},
-    "molecules": {"errors"},
-    "data": {"molecules", "errors", "threads"},
+    "molecules": {"errors", "jit"},
+    "data": {"molecules", "errors", "threads", "jit"},
     "training": {"models", "nn", "sequence", "data", "molecules", "errors"},
     "prediction": {"models", "sequence", "data", "molecules", "training", "errors"},
     "report": {"data", "molecules", "training", "errors"},
@@ -37,6 +39,7 @@ LIBRARIES = {
     "rdkit": {"molecules"},
     "pytorch_lightning": {"training"},
     "lightning": set(),
+    "numba": {"jit"},
 }
 
 

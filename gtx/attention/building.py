@@ -10,8 +10,11 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+
+from gtx.code_cache import cache_folder, find, keep
 
 _FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-shared", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math"]
 _FLAGS += ["-ffp-contract=fast"]
@@ -29,8 +32,8 @@ def build(source: Path, **macros: int) -> ctypes.CDLL | None:
     """A C file as a library, or None where it cannot be compiled.
 
     Threads are OpenMP's, those of torch: a second pool would wait for the first, which spins for a while after use.
-    The library is kept in the user's cache (`XDG_CACHE_HOME`, else `~/.cache`), by the hash of source, macros and
-    processor.
+    The library is kept in the user's cache, by the hash of source, macros and processor. Where nothing can be kept, or
+    what was kept cannot be loaded, it is compiled into a folder that is removed as soon as it is loaded.
 
     Args:
         source: the file.
@@ -41,35 +44,34 @@ def build(source: Path, **macros: int) -> ctypes.CDLL | None:
         return None
     words = [*_FLAGS, *(f"-D{name}={value}" for name, value in macros.items())]
     text = " ".join([source.read_text(), *words, _processor()])
-    name = f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
-    for folder in (Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gtx", "compiled"), None):
-        try:
-            folder = Path(tempfile.mkdtemp(prefix="gtx-")) if folder is None else folder
-            folder.mkdir(parents=True, exist_ok=True)
-            file = folder / name
-            if not file.exists():
-                _compile([command, *words, str(source), "-lm"], file)
-            return ctypes.CDLL(str(file))
-        except subprocess.CalledProcessError as error:
-            said = error.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-            logging.getLogger(__name__).warning(
-                "%s cannot be compiled, so the plain form runs: %s", source.name, said[0]
-            )
-            return None
-        except OSError:  # a folder nobody may write to, or run from
-            continue
+    name = f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    folder = cache_folder("compiled")
+    kept = None if folder is None else find(folder, name, ".so")
+    if kept is not None:
+        with suppress(OSError):  # made where other system libraries are, or in a folder that nothing is run from
+            return ctypes.CDLL(str(kept))
+    try:
+        with tempfile.TemporaryDirectory(prefix="gtx-") as scratch:
+            made = Path(scratch, "made.so")
+            _compile([command, *words, str(source), "-lm", "-o", str(made)])
+            library = ctypes.CDLL(str(made))
+            if folder is not None:
+                keep(folder, name, made.read_bytes(), ".so")
+            return library
+    except subprocess.CalledProcessError as error:
+        reason = (error.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"])[0]
+    except OSError as error:
+        reason = str(error)
+    logging.getLogger(__name__).warning("%s cannot be compiled, so the plain form runs: %s", source.name, reason)
     return None
 
 
-def _compile(command: list[str], file: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-        made = Path(folder, "made.so")
-        for more in (["-march=native", "-fopenmp"], ["-march=native"], ["-fopenmp"], []):  # not every compiler can
-            done = subprocess.run([*command, *more, "-o", str(made)], capture_output=True)
-            if done.returncode == 0:
-                os.replace(made, file)  # at once: others may be looking
-                return
-        done.check_returncode()
+def _compile(command: list[str]) -> None:
+    for more in (["-march=native", "-fopenmp"], ["-march=native"], ["-fopenmp"], []):  # not every compiler can
+        done = subprocess.run([*command, *more], capture_output=True)
+        if done.returncode == 0:
+            return
+    done.check_returncode()
 
 
 def _processor() -> str:

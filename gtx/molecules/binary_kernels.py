@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gtx.jit import njit
 
 _N, _M, _START = 20, 24, 30  # where the numbers of atoms and bonds are, and the atoms themselves
 _BEGIN_BOND, _BEGIN_RINGS = 11, 66

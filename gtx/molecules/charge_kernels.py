@@ -6,7 +6,8 @@ Source: Gasteiger & Marsili 1980 (10.1016/0040-4020(80)80168-2), as in RDKit's `
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gtx.jit import njit
 
 _ELEMENT, _CHARGE, _HYDROGENS, _HYBRIDISATION, _CONJUGATED = 0, 1, 2, 4, 2  # columns of atoms; of bonds
 _NEUTRAL, _LEAST = 5, 2.0**-52  # code; charges below it count for none

@@ -11,7 +11,8 @@ sets. RDKit would name it alike, in a few steps; nine in ten centres of drug-lik
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gtx.jit import njit
 
 _ELEMENT, _CHARGE, _HYDROGENS, _FLAT, _RING, _CHIRALITY = 0, 1, 2, 5, 6, 7  # columns of atoms
 _TYPE, _STEREO, _IN_RING = 0, 1, 3  # columns of bonds

@@ -7,8 +7,8 @@ RDKit has them (`MQN.cpp` and `Lipinski.cpp`), in compiled code.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gtx.jit import njit
 from gtx.molecules.graphs import Graphs
 from gtx.molecules.neighbour_kernels import Near, count, masks
 

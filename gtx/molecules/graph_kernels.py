@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gtx.jit import njit
 
 _DEGREE, _RING, _IN_RING = 3, 6, 3  # columns of atoms, of bonds
 _LARGEST_DEGREE, _LARGEST_RING, _NO_RING = 8, 24, 1_000_000

@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gtx.jit import njit
 from gtx.molecules.graphs import Graphs
 
 _ELEMENT, _AROMATIC = 0, 5  # columns of atoms

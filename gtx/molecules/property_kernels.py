@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from gtx.jit import njit
 from gtx.molecules.graphs import Graphs
 from gtx.molecules.neighbour_kernels import Near, count, masks
 

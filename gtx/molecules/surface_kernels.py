@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from gtx.jit import njit
 
 _ELEMENT, _AROMATIC = 0, 5  # columns of atoms
 _TYPE, _FLAT = 0, 4  # column of bonds; code of an aromatic one

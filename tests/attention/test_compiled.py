@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import logging
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from gtx import code_cache
 from gtx.attention import ScaledDot, Softmax, attend, building, compiled
 from gtx.attention.complete import EdgeFeatures
 from gtx.graph import CompleteGraph
@@ -204,3 +211,89 @@ def test_it_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     source.write_text("int answer(void) { return ANSWER + 1; }\n")
     building.build.cache_clear()
     assert building.build(source, ANSWER=42).answer() == 43
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[], int | None]]:
+    """What a small library says that is looked for anew at every call; its cache and temporary folders are below
+    `tmp_path`, under `cache` and `scratch`."""
+    source, scratch = tmp_path / "answer.c", tmp_path / "scratch"
+    source.write_text("int answer(void) { return 42; }\n")
+    scratch.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+
+    def ask() -> int | None:
+        building.build.cache_clear()
+        library = building.build(source)
+        return None if library is None else library.answer()
+
+    yield ask
+    building.build.cache_clear()
+
+
+@needs_compiler
+def test_without_a_home_folder_it_is_compiled_all_the_same(
+    answer: Callable[[], int | None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", nobody)
+    assert answer() == 42
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+@needs_compiler
+def test_nothing_is_left_where_nothing_can_be_kept(
+    answer: Callable[[], int | None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").write_text("not a folder")
+    assert answer() == 42
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:5000], lambda content: b"no library"])
+def test_a_damaged_library_is_compiled_again(
+    answer: Callable[[], int | None], tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    assert answer() == 42
+    (file,) = tmp_path.rglob("*.so")
+    whole = file.read_bytes()
+    file.unlink()  # the one that this process has open stays whole
+    file.write_bytes(damage(whole))
+    assert answer() == 42
+    (again,) = tmp_path.rglob("*.so")
+    assert again.stat().st_size > 5000
+
+
+@needs_compiler
+@pytest.mark.parametrize("open_one", ["cache/gtx/compiled", "cache/gtx", "cache"])
+def test_no_library_is_loaded_from_a_folder_that_others_may_write_to(
+    answer: Callable[[], int | None], tmp_path: Path, open_one: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert answer() == 42
+    (file,) = tmp_path.rglob("*.so")
+    planted = tmp_path / "planted.c"
+    planted.write_text("int answer(void) { return 666; }\n")
+    subprocess.run([building.compiler(), "-shared", "-fPIC", str(planted), "-o", str(tmp_path / "p.so")], check=True)
+    file.unlink()
+    digest = hashlib.sha256((tmp_path / "p.so").read_bytes()).hexdigest()
+    os.replace(tmp_path / "p.so", file.with_name(f"{file.stem.rpartition('-')[0]}-{digest[:24]}.so"))
+    assert answer() == 666  # so far nobody else could have put it there
+    os.chmod(tmp_path / open_one, 0o777)
+    code_cache._private.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert answer() == 42
+    assert f"Others may write to {tmp_path / open_one}" in caplog.text
+
+
+@needs_compiler
+def test_processes_that_compile_at_once_do_not_break_each_other(
+    answer: Callable[[], int | None], tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: answer(), range(8))) == [42] * 8
+    assert len(list((tmp_path / "cache/gtx/compiled").iterdir())) == 1
