@@ -151,7 +151,7 @@ def test_which_column_holds_the_smiles(table_of, header, asked, found):
         ("smiles,µ\nC,1\n".encode("latin-1"), None, "not UTF-8"),
         ('smiles,"y\nC,1\n', None, "broken quoting"),
         (b"\x1f\x8b not gzip at all", None, "cannot read"),
-        (gzip.compress(b"smiles\n" + bytes(range(65, 90)) * 9999)[:-20], None, "cannot read"),
+        (gzip.compress(b"smiles\n" + bytes(range(65, 90)) * 9999, mtime=0)[:-20], None, "cannot read"),
     ],
 )
 def test_what_cannot_be_a_table_is_refused(table_of, content, asked, message):
@@ -174,7 +174,7 @@ def test_chunks_are_the_rows_in_order(table_of):
 
 
 def test_every_shared_csv_reads_as_the_csv_module_does(shared_data):
-    files = sorted(path for path in shared_data.rglob("*.csv") if "published" not in path.parts)
+    files = sorted(path for path in shared_data.rglob("*.csv") if "published" not in str(path))  # scores of others
     assert len(files) >= 10
     for path in files:
         with path.open(newline="") as stream:
