@@ -1,4 +1,4 @@
-"""The one exception that means: the user's input is at fault."""
+"""The one exception that means: the user's input is at fault; and what its messages are made of."""
 
 from __future__ import annotations
 
@@ -8,8 +8,25 @@ from collections.abc import Callable, Iterable
 class InputError(ValueError):
     """Something the user gave cannot be used; the message is one paragraph naming what was expected and what came.
 
-    The command line prints the message alone and ends with exit status 2; from Python it is a `ValueError`.
+    The command line prints the message alone and ends with exit status 2; from Python it is a `ValueError`. Whatever
+    names and cells the message quotes, it is `printable`.
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(str(message), None))
+
+
+LONGEST_VALUE = 80  # characters of a name or a cell that a message shows
+
+
+def printable(value: str, longest: int | None = LONGEST_VALUE) -> str:
+    """A text of the user's fit for a terminal, on one line: shortened to `longest` characters, and what
+    `str.isprintable` refuses escaped: control characters, stray bytes, marks that turn the direction of writing."""
+    if longest is not None and len(value) > longest:
+        value = value[: longest - 1] + "…"
+    if value.isprintable():
+        return value
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in value)
 
 
 def did_you_mean(name: str, names: Iterable[str], show: Callable[[str], str] = repr) -> str:

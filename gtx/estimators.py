@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gtx.data import featurise, printable
-from gtx.errors import InputError
+from gtx.data import featurise
+from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
 from gtx.training import TrainSettings, fit

@@ -10,7 +10,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "tables": ("Row", "Table", "column_index", "open_table"),
         "table_writer": ("TableWriter", "fresh_name"),
-        "ledger": ("Ledger", "describe", "printable"),
+        "ledger": ("Ledger", "describe"),
         "targets": ("Duplicates", "conflicting_duplicates", "infer_task", "parse_targets", "read_targets"),
         "texts": ("parse_texts",),
         "splits": (

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from gtx.errors import InputError
+from gtx.errors import InputError, printable
 
 if TYPE_CHECKING:
     from gtx.data.tables import Row
-
-LONGEST_VALUE = 80  # characters of a cell that a message shows
 
 
 class Ledger:
@@ -101,14 +98,6 @@ def describe(row: int, column: str | None, value: str | None, reason: str) -> st
     if value is not None:
         place += f', value "{printable(value)}"'
     return f"{place}: {printable(reason, None)}"
-
-
-def printable(value: str, longest: int | None = LONGEST_VALUE) -> str:
-    """A value fit to print on one line: control characters and stray bytes escaped, shortened to `longest`."""
-    if longest is not None and len(value) > longest:
-        value = value[: longest - 1] + "…"
-    value = value.encode("utf-8", "backslashreplace").decode()
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda control: repr(control[0])[1:-1], value)
 
 
 def _count(number: int, noun: str) -> str:

@@ -9,10 +9,10 @@ from itertools import combinations
 
 import numpy as np
 
-from gtx.data.ledger import Ledger, printable
+from gtx.data.ledger import Ledger
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import open_table
-from gtx.errors import InputError
+from gtx.errors import InputError, printable
 
 SPLITS = ("train", "val", "test")
 

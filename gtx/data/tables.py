@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from gtx.data.delimited import records, sniff
-from gtx.data.ledger import printable
-from gtx.errors import InputError
+from gtx.errors import InputError, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gtx.data.ledger import Ledger, printable
+from gtx.data.ledger import Ledger
 from gtx.data.tables import Row, column_index
-from gtx.errors import InputError
+from gtx.errors import InputError, printable
 
 BLANKS = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "none", "null"})
 """What a cell without a value may say, in any case; such a target is masked, never imputed."""
