@@ -48,6 +48,12 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--split-sizes", nargs=3, type=float, default=[0.8, 0.1, 0.1], metavar=("TRAIN", "VAL", "TEST"), help="shares"
     )
+    parser.add_argument(
+        "--group-duplicates",
+        action=BooleanOptionalAction,
+        default=True,
+        help="keep the rows of one molecule in one part of a random split",
+    )
     parser.add_argument("--from", metavar="MODEL", help="go on from a trained model: its architecture and featuriser")
     parser.add_argument("--baselines", action=BooleanOptionalAction, default=True, help="score ridge and forest beside")
     add_reading(parser)
@@ -68,6 +74,9 @@ def add_table(parser: Parser) -> None:
     parser.add_argument("--out", required=True, metavar="FOLDER", help="where the run's files go")
     parser.add_argument("--smiles-column", metavar="NAME", help="holds the SMILES; default: the one called so")
     parser.add_argument("--split", choices=["random", "scaffold"], default="random", help="how rows are divided")
+    parser.add_argument(
+        "--split-seed", type=int, metavar="N", help="which of the random divisions; default: as --seed says"
+    )
     parser.add_argument("--overwrite", action="store_true", help="start anew whatever the folder holds")
 
 
@@ -99,7 +108,7 @@ def add_settings(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Train and print how good it is."""
     given = vars(arguments)
-    parts = {name: given[name] for name in ("split_column", "val", "test", "tokens", "max_tokens")}
+    parts = {name: given[name] for name in ("split_column", "val", "test", "tokens", "max_tokens", "group_duplicates")}
     data, settings = asked(given, **parts, split_sizes=tuple(given["split_sizes"]))
     how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
     return train_and_tell(data, settings, given["out"], **how)
@@ -118,7 +127,7 @@ def asked(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettin
         smiles_column=given["smiles_column"] or (named and named.smiles_column),
         task=given["task"],
         split=given["split"],
-        seed=settings.seed,
+        seed=settings.seed if given["split_seed"] is None else given["split_seed"],
         on_error=given["on_error"],
         featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),
         workers=given["workers"],

@@ -16,6 +16,7 @@ __getattr__, __dir__ = lazy_names(
         "splits": (
             "SPLITS",
             "Split",
+            "check_shares",
             "column_split",
             "leakage",
             "random_split",

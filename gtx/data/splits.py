@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -22,21 +22,29 @@ Split = dict[str, np.ndarray]
 _SPELLINGS = {"train": "train", "test": "test"} | dict.fromkeys(("val", "valid", "validation", "dev"), "val")
 
 
-def random_split(n: int, sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0) -> Split:
-    """Shuffle n rows and cut them in three, none of them empty.
+def random_split(
+    n: int, sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0, groups: Sequence[str] | None = None
+) -> Split:
+    """Shuffle n rows and divide them in three, none of them empty.
+
+    Groups of rows that stay together are shuffled; each goes to the first of train, val and test that has room for it,
+    or to train. Where every row is a group of its own the split is that without groups.
 
     Args:
         n: how many rows.
         sizes: of train, val and test, in any unit: shares or counts.
         seed: the same seed gives the same split.
+        groups: one per row, e.g. canonical SMILES, so that a molecule measured twice is in one part; by default each
+            row is a group of its own.
 
     Raises:
-        InputError: for sizes that are not three positive numbers, or fewer than three rows.
+        InputError: for sizes that are not three positive numbers, or fewer than three groups.
     """
-    counts = _counts(n, sizes)
-    order = np.random.default_rng(seed).permutation(n)
-    parts = np.split(order, np.cumsum(counts)[:-1])
-    return {name: np.sort(part) for name, part in zip(SPLITS, parts, strict=True)}
+    held = _grouped(range(n) if groups is None else groups)
+    if groups is not None and len(held) < len(SPLITS):
+        raise InputError(f"a split needs at least 3 different molecules, and the {n} rows hold {len(held)}")
+    order = np.random.default_rng(seed).permutation(len(held))
+    return _filled([held[g] for g in order], _counts(n, sizes), "train")
 
 
 def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
@@ -54,22 +62,11 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
     Raises:
         InputError: for bad sizes, or fewer than three scaffolds.
     """
-    groups: dict[str, list[int]] = defaultdict(list)
-    for i, scaffold in enumerate(scaffolds):
-        groups[scaffold].append(i)
+    groups = _grouped(scaffolds)
     if len(groups) < len(SPLITS):
         raise InputError(f"a scaffold split needs at least 3 scaffolds, and there are {len(groups)}: split at random")
-    room = dict(zip(SPLITS, _counts(len(scaffolds), sizes), strict=True))
-    parts: dict[str, list[list[int]]] = {name: [] for name in SPLITS}
-    for scaffold in sorted(groups, key=lambda scaffold: (-len(groups[scaffold]), scaffold)):
-        group = groups[scaffold]
-        part = next((name for name in SPLITS if room[name] >= len(group)), "test") if parts["train"] else "train"
-        parts[part].append(group)
-        room[part] -= len(group)
-    for part in parts.values():
-        if not part:
-            part.append(max(parts.values(), key=len).pop())  # the smallest group of the part with most of them
-    return {name: np.sort(np.concatenate(part)) for name, part in parts.items()}
+    in_order = sorted(groups, key=lambda group: (-len(group), scaffolds[group[0]]))
+    return _filled(in_order, _counts(len(scaffolds), sizes), "test")
 
 
 def column_split(values: Sequence[str], ledger: Ledger | None = None, column: str = "split") -> Split:
@@ -129,13 +126,53 @@ def read_split(path: str | os.PathLike[str]) -> Split:
     return {name: np.array(part, np.int64) for name, part in parts.items()}
 
 
+def check_shares(sizes: Sequence[float]) -> None:
+    """Refuse shares of train, val and test that do not add up to 1, to two decimals.
+
+    Raises:
+        InputError: for anything but three positive numbers whose sum is 1.
+    """
+    _require_positive(sizes)
+    if round(sum(sizes), 2) == 1:
+        return
+    given, total = " ".join(f"{size:g}" for size in sizes), sum(sizes)
+    hint = " ".join(f"{size / total:.3g}" for size in sizes)
+    raise InputError(f"split sizes {given} add up to {total:g}; shares must add up to 1, for instance {hint}")
+
+
+def _grouped(labels: Iterable[Hashable]) -> list[list[int]]:
+    """The rows of each label, in the order in which the labels first come."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for i, label in enumerate(labels):
+        groups[label].append(i)
+    return list(groups.values())
+
+
+def _filled(groups: Sequence[list[int]], counts: Sequence[int], otherwise: str) -> Split:
+    """Each group, in turn, in the first part that has room for it or in the part `otherwise`; the first one trains."""
+    room = dict(zip(SPLITS, counts, strict=True))
+    parts: dict[str, list[list[int]]] = {name: [] for name in SPLITS}
+    for group in groups:
+        part = next((name for name in SPLITS if room[name] >= len(group)), otherwise) if parts["train"] else "train"
+        parts[part].append(group)
+        room[part] -= len(group)
+    for part in parts.values():
+        if not part:
+            part.append(max(parts.values(), key=len).pop())  # the last group of the part with most of them
+    return {name: np.sort(np.concatenate(part)) for name, part in parts.items()}
+
+
 def _counts(n: int, sizes: Sequence[float]) -> list[int]:
     """Three whole numbers that add up to n, each at least 1."""
-    if len(sizes) != len(SPLITS) or not all(np.isfinite(size) and size > 0 for size in sizes):
-        raise InputError(f"split sizes must be three positive numbers (train, val, test), not {list(sizes)}")
+    _require_positive(sizes)
     if n < len(SPLITS):
         raise InputError(f"{n} rows cannot be split in three")
     val, test = (max(1, round(n * size / sum(sizes))) for size in sizes[1:])
     while n - val - test < 1:
         val, test = (val - 1, test) if val >= test else (val, test - 1)
     return [n - val - test, val, test]
+
+
+def _require_positive(sizes: Sequence[float]) -> None:
+    if len(sizes) != len(SPLITS) or not all(np.isfinite(size) and size > 0 for size in sizes):
+        raise InputError(f"split sizes must be three positive numbers (train, val, test), not {list(sizes)}")

@@ -57,7 +57,9 @@ class TrainSettings:
     ema: float = option(0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.")
     patience: int = option(0, "Stop after so many epochs without a better validation score; 0 never stops early.")
 
-    seed: int = option(0, "Decides initial weights, batches and dropout.")
+    seed: int = option(
+        0, "Decides initial weights, batches, dropout and, unless --split-seed is given, how rows are divided."
+    )
     ensemble: int = option(1, "Members, trained one after the other from seeds of their own.")
 
     precision: str = option("32-true", "Lightning's precision, e.g. 32-true, bf16-mixed, 16-mixed, 64-true.")

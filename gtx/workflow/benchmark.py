@@ -144,8 +144,9 @@ def _contests(
 
 
 def _marks(data: DataSettings) -> dict[str, Any]:
-    """What tells these data from any other; shares of a single split mean nothing here."""
-    return {k: v for k, v in fingerprint(data).items() if k not in ("split_sizes", "val", "test")}
+    """What tells these data from any other; what is said of a single split means nothing here."""
+    single = ("split_sizes", "group_duplicates", "val", "test")
+    return {k: v for k, v in fingerprint(data).items() if k not in single}
 
 
 def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeat: int) -> list[Split]:

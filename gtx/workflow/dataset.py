@@ -19,6 +19,7 @@ from gtx.data import (
     MoleculeStore,
     Row,
     Split,
+    check_shares,
     column_index,
     column_split,
     conflicting_duplicates,
@@ -56,12 +57,16 @@ class DataSettings:
         split_column: the column that spells the split out.
         val: a file of validation rows beside `data`.
         test: a file of test rows beside `data`.
-        split_sizes: shares of train, val and test.
+        split_sizes: shares of train, val and test, which add up to 1.
         seed: of the random split.
+        group_duplicates: a molecule that the table holds more than once stays in one part of the random split.
         on_error: "report" keeps bad rows with their error, "fail" stops at the first.
         featuriser: how molecules are read.
         workers: processes that read molecules; default as many as there are cores.
         units: of targets, by name, for the report.
+
+    Raises:
+        InputError: `split_sizes` or `seed` is out of its range.
     """
 
     data: str
@@ -76,10 +81,16 @@ class DataSettings:
     test: str | None = None
     split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
     seed: int = 0
+    group_duplicates: bool = True
     on_error: Literal["report", "fail"] = "report"
     featuriser: Featuriser = field(default_factory=Featuriser)
     workers: int | None = None
     units: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_shares(self.split_sizes)
+        if self.seed < 0:
+            raise InputError(f"split_seed: expected a value 0 or more, got {self.seed}")
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -199,6 +210,8 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
         return {"file": path.name, "sha256": sha256(path)} if path.is_file() else None
 
     how = {"split": settings.split, "split_sizes": list(settings.split_sizes), "split_seed": settings.seed}
+    if settings.split == "random" and settings.group_duplicates:  # absent before there was a choice: they were not
+        how["group_duplicates"] = True
     if settings.split_column:
         how = {"split_column": settings.split_column}
     if settings.task == "sequence":
@@ -321,7 +334,7 @@ def _split(files: Sequence[File], settings: DataSettings, labelled: np.ndarray, 
     if settings.split == "scaffold":
         part, words = scaffold_split([scaffold(done.smiles[i]) for i in rest], sizes), "scaffold"
     else:
-        part, words = random_split(len(rest), sizes, settings.seed), f"random, seed {settings.seed}"
+        part, words = _random(rest, sizes, settings, [done.smiles[i] for i in rest])
     part = {name: rest[index] for name, index in part.items()}
     if fixed:
         held_out = np.sort(np.concatenate([part["val"], part["test"]]))
@@ -329,6 +342,15 @@ def _split(files: Sequence[File], settings: DataSettings, labelled: np.ndarray, 
         (name, source), *_ = [(name, getattr(settings, name)) for name in fixed]
         return {"train": part["train"], missing: held_out, **fixed}, f"{words}; {name} from {source}"
     return part, words
+
+
+def _random(rest: np.ndarray, sizes: Sequence[float], settings: DataSettings, smiles: list[str]) -> tuple[Split, str]:
+    words = f"random, seed {settings.seed}"
+    if not settings.group_duplicates:
+        return random_split(len(rest), sizes, settings.seed), words
+    if len(set(smiles)) < len(smiles):
+        words += ", each repeated molecule in one part"
+    return random_split(len(rest), sizes, settings.seed, smiles), words
 
 
 def _first_error(files: Sequence[File]) -> str:

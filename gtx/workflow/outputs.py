@@ -34,17 +34,23 @@ def data_lines(dataset: Dataset) -> list[str]:
 
 
 def write_predictions(out: Path, predictor: BasePredictor, dataset: Dataset, answers: Answers) -> None:
-    """`predictions.csv`, every row of the table as it was with an answer or an error; and one for each further file."""
+    """`predictions.csv`, every row of the table as it was with an answer or an error; and one for each further file.
+
+    A column `split` before the error says train, val or test; it is empty for a row in no part.
+    """
+    part_of = {row: part for part, index in dataset.split.items() for row in dataset.rows[index].tolist()}
     said = zip(as_cells(answers), answers.finite.tolist(), answers.remarks, strict=True)
     by_row = dict(zip(dataset.rows.tolist(), said, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *_further(dataset)), strict=True):
         named, ledger = predictor.output_columns(file.columns), file.ledger
-        with TableWriter(out / name, output_header(file.columns, named)) as writer:
+        split = fresh_name([*file.columns, *named], "split")
+        with TableWriter(out / name, output_header(file.columns, [*named, split])) as writer:
             for i, row in enumerate(file.rows, file.start):
                 cells, *notes = by_row.get(i, ([""] * len(named), True, []))
                 note_answer(ledger, file.smiles_column, row, *notes)
                 error, warnings = ledger.errors.get(row.number), ledger.warnings.get(row.number, [])
-                writer.write(output_row(row, cells, error, warnings))
+                *answered, said_wrong, said_odd = output_row(row, cells, error, warnings)
+                writer.write([*answered, part_of.get(i, ""), said_wrong, said_odd])
 
 
 def _further(dataset: Dataset) -> list[str]:

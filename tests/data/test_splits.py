@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from gtx.data.ledger import Ledger
-from gtx.data.splits import SPLITS, column_split, leakage, random_split, read_split, scaffold_split, write_split
+from gtx.data.splits import (
+    SPLITS,
+    check_shares,
+    column_split,
+    leakage,
+    random_split,
+    read_split,
+    scaffold_split,
+    write_split,
+)
 from gtx.data.tables import open_table
 from gtx.errors import InputError
 
@@ -121,3 +130,58 @@ def test_the_official_zinc_split(shared_data):
     split = column_split([row.cells[place] for row in table.rows])
     assert_partition(split, 12_000)
     assert [len(rows) for rows in split.values()] == [10_000, 1_000, 1_000]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_groups_stay_together_in_a_random_split(seed):
+    rng = np.random.default_rng(seed)
+    groups = [f"C{i}" for i in rng.integers(0, 150, 200)]
+    split = random_split(200, seed=seed, groups=groups)
+    assert_partition(split, 200)
+    assert leakage(groups, split) == {}
+    assert [len(rows) for rows in split.values()] == [160, 20, 20]
+    repeated = {name: sum(groups.count(groups[i]) > 1 for i in rows) / len(rows) for name, rows in split.items()}
+    assert min(repeated.values()) > 0  # repeated molecules are not all in one part
+
+
+def test_rows_that_are_groups_of_their_own_are_split_as_without_groups():
+    for n, seed in ((3, 0), (10, 1), (117, 2)):
+        alone, plain = random_split(n, seed=seed, groups=[str(i) for i in range(n)]), random_split(n, seed=seed)
+        assert all(np.array_equal(alone[name], plain[name]) for name in SPLITS)
+
+
+@pytest.mark.parametrize("sizes", [(98, 1, 1), (1, 1, 98), (5, 5), (2, 2, 1, 60)])
+def test_no_part_is_empty_whatever_groups_there_are(sizes):
+    groups = [str(i) for i, size in enumerate(sizes) for _ in range(size)]
+    for seed in range(10):
+        if len(sizes) < 3:
+            with pytest.raises(InputError, match="at least 3 different molecules, and the 10 rows hold 2"):
+                random_split(len(groups), seed=seed, groups=groups)
+        else:
+            split = random_split(len(groups), seed=seed, groups=groups)
+            assert_partition(split, len(groups))
+            assert leakage(groups, split) == {}
+
+
+@pytest.mark.parametrize("sizes", [(0.8, 0.1, 0.1), (0.333, 0.333, 0.333), (0.7, 0.2, 0.1)])
+def test_shares(sizes):
+    check_shares(sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        (
+            (0.9, 0.2, 0.1),
+            "split sizes 0.9 0.2 0.1 add up to 1.2; shares must .*, for instance 0.75 0.167 0.0833",
+        ),
+        ((80, 10, 10), "split sizes 80 10 10 add up to 100; shares must add up to 1, for instance 0.8 0.1 0.1$"),
+        ((0.5, 0.2, 0.1), "add up to 0.8"),
+        ((1.1, -0.2, 0.1), "three positive numbers"),
+        ((0.8, 0.2, float("nan")), "three positive numbers"),
+        ((0.8, 0.2), "three positive numbers"),
+    ],
+)
+def test_what_is_no_share(sizes, message):
+    with pytest.raises(InputError, match=message):
+        check_shares(sizes)

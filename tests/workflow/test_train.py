@@ -15,7 +15,7 @@ from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings
 from gtx.workflow import DataSettings, Outcome, train
-from gtx.workflow.dataset import load
+from gtx.workflow.dataset import fingerprint, load
 from tests.tables import TINY, molecules, read, write
 
 HEADER = ["id", "structure SMILES", "gap", "dipole"]
@@ -49,7 +49,7 @@ def test_every_row_comes_out_in_order_with_numbers_or_an_error(run: tuple[Path, 
     folder, _ = run
     rows, given = read(folder / "out" / "predictions.csv"), read(folder / "data.csv")
     assert [{name: row[name] for name in HEADER} for row in rows] == given
-    numbers = [name for name in rows[0] if name not in (*HEADER, "error", "warning")]
+    numbers = [name for name in rows[0] if name not in (*HEADER, "split", "error", "warning")]
     assert numbers == [f"{t}_{kind}" for t in ("gap", "dipole") for kind in ("pred", "std", "low", "high")]
     for i, row in enumerate(rows):
         filled = {bool(row[name]) for name in numbers}
@@ -82,12 +82,41 @@ def test_scores_are_those_of_the_predictions_written(run: tuple[Path, Outcome]) 
     ]
     expected = outcome.metrics["test"]["per_target"]["gap"]["rmse"]
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(expected, rel=1e-4)
+    assert [row["split"] for row in rows] == [part.get(i, "") for i in range(len(rows))]
+    assert list(rows[0])[-3:] == ["split", "error", "warning"]
     assert 11 not in part and 7 not in part and 9 not in part  # no label, no molecule, a bad label
     assert len(part) == 117
 
 
+def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Path) -> None:
+    cells = [[s, i] for i, s in enumerate([*molecules(40)["smiles"]] * 2)]
+    cells[40:] = [[f"{s}.[Na+]" if i % 9 == 0 else s, y] for i, (s, y) in enumerate(cells[40:])]
+    data = DataSettings(str(write(tmp_path / "data.csv", cells, ["smiles", "y"])), ("y",), workers=0)
+    together, apart = load(data), load(replace(data, group_duplicates=False))
+    assert together.leaked == {} and together.split_words == "random, seed 0, each repeated molecule in one part"
+    assert ("train", "test") in apart.leaked and apart.split_words == "random, seed 0"
+    assert [len(rows) for rows in together.split.values()] == [len(rows) for rows in apart.split.values()] == [64, 8, 8]
+    assert fingerprint(data)["group_duplicates"] is True
+    # a run from before there was a choice goes on where none is taken, and is refused where the rows differ
+    assert "group_duplicates" not in fingerprint(replace(data, group_duplicates=False))
+    assert "group_duplicates" not in fingerprint(replace(data, split="scaffold"))
+    once = load(replace(data, data=str(write(tmp_path / "once.csv", cells[:40], ["smiles", "y"]))))
+    assert once.split_words == "random, seed 0"
+
+
+def test_a_split_column_is_obeyed_and_its_leaks_are_said(tmp_path: Path) -> None:
+    cells = [[s, i, part] for part in ("train", "test") for i, s in enumerate(molecules(10)["smiles"])]
+    file = write(tmp_path / "data.csv", cells, ["smiles", "y", "split"])
+    data = DataSettings(str(file), ("y",), split_column="split", workers=0)
+    outcome = train(data, TrainSettings(**TINY), tmp_path / "out", baselines=False)
+    assert any("10 molecules stand in both train and test" in note for note in outcome.notes)
+    rows = read(tmp_path / "out" / "predictions.csv")
+    assert [row["split1"] for row in rows] == [row["split"] for row in rows] == ["train"] * 10 + ["test"] * 10
+
+
 def test_what_is_odd_is_said(run: tuple[Path, Outcome]) -> None:
     notes = "\n".join(run[1].notes)
+    assert "split random, seed 0, each repeated molecule in one part: 93 train, 12 val, 12 test" in notes
     assert "120 rows: 118 read, 2 errors" in notes
     assert "1 molecules fill 2 rows, 1 of them with conflicting labels" in notes
 
@@ -230,6 +259,8 @@ def test_a_test_file_of_one_class_is_only_scored(tmp_path: Path) -> None:
         ({"on_error": "fail"}, "row 8, "),
         ({"target_columns": ()}, "say what to predict"),
         ({"split_sizes": (1.0, 0.0, 0.0)}, "three positive numbers"),
+        ({"split_sizes": (0.9, 0.2, 0.1)}, "add up to 1.2"),
+        ({"seed": -1}, "split_seed: expected a value 0 or more, got -1"),
         ({"data": "no-such.csv"}, "no such file"),
     ],
     ids=str,
