@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 INK, FAINT = "#27303b", "#d9dee5"
+SMALL = 9  # font size of words inside the axes; three panels fill a page's width, which makes it 13 pixels
 COLOURS = {"train": "#7b8794", "val": "#c9780f", "test": "#2f6fd6"}
 
 # every colour of a panel is a variable of the page's style sheet
@@ -21,10 +23,10 @@ _VARIABLES = {INK: "ink", FAINT: "rule", **{colour: part for part, colour in COL
 
 STYLE = {
     "font.family": "sans-serif",
-    "font.size": 9,
+    "font.size": 9.5,
     "text.parse_math": False,  # a target may be called "$x$"
     "axes.linewidth": 0.8,
-    "axes.titlesize": 9.5,
+    "axes.titlesize": 10,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.spines.top": False,
@@ -33,12 +35,15 @@ STYLE = {
     "axes.axisbelow": True,
     "grid.linewidth": 0.6,
     "legend.frameon": False,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": SMALL,
     "svg.fonttype": "none",  # text stays text: the reader's own fonts, searchable
     "savefig.transparent": True,
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
     "grid.color": FAINT,
 }
+
+
+LETTERS = 34  # of a label, that fit beside a panel in one line
 
 
 @contextmanager
@@ -53,10 +58,17 @@ def panel(title: str, x: str, y: str, square: bool = False, height: float = 2.5)
     """
     with matplotlib.rc_context(STYLE):
         axes = Figure(figsize=(3.1, 3.0 if square else height), layout="constrained").add_subplot()
-        axes.set(title=title, xlabel=x, ylabel=y)
+        axes.set(
+            title=title, xlabel=_lines(x, LETTERS), ylabel=_lines(y, LETTERS if square else height * LETTERS / 3.6)
+        )
         if square:
             axes.set_aspect("equal", adjustable="box")
         yield axes
+
+
+def _lines(label: str, letters: float) -> str:
+    """A long label in two lines; what does not fit into these is cut off."""
+    return "\n".join(textwrap.wrap(label, int(letters), max_lines=2, placeholder=" …"))
 
 
 def inline(figure: Figure, label: str) -> Markup:

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import precision_recall_curve, roc_curve
 
-from gtx.report.drawing import COLOURS, FAINT, INK, panel
+from gtx.report.drawing import COLOURS, FAINT, INK, SMALL, panel
 from gtx.report.words import PARTS, in_unit, signed
 
 MOST_VECTORS = 400  # points drawn one by one; more become one image inside the picture
@@ -54,7 +54,7 @@ def parity(
             rasterized = len(y) > MOST_VECTORS
             axes.plot(y, prediction, "o", color=colour, alpha=faint, ms=3.4, mew=0, rasterized=rasterized)
         _agreement(axes, _range(y, prediction))
-        words = {"transform": axes.transAxes, "fontsize": 8.5, "linespacing": 1.4}
+        words = {"transform": axes.transAxes, "fontsize": SMALL, "linespacing": 1.4}
         axes.text(0.04, 0.97, "\n".join(scores), va="top", **words)
         axes.text(0.97, 0.03, "\n".join(remarks), ha="right", **words)
     return axes.figure
@@ -69,7 +69,7 @@ def error_histogram(errors: Columns, unit: str) -> Figure:
         edges = np.linspace(-widest, widest, 36)
         for part, error in errors.items():
             _steps(axes, np.clip(error, -widest, widest), edges, part, f"{PARTS[part]} {signed(error.mean())}")
-        axes.axvline(0, color=INK, linewidth=0.8)
+        axes.axvline(0, ymax=1 / 1.3, color=INK, linewidth=0.8)
         axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
         _legend(axes, loc="upper left", handlelength=1)
     return axes.figure
@@ -95,7 +95,9 @@ def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
         axes.plot(levels, inside, color=COLOURS["test"], drawstyle="steps-post")
         held = (ratios["test"] <= 1).mean()
         axes.plot([level], [held], "o", color=COLOURS["test"], ms=5)
-        axes.annotate(f"{held:.0%} in the {level:.0%} intervals", (level, held), (0.96, 0.06), ha="right", fontsize=8.5)
+        axes.annotate(
+            f"{held:.0%} in the {level:.0%} intervals", (level, held), (0.96, 0.06), ha="right", fontsize=SMALL
+        )
         _agreement(axes, (0, 1))
     return axes.figure
 
@@ -182,6 +184,7 @@ def value_histogram(values: Columns, quantity: str) -> Figure:
         edges = np.unique(np.linspace(*_range(*values.values()), 37))  # equal numbers, where there are few between
         for part, column in values.items():
             _steps(axes, column, edges, part, PARTS[part])
+        axes.xaxis.set_major_locator(MaxNLocator(5))
         _legend_above(axes)
     return axes.figure
 

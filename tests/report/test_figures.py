@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,6 +12,8 @@ from matplotlib import pyplot
 from gtx.prediction.conformal import conformal_half_width
 from gtx.report import figures
 from gtx.report.drawing import COLOURS, inline
+
+STYLE_SHEET = Path(figures.__file__).with_name("style.css")
 
 
 def parse(svg: str) -> ElementTree.Element:
@@ -31,6 +35,17 @@ def test_pictures_take_the_colours_and_the_font_of_the_page():
     assert "font-family" not in svg and "<style" not in svg
     texts = [text.text for text in parse(svg).iter("text")]
     assert "measured y (eV)" in texts and "predicted y (eV)" in texts
+
+
+def test_words_can_be_read_at_the_width_of_a_page_and_long_names_take_two_lines():
+    name = "measured log solubility in mols per litre"
+    svg = inline(figures.parity(random(20), random(20, 1), "test", name, ["RMSE 1.41"], ["20 molecules"]), "parity")
+    narrowest = float(re.search(r"\.panels \{.*min\(100%, (\d+)rem\)", STYLE_SHEET.read_text())[1]) * 16  # pixels
+    sizes = [float(size) for size in re.findall(r"font(?:-size)?: (?:bold )?([\d.]+)px", svg)]
+    width = float(parse(svg).get("viewBox").split()[2])
+    assert len(sizes) > 10 and min(sizes) * narrowest / width >= 12
+    texts = [text.text for text in parse(svg).iter("text")]
+    assert "predicted measured log solubility" in texts and "in mols per litre" in texts
 
 
 def test_pictures_of_one_page_do_not_share_ids_they_refer_to():
