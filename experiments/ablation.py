@@ -1,21 +1,18 @@
 """Every named model on the same small budget: solvation in water and gap of xtb9, and MAT's first split of FreeSolv.
 
-    python experiments/ablation.py --jobs 2
+    python -m experiments.ablation --jobs 2
 
 trains each model with seeds 0, 1 and 2, one thread each: 4 layers, 64 channels, 8 heads, no descriptors (they would
 hide what the graph gives), otherwise the defaults of `gtx train`. On xtb9 15 epochs over the first 2,000 training
 rows, on FreeSolv 30 epochs over all 513. Models that need coordinates take those of xtb9 (GFN2-xTB geometries, so they
-see more than the others), and on FreeSolv conformers made on the way in. One JSON per run is written to
-`experiments/results/ablation/`; a run that has one is not made again. `--table` writes
-`experiments/results/ablation.md` from them. The kept epoch is chosen on the validation rows; test rows are scored once
-per run. Seconds are those of the processor.
+see more than the others), and on FreeSolv conformers made on the way in. A run that is there is not made again.
+`--table` writes `experiments/results/ablation.md`. The kept epoch is chosen on the validation rows; test rows are
+scored once per run. Seconds are those of the processor.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import statistics
 import subprocess
 import sys
@@ -25,10 +22,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from experiments import archive
+from experiments.archive import RESULTS
+from experiments.record import machine
+
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
 
-RESULTS = Path(__file__).parent / "results" / "ablation"
 SEEDS = (0, 1, 2)
 
 
@@ -87,22 +87,26 @@ def run(name: str, model: str, seed: int) -> None:
     mean = Predictor([member.model], header, "cpu").predict_store(dataset.store).mean
     scores = {part: evaluate(dataset.y[rows], mean[rows], dataset.task, names) for part, rows in split.items()}
     result = {
-        "task": name,
+        "recipe": "ablation",
+        "folder": name,
+        "name": f"{model}-{seed}",
+        "set": task.set,
+        "split": task.split_column,
         "model": model,
         "seed": seed,
+        "task": dataset.task,
+        "metric": "rmse",
         "parameters": sum(p.numel() for p in member.model.parameters()),
         "seconds": round(seconds, 1),
-        "epochs": task.epochs,
+        "settings": {"epochs": task.epochs},
         "rows": {part: len(rows) for part, rows in split.items()},
         "without_coordinates": _unplaced(dataset.store),
-        "rmse": {part: scores[part]["rmse"] for part in ("train", "val", "test")},
-        "machine": f"{platform.machine()}, 1 thread",
+        **{part: {"rmse": scores[part]["rmse"]} for part in ("train", "val", "test")},
+        "machine": machine(),
         "versions": library_versions() | {"torch": torch.__version__},
-        "command": f"python experiments/ablation.py --tasks {name} --models {model} --seeds {seed}",
+        "command": f"python -m experiments.ablation --tasks {name} --models {model} --seeds {seed}",
     }
-    file = _file(name, model, seed)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(result, indent=2) + "\n")
+    archive.put(RESULTS, result)
 
 
 def _unplaced(store: MoleculeStore) -> int | None:
@@ -117,7 +121,8 @@ def table() -> str:
     """What has been measured, as Markdown."""
     lines = []
     for name, task in TASKS.items():
-        rows = [(model, _results(name, model)) for model in _models()]
+        found = archive.runs(RESULTS, "ablation", name)
+        rows = [(model, [run for run in found if run["model"] == model]) for model in _models()]
         rows = [(model, results) for model, results in rows if results]
         if not rows:
             continue
@@ -149,16 +154,8 @@ def _models() -> list[str]:
     return list(ARCHITECTURES)
 
 
-def _file(name: str, model: str, seed: int) -> Path:
-    return RESULTS / name / f"{model}-{seed}.json"
-
-
-def _results(name: str, model: str) -> list[dict[str, Any]]:
-    return [json.loads(file.read_text()) for file in sorted((RESULTS / name).glob(f"{model}-[0-9]*.json"))]
-
-
 def _mean(results: list[dict[str, Any]], part: str) -> tuple[float, float]:
-    values = [result["rmse"][part] for result in results]
+    values = [result[part]["rmse"] for result in results]
     return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
 
 
@@ -172,7 +169,8 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="write the table of what there is, and train nothing")
     arguments = parser.parse_args()
     asked = [(t, m, s) for s in arguments.seeds for t in arguments.tasks for m in arguments.models]
-    missing = [one for one in asked if not _file(*one).exists()]
+    done = {(run["folder"], run["name"]) for run in archive.runs(RESULTS, "ablation")}
+    missing = [(t, m, s) for t, m, s in asked if (t, f"{m}-{s}") not in done]
     if len(asked) == 1 and missing:
         return run(*asked[0])
     if not arguments.table:
@@ -180,13 +178,13 @@ def main() -> None:
         def start(one: tuple[str, str, int]) -> None:
             name, model, seed = one
             words = ["--tasks", name, "--models", model, "--seeds", str(seed)]
-            subprocess.run([sys.executable, __file__, *words], check=True)
+            subprocess.run([sys.executable, "-m", "experiments.ablation", *words], check=True)
             print(f"{name} {model} {seed} done", flush=True)
 
         with ThreadPoolExecutor(arguments.jobs) as pool:
             list(pool.map(start, missing))
     head = f"# Every named model on the same small budget\n\n{__doc__.split(chr(10), 1)[1].strip()}\n\n"
-    (RESULTS.parent / "ablation.md").write_text(head + table())
+    (RESULTS / "ablation.md").write_text(head + table())
     print(table())
 
 

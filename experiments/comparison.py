@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -38,15 +37,17 @@ def shared(row: Row, other: Row) -> list[Split]:
     found = []
     for split in sorted({result["split"] for result in row.results}):
         ones, others = (
-            [r for r in each.results if r["split"] == split and "test_predictions" in r] for each in (row, other)
+            [r["predictions"] for r in each.results if r["split"] == split and "predictions" in r]
+            for each in (row, other)
         )
         if ones and others:
-            at = rows_of(ones[0])
-            if any(not np.array_equal(rows_of(result), at) for result in (*ones, *others)):
+            first = ones[0]
+            if any(not np.array_equal(one.rows, first.rows) for one in (*ones, *others)):
                 raise ValueError(f"{row.folder}, {split}: {row.model} and {other.model} were tested on different rows")
-            kept = "test_values" in ones[0]  # by a set that is no table
-            y = _values(ones[0], "test_values") if kept else truth(ones[0]["set"], tuple(_names(ones[0])))[at]
-            found.append(Split(y, _predicted(ones), _predicted(others)))
+            y = first.measured
+            if y is None:  # the set is a table
+                y = truth(row.results[0]["set"], first.names)[first.rows]
+            found.append(Split(y, *(np.array([one.values for one in each]) for each in (ones, others))))
     return found
 
 
@@ -60,21 +61,3 @@ def truth(name: str, targets: tuple[str, ...]) -> np.ndarray:
     table = open_table(named.path, named.smiles_column)
     columns = [table.index(target) for target in targets]
     return np.array([[float(row.cells[at] or "nan") for at in columns] for row in table.rows])
-
-
-def _names(result: dict[str, Any]) -> list[str]:
-    return [name for name in result["test_predictions"] if name != "row"]
-
-
-def rows_of(result: dict[str, Any]) -> np.ndarray:
-    """The rows of the table, from 0, that a run was tested on."""
-    return np.array(result["test_predictions"]["row"].split(), dtype=int)
-
-
-def _predicted(results: Sequence[dict[str, Any]]) -> np.ndarray:
-    return np.array([_values(result, "test_predictions") for result in results])
-
-
-def _values(result: dict[str, Any], key: str) -> np.ndarray:
-    """`[n, T]` of the test rows."""
-    return np.transpose([np.array(result[key][name].split(), dtype=float) for name in _names(result)])

@@ -4,14 +4,13 @@
 
 A curve that still falls says that a set lacks data; a flat one, that it lacks something else. The smaller samples lie
 within the larger ones and are drawn by the repeat's number, which is also the seed or, where a set has several splits,
-the split. Test rows are not looked at. What is done is kept, `experiments/results/learning/<set>.json`; the scores with
-all rows are those of the benchmark's own runs, which must be there.
+the split. Test rows are not looked at. What is done is kept; the scores with all rows are
+those of the benchmark's own runs, which must be there.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Sequence
@@ -21,10 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments import archive
+from experiments.archive import RESULTS, ROOT
 from experiments.models import MODELS, answer
 from experiments.on_store import predict
 from experiments.problem import Problem, Run
-from experiments.record import RESULTS, ROOT, commit
+from experiments.record import commit
 from experiments.where import SETS
 
 NAMES = (
@@ -53,18 +54,17 @@ class Point(NamedTuple):
 
 def curve(folder: str, results: Path = RESULTS) -> list[Point]:
     """What there is of a set, model by model and by number of rows; points that lack a repeat are left out."""
-    file = _file(folder, results)
     found: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for entry in json.loads(file.read_text()) if file.exists() else []:
-        found.setdefault((entry["model"], entry["share"]), []).append(entry)
+    for run in archive.runs(results, "learning", folder):
+        found.setdefault((run["model"], run["settings"]["share"]), []).append(run)
+    whole = {run["name"]: run for run in archive.runs(results, folder=folder)} if found else {}
     for model in {model for model, _ in found}:
-        runs = [_run(folder, model, repeat).file(results) for repeat in range(REPEATS)]
-        whole = [json.loads(run.read_text()) for run in runs if run.exists()]
-        found[model, 1] = [{"rows": w["rows"]["train"], "score": w["val"][w["metric"]]} for w in whole]
+        names = [_run(folder, model, repeat).name for repeat in range(REPEATS)]
+        found[model, 1] = [whole[name] for name in names if name in whole]
     points = [
-        Point(model, round(statistics.mean(e["rows"] for e in entries)), [e["score"] for e in entries])
-        for (model, _), entries in found.items()
-        if len(entries) == REPEATS
+        Point(model, round(statistics.mean(r["rows"]["train"] for r in each)), [r["val"][r["metric"]] for r in each])
+        for (model, _), each in found.items()
+        if len(each) == REPEATS
     ]
     return sorted(points, key=lambda point: (list(MODELS).index(point.model), point.rows))
 
@@ -94,13 +94,21 @@ def add(folder: str, model: str, repeat: int, share: int, results: Path = RESULT
         prediction = answer(problem).prediction
     val, metric = split["val"], run.benchmark.metric
     score = evaluate(dataset.y[val], prediction[val], dataset.task, problem.names)[metric]
-    file = _file(folder, results)
-    kept = json.loads(file.read_text()) if file.exists() else []
-    entry = {"model": model, "repeat": repeat, "share": share, "rows": len(split["train"]), "score": score}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps([*kept, entry | {"commit": commit()}], indent=1) + "\n")
-    partial.replace(file)
+    result = {
+        "recipe": "learning",
+        "folder": folder,
+        "name": _name(model, repeat, share),
+        "set": run.benchmark.name,
+        "split": run.benchmark.splits[run.split],
+        "model": model,
+        "seed": run.seed,
+        "metric": metric,
+        "rows": {"train": len(split["train"])},
+        "val": {metric: score},
+        "settings": {"repeat": repeat, "share": share},
+        "commit": commit(),
+    }
+    archive.put(results, result)
 
 
 def sample(rows: np.ndarray, share: int, repeat: int) -> np.ndarray:
@@ -127,8 +135,8 @@ def _run(folder: str, model: str, repeat: int) -> Run:
     return Run(benchmark, model, repeat, 0) if len(benchmark.splits) > 1 else Run(benchmark, model, 0, repeat)
 
 
-def _file(folder: str, results: Path) -> Path:
-    return results / "learning" / f"{folder}.json"
+def _name(model: str, repeat: int, share: int) -> str:
+    return f"{model}-{repeat}-{share}"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -143,9 +151,7 @@ def main(words: Sequence[str] | None = None) -> int:
         for folder in asked.sets:
             for model in asked.models:
                 for share in SHARES:
-                    file = _file(folder, asked.out)
-                    kept = json.loads(file.read_text()) if file.exists() else []
-                    if not any((e["model"], e["repeat"], e["share"]) == (model, repeat, share) for e in kept):
+                    if not archive.find(asked.out, folder, _name(model, repeat, share), "learning"):
                         add(folder, model, repeat, share, asked.out, asked.runs)
             for point in curve(folder, asked.out):
                 print(

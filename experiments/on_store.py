@@ -1,9 +1,9 @@
-"""Recipes whose molecules come from no table: a store and a split in, one JSON per run out, as `experiments.recipe`."""
+"""Recipes whose molecules come from no table: a store and a split in, a run in the archive out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,8 +67,7 @@ def execute(study: Study, results: Path, runs: Path) -> dict[str, Any]:
         ValueError: the model has more weights than it may.
     """
     run, molecules, settings = study.run, study.molecules, study.settings
-    file = run.file(results)
-    if found := kept(file, study.command):
+    if found := kept(run, study.command, results):
         return found
     _check_size(study)
     folder = run.folder(runs)
@@ -81,16 +80,15 @@ def execute(study: Study, results: Path, runs: Path) -> dict[str, Any]:
         "seconds": round(sum(row["seconds"] for row in member.history), 1),  # of all epochs, resumed or not
         "cpu_seconds": round(time.process_time() - processor, 1),
         "resumed": resumed,
-        "threads": settings.threads,
         "best_epoch": member.best_epoch,
-        "test_values": _text(molecules.store.y.numpy()[molecules.split["test"]], molecules.names),
     }
     answer = Answer(
         predict(member, molecules.store),
         sum(p.numel() for p in member.model.parameters()),
         {"model": study.spec, "training": {k: v for k, v in settings.decisive().items() if k != "seed"}},
     )
-    return write(_problem(study, runs), answer, figures, study.command, results)
+    measured = molecules.store.y.numpy()[molecules.split["test"]]
+    return write(_problem(study, runs), answer, figures, study.command, results, settings.threads, measured)
 
 
 @torch.inference_mode()
@@ -116,7 +114,3 @@ def _problem(study: Study, runs: Path) -> Problem:
     nothing = Duplicates(0, 0, 0)
     dataset = Dataset([], "regression", store, rows, [], split, study.run.benchmark.splits[0], nothing, {})
     return Problem(study.run, DataSettings(str(source), tuple(names)), dataset, runs)
-
-
-def _text(values: np.ndarray, names: Sequence[str]) -> Mapping[str, str]:
-    return {name: " ".join(f"{v:.9g}" for v in column) for name, column in zip(names, values.T, strict=True)}

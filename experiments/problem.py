@@ -20,7 +20,7 @@ class Benchmark(NamedTuple):
         name: as `gtx.data.named_sets` knows it.
         metric: of `gtx.training.evaluate`, the one it is judged by.
         splits: columns that spell out a split each.
-        folder: of its results.
+        folder: what its results are known by.
         featuriser: arguments of `gtx.molecules.Featuriser` that the benchmark's own rules ask for.
         settings: of `gtx.training.TrainSettings`, likewise; gtx itself follows them.
     """
@@ -73,9 +73,10 @@ class Run(NamedTuple):
             return f"{self.model}-{self.seed}"
         return f"{self.model}-{self.split}" + (f"-seed{self.seed}" if self.seed else "")
 
-    def file(self, results: Path) -> Path:
-        """Its JSON below the folder of all results."""
-        return results / self.benchmark.folder / f"{self.name}.json"
+    @property
+    def key(self) -> tuple[str, str]:
+        """What `experiments.archive` knows it by: its set's folder and its name."""
+        return self.benchmark.folder, self.name
 
     def folder(self, runs: Path) -> Path:
         """What it keeps while it runs, below the folder of all runs."""

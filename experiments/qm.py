@@ -11,7 +11,7 @@ reference per element, fitted on the training rows by least squares, is taken of
 energies are sums over atoms, the gap a mean.
 
 Not comparable with published tables of QM9: 2,400 training rows, and no random sample. One thread a run; a run that was
-stopped goes on by the same command, a finished one is kept (`experiments/results/<set>/<model>-<split>.json`). Scores
+stopped goes on by the same command, a finished one is kept. Scores
 of every epoch so far: `runs/<set>/<run>/members/0/log.csv`.
 """
 
@@ -28,9 +28,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from experiments import archive
+from experiments.archive import RESULTS, ROOT
 from experiments.problem import Benchmark, Run
 from experiments.recipe import at_least_one, elsewhere
-from experiments.record import RESULTS, ROOT, kept
+from experiments.record import kept
 from experiments.summary import lines
 
 SPLITS = ("random 0", "random 1", "random 2")
@@ -47,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run what is asked for and not there yet, several at a time, each in a process of its own."""
     asked = _read(words)
     wanted = [(s, m, k) for k in asked.splits for s in asked.sets for m in asked.models]
-    missing = [one for one in wanted if kept(_run(*one, asked).file(asked.out), _command(*one, asked)) is None]
+    missing = [one for one in wanted if kept(_run(*one, asked), _command(*one, asked), asked.out) is None]
     if asked.here:
         failed = [one for one in missing if not _done(*one, asked)]
     else:
@@ -57,7 +59,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
         with ThreadPoolExecutor(asked.jobs) as pool:
             failed = [one for one, bad in zip(missing, pool.map(start, missing), strict=True) if bad]
-    print(*lines({_run(*one, asked).file(asked.out) for one in wanted}), sep="\n")
+    keys = {_run(*one, asked).key for one in wanted}
+    print(*lines(run for run in archive.runs(asked.out) if (run["folder"], run["name"]) in keys), sep="\n")
     for one in failed:
         print(f"failed: {' '.join([_command(*one, asked), *map(shlex.quote, elsewhere(asked))])}", file=sys.stderr)
     return bool(failed)

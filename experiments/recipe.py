@@ -1,8 +1,8 @@
 """What all recipes share: runs asked for on a command line, each in a process of its own, finished ones kept.
 
-A recipe is a script that names its sets and calls `main`. Every run writes `<set>/<model>-<seed>.json` below
-`experiments/results` (`<model>-<split>` where the set has several splits; further seeds add `-seed<seed>`) and keeps
-what it needs to go on below `runs`. One thread a run.
+A recipe is a script that names its sets and calls `main`. Every run writes a line to `experiments/results/runs.csv`,
+by the name `<model>-<seed>` (`<model>-<split>` where the set has several splits; further seeds add `-seed<seed>`), and
+keeps what it needs to go on below `runs`. One thread a run.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+from experiments import archive
+from experiments.archive import RESULTS, ROOT
 from experiments.models import MODELS, answer
 from experiments.parts import PARTS
 from experiments.problem import Benchmark, Problem, Run
-from experiments.record import RESULTS, ROOT, write
+from experiments.record import write
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
@@ -40,7 +43,8 @@ def main(doc: str, module: str, sets: Mapping[str, Benchmark], words: Sequence[s
     """
     asked = _read(doc, sets, words)
     runs = list(wanted(asked, sets))
-    missing = [run for run in runs if asked.overwrite or not run.file(asked.out).exists()]
+    done = {(run["folder"], run["name"]) for run in archive.runs(asked.out)}
+    missing = [run for run in runs if asked.overwrite or run.key not in done]
     if len(missing) < len(runs) and not asked.table:
         kept = f"{len(runs) - len(missing)} of {len(runs)} runs are finished and kept"
         print(f"{kept}; --overwrite makes them anew, --out and --runs elsewhere", file=sys.stderr)
@@ -52,7 +56,8 @@ def main(doc: str, module: str, sets: Mapping[str, Benchmark], words: Sequence[s
         failed = _spread(module, sets, missing, asked)
     from experiments.summary import lines
 
-    print(*lines({run.file(asked.out) for run in runs}), sep="\n")
+    keys = {run.key for run in runs}
+    print(*lines(run for run in archive.runs(asked.out) if (run["folder"], run["name"]) in keys), sep="\n")
     for run in failed:
         print(
             f"failed: {' '.join([_command(module, sets, run), *map(shlex.quote, elsewhere(asked))])}", file=sys.stderr
@@ -77,8 +82,8 @@ def wanted(asked: argparse.Namespace, sets: Mapping[str, Benchmark]) -> Iterator
             return
 
 
-def execute(run: Run, command: str, results: Path = RESULTS, runs: Path = ROOT / "runs") -> None:
-    """Do one run in this process.
+def execute(run: Run, command: str, results: Path = RESULTS, runs: Path = ROOT / "runs") -> dict[str, Any]:
+    """Do one run in this process, and give what is written of it.
 
     Args:
         run: what to run.
@@ -99,7 +104,7 @@ def execute(run: Run, command: str, results: Path = RESULTS, runs: Path = ROOT /
         "cpu_seconds": round(_processor_seconds() - processor, 1),
         "resumed": resumed,  # then the seconds are those of the last part alone
     }
-    write(problem, found, figures, command, results)
+    return write(problem, found, figures, command, results)
 
 
 def _done(run: Run, command: str, asked: argparse.Namespace) -> bool:

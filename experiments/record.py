@@ -1,34 +1,41 @@
-"""What is written of a run: one JSON, and one line in the ledger of test evaluations."""
+"""What is written of a run: its line and predictions in the archive, and a line in the ledger of test evaluations."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
-import json
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.problem import Answer, Problem
+from experiments import archive
+from experiments.archive import ROOT, Predictions
+from experiments.problem import Answer, Problem, Run
 
 if TYPE_CHECKING:
     from gtx.workflow.dataset import Dataset
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "experiments" / "results"
 LEDGER = "test_evaluations.csv"
 LEDGER_COLUMNS = ("date", "commit", "folder", "model", "split", "seed", "metric", "test")
 
 
-def write(problem: Problem, answer: Answer, figures: Mapping[str, Any], command: str, results: Path) -> dict[str, Any]:
+def write(
+    problem: Problem,
+    answer: Answer,
+    figures: Mapping[str, Any],
+    command: str,
+    results: Path,
+    threads: int = 1,
+    measured: np.ndarray | None = None,
+) -> dict[str, Any]:
     """Score an answer on all parts of the split, and write it down.
 
     Args:
@@ -37,6 +44,8 @@ def write(problem: Problem, answer: Answer, figures: Mapping[str, Any], command:
         figures: of the run: seconds and the like.
         command: that makes it again.
         results: the folder of all results.
+        threads: it computed with.
+        measured: the targets of the test rows `[n, T]`, of a set that is no table.
     """
     from gtx.prediction import library_versions
     from gtx.training import evaluate
@@ -47,8 +56,12 @@ def write(problem: Problem, answer: Answer, figures: Mapping[str, Any], command:
         part: evaluate(dataset.y[rows], answer.prediction[rows], dataset.task, problem.names)
         for part, rows in dataset.split.items()
     }
-    test = dataset.split["test"]
+    if len(problem.names) == 1:  # the scores of the one target are those of all
+        scores = {part: {k: v for k, v in found.items() if k != "per_target"} for part, found in scores.items()}
     result = {
+        "recipe": "benchmark",
+        "folder": run.benchmark.folder,
+        "name": run.name,
         "set": run.benchmark.name,
         "split": run.benchmark.splits[run.split],
         "model": run.model,
@@ -60,39 +73,30 @@ def write(problem: Problem, answer: Answer, figures: Mapping[str, Any], command:
         "parameters": answer.parameters,
         "settings": dict(answer.settings),
         **figures,
-        "machine": machine(figures.get("threads", 1)),
+        "machine": machine(threads),
         "versions": library_versions() | dict(answer.versions),
         "sha256": {"data": sha256(problem.data.data), "split": split_digest(dataset)},
         "commit": commit(),
         "date": date.today().isoformat(),
         "command": command,
-        "test_predictions": predictions(dataset.rows[test], answer.prediction[test], problem.names),
     }
-    file = run.file(results)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    enter(results / LEDGER, file.parent.name, result)
-    partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps(result, indent=2, allow_nan=False) + "\n")
-    partial.replace(file)
+    test = dataset.split["test"]
+    results.mkdir(parents=True, exist_ok=True)
+    enter(results / LEDGER, result)
+    found = Predictions(dataset.rows[test], tuple(problem.names), answer.prediction[test], measured)
+    archive.put(results, result, found)
     return result
 
 
-def kept(file: Path, command: str) -> dict[str, Any] | None:
-    """A result that is there; if another command made it, that is said on stderr. None where there is none."""
-    if not file.exists():
-        return None
-    result = json.loads(file.read_text())
-    if result["command"] != command:
-        print(f"{file} is kept, made by `{result['command']}`; another --name keeps another run", file=sys.stderr)
+def kept(run: Run, command: str, results: Path) -> dict[str, Any] | None:
+    """A run that is there; if another command made it, that is said on stderr. None where it is not there."""
+    result = archive.find(results, *run.key)
+    if result is not None and result["command"] != command:
+        print(
+            f"{'/'.join(run.key)} is kept, made by `{result['command']}`; another --name keeps another run",
+            file=sys.stderr,
+        )
     return result
-
-
-def predictions(rows: np.ndarray, prediction: np.ndarray, names: Sequence[str]) -> dict[str, str]:
-    """Row numbers of the table, from 0, and each target's predictions to six digits, as text parted by blanks."""
-    columns = {
-        name: " ".join(f"{value:.6g}" for value in column) for name, column in zip(names, prediction.T, strict=True)
-    }
-    return {"row": " ".join(map(str, rows.tolist())), **columns}
 
 
 def split_digest(dataset: Dataset) -> str:
@@ -101,9 +105,9 @@ def split_digest(dataset: Dataset) -> str:
     return hashlib.sha256("".join(f"{row} {parts[row]}\n" for row in sorted(parts)).encode()).hexdigest()
 
 
-def enter(ledger: Path, folder: str, result: Mapping[str, Any]) -> None:
+def enter(ledger: Path, result: Mapping[str, Any]) -> None:
     """Add a line to the ledger: test rows were looked at once more. Lines are never removed."""
-    values = {**result, "folder": folder, "test": result["test"][result["metric"]]}
+    values = {**result, "test": result["test"][result["metric"]]}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if not ledger.exists():

@@ -2,7 +2,7 @@
 
     python -m experiments.results
 
-reads whatever `experiments/results/<set>/*.json` holds. Paired differences need the measured values of the test rows,
+reads the runs of `experiments/results`. Paired differences need the measured values of the test rows,
 so the sets are read (downloaded if they are not at hand); `--without-data` leaves the differences out.
 """
 
@@ -18,13 +18,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.aims import AIMS
+from experiments.archive import RESULTS, ROOT, predicted_runs
 from experiments.averaged import averaged
 from experiments.comparison import compared
 from experiments.figures import curves, dots
 from experiments.learning import curve
 from experiments.models import MODELS
 from experiments.parts import PARTS
-from experiments.record import LEDGER, RESULTS, ROOT
+from experiments.record import LEDGER
 from experiments.rivals.published import Published, published, source
 from experiments.summary import HIGHER, OURS, Row, places, rows
 from experiments.where import SETS, table
@@ -57,7 +58,7 @@ BEGIN, END = "<!-- measured: python -m experiments.results -->", "<!-- until her
 def gather(results: Path) -> dict[str, list[Row]]:
     """All results by set."""
     found: dict[str, list[Row]] = {}
-    for row in rows(results.glob("*/*.json")):
+    for row in rows(predicted_runs(results)):
         found.setdefault(row.folder, []).append(row)
     return found
 
@@ -171,7 +172,7 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
         "",
     ]
     rival = next(iter(rivals({row.model: row for row in models})), None)
-    if data and ours and rival and folder in SETS and "test_predictions" in rival.results[0]:
+    if data and ours and rival and folder in SETS and "predictions" in rival.results[0]:
         lines += table(ours, rival, {row.model: title(row) for row in (ours, rival)})
     lines += learnt(folder, metric, results)
     if parts and ours:

@@ -1,12 +1,10 @@
-"""Results as they lie in the folder, and rows made of them."""
+"""Runs gathered to the rows of a table."""
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 HIGHER = ("roc_auc", "pr_auc", "accuracy", "r2")
@@ -65,15 +63,11 @@ class Row(NamedTuple):
         return " × ".join(words) or "1 run"
 
 
-def rows(files: Iterable[Path]) -> Iterator[Row]:
-    """The results in JSON files `<set>/<model>-<number>.json`, by set and model; other files are passed over."""
+def rows(runs: Iterable[dict[str, Any]]) -> Iterator[Row]:
+    """Runs by set and model."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for file in sorted(files):
-        if file.exists():
-            result = json.loads(file.read_text())
-            if not isinstance(result, dict) or not {"model", "split", "test"} <= result.keys():
-                continue
-            found.setdefault((file.parent.name, result["model"]), []).append(result)
+    for run in runs:
+        found.setdefault((run["folder"], run["model"]), []).append(run)
     for (folder, model), results in sorted(found.items()):
         yield Row(folder, model, sorted(results, key=lambda result: (result["split"], result["seed"])))
 
@@ -83,9 +77,9 @@ def places(score: float) -> int:
     return 3 if abs(score) < 10 else 1
 
 
-def lines(files: Iterable[Path]) -> Iterator[str]:
+def lines(runs: Iterable[dict[str, Any]]) -> Iterator[str]:
     """A line per row, for the terminal; one that says so where there are none."""
-    found = list(rows(files))
+    found = list(rows(runs))
     if not found:
         yield "no results yet"
     for row in found:

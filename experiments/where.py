@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments import mat, scaffold
-from experiments.comparison import rows_of, shared
+from experiments.comparison import shared
 from experiments.paired import SCORES, Split
 from experiments.summary import Row
 from gtx.molecules import MoleculeError, morgan_counts, read_smiles
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 def where(ours: Row, other: Row) -> list[Line]:
     """Scores of two models by size and by similarity, over the splits both were run on."""
-    rows = {result["split"]: tuple(rows_of(result)) for result in ours.results}
+    rows = {result["split"]: tuple(result["predictions"].rows) for result in ours.results}
     names = sorted(rows.keys() & {result["split"] for result in other.results})
     parts = shared(ours._replace(results=[result for result in ours.results if result["split"] in names]), other)
     return by_kind(parts, [tested(ours.folder, name, rows[name]) for name in names], ours.metric)

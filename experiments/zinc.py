@@ -11,8 +11,8 @@ trained on the absolute error, and sees batches of molecules of like size; the e
 rows, and the test rows are scored once, at the end.
 
 `--hours` finds out by a few batches how many epochs there is time for, on as many threads as given. A run that was
-stopped goes on by the same command; a finished one is kept (its JSON lies in `experiments/results/zinc12k-graphs` or
-`zinc12k`). Losses and validation scores of every epoch so far: `runs/<set>/<run>/members/0/log.csv`.
+stopped goes on by the same command; a finished one is kept. Losses and validation scores of every epoch so far:
+`runs/<set>/<run>/members/0/log.csv`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from experiments import recipe
+from experiments import archive, recipe
+from experiments.archive import RESULTS, ROOT
 from experiments.on_store import Molecules, Study, execute
 from experiments.pace import epochs_for
 from experiments.problem import Benchmark, Run
-from experiments.record import RESULTS, ROOT
 
 SETS = {
     "graphs": Benchmark("zinc12k", "mae", ("split",), "zinc12k-graphs"),
@@ -74,11 +74,11 @@ def main(words: Sequence[str] | None = None) -> int:
 def rival(name: str, model: str, seed: int, asked: argparse.Namespace) -> dict[str, Any]:
     """The result of another model, on the molecules as their SMILES tell them; made where it is not there yet."""
     run = Run(SETS[name], model, 0, seed)
-    file = run.file(asked.out)
-    if not file.exists():
+    found = archive.find(asked.out, *run.key)
+    if found is None:
         command = f"python -m experiments.zinc --sets {name} --rivals {model} --seeds {seed}"
-        recipe.execute(run, command, asked.out, asked.runs)
-    return json.loads(file.read_text())
+        found = recipe.execute(run, command, asked.out, asked.runs)
+    return found
 
 
 def study(name: str, seed: int, asked: argparse.Namespace) -> Study:

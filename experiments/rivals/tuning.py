@@ -3,14 +3,12 @@
     python -m experiments.rivals.tuning --jobs 2
 
 3 or 5 layers, dropout 0 or 0.2, with descriptors or without, on `mat/freesolv` (first split) for regression and on
-`scaffold/bace` for classification. One JSON per configuration in `experiments/results/tuning/<set>/`; those that are
-there are kept.
+`scaffold/bace` for classification. What has been tried is kept.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -20,10 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
-from experiments import mat, scaffold
+from experiments import archive, mat, scaffold
+from experiments.archive import RESULTS, ROOT
 from experiments.problem import Problem, Run
 from experiments.recipe import ONE_THREAD, at_least_one
-from experiments.record import RESULTS, ROOT, commit
+from experiments.record import commit
 from experiments.rivals.networks import Configuration
 from gtx.errors import InputError
 
@@ -38,12 +37,12 @@ def best(kind: str, task: str, results: Path = RESULTS) -> int:
     Raises:
         InputError: a configuration has not been tried.
     """
-    files = [_file(kind, task, number, results) for number in range(len(CONFIGURATIONS))]
-    for file in files:
-        if not file.exists():
-            raise InputError(f"{kind} is not tuned: expected {file}; run python -m experiments.rivals.tuning")
-    losses = [json.loads(file.read_text())["val_loss"] for file in files]
-    return losses.index(min(losses))
+    found = {run["name"]: run["val"]["loss"] for run in archive.runs(results, "tuning", TUNED_ON[task].folder)}
+    losses = {number: found.get(f"{kind}-{number}") for number in range(len(CONFIGURATIONS))}
+    if missing := [f"{kind}-{number}" for number, loss in losses.items() if loss is None]:
+        where = f"{results / archive.RUNS} lacks {', '.join(missing)} of {TUNED_ON[task].name}"
+        raise InputError(f"{kind} is not tuned: {where}; run python -m experiments.rivals.tuning")
+    return min(losses, key=losses.get)
 
 
 def tune(kind: str, task: str, number: int, results: Path, runs: Path) -> None:
@@ -57,16 +56,19 @@ def tune(kind: str, task: str, number: int, results: Path, runs: Path) -> None:
     begun = time.perf_counter()
     how = CONFIGURATIONS[number]
     found = fitted(problem, how)
-    result = {"set": run.benchmark.name, "model": kind, "number": number, **how._asdict()}
-    result |= {"val_loss": found.val_loss, "parameters": found.parameters}
-    result |= {"seconds": round(time.perf_counter() - begun, 1), "commit": commit()}
-    file = _file(kind, task, number, results)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(result, indent=2) + "\n")
-
-
-def _file(kind: str, task: str, number: int, results: Path) -> Path:
-    return results / "tuning" / TUNED_ON[task].folder / f"{kind}-{number}.json"
+    result = {
+        "recipe": "tuning",
+        "folder": run.benchmark.folder,
+        "name": f"{kind}-{number}",
+        "set": run.benchmark.name,
+        "model": kind,
+        "val": {"loss": found.val_loss},
+        "parameters": found.parameters,
+        "settings": {"number": number, **how._asdict()},
+        "seconds": round(time.perf_counter() - begun, 1),
+        "commit": commit(),
+    }
+    archive.put(results, result)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -79,7 +81,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--here", action="store_true", help="run in this process, one after the other")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of results")
     asked = parser.parse_args(words)
-    tried = [one for one in product(asked.models, asked.tasks, asked.numbers) if not _file(*one, asked.out).exists()]
+    done = {(run["folder"], run["name"]) for run in archive.runs(asked.out, "tuning")}
+    untried = [
+        (kind, task, number)
+        for kind, task, number in product(asked.models, asked.tasks, asked.numbers)
+        if (TUNED_ON[task].folder, f"{kind}-{number}") not in done
+    ]
 
     def start(one: tuple[str, str, int]) -> bool:
         kind, task, number = one
@@ -93,7 +100,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return done
 
     with ThreadPoolExecutor(1 if asked.here else asked.jobs) as pool:
-        return int(not all(list(pool.map(start, tried))))
+        return int(not all(list(pool.map(start, untried))))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 
 trains on 50,000 of the 810,000 sums of two three-digit numbers, and tests on 1,000 others; the answer counts only as a
 whole. The source is read as it is written, and in reversed order (583+714), as Sutskever et al. 2014 (arXiv:1409.3215)
-found better for recurrent networks. Writes `addition.json` and its learning curves, `addition.svg`, to
-`experiments/results/sequence/`.
+found better for recurrent networks. Draws its learning curves to
+`experiments/results/sequence/addition.svg`.
 """
 
 from __future__ import annotations

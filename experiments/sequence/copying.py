@@ -3,7 +3,7 @@
     python -m experiments.sequence.copying
 
 trains on 10,000 random strings of 1 to 20 of the letters a to p, and tests on 1,000 others; the answer counts only as a
-whole. Writes `copying.json` and its learning curves, `copying.svg`, to `experiments/results/sequence/`.
+whole. Draws its learning curves to `experiments/results/sequence/copying.svg`.
 """
 
 from __future__ import annotations

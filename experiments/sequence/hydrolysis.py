@@ -9,7 +9,7 @@ others the validation. An answer counts if every product is right: the same cano
 the rest and from molecules made of their products: an acid of one and an amine or alcohol of another, condensed; the
 rule gives the answer. Nothing that is held out is among them.
 
-Writes `hydrolysis.json` and its learning curves to `experiments/results/sequence/`.
+Draws its learning curves to `experiments/results/sequence/hydrolysis.svg`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 trains on the 10,000 training molecules of ZINC-12k, canonical SMILES with stereochemistry, and draws 1,000 strings with
 a seed, at temperature 1. Counted are those that are molecules (validity), the distinct among these (uniqueness) and
-those among the distinct that it was not trained on (novelty); the invalid ones are listed. Writes `language.json` and
-its learning curves to `experiments/results/sequence/`.
+those among the distinct that it was not trained on (novelty); the invalid ones are listed. Draws its
+learning curves to `experiments/results/sequence/language.svg`.
 """
 
 from __future__ import annotations

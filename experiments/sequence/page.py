@@ -6,20 +6,20 @@ python -m experiments.sequence.page
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.sequence.running import RESULTS
+from experiments import archive
+from experiments.archive import RESULTS
 
 Run = Mapping[str, Any]
 
 INTRODUCTION = """# From molecules to sequences
 
-The encoder-decoder Transformer on five tasks, each trained by one command on a processor alone. What is not right is
-listed in the JSON of the task, invalid SMILES among it. Seconds are those of all epochs, validation included; the
-machine did other work beside, so that processor seconds say what a run takes. This page is made anew by
+The encoder-decoder Transformer on five tasks, each trained by one command on a processor alone. Wrong answers, invalid
+SMILES among them, are listed in the last column of [runs.csv](runs.csv). Seconds are those of all epochs, validation
+included; the machine did other work beside, so that processor seconds say what a run takes. This page is made anew by
 `python -m experiments.sequence.page`.
 """
 
@@ -95,35 +95,36 @@ def page(results: Path) -> str:
     """The page in Markdown, of the tasks that were run.
 
     Args:
-        results: folder of their JSON files.
+        results: the folder of all results.
     """
     parts = [INTRODUCTION]
     for name, task in TASKS.items():
-        if (file := results / f"{name}.json").exists():
-            parts.append(section(name, task, json.loads(file.read_text()), results.name))
+        if runs := archive.runs(results, "sequence", name):
+            parts.append(section(name, task, runs))
     return "\n".join(parts)
 
 
-def section(name: str, task: Task, result: Mapping[str, Any], folder: str) -> str:
+def section(name: str, task: Task, runs: Sequence[Run]) -> str:
     """A task: its figures, the command beside them, and its learning curves."""
     columns = {"run": None, **task.columns, **COST}
-    lines = [f"## {task.title}", "", f"Aim: {task.aim}. `{result['command']}`", ""]
+    first = runs[0]
+    lines = [f"## {task.title}", "", f"Aim: {task.aim}. `{first['command']}`", ""]
     lines += [f"| {' | '.join(columns)} |", f"|---|{'--:|' * (len(columns) - 1)}"]
-    for title, run in result["runs"].items():
-        cells = [title, *(show(run) for show in [*task.columns.values(), *COST.values()])]
+    for run in runs:
+        cells = [run["name"], *(show(run) for show in [*task.columns.values(), *COST.values()])]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += kinds(result["runs"])
-    machine = result["machine"]
+    lines += kinds(runs)
+    machine = first["machine"]
     where = f"{machine['processor']}, {machine['threads']} of {machine['cores']} cores"
-    lines += ["", f"{result['date']}, commit {result['commit']}, {where}. [JSON]({folder}/{name}.json)", ""]
-    lines += [f"![Learning curves on validation rows.]({folder}/{name}.svg)", ""]
+    lines += ["", f"{first['date']}, commit {first['commit']}, {where}.", ""]
+    lines += [f"![Learning curves on validation rows.](sequence/{name}.svg)", ""]
     return "\n".join(lines)
 
 
-def kinds(runs: Mapping[str, Run]) -> list[str]:
+def kinds(runs: Sequence[Run]) -> list[str]:
     """Test rows kind by kind, where there are kinds."""
     lines = []
-    for run in runs.values():
+    for run in runs:
         for kind, score in run.get("test_by_kind", {}).items():
             cells = f"{score['same']:.1%} | {score['same_constitution']:.1%} | {score['invalid']} | {score['rows']:,}"
             lines.append(f"| {kind} | {cells} |")
@@ -133,9 +134,9 @@ def kinds(runs: Mapping[str, Run]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the JSON files")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of all results")
     results = parser.parse_args().results
-    (results.parent / "sequence.md").write_text(page(results))
+    (results / "sequence.md").write_text(page(results))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
@@ -13,13 +12,15 @@ from typing import Any
 
 from torch import nn
 
-from experiments.record import ROOT, commit, machine
+from experiments import archive
+from experiments.archive import RESULTS, ROOT
+from experiments.record import commit, machine
 from experiments.sequence.curves import draw
 from gtx.prediction import library_versions
 from gtx.sequence import Examples
 from gtx.training import TrainSettings, fit_sequences
 
-RESULTS, RUNS = ROOT / "experiments" / "results" / "sequence", ROOT / "runs" / "sequence"
+RUNS = ROOT / "runs" / "sequence"
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def fit(model: nn.Module, train: Examples, val: Examples, setting: Setting, runs
         "seconds": round(sum(row["seconds"] for row in history), 1),
         "cpu_seconds": round(sum(row["cpu_seconds"] for row in history), 1),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "setting": {"network": setting.network, "training": setting.training, "smoothing": setting.smoothing},
+        "settings": {"network": setting.network, "training": setting.training, "smoothing": setting.smoothing},
     }
 
 
@@ -91,19 +92,21 @@ def kept(file: Path, make: Callable[[], Iterable[str]]) -> list[str]:
     return file.read_text().splitlines()
 
 
-def publish(name: str, words: str, runs: Mapping[str, Mapping[str, Any]], read: argparse.Namespace) -> dict[str, Any]:
-    """Write `<name>.json`, and draw the learning curves, `<name>.svg`.
+def publish(name: str, words: str, runs: Mapping[str, Mapping[str, Any]], read: argparse.Namespace) -> None:
+    """Write the runs down, and draw their learning curves, `sequence/<name>.svg`.
 
     Args:
-        name: of the files.
+        name: of the task.
         words: that follow `python -m experiments.sequence.` and tell the task.
         runs: by their titles, as `fit` gives them and with scores.
         read: the options.
     """
     more = f" --rows {read.rows}" if read.rows else ""
-    result = {
-        "task": name,
-        "runs": dict(runs),
+    shared = {
+        "recipe": "sequence",
+        "folder": name,
+        "task": "sequence",
+        "seed": read.seed,
         "machine": machine(read.threads),
         "versions": library_versions(),
         "commit": commit(),
@@ -111,10 +114,9 @@ def publish(name: str, words: str, runs: Mapping[str, Mapping[str, Any]], read: 
         "command": f"python -m experiments.sequence.{words} --epochs {read.epochs} --seed {read.seed}"
         f" --threads {read.threads}{more}",
     }
-    read.out.mkdir(parents=True, exist_ok=True)
-    (read.out / f"{name}.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n")
-    draw({title: one["history"] for title, one in runs.items()}, read.out / f"{name}.svg")
-    return result
+    for title, run in runs.items():
+        archive.put(read.out, {**shared, "name": title, **run})
+    draw({title: run["history"] for title, run in runs.items()}, read.out / "sequence" / f"{name}.svg")
 
 
 def _digest(model: nn.Module, train: Examples, val: Examples, settings: TrainSettings, smoothing: float) -> str:

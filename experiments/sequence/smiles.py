@@ -10,7 +10,7 @@ are the same without it, how many are the very text, and how many are no molecul
 SMILES need no labels, so besides the training rows of a set the network learns from their mirror images and from others
 that are made: for xtb9 by the set's own generator from another seed, none of whose constitutions is among the rows of
 validation or test; for ZINC-12k by hydrolysing the training molecules and condensing the products anew, after one pass
-through the small molecules. Writes `smiles-<set>.json` and its learning curves to `experiments/results/sequence/`.
+through the small molecules. Draws its learning curves to `experiments/results/sequence/smiles-<set>.svg`.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def run(task: Task, setting: Setting, runs: Path) -> dict[str, Any]:
     }
 
 
-def solve(name: str, variants: dict[str, Task], read: argparse.Namespace) -> dict[str, Any]:
+def solve(name: str, variants: dict[str, Task], read: argparse.Namespace) -> None:
     """Every variant of a task trained, scored, written down and drawn.
 
     Args:
@@ -80,4 +80,4 @@ def solve(name: str, variants: dict[str, Task], read: argparse.Namespace) -> dic
     for title, task in variants.items():
         runs[title] = run(task, setting, read.runs / name)
         print(f"{name}, {title}: {runs[title]['test_exact']:.1%} of unseen rows exact, {runs[title]['seconds']:.0f} s")
-    return publish(name, name, runs, read)
+    publish(name, name, runs, read)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from experiments import learning, results
+from experiments import archive, learning, results
 from experiments.problem import Run
 from experiments.recipe import execute
 from gtx.data import named_sets
@@ -45,22 +44,27 @@ def test_a_curve_has_what_was_trained_and_the_whole_from_the_benchmarks_own_runs
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     assert learning.main(words(tmp_path, "ridge-counts")) == 0
-    file = tmp_path / "out" / "learning" / "toy.json"
-    first = json.loads(file.read_text())
-    assert [(e["repeat"], e["share"], e["rows"]) for e in first] == [
-        (k, s, 40 // s) for k in range(3) for s in (8, 4, 2)
+    first = archive.runs(tmp_path / "out", "learning")
+    assert [(*run["settings"].values(), run["rows"]["train"]) for run in first] == [
+        (k, s, 40 // s) for k in range(3) for s in (2, 4, 8)
     ]
     assert [point.rows for point in learning.curve("toy", tmp_path / "out")] == [5, 10, 20]
     for seed in range(3):
         execute(Run(TOY, "ridge-counts", 0, seed), "toy", tmp_path / "out", tmp_path / "runs")
-    file.write_text(json.dumps(first[:-1]))  # one was lost: it is made anew, the others are kept
+    table = tmp_path / "out" / archive.RUNS
+    held = archive.SHEET.read(table)
+    lost = next(run for run in held if run["recipe"] == "learning")
+    kept = [run | {"commit": "kept"} for run in held if run is not lost]
+    archive.SHEET.write(table, kept)  # one was lost: it is made anew, the others are kept
     assert learning.main(words(tmp_path, "ridge-counts")) == 0
-    assert [{**e, "commit": 0} for e in json.loads(file.read_text())] == [{**e, "commit": 0} for e in first]
+    again = archive.SHEET.read(table)
+    assert [run for run in again if run["commit"] == "kept"] == kept
+    assert [run | {"commit": 0} for run in again if run["commit"] != "kept"] == [lost | {"commit": 0}]
     points = learning.curve("toy", tmp_path / "out")
     assert [(point.rows, len(point.scores)) for point in points] == [(5, 3), (10, 3), (20, 3), (40, 3)]
-    whole = json.loads((tmp_path / "out" / "toy" / "ridge-counts-0.json").read_text())
+    whole = archive.find(tmp_path / "out", "toy", "ridge-counts-0")
     assert points[-1].scores[0] == whole["val"]["rmse"]
-    assert not (tmp_path / "out" / "learning" / "toy.partial").exists()
+    assert not list((tmp_path / "out").glob("*.partial"))
     assert "toy               ridge-counts" in capsys.readouterr().out
 
     lines = results.learnt("toy", "rmse", tmp_path / "out")
@@ -76,7 +80,7 @@ def test_test_rows_are_not_looked_at(toy: Path, tmp_path: Path, monkeypatch: pyt
     def scores(out: str) -> list[float]:
         for model in ("gtx", "ridge-counts"):
             learning.add("toy", model, 0, 2, tmp_path / out, tmp_path / f"runs-{out}")
-        return [entry["score"] for entry in json.loads((tmp_path / out / "learning" / "toy.json").read_text())]
+        return [run["val"]["rmse"] for run in archive.runs(tmp_path / out, "learning")]
 
     before = scores("before")
     lines = toy.read_text().splitlines()

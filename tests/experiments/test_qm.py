@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from experiments import qm, qm_files, qm_sets, space
+from experiments import archive, qm, qm_files, qm_sets, space
 from experiments.comparison import compared
 from experiments.summary import rows
 from gtx.data import MoleculeStore
@@ -182,31 +181,28 @@ def test_both_models_are_measured_on_the_same_rows(folder: Path, capsys: pytest.
     words += ["--out", str(folder / "results"), "--runs", str(folder / "runs")]
     assert qm.main(words) == 0
     assert capsys.readouterr().out.count("test mae") == 2
-    own, other = (json.loads((folder / f"results/qm7-energy/{m}-1.json").read_text()) for m in ("gtx", "schnet"))
-    assert (
-        own["test_values"] == other["test_values"]
-        and own["test_predictions"]["row"] == other["test_predictions"]["row"]
-    )
+    own, other = archive.predicted_runs(folder / "results")
+    assert (own["name"], other["name"]) == ("gtx-1", "schnet-1")
+    assert np.array_equal(own["predictions"].measured, other["predictions"].measured)
+    assert np.array_equal(own["predictions"].rows, other["predictions"].rows)
     assert own["sha256"] == other["sha256"] and own["rows"] == {"train": 52, "val": 6, "test": 6}
     for result in (own, other):
-        values, predicted = (
-            np.array(result[name]["energy_pbe0"].split(), float) for name in ("test_values", "test_predictions")
-        )
+        values, predicted = result["predictions"].measured, result["predictions"].values
         assert result["test"]["mae"] == pytest.approx(np.abs(values - predicted).mean(), abs=5e-3)
         assert result["test"]["mae"] < 100 < values.std()  # the reference per element has been put back
         assert result["settings"]["training"]["element_reference"] and result["split"] == "random 1"
     assert own["command"] == "python -m experiments.qm --sets qm7-energy --models gtx --splits 1"
-    first, second = rows(folder.glob("results/*/*.json"))  # no named set holds these rows: the results themselves do
+    first, second = rows([own, other])  # no named set holds these rows: the results themselves do
     assert (first.model, second.model) == ("gtx", "schnet")
     assert float(compared(second, first).split()[0]) == pytest.approx(
         other["test"]["mae"] - own["test"]["mae"], abs=2e-3
     )
-    files = {file: file.stat().st_mtime_ns for file in folder.rglob("*.json")}
+    files = {file: file.stat().st_mtime_ns for file in (folder / "results").iterdir()}
     assert qm.main(words) == 0
     assert capsys.readouterr().err == ""
     assert qm.main([*words, "--models", "gtx", "--settings", '{"epochs": 9}']) == 0
-    assert "gtx-1.json is kept, made by `python -m experiments.qm" in capsys.readouterr().err
-    assert {file: file.stat().st_mtime_ns for file in folder.rglob("*.json")} == files
+    assert "qm7-energy/gtx-1 is kept, made by `python -m experiments.qm" in capsys.readouterr().err
+    assert {file: file.stat().st_mtime_ns for file in (folder / "results").iterdir() if file in files} == files
 
 
 def test_a_set_that_cannot_be_had_is_said(

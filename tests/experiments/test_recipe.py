@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import mat, ours, recipe, record, scaffold
+from experiments import archive, mat, ours, recipe, record, scaffold
 from experiments.problem import Answer, Problem, Run
 from gtx.data import named_sets
 from gtx.errors import InputError
@@ -37,7 +36,7 @@ def problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Problem:
 
 def test_runs_are_named_by_seed_or_by_split() -> None:
     one, several = scaffold.SETS["esol"], mat.SETS["freesolv"]
-    assert Run(one, "gtx", 0, 3).file(Path("r")) == Path("r/scaffold-esol/gtx-3.json")
+    assert Run(one, "gtx", 0, 3).key == ("scaffold-esol", "gtx-3")
     assert Run(several, "gtx-ensemble", 5, 0).name == "gtx-ensemble-5"
     assert Run(several, "gtx", 5, 2).name == "gtx-5-seed2"
 
@@ -65,7 +64,7 @@ def test_a_command_writes_a_result(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.experiments.toy_recipe", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.startswith("toy               mean ")
-    result = json.loads((tmp_path / "results" / "toy" / "mean-0.json").read_text())
+    (result,) = archive.runs(tmp_path / "results")
     assert result["command"] == "python -m tests.experiments.toy_recipe --sets toy --models mean --seeds 0"
     assert (result["rows"], result["seed"], result["parameters"]) == ({"train": 40, "val": 10, "test": 10}, 0, 1)
     assert {"test", "seconds", "cpu_seconds", "machine", "versions", "sha256", "commit"} <= result.keys()
@@ -84,7 +83,7 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
     assert told[0].startswith("toy gtx-ensemble-0: gtx-ensemble averages trained models: expected ")
     where = " ".join(words[:4])
     assert told[1:] == [f"failed: python -m toy --sets toy --models gtx-ensemble --seeds 0 {where}"]
-    file = tmp_path / "results" / "toy" / "mean-0.json"
+    file = tmp_path / "results" / archive.RUNS
     before = file.stat().st_mtime_ns
     assert call("--models", "mean") == call("--models", "mean", "gtx", "--table") == 0
     assert file.stat().st_mtime_ns == before
@@ -122,10 +121,9 @@ def test_a_process_that_fails_does_not_stop_the_others(monkeypatch: pytest.Monke
 def test_what_is_written_can_be_scored_again(problem: Problem, tmp_path: Path) -> None:
     prediction = problem.dataset.y + np.linspace(-1, 1, len(problem.dataset.y))[:, None]
     result = record.write(problem, Answer(prediction), {}, "", tmp_path)
-    kept = result["test_predictions"]
-    rows = np.array(kept["row"].split(), dtype=int)
-    again = np.array(kept[toy_recipe.TARGET].split(), dtype=float)[:, None]
-    scores = evaluate(problem.dataset.y[rows], again, "regression", [toy_recipe.TARGET])
+    kept = archive.predictions(tmp_path, result)
+    assert kept.names == (toy_recipe.TARGET,) and kept.measured is None
+    scores = evaluate(problem.dataset.y[kept.rows], kept.values, "regression", [toy_recipe.TARGET])
     assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
-from experiments import averaged, comparison, results
+from experiments import archive, averaged, comparison, results
+from experiments.archive import Predictions
 from experiments.paired import SCORES, Split, difference
 from experiments.summary import Row, rows
 from gtx.report.comparison import corrected_resampled_t
@@ -65,7 +65,16 @@ def test_a_model_does_not_differ_from_itself() -> None:
 
 def result(model: str, value: float, split: str = "split", seed: int = 0, **more: object) -> dict:
     scores = {part: {"rmse": value} for part in ("train", "val", "test")}
-    return {"set": "toy", "split": split, "model": model, "seed": seed, "metric": "rmse", **scores, **more}
+    return {
+        "folder": "toy",
+        "set": "toy",
+        "split": split,
+        "model": model,
+        "seed": seed,
+        "metric": "rmse",
+        **scores,
+        **more,
+    }
 
 
 def test_seeds_are_averaged_before_splits() -> None:
@@ -84,9 +93,8 @@ def test_a_score_has_no_more_decimals_than_it_is_worth() -> None:
 
 
 def put(folder: Path, name: str, **values: object) -> None:
-    file = folder / f"{name}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(result(name.split("/")[1].rsplit("-", 1)[0], **values)))
+    known = dict(zip(("recipe", "folder", "name"), ("benchmark", *name.split("/")), strict=True))
+    archive.put(folder, result(known["name"].rsplit("-", 1)[0], **values) | known)
 
 
 def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
@@ -98,8 +106,7 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
         put(folder, f"scaffold-esol/gtx-{seed}", value=value, seed=seed, command=command.format("gtx", seed))
     put(folder, "scaffold-esol/mean-0", value=2.0, command=command.format("mean", 0), parameters=1234)
     put(folder, "scaffold-esol/gtx-without-local-0", value=0.9, command=command.format("gtx-without-local", 0))
-    (folder / "speed").mkdir()
-    (folder / "speed" / "layer.json").write_text('{"topic": "layer"}')
+    archive.put(folder, {"recipe": "tuning", "folder": "mat-freesolv", "name": "gine-0", "val": {"loss": 0.1}})
     (folder / "test_evaluations.csv").write_text("folder,model\n" + "scaffold-esol,gtx\n" * 3 + "scaffold-esol,mean\n")
     page = results.page(folder, data=False)
     lines = page.splitlines()
@@ -161,7 +168,8 @@ def test_the_same_results_give_the_same_picture(tmp_path: Path) -> None:
 
 
 def predicted(model: str, rows_: str, values: str, seed: int = 0) -> dict:
-    return result(model, 1.0, seed=seed) | {"test_predictions": {"row": rows_, "y": values}}
+    at, found = np.array(rows_.split(), int), np.array(values.split(), float)[:, None]
+    return result(model, 1.0, seed=seed) | {"predictions": Predictions(at, ("y",), found)}
 
 
 def test_models_are_compared_on_the_rows_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +211,7 @@ def test_the_mean_with_a_forest_is_scored_on_the_same_rows(monkeypatch: pytest.M
 def test_what_is_there_is_read_by_set_and_model(tmp_path: Path) -> None:
     for number in range(3):
         put(tmp_path, f"toy/gtx-{number}", value=float(number), seed=2 - number)
-    (row,) = rows([*tmp_path.glob("*/*.json"), tmp_path / "toy" / "absent-0.json"])
+    (row,) = rows(archive.runs(tmp_path))
     assert [one["seed"] for one in row.results] == [0, 1, 2]
 
 

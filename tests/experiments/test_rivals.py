@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from experiments import archive
 from experiments.problem import Problem, Run
 from experiments.rivals import chemprop, networks, pyg, simple, tuning
 from experiments.rivals.descriptors import NAMES, rdkit_descriptors
@@ -166,13 +166,15 @@ def test_where_descriptors_are_barred_networks_do_without_and_learn_the_metric(
 
 
 def test_the_best_configuration_has_the_least_validation_loss(tmp_path: Path) -> None:
-    folder = tmp_path / "tuning" / "mat-freesolv"
-    folder.mkdir(parents=True)
+    def tried(number: int, loss: float) -> None:
+        run = {"recipe": "tuning", "folder": "mat-freesolv", "name": f"gine-{number}", "val": {"loss": loss}}
+        archive.put(tmp_path, run)
+
     for number in range(len(tuning.CONFIGURATIONS) - 1):
-        (folder / f"gine-{number}.json").write_text(json.dumps({"val_loss": abs(number - 3.0)}))
-    with pytest.raises(InputError, match=r"gine is not tuned: expected .*gine-7\.json; run python -m"):
+        tried(number, abs(number - 3.0))
+    with pytest.raises(InputError, match=r"gine is not tuned: .*runs\.csv lacks gine-7 of mat/freesolv; run python -m"):
         tuning.best("gine", "regression", tmp_path)
-    (folder / "gine-7.json").write_text(json.dumps({"val_loss": 9.0}))
+    tried(7, 9.0)
     assert tuning.best("gine", "regression", tmp_path) == 3
 
 

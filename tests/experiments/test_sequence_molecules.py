@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from experiments import archive
 from experiments.sequence import hydrolysis, language, molecules, smiles
 from experiments.sequence.hydrolysis_rule import products
 from experiments.sequence.page import page
@@ -128,10 +128,11 @@ def test_lines_are_made_once(tmp_path: Path) -> None:
 def test_the_page_has_every_run_with_its_command(tmp_path: Path) -> None:
     pairs = [(text, text) for text in TEXTS]
     found = molecules.run(molecules.Task(pairs[:6], pairs[6:8], pairs[8:], ["a", "b"]), SMALL, tmp_path / "runs")
-    read = argparse.Namespace(epochs=2, rows=None, seed=0, threads=1, out=tmp_path / "sequence")
+    read = argparse.Namespace(epochs=2, rows=None, seed=0, threads=1, out=tmp_path / "results")
     publish("smiles-xtb9", "smiles --set xtb9", {"xtb9": found}, read)
     written = page(read.out)
     assert "`python -m experiments.sequence.smiles --set xtb9 --epochs 2 --seed 0 --threads 1`" in written
-    assert "(sequence/smiles-xtb9.svg)" in written and (read.out / "smiles-xtb9.svg").exists()
+    assert "(sequence/smiles-xtb9.svg)" in written and (read.out / "sequence" / "smiles-xtb9.svg").exists()
     assert f"| xtb9 | {found['test']['same']:.1%} |" in written and "| b |" in written
-    assert {"commit", "versions", "machine", "runs"} <= json.loads((read.out / "smiles-xtb9.json").read_text()).keys()
+    (kept_run,) = archive.runs(read.out, "sequence")
+    assert {"commit", "versions", "machine"} <= kept_run.keys() and found.items() <= kept_run.items()

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from experiments import on_store, pace, zinc, zinc_graphs
+from experiments import archive, on_store, pace, zinc, zinc_graphs
 from gtx.data import named_sets
 from gtx.errors import InputError
 from gtx.models import ARCHITECTURES
@@ -64,7 +64,8 @@ def folder(data: list[Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def run(folder: Path, *more: str) -> dict:
     assert zinc.main([*WORDS, "--out", str(folder / "results"), "--runs", str(folder / "runs"), *more]) == 0
-    return json.loads((folder / "results" / "zinc12k-graphs" / "gtx-0.json").read_text())
+    (result,) = archive.runs(folder / "results", folder="zinc12k-graphs")
+    return result
 
 
 def test_the_graphs_come_back_as_they_went_in(data: list[Data], folder: Path) -> None:
@@ -101,9 +102,9 @@ def test_a_run_ends_in_a_result_that_its_predictions_bear_out(folder: Path, caps
     result = run(folder)
     assert "zinc12k-graphs  gtx-0  MAE train" in capsys.readouterr().out
     assert result["rows"] == COUNTS and result["metric"] == "mae" and result["parameters"] < zinc.MOST
-    values, predicted = (np.array(result[name]["y"].split(), float) for name in ("test_values", "test_predictions"))
-    assert result["test"]["mae"] == pytest.approx(np.abs(values - predicted).mean(), rel=1e-4)
-    assert result["test_predictions"]["row"].split() == [str(i) for i in range(40, 50)]
+    kept = archive.predictions(folder / "results", result)
+    assert result["test"]["mae"] == pytest.approx(np.abs(kept.measured - kept.values).mean(), rel=1e-4)
+    assert kept.rows.tolist() == list(range(40, 50))
     assert result["settings"]["training"]["loss"] == "mae" and result["settings"]["model"]["arguments"]["layers"] == 1
     assert result["command"].startswith("python -m experiments.zinc --sets graphs --epochs 2 --threads 1")
     assert result["command"].endswith(" --seeds 0") and result["machine"]["threads"] == 1
@@ -142,12 +143,12 @@ def test_the_smiles_have_features_and_no_descriptors(folder: Path) -> None:
 def test_other_models_stand_beside_it_on_the_same_rows(folder: Path) -> None:
     words = ["--sets", "smiles", "--rivals", "mean", "--out", str(folder / "results"), "--runs", str(folder / "runs")]
     assert zinc.main(words) == 0
-    file = folder / "results" / "zinc12k" / "mean-0.json"
-    result, written = json.loads(file.read_text()), file.stat().st_mtime_ns
+    file = folder / "results" / archive.RUNS
+    (result,), written = archive.predicted_runs(folder / "results"), file.stat().st_mtime_ns
     table = pd.read_csv(folder / "data" / "zinc12k" / "zinc12k.csv")
     train, test = (table["y"][table["split"] == part] for part in ("train", "test"))
     assert result["test"]["mae"] == pytest.approx((test - train.mean()).abs().mean())
-    assert result["test_predictions"]["row"].split() == [str(i) for i in test.index]
+    assert result["predictions"].rows.tolist() == test.index.tolist()
     assert result["command"] == "python -m experiments.zinc --sets smiles --rivals mean --seeds 0"
     assert zinc.main(words) == 0 and file.stat().st_mtime_ns == written
     with pytest.raises(SystemExit):  # graphs have no SMILES
