@@ -33,22 +33,23 @@ from experiments.where import SETS, table
 WORDS = {"rmse": "RMSE", "mae": "MAE", "roc_auc": "ROC-AUC", "r2": "R²"}
 INTRODUCTION = """# How accurate gtx is
 
-Every row was measured on the same rows of the same splits, by the command beside it, one thread a run, unless it is
-marked as published; the JSON of each run, with its versions, machine, commit (with a plus where files were not
-committed yet, mostly other results) and the SHA-256 of data and split, is in `experiments/results/`. A score is the
-mean ± sample standard deviation over seeds, or over splits where there are several (seeds averaged first). On MAT's
-and the scaffold splits gtx is the one default of `gtx train`, nothing tuned per set; ZINC-12k and the sets in space
-have models of their own, settled on their validation rows. *Aims* were set beforehand, in space as a share (0.8) of
-what SchNet would reach.
+Every row was measured on the same rows of the same splits, by the command beside it, with one thread, unless it is
+marked as published. [runs.csv](results/runs.csv) has a line for each run: all its scores, the versions, the machine,
+the commit (with a plus if files were not committed yet, mostly other results), and the SHA-256 of the data and of the
+split. [predictions.parquet](results/predictions.parquet) has what each run predicted of the test rows. A score is the
+mean ± the sample standard deviation over seeds, or over splits if there are several (seeds are averaged first). On
+MAT's splits and the scaffold splits gtx is the default of `gtx train`; nothing was tuned for a set. For ZINC-12k and
+the sets in space gtx has models of their own, chosen on validation rows. The *aims* were set before the runs; in space
+the aim is 0.8 of the error of SchNet.
 
-*Difference* is the score minus that of gtx on the same test molecules, with its 95% interval: on one split over 2,000
-bootstrap resamples of the molecules, the same ones for both (how much seeds scatter is in the ± alone); on several
-splits, which share molecules, by the corrected resampled t-test (Nadeau & Bengio 2003). An interval that holds 0
-decides nothing. GINE and GPS have the configuration, of eight, that was best on the validation rows of one set for
-each task (FreeSolv, BACE), ZINC-12k and xtb9 included; of SchNet the learning rate was tuned; chemprop has its
-defaults. An average of five needs its five runs first, and its seconds are those of averaging alone; RDKit's
-descriptors take seconds in the first run only, which keeps them. What was tried for the default on the way, and why
-some aims are missed: [TRIED.md](TRIED.md).
+*Difference* is the score minus the score of gtx on the same test molecules, with its 95% interval. On one split the
+interval comes from 2,000 bootstrap resamples of the molecules, the same for both models; the scatter of seeds is in
+the ± alone. Several splits share molecules, so there the interval is that of the corrected resampled t-test (Nadeau &
+Bengio 2003). If an interval contains 0, the difference is not significant. Eight configurations of GINE and of GPS
+were tried on the validation rows of one set for each task (FreeSolv, BACE); the best one is used on all sets, ZINC-12k
+and xtb9 included. The learning rate of SchNet was tuned. chemprop has its defaults. An average of five needs its five
+runs first, and its seconds are those of averaging alone. Only the first run computes RDKit's descriptors; later runs
+read them. [TRIED.md](TRIED.md) says what was tried for the default model and why it misses some aims.
 `python -m experiments.results` makes this page anew.
 """
 BEGIN, END = "<!-- measured: python -m experiments.results -->", "<!-- until here -->"

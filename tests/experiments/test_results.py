@@ -221,3 +221,12 @@ def test_the_best_other_was_run_on_every_split_that_gtx_was() -> None:
     whole = Row("toy", "mean", [result("mean", 2.0, "a"), result("mean", 2.0, "b")])
     assert results.rivals({row.model: row for row in (ours, half, whole)}) == [whole]
     assert results.rivals({"gine": half}) == [half]
+
+
+@pytest.mark.parametrize("file", [*archive.RESULTS.glob(archive.RUNS)], ids=lambda file: file.name)  # not in an sdist
+def test_the_page_at_hand_was_made_of_the_tables_at_hand(file: Path) -> None:
+    found = results.gather(file.parent)
+    written = (archive.ROOT / "experiments" / "RESULTS.md").read_text()
+    assert results.overview(found) in written and results.INTRODUCTION in written
+    for row in (row for rows_ in found.values() for row in rows_ if row.model not in results.PARTS):
+        assert f"| {results.title(row)} | {results.score(row)} | {row.counted} |" in written
