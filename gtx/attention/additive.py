@@ -77,8 +77,6 @@ class GAT(Score):
         slope: of the LeakyReLU below zero.
     """
 
-    matrix_form = True
-
     def __init__(self, heads: int, channels: int, slope: float = 0.2) -> None:
         super().__init__()
         self.heads, self.channels = heads, channels

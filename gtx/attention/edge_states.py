@@ -26,8 +26,6 @@ class ClippedDot(Score):
         clip: c; a published setting is 5.
     """
 
-    matrix_form = True
-
     def __init__(self, heads: int, edge_dim: int, clip: float = 5.0) -> None:
         super().__init__()
         self.heads, self.clip = heads, clip

@@ -29,8 +29,6 @@ class RelativeDot(Score):
         ValueError: no edge features come.
     """
 
-    matrix_form = True
-
     def __init__(self, heads: int, channels: int, edge_dim: int) -> None:
         super().__init__()
         self.heads, self.channels = heads, channels

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -9,29 +11,45 @@ from torch import Tensor, nn
 class Score(nn.Module):
     """A score, written once as an equation over broadcastable queries, keys and edge features.
 
-    Subclasses define `forward`; that is enough, and it is worked out pair by pair in blocks of receivers. Two things
-    may stand beside it:
+    Subclasses define `forward`; that is enough, and it is worked out pair by pair in blocks of receivers. More may
+    stand beside it, and a test holds it equal to `forward`:
 
-    * a matrix form over all pairs: `matrix_form = True` and `pairs`; for a score bilinear in query and key `bilinear =
-      True` and `prepare` give it. A test holds it equal to `forward`;
-    * a vector behind the score, from which an edge state can be updated: `state_channels`, `state` and `weigh`, with
-      `forward(q, k, e) = weigh(state(q, k, e))`. For other scores the state is the score itself.
+    * `prepare`, if the score is bilinear in query and key, or else `pairs`: a matrix form over all pairs;
+    * `state` and `weigh`, with `forward(q, k, e) = weigh(state(q, k, e))` and `state_channels`: a vector behind the
+      score, from which an edge state can be updated. For other scores the state is the score itself.
+
+    They belong to the equation that they were written for: a subclass with a `forward` of its own inherits no matrix
+    form, unless it defines that too.
 
     Attributes:
+        bilinear: whether score(query, key) = prepare(query) · key; found from the methods of the class.
+        matrix_form: whether `pairs` does better than `forward` on every pair; found in the same way.
         state_channels: channels of the state per head.
         heads: H, where the score has weights for so many; None for any.
         channels: channels C of query and key it is made for, per head; None for any.
+
+    Raises:
+        TypeError: where a subclass is defined, if it overrides `forward` of a score whose state is a vector, but
+            neither `state` nor `weigh`: these are what an attention calls.
     """
 
     bilinear: bool = False
+    matrix_form: bool = False
     state_channels: int = 1
     heads: int | None = None
     channels: int | None = None
 
-    @property
-    def matrix_form(self) -> bool:
-        """Whether `pairs` does better than `forward` on every pair."""
-        return self.bilinear
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        order = {name: _place(cls, name) for name in ("forward", "prepare", "pairs", "state", "weigh")}
+        last = cls.__mro__.index(Score)  # what is defined here and nowhere else says nothing of the equation
+        cls.bilinear = order["prepare"] <= order["forward"] < last
+        cls.matrix_form = cls.bilinear or order["pairs"] <= order["forward"] < last
+        if order["forward"] < min(order["state"], order["weigh"]) < last:
+            raise TypeError(
+                f"{cls.__name__} overrides forward, but inherits state and weigh, which attention calls: expected a "
+                "state or weigh of its own, or Score as its base"
+            )
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         """`[..., H, C]`, `[..., H, C]` and `[..., K]`, broadcast against each other, to `[..., H]`."""
@@ -57,6 +75,11 @@ class Score(nn.Module):
         """Draw new initial weights."""
 
 
+def _place(cls: type, name: str) -> int:
+    """How far up the class is whose method this is: 0 for `cls` itself."""
+    return next(i for i, base in enumerate(cls.__mro__) if name in vars(base))
+
+
 def dots(query: Tensor, key: Tensor) -> Tensor:
     """The dot product of every query `[b, r, H, C]` with every key `[b, s, H, C]`, `[b, r, s, H]`: a matrix product."""
     return (query.transpose(1, 2) @ key.permute(0, 2, 3, 1)).permute(0, 2, 3, 1)
@@ -71,8 +94,6 @@ class ScaledDot(Score):
         scale: the factor; default \(1/\sqrt{d_k}\). 1.0 is the plain dot product (Luong et al. 2015, arXiv:1508.04025,
             "dot").
     """
-
-    bilinear = True
 
     def __init__(self, scale: float | None = None) -> None:
         super().__init__()
@@ -97,8 +118,6 @@ class General(Score):
         heads: H.
         channels: channels C of query and key, per head.
     """
-
-    bilinear = True
 
     def __init__(self, heads: int, channels: int) -> None:
         super().__init__()

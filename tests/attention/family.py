@@ -65,6 +65,13 @@ class Distance(Score):
         return -(query - key).square().sum(-1)
 
 
+class Shifted(General):
+    """Another equation than that of the score it is derived from, which has a matrix form."""
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return super().forward(query, key, edge).square() - 1
+
+
 def plain(**options: object) -> Callable[[], EdgeAttention]:
     return lambda: EdgeAttention(IN, D, H, **options)
 
@@ -101,6 +108,7 @@ CASES: dict[str, Case] = {
     ),
     "general, edges": Case(published(K, score=lambda: General(H, D))(edge_key=True, edge_value=True), "random"),
     "own score, edges": Case(with_edges(score=Distance(), edge_key=True, edge_value=True), "random"),
+    "derived score": Case(published(K, score=lambda: Shifted(H, D))(edge_key=True, edge_value=True), "random"),
     # normalisers
     "cold": Case(plain(normaliser=Softmax(0.3))),
     "hardmax": Case(plain(normaliser=Hardmax()), smooth=False),

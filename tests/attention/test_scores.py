@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
 
 from gtx.attention import GAT, ClippedDot, Concat, GATv2, General, RelativeDot, ScaledDot, Score, VectorScore
 from gtx.attention.edge_states import signed_root
+from gtx.graph import CompleteGraph
+from gtx.nn import EdgeAttention
 
 H, C, K = 3, 4, 5
 SCORES = {
@@ -134,6 +138,55 @@ def test_gat_ranks_senders_alike_for_all_receivers_and_gatv2_does_not() -> None:
     scores = [score(query, key.transpose(0, 1))[..., 0] for score in (GAT(1, 4), GATv2(1, 4))]  # [receivers, senders]
     rankings = [len(each.argsort(1).unique(dim=0)) for each in scores]
     assert rankings[0] == 1 and rankings[1] == 30
+
+
+class Twice(ScaledDot):
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return 2 * super().forward(query, key, edge).tanh()
+
+
+class Unclipped(ClippedDot):
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return (query * key).sum(-1) + self.lin_edge(edge)
+
+
+@pytest.mark.parametrize("score", [lambda: Twice(), lambda: Unclipped(H, K, 0.01)])
+def test_a_subclass_with_its_own_equation_gives_the_same_in_both_layouts(score: Callable[[], Score]) -> None:
+    torch.manual_seed(0)
+    graph = CompleteGraph.from_ptr(torch.tensor([0, 3, 8]))
+    layer = EdgeAttention(6, C, H, edge_dim=K, edge_bias=False, score=score())
+    x, e = torch.randn(8, 6), torch.randn(graph.num_pairs, K)
+    torch.testing.assert_close(layer(x, graph, e), layer(x, graph.edge_index, e))
+
+
+def test_a_subclass_with_its_own_equation_inherits_no_matrix_form() -> None:
+    class Halved(ScaledDot):
+        def prepare(self, query: Tensor) -> Tensor:
+            return super().prepare(query) / 2
+
+    class Both(General):
+        def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+            return 3 * super().forward(query, key, edge)
+
+        def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+            return 3 * super().pairs(query, key, edge)
+
+    found = {kind.__name__: (kind.bilinear, kind.matrix_form) for kind in (ScaledDot, Halved, Both, Twice, Unclipped)}
+    assert found == {
+        "ScaledDot": (True, True),
+        "Halved": (True, True),  # `forward` goes through `prepare`
+        "Both": (False, True),
+        "Twice": (False, False),
+        "Unclipped": (False, False),
+    }
+
+
+def test_a_subclass_whose_equation_nobody_would_call_is_refused() -> None:
+    with pytest.raises(TypeError, match="Silent overrides forward, but inherits state and weigh"):
+
+        class Silent(VectorScore):
+            def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+                return (query * key).sum(-1)
 
 
 def test_a_score_must_say_how() -> None:
