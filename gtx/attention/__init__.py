@@ -2,7 +2,7 @@
 
 from gtx.attention.additive import GAT, Concat, GATv2
 from gtx.attention.blends import GatedSoftmax, MoleculeBlend
-from gtx.attention.complete import Attended, EdgeFeatures, attend
+from gtx.attention.complete import Attended, EdgeFeatures, attend, attend_block
 from gtx.attention.dropout import dropout
 from gtx.attention.edge_states import ClippedDot, VectorScore
 from gtx.attention.gates import HeadGate
@@ -42,5 +42,6 @@ __all__ = [
     "WeightTensor",
     "WeightedHeads",
     "attend",
+    "attend_block",
     "dropout",
 ]

@@ -112,15 +112,14 @@ def attend(
 
     asking = graph.node_buckets(graph.nodes.pack(query))  # [b, r, H, C]
     answering = [graph.sender_buckets(graph.senders.pack(x)) for x in (key, value)]  # [b, s, H, C]
-    whole = score.bilinear or (score.matrix_form and edges.key is None)  # all pairs at once
-    whole = whole and edges.state_value is None and not (return_states and score.state_channels > 1)
+    rules = score, normaliser, edges, dropout, return_states
     parts = []
     features = zip(asking, *answering, buckets(edges.features), buckets(_bias(edges)), _receivers(graph), strict=True)
     for q, k, v, e, b, into in features:
         n = q.shape[1]
-        rows = n if whole else max(1, _BLOCK // max(1, k.numel()))
+        rows = n if _matrix_form(score, edges, return_states) else max(1, _BLOCK // max(1, k.numel()))
         blocks = [slice(start, start + rows) for start in range(0, n, rows)]
-        done = [_some(q, k, v, e, b, into, at, whole, score, normaliser, edges, dropout) for at in blocks]
+        done = [attend_block(q[:, at], k, v, _rows(e, at), _rows(b, at), into.block(at), *rules) for at in blocks]
         parts.append([torch.cat(x, 1) if len(x) > 1 else x[0] for x in zip(*done, strict=True)])
     out, weights, states = zip(*parts, strict=True)
 
@@ -142,44 +141,69 @@ def _bias(edges: EdgeFeatures) -> Tensor | None:
     return linear if edges.bias is None else edges.bias + linear
 
 
-def _some(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    e: Tensor | None,
-    b: Tensor | None,
+def attend_block(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    features: Tensor | None,
+    bias: Tensor | None,
     into: PairReceivers,
-    at: slice,
-    whole: bool,
     score: Score,
     normaliser: Normaliser,
     edges: EdgeFeatures,
-    dropout: float,
+    dropout: float = 0.0,
+    states: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The receivers `at` of one bucket: out `[b, r, H, D]`, weights `[b, r, s, H]`, states `[b, r, s, H, S]`."""
-    q, into = q[:, at], into.block(at)
-    e, b = (None if x is None else x[:, at] for x in (e, b))
-    if whole:
-        s = score.pairs(q, k, e)
+    """The sum itself, for some receivers of b padded graphs and all their senders: o, w and the score's states.
+
+    Args:
+        query: `[b, r, H, C]`.
+        key: `[b, s, H, C]`.
+        value: `[b, s, H, D]`.
+        features: e, `[b, r, s, K]`, or None.
+        bias: `[b, r, s, H]`, or None.
+        into: which pairs are edges.
+        score: the score.
+        normaliser: from scores to weights.
+        edges: what the features do beside the bias.
+        dropout: share of the weights set to zero.
+        states: whether the states will be used.
+
+    Returns:
+        `[b, r, H, D]`, `[b, r, s, H]` and `[b, r, s, H, S]`.
+    """
+    if _matrix_form(score, edges, states):
+        s = score.pairs(query, key, features)
         if edges.key is not None:
-            asked = torch.einsum("brhc,hck->brhk", score.prepare(q), edges.key)  # what the receiver asks of an edge
-            s = s + e @ asked.transpose(2, 3)
+            of_edge = torch.einsum("brhc,hck->brhk", score.prepare(query), edges.key)  # q · W_K e = (q W_K) · e
+            s = s + features @ of_edge.transpose(2, 3)
         state = s.unsqueeze(-1)
     else:
-        keys = k[:, None]  # [b, 1, s, H, C]
+        keys = key[:, None]  # [b, 1, s, H, C]
         if edges.key is not None:
-            keys = keys + torch.einsum("brsk,hck->brshc", e, edges.key)
-        state = score.state(q[:, :, None], keys, e)
+            keys = keys + torch.einsum("brsk,hck->brshc", features, edges.key)
+        state = score.state(query[:, :, None], keys, features)
         s = score.weigh(state)
-    weights = normaliser(s if b is None else s + b, e, into)
+    weights = normaliser(s if bias is None else s + bias, features, into)
     kept = drop(weights, dropout)
-    out = (kept.permute(0, 3, 1, 2) @ v.transpose(1, 2)).transpose(1, 2)
+    out = (kept.permute(0, 3, 1, 2) @ value.transpose(1, 2)).transpose(1, 2)
     if edges.value is not None:
-        out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ e, edges.value)
+        out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ features, edges.value)
     if edges.state_value is not None:
         mixed = torch.einsum("brsh,brshc->brhc", kept, state)
         out = out + torch.einsum("brhc,hdc->brhd", mixed, edges.state_value)
     return out, weights, state
+
+
+def _matrix_form(score: Score, edges: EdgeFeatures, states: bool) -> bool:
+    """Whether all scores of a block come from matrix products: no key and no state of each pair is needed."""
+    by_pair = edges.key is not None and not score.bilinear
+    vectors = edges.state_value is not None or (states and score.state_channels > 1)
+    return score.matrix_form and not by_pair and not vectors
+
+
+def _rows(x: Tensor | None, at: slice) -> Tensor | None:
+    return None if x is None else x[:, at]
 
 
 def _receivers(graph: CompleteGraph) -> list[PairReceivers]:

@@ -105,8 +105,8 @@ class TokenTransformer(nn.Module):
 
         Args:
             tokens: the next of each row.
-            past: per layer, what the earlier ones offer; each grows.
-            source: per layer, what the source offers, or None.
+            past: per layer, keys and values of the earlier ones; each grows.
+            source: per layer, keys and values of the source, or None.
         """
         x = self.embedding(tokens, torch.full_like(tokens, past[0].length))
         for layer, *kept in zip(self.layers, past, source, strict=True):

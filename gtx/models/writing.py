@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gtx.models.token_transformer import TokenTransformer
-from gtx.nn import EdgeAttention, KeyValues, offer
+from gtx.nn import EdgeAttention, KeyValues
 from gtx.sequence import Sequences
 
 
@@ -29,7 +29,7 @@ class Writing:
         self.decoder, self.rows = decoder, 1 if memory is None else len(memory)
         self.device = decoder.embedding.bias.device
         self.past = [KeyValues.empty(layer.attention, self.rows, limit) for layer in decoder.layers]
-        self.source = [None if memory is None else _said(layer.cross, memory) for layer in decoder.layers]
+        self.source = [None if memory is None else _kept(layer.cross, memory) for layer in decoder.layers]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
@@ -71,7 +71,7 @@ class Rereading:
         self.rows = len(rows)
 
 
-def _said(attention: EdgeAttention, memory: Sequences) -> KeyValues:
+def _kept(attention: EdgeAttention, memory: Sequences) -> KeyValues:
     """What was read, as keys and values of each row."""
-    key, value = (Sequences(part, memory.ptr).padded() for part in offer(attention, memory.items))
+    key, value = (Sequences(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items))
     return KeyValues(*(part.transpose(1, 2).contiguous() for part, _ in (key, value)), absent=key[1])

@@ -8,7 +8,7 @@ from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.edge_update import EdgeUpdate
 from gtx.nn.embedding import CodeEmbedding, Vocabulary, embed
 from gtx.nn.gps_layer import GPSLayer
-from gtx.nn.key_values import KeyValues, offer
+from gtx.nn.key_values import KeyValues
 from gtx.nn.pair_embedding import PairEmbedding
 from gtx.nn.readout import Readout
 from gtx.nn.scaling import ClippedScaler
@@ -39,5 +39,4 @@ __all__ = [
     "VirtualNodes",
     "Vocabulary",
     "embed",
-    "offer",
 ]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.key_values import KeyValues, answer, offer
+from gtx.nn.key_values import KeyValues
 
 
 class DecoderLayer(nn.Module):
@@ -38,7 +38,7 @@ class DecoderLayer(nn.Module):
         x `[N, d]` to `[N, d]`; source `[M, *]`.
 
     Raises:
-        ValueError: an attention that does not give d channels, or has parts a single step could not work out.
+        ValueError: an attention that does not give d channels, or has parts that a single step could not work out.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class DecoderLayer(nn.Module):
         for part in (attention, cross):
             if part is not None and part.width != channels:
                 raise ValueError(f"expected attention that gives {channels} channels, got {part.width}")
-            if part is not None and (part.edge_dim, part.gate, part.merge) != (None, None, None):
-                raise ValueError(f"expected attention with no edge features, gate or merge, got {part}")
+            if part is not None and (part.edge_dim, part.gate) != (None, None):
+                raise ValueError(f"expected attention with no edge features or gate, got {part}")
         hidden = 4 * channels if hidden is None else hidden
         self.attention, self.cross = attention, cross
         self.mlp = nn.Sequential(nn.Linear(channels, hidden), activation or nn.ReLU(), nn.Linear(hidden, channels))
@@ -81,31 +81,31 @@ class DecoderLayer(nn.Module):
             weights: a list to put the weights of the cross-attention into, `[E, H]`.
         """
 
-        def look(x: Tensor) -> Tensor:
+        def read(x: Tensor) -> Tensor:
             out, alpha, _ = self.cross.attend((source, x), cross_edges, weights=weights is not None)
             if weights is not None:
                 weights.append(alpha)
             return out
 
-        return self._residuals(x, lambda x: self.attention(x, edges), look)
+        return self._residuals(x, lambda x: self.attention(x, edges), read)
 
     def step(self, x: Tensor, past: KeyValues, source: KeyValues | None = None) -> Tensor:
         """The next token of each row alone, `[R, d]` to `[R, d]`; `past` grows by it. Equal to its row of `forward`.
 
         Args:
             x: the tokens.
-            past: what the earlier tokens of each row offer.
+            past: keys and values of the earlier tokens of each row.
             source: what is read, as the cross-attention's keys and values.
         """
 
         def attend(x: Tensor) -> Tensor:
-            past.append(*offer(self.attention, x))
-            return answer(self.attention, x, past)
+            past.append(*self.attention.keys_and_values(x))
+            return past.attend(self.attention, x)
 
-        return self._residuals(x, attend, lambda x: answer(self.cross, x, source))
+        return self._residuals(x, attend, lambda x: source.attend(self.cross, x))
 
-    def _residuals(self, x: Tensor, attend: Callable[[Tensor], Tensor], look: Callable[[Tensor], Tensor]) -> Tensor:
-        branches = (attend, self.mlp) if self.cross is None else (attend, look, self.mlp)
+    def _residuals(self, x: Tensor, attend: Callable[[Tensor], Tensor], read: Callable[[Tensor], Tensor]) -> Tensor:
+        branches = (attend, self.mlp) if self.cross is None else (attend, read, self.mlp)
         for norm, branch in zip(self.norms, branches, strict=True):
             x = x + self.dropout(branch(norm(x))) if self.norm_first else norm(x + self.dropout(branch(x)))
         return x

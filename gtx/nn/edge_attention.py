@@ -194,7 +194,8 @@ class EdgeAttention(MessagePassing):
         complete = isinstance(edge_index, CompleteGraph)
         source, target = x if isinstance(x, tuple) else (x, x)
         self._check(source, target, edge_index, edge_attr, complete)
-        query, key, value = self._project(source, target)
+        query = self.queries(target)
+        key, value = self.keys_and_values(source, query if source is target else None)
         if complete and edge_index.mask is not None and edge_attr is not None:  # what is no edge has no say, NaN or not
             edge_attr = edge_attr.masked_fill(~edge_index.mask[:, None], 0.0)
         alpha = state = None
@@ -218,13 +219,33 @@ class EdgeAttention(MessagePassing):
 
         if self.gate is not None:
             out = out * self.gate(target, source, edge_index).unsqueeze(-1)
-        if self.merge is not None:
-            out = self.merge(out)
-        elif self.lin_out is not None:
-            out = self.lin_out(out.flatten(1))
+        return self.merge_heads(out), alpha, state.flatten(1) if states else None
+
+    def queries(self, target: Tensor) -> Tensor:
+        """Of the receivers `[N, *]`: `[N, H, C]`."""
+        return self._split(target if self.lin_query is None else self.lin_query(target))
+
+    def keys_and_values(self, source: Tensor, query: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Of the senders `[M, *]`: `[M, H, C]` and `[M, H, D]`.
+
+        Args:
+            source: the senders.
+            query: what `queries` gives for the same nodes, where it is known: the key, if one projection serves both.
+        """
+        if self.lin_key is not None:
+            key = self._split(self.lin_key(source))
         else:
-            out = out.flatten(1) if self.concat else out.mean(1)
-        return out, alpha, state.flatten(1) if states else None
+            key = self.queries(source) if query is None else query
+        value = key.flatten(1) if self.lin_value is None else self.lin_value(source)
+        return key, self._split(value if self.value_activation is None else self.value_activation(value))
+
+    def merge_heads(self, heads: Tensor) -> Tensor:
+        """What the heads have summed, `[N, H, D]`, as the output `[N, width]`."""
+        if self.merge is not None:
+            return self.merge(heads)
+        if self.lin_out is not None:
+            return self.lin_out(heads.flatten(1))
+        return heads.flatten(1) if self.concat else heads.mean(1)
 
     def edge_update(
         self, query_i: Tensor, key_j: Tensor, edge_attr: Tensor | None, index: Tensor, size_i: int | None
@@ -246,16 +267,8 @@ class EdgeAttention(MessagePassing):
             value_j = value_j + torch.einsum("ehs,hds->ehd", state, self.state_value)
         return dropout(alpha, self.dropout, self.training).unsqueeze(-1) * value_j
 
-    def _project(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key and value, `[N, H, channels]`."""
-        query = target if self.lin_query is None else self.lin_query(target)
-        if self.lin_key is not None:
-            key = self.lin_key(source)
-        else:  # the query's own projection, or none
-            key = query if source is target else source if self.lin_query is None else self.lin_query(source)
-        value = key if self.lin_value is None else self.lin_value(source)
-        value = value if self.value_activation is None else self.value_activation(value)
-        return tuple(x.unflatten(-1, (self.heads, x.size(-1) // self.heads)) for x in (query, key, value))
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, x.size(-1) // self.heads))
 
     def _per_head(self, linear: Linear | None) -> Tensor | None:
         return None if linear is None else linear.weight.view(self.heads, -1, self.edge_dim)

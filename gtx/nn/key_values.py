@@ -1,19 +1,19 @@
-"""What was said, kept for those who ask later: the key-value cache of a decoder that writes token by token."""
+"""The key-value cache of a decoder that writes token by token."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from gtx.attention import PairReceivers
+from gtx.attention import EdgeFeatures, PairReceivers, attend_block
 from gtx.nn.edge_attention import EdgeAttention
 
 
 class KeyValues:
     r"""Keys and values of the senders of R rows, each row with one receiver at a time.
 
-    A token that comes later changes nothing of what earlier ones offer, since it is no sender to them. So their keys
-    and values are worked out once, and the new token's attention is one row of the matrix:
+    A later token changes no key or value of an earlier one, since it is no sender to it. So keys and values are worked
+    out once, and the new token's attention is one row of the matrix:
 
     \[ o = \sum_{s \le t} b_s V_s, \qquad b = \mathrm{normalise}_{s \le t}(\mathrm{score}(q_t, K_s)) \]
 
@@ -33,9 +33,16 @@ class KeyValues:
         self.into = PairReceivers(hole[:, None, :, None], absent is None)
 
     @classmethod
-    def empty(cls, attention: EdgeAttention, rows: int, limit: int) -> KeyValues:
-        """Room for `limit` senders of each of `rows` rows."""
-        like = next(attention.parameters())
+    def empty(cls, attention: EdgeAttention, rows: int, limit: int, like: Tensor | None = None) -> KeyValues:
+        """Room for `limit` senders of each of `rows` rows.
+
+        Args:
+            attention: whose keys and values they are.
+            rows: R.
+            limit: S.
+            like: a tensor of their type, on their device; default a parameter of the attention.
+        """
+        like = next(attention.parameters()) if like is None else like
         H = attention.heads
         key = like.new_empty(rows, H, limit, attention.key_channels)
         return cls(key, like.new_empty(rows, H, limit, attention.out_channels), length=0)
@@ -56,32 +63,18 @@ class KeyValues:
 
         return KeyValues(of(self.key), of(self.value), None if self.absent is None else self.absent[rows], n)
 
-    def attend(self, attention: EdgeAttention, query: Tensor) -> Tensor:
-        """What the receivers collect: `[R, H, C]` to `[R, H, D]`.
+    def attend(self, attention: EdgeAttention, target: Tensor) -> Tensor:
+        """What one receiver in each row collects from the senders: `[R, *]` to `[R, width]`, as `attention` gives it.
 
         Args:
-            attention: whose score and normaliser weigh the senders.
-            query: of one receiver per row.
+            attention: whose keys and values these are.
+            target: the receivers.
         """
-        q = query.unsqueeze(1)  # [R, 1, H, C]
-        k, v = (kept[:, :, : self.length] for kept in (self.key, self.value))
-        keys = k.transpose(1, 2)  # [R, S, H, C]
-        score = attention.score
-        s = score.pairs(q, keys) if score.matrix_form else score(q[:, :, None], keys[:, None])  # [R, 1, S, H]
-        b = attention.normaliser(s, None, self.into)
-        return (b.permute(0, 3, 1, 2) @ v).squeeze(2)
-
-
-def offer(attention: EdgeAttention, source: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys `[M, H, C]` and values `[M, H, D]` of senders `[M, *]`."""
-    return _heads(attention, attention.lin_key, source), _heads(attention, attention.lin_value, source)
-
-
-def answer(attention: EdgeAttention, target: Tensor, senders: KeyValues) -> Tensor:
-    """What receivers `[R, *]` are told by the senders of their rows: `[R, width]`, as `attention` gives it."""
-    out = senders.attend(attention, _heads(attention, attention.lin_query, target)).flatten(1)
-    return out if attention.lin_out is None else attention.lin_out(out)
-
-
-def _heads(attention: EdgeAttention, linear: torch.nn.Module, x: Tensor) -> Tensor:
-    return linear(x).unflatten(-1, (attention.heads, -1))
+        query = attention.queries(target).unsqueeze(1)  # [R, 1, H, C]
+        key, value = (kept[:, :, : self.length].transpose(1, 2) for kept in (self.key, self.value))  # [R, S, H, C]
+        edges = EdgeFeatures(state_value=attention.state_value)
+        p = attention.dropout if attention.training else 0.0
+        out, _, _ = attend_block(
+            query, key, value, None, None, self.into, attention.score, attention.normaliser, edges, p
+        )
+        return attention.merge_heads(out.squeeze(1))

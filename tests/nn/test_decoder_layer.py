@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
 
+from gtx.attention import GATv2, Sigmoid, WeightTensor
 from gtx.graph import BipartiteGraph, Causal, CompleteGraph, cross_edges
-from gtx.nn import DecoderLayer, EdgeAttention, KeyValues, offer
+from gtx.nn import DecoderLayer, EdgeAttention, KeyValues
+from tests.attention.family import CASES
 
 D, H, HIDDEN = 12, 3, 20
 TOKENS, ATOMS = torch.tensor([0, 5, 6, 13]), torch.tensor([0, 2, 9, 12])
@@ -96,18 +100,61 @@ def test_gradients_from_the_future_are_exactly_zero() -> None:
         assert seen.nonzero().squeeze(1).tolist() == list(range(int(TOKENS[graph]), t + 1))
 
 
-@pytest.mark.parametrize("norm_first", [False, True])
-def test_a_step_is_a_row_of_the_whole(norm_first: bool) -> None:
-    made, x, atoms = layer(norm_first), torch.randn(2, 6, D).double(), torch.randn(2, 4, D).double()
+def same_step_by_step(made: DecoderLayer) -> None:
+    """Six tokens of two rows, at once and one after the other."""
+    x, atoms = torch.randn(2, 6, D).double(), torch.randn(2, 4, D).double()
     ptr, read = torch.tensor([0, 6, 12]), torch.tensor([0, 4, 8])
     whole = made(x.flatten(0, 1), causal(ptr), atoms.flatten(0, 1), cross_edges(read, ptr)).view(2, 6, D)
-    key, value = (part.view(2, 4, H, -1).transpose(1, 2) for part in offer(made.cross, atoms.flatten(0, 1)))
-    past, source = KeyValues.empty(made.attention, 2, 9), KeyValues(key, value)
+    past, source = KeyValues.empty(made.attention, 2, 9, like=x), None
+    if made.cross is not None:
+        of_atoms = made.cross.keys_and_values(atoms.flatten(0, 1))
+        source = KeyValues(*(part.unflatten(0, (2, 4)).transpose(1, 2) for part in of_atoms))
     for t in range(6):
         if t == 3:  # rows change places
             turned = torch.tensor([1, 0])
-            past, source, x, whole = past.select(turned), source.select(turned), x[turned], whole[turned]
+            past, x, whole = past.select(turned), x[turned], whole[turned]
+            source = None if source is None else source.select(turned)
         torch.testing.assert_close(made.step(x[:, t], past, source), whole[:, t], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_step_is_a_row_of_the_whole(norm_first: bool) -> None:
+    same_step_by_step(layer(norm_first))
+    same_step_by_step(layer(norm_first, cross=False))
+
+
+def takes_steps(made: EdgeAttention) -> bool:
+    return made.edge_dim is None and made.gate is None and made.width == D
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if takes_steps(case.make())])
+def test_a_step_is_a_row_of_the_whole_with_every_attention(name: str) -> None:
+    torch.manual_seed(0)
+    same_step_by_step(DecoderLayer(CASES[name].make(), CASES[name].make(), D).double())
+
+
+@pytest.mark.parametrize("projections", ["separate", "key_value", "shared", "none"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        lambda: {},
+        lambda: {"value_activation": nn.LeakyReLU(0.1)},
+        lambda: {"value_activation": nn.LayerNorm(D)},
+        lambda: {"edge_value": "state", "score": GATv2(H, D // H)},
+        lambda: {"project": True, "bias": False, "normaliser": Sigmoid()},
+        lambda: {"merge": WeightTensor(H, D // H, D)},
+    ],
+)
+def test_a_step_is_a_row_of_the_whole_with_every_option(options: Callable[[], dict], projections: str) -> None:
+    torch.manual_seed(0)
+    made = [EdgeAttention(D, D // H, H, projections=projections, **options()) for _ in range(2)]
+    same_step_by_step(DecoderLayer(*made, D).double())
+
+
+def test_a_step_takes_the_mean_of_the_heads_as_the_whole_does() -> None:
+    torch.manual_seed(0)
+    made = [EdgeAttention(D, D, H, concat=False, project=project) for project in (False, True)]
+    same_step_by_step(DecoderLayer(*made, D).double())
 
 
 def test_weights_into_a_token_sum_to_one() -> None:
@@ -121,5 +168,5 @@ def test_weights_into_a_token_sum_to_one() -> None:
 def test_attention_of_another_width_is_refused() -> None:
     with pytest.raises(ValueError, match="attention that gives 10 channels, got 12"):
         DecoderLayer(attention(), None, 10)
-    with pytest.raises(ValueError, match="no edge features"):
+    with pytest.raises(ValueError, match="no edge features or gate"):
         DecoderLayer(EdgeAttention(D, D // H, H, edge_dim=2, project=True), None, D)
