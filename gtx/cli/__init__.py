@@ -13,10 +13,10 @@ from gtx.errors import InputError, did_you_mean
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
     "predict": "predict the molecules of a table with a trained model",
-    "explain": "draw the attention behind one prediction, and check how much it says",
-    "info": "say what a model file holds",
-    "benchmark": "cross-validate gtx beside ridge and random forest on your table",
-    "demo": "train on the bundled molecules and see everything at work",
+    "explain": "draw the attention behind one prediction, and test what it tells",
+    "info": "show what a model file holds",
+    "benchmark": "compare gtx with ridge and a random forest on your table, by cross-validation",
+    "demo": "train on the molecules that come with gtx, and see all results",
     "models": "list the architectures",
 }
 
@@ -28,6 +28,8 @@ examples:
   gtx predict run/model.gtx "CCO"
   gtx explain run/model.gtx "CCO" --out figure.svg
   gtx benchmark solubility.csv --target-columns logS --out bench/
+
+gtx COMMAND --help explains a command.
 """
 
 
@@ -85,9 +87,11 @@ def _refuse_or_help(word: str) -> int:
         "gtx",
         usage="gtx COMMAND ...",
         description="Graph transformers for molecules: from a CSV to honest predictions.",
-        epilog="\n".join(["commands:", *(f"  {name:<13}{about}" for name, about in COMMANDS.items()), EXAMPLES]),
+        epilog="\n".join(["commands:", *(f"  {name:<11}{about}" for name, about in COMMANDS.items()), EXAMPLES]),
     )
-    parser.add_argument("--version", action="version", version=f"gtx {gtx.__version__}", help="show it and exit")
+    parser.add_argument(
+        "--version", action="version", version=f"gtx {gtx.__version__}", help="show the version and exit"
+    )
     parser.parse_args([word] * bool(word))  # ends after --help and --version
     parser.print_help()
     return 0

@@ -8,30 +8,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, asked
 from gtx.cli.parser import Parser
-from gtx.cli.train import add_reading, add_settings, add_table, add_task, asked
 
 if TYPE_CHECKING:
     from gtx.workflow.benchmark import Benchmark
 
 EXAMPLES = """
-Is gtx better than ridge and a random forest on YOUR molecules, and by more than luck? The rows are dealt to folds,
-several times anew. Each fold is test once; of the other rows a tenth chooses the epoch and the rest trains, for gtx and
-for the baselines (the mean, a linear model and a random forest on Morgan counts and gtx's descriptors) alike. A single
-split cannot tell: on a few hundred molecules, methods change places from split to split.
+Is gtx better than ridge and a random forest on YOUR molecules, and by more than chance? The rows are divided into
+folds, several times. Each fold is the test set once; a tenth of the other rows chooses the epoch, and the rest trains.
+gtx and the baselines (the mean, a linear model, and a random forest on Morgan counts and gtx's descriptors) learn from
+the same rows. One split cannot answer the question: on a few hundred molecules, the order of the methods changes from
+split to split.
 
-The table printed gives, for each method, the mean of its test scores over all splits and their standard deviation, and
-what gtx's score is minus its own, with a 95% interval and p by the corrected resampled t-test (Nadeau & Bengio 2003).
-That test allows for the overlap of the training sets, which makes a plain t-test, or a bootstrap over splits, see
-differences that are not there. An interval that holds 0 decides nothing. Of several targets the mean is taken too; RMSE
-and MAE enter it as shares of the mean predictor's, for their units differ.
+The table that is printed shows, for each method, the mean and the standard deviation of its test scores over all
+splits, and gtx's score minus its score, with a 95% interval and a p value. They come from the corrected resampled
+t-test (Nadeau & Bengio 2003), which takes into account that the training sets overlap; a plain t-test, or a bootstrap
+over splits, finds differences that do not exist. If the interval contains 0, the difference is not significant. With
+several targets there is also the mean over targets; because the units of targets differ, RMSE and MAE are then divided
+by those of the mean predictor.
 
-Random folds tell how well molecules like those of the table are predicted: a molecule measured twice stays in one fold.
-Scaffold folds tell of new ring systems, which is harder: molecules of one scaffold stay together. A row that cannot be
-used is reported with its reason and never stops the run.
+Random folds tell how well molecules like those of the table are predicted; all rows of one molecule stay in one fold.
+Scaffold folds tell how well new ring systems are predicted, which is harder; molecules with one scaffold stay in one
+fold. A row that cannot be used is reported with its reason, and the run goes on.
 
-Time: folds x repeats trainings. --jobs 2 runs two splits at a time; fewer --epochs give a first impression, and a bad
-one of gtx. The same command again goes on where it was stopped; with more --repeats it adds to what is there.
+There are folds x repeats trainings. --jobs 2 runs two of them at a time. Fewer --epochs give a quick first impression,
+in which gtx looks worse than it is. The same command again goes on where it stopped; with more --repeats it adds to the
+results that are there.
 
 examples:
   gtx benchmark solubility.csv --target-columns logS --out bench/
@@ -39,20 +42,24 @@ examples:
   gtx benchmark freesolv --folds 10 --repeats 1 --out bench/
   gtx benchmark data.csv --target-columns y --model gps --ensemble 3 --out bench-gps/
 
-It writes benchmark.csv (the table), benchmark.png, benchmark.json (every split's scores, settings, SHA-256 of the
-data), and predictions.csv: every row as it was with each method's prediction by models that had not seen it, or an
-error.
+FOLDER then holds benchmark.csv (the table), benchmark.png, benchmark.json (the scores of every split, the settings, the
+SHA-256 of the data), and predictions.csv: every row as it was, with each method's prediction by models that did not
+learn from this row, or an error.
 """
 
 
 def add(parser: Parser) -> None:
-    """Options of the folds and the data, then every field of `TrainSettings`."""
+    """Options of the data and the folds, then every field of `TrainSettings`."""
+    parser.usage = "gtx benchmark TABLE --target-columns NAME [NAME ...] --out FOLDER [options]"
     parser.epilog = EXAMPLES
-    add_table(parser)
-    add_task(parser, ["regression", "classification"])
-    parser.add_argument("--folds", type=int, default=5, help="parts that the rows are dealt to; each is test once")
-    parser.add_argument("--repeats", type=int, default=2, help="how often the rows are dealt anew")
-    parser.add_argument("--jobs", type=int, default=1, help="splits at a time, each in a process of its own")
+    add_table(parser, ["regression", "classification"])
+    add_run(parser)
+    folds = add_split(parser, "folds")
+    folds.add_argument("--folds", type=int, default=5, metavar="N", help="parts; each is the test set once")
+    folds.add_argument("--repeats", type=int, default=2, metavar="N", help="how often the rows are divided into folds")
+    folds.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="trainings at the same time, each in a process of its own"
+    )
     add_reading(parser)
     add_settings(parser)
 

@@ -8,8 +8,9 @@ from gtx.cli.parser import Parser
 from gtx.training import TrainSettings
 
 EXAMPLES = """
-Trains one model for all five targets of the bundled set xtb9 (11,495 small molecules, GFN2-xTB), about four minutes on
-two cores, and prints its test scores beside ridge and random forest on the same descriptors and Morgan counts.
+gtx trains one model for all five targets of the bundled set xtb9 (11,495 small molecules, GFN2-xTB). It takes about
+four minutes on two cores. Then it prints the test scores beside those of ridge and a random forest, which learn from
+the same descriptors and from Morgan counts.
 
 example:
   gtx demo --out demo/
@@ -19,11 +20,14 @@ EPOCHS = 20
 
 def add(parser: Parser) -> None:
     """Options."""
+    parser.usage = "gtx demo [options]"
     parser.epilog = EXAMPLES
-    parser.add_argument("--out", default="demo", metavar="FOLDER", help="where the run's files go")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, help="passes over the training molecules")
-    parser.add_argument("--split", choices=["random", "scaffold"], default="random", help="which fixed split")
-    parser.add_argument("--overwrite", action="store_true", help="start anew whatever the folder holds")
+    parser.add_argument("--out", default="demo", metavar="FOLDER", help="the folder for all files; it need not exist")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N", help="passes over the training molecules")
+    parser.add_argument(
+        "--split", choices=["random", "scaffold"], default="random", help="which of the set's two fixed splits"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="delete the run that the folder holds and start again")
 
 
 def run(arguments: Namespace) -> int:

@@ -7,9 +7,10 @@ from argparse import Namespace
 from gtx.cli.parser import Parser
 
 EXAMPLES = """
-Draws the attention of a layer and head, scores of the atoms (attention rollout, gradient-weighted attention) and what
-becomes of the prediction when the attention of the highest-scored atoms is removed, beside random atoms and beside the
-same network with random weights. Atoms, layers and heads are counted from 0; atoms in the order of the SMILES.
+The figure shows the attention of one layer and head, and two scores of the atoms: attention rollout and
+gradient-weighted attention. It also shows how the prediction changes when the attention of the highest-scored atoms is
+removed, beside the same for random atoms and for a network with random weights. Atoms, layers and heads are counted
+from 0; the order of the atoms is that of the SMILES.
 
 examples:
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg
@@ -19,19 +20,27 @@ examples:
 
 def add(parser: Parser) -> None:
     """Options."""
+    parser.usage = "gtx explain MODEL SMILES [options]"
     parser.epilog = EXAMPLES
-    parser.add_argument("model", help="a model file")
-    parser.add_argument("smiles", help="one molecule")
-    parser.add_argument("--out", default="explanation.svg", metavar="FILE", help=".svg, or .html with the text too")
-    parser.add_argument("--target", metavar="NAME", help="default: the model's first")
+    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
+    parser.add_argument("smiles", metavar="SMILES", help="one molecule")
     parser.add_argument(
-        "--layer", type=int, default=-1, metavar="N", help="whose attention is drawn; default: the last"
+        "--out", default="explanation.svg", metavar="FILE", help=".svg, or .html with the numbers as text"
     )
-    parser.add_argument("--head", type=int, metavar="H", help="default: the mean over heads")
-    parser.add_argument("--receiver", type=int, metavar="ATOM", help="default: the atom with the least even attention")
-    parser.add_argument("--member", type=int, default=0, metavar="K", help="which network of an ensemble")
-    parser.add_argument("--draws", type=int, default=50, metavar="D", help="random removals per number of atoms")
-    parser.add_argument("--seed", type=int, default=0, help="of the random weights and removals")
+    parser.add_argument("--target", metavar="NAME", help="which prediction; default: the first target of the model")
+    parser.add_argument("--layer", type=int, default=-1, metavar="N", help="the layer to draw; default: the last")
+    parser.add_argument("--head", type=int, metavar="N", help="the head to draw; default: the mean over heads")
+    parser.add_argument(
+        "--receiver",
+        type=int,
+        metavar="ATOM",
+        help="the atom whose attention is drawn; default: the one whose attention is most uneven",
+    )
+    parser.add_argument("--member", type=int, default=0, metavar="N", help="which model of an ensemble")
+    parser.add_argument(
+        "--draws", type=int, default=50, metavar="N", help="how many random sets of atoms are removed, for comparison"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides random weights and random atoms")
 
 
 def run(arguments: Namespace) -> int:

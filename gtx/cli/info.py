@@ -7,6 +7,9 @@ from argparse import Namespace
 from gtx.cli.parser import Parser
 
 EXAMPLES = """
+It prints the architecture, the targets, how molecules are read, the split, the intervals, the versions of the libraries
+and the scores.
+
 example:
   gtx info run/model.gtx
 """
@@ -14,8 +17,9 @@ example:
 
 def add(parser: Parser) -> None:
     """Options."""
+    parser.usage = "gtx info MODEL"
     parser.epilog = EXAMPLES
-    parser.add_argument("model", help="a model file")
+    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
 
 
 def run(arguments: Namespace) -> int:

@@ -7,9 +7,17 @@ from argparse import Namespace
 
 from gtx.cli.parser import Parser
 
+EXAMPLES = """
+It prints what each architecture is, its source, whether it uses coordinates, and its number of weights at its defaults.
+
+example:
+  gtx train data.csv --target-columns y --model gps --out run/
+"""
+
 
 def add(parser: Parser) -> None:
     """No options."""
+    parser.usage, parser.epilog = "gtx models", EXAMPLES
 
 
 def run(arguments: Namespace) -> int:

@@ -8,10 +8,11 @@ from argparse import Namespace
 from gtx.cli.parser import Parser
 
 EXAMPLES = """
-Every input row comes out, in order, its cells as they were, with <target>_pred (and _std, _low, _high where the model
-has them) or an error, and a warning where the molecule has something unseen in training. Where the table holds the
-target, the scores are printed too. A model that writes sequences gives <target>_pred, its <target>_log_probability and,
-of SMILES, <target>_valid, 1 if it is one and 0 if not.
+Every input row comes out, in order and with its cells as they were. After them come <target>_pred (and, where the model
+has them, _std, _low and _high), an error where the row could not be used, and a warning where the molecule has
+something that training did not have. If the table holds the target, the scores are printed too. A model that writes
+sequences gives <target>_pred, its <target>_log_probability and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if
+not.
 
 examples:
   gtx predict run/model.gtx molecules.csv --out predictions.csv
@@ -24,20 +25,36 @@ examples:
 
 def add(parser: Parser) -> None:
     """Options."""
+    parser.usage = "gtx predict MODEL MOLECULES [options]"
     parser.epilog = EXAMPLES
-    parser.add_argument("model", help="a model file")
-    parser.add_argument("molecules", help="a table, SMILES file or SDF; - for standard input; or one SMILES")
-    parser.add_argument("--out", default="-", metavar="FILE", help=".csv, .tsv or .parquet; - is standard output")
-    parser.add_argument("--smiles-column", metavar="NAME", help="default: as in the table the model was trained on")
+    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
+    parser.add_argument(
+        "molecules", metavar="MOLECULES", help="a table, a SMILES file or an SDF; - for standard input; or one SMILES"
+    )
+    parser.add_argument(
+        "--out", default="-", metavar="FILE", help=".csv, .tsv or .parquet; default: standard output, as CSV"
+    )
+    parser.add_argument(
+        "--smiles-column", metavar="NAME", help="the column with the SMILES; default: as in the training table"
+    )
     parser.add_argument(
         "--beams",
         type=int,
         metavar="N",
-        help="beginnings that a model which writes sequences follows; default: 1",
+        help="for a model that writes sequences: how many unfinished sequences it follows; default: 1",
     )
-    parser.add_argument("--on-error", choices=["report", "fail"], default="report", help="what a bad row does")
-    parser.add_argument("--workers", type=int, help="processes that read molecules; default: all cores")
-    parser.add_argument("--device", help="as torch names it; default: a GPU if there is one")
+    parser.add_argument(
+        "--on-error",
+        choices=["report", "fail"],
+        default="report",
+        help="report: a bad row gets an error and the others are predicted; fail: stop at the first bad row",
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
+    )
+    parser.add_argument(
+        "--device", metavar="NAME", help="where to compute: cpu, cuda or cuda:1; default: a GPU if there is one"
+    )
 
 
 def run(arguments: Namespace) -> int:

@@ -4,105 +4,88 @@ from __future__ import annotations
 
 import sys
 from argparse import BooleanOptionalAction, Namespace
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-from gtx.cli.parser import Parser, option_of
-from gtx.training import TrainSettings
+from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, asked
+from gtx.cli.parser import Parser
 
 if TYPE_CHECKING:
-    from gtx.data.named_sets import NamedSet
+    from gtx.training import TrainSettings
     from gtx.workflow import DataSettings
 
 EXAMPLES = """
-The table: CSV, TSV (comma, semicolon or tab; .gz too), Parquet, SMILES file or SDF, or the name of a public set
-(esol, freesolv, lipo, bbbp, bace, tox21, qm9, zinc12k, mat/esol, scaffold/esol, ..., or the bundled xtb9).
-Blank targets are masked. A row that cannot be used is reported with its reason and never stops the run.
+TABLE is a CSV or TSV file (separated by commas, semicolons or tabs; .gz too), a Parquet, SMILES or SDF file, or the
+name of a public set. gtx downloads esol, freesolv, lipo, bbbp, bace, tox21, qm9, zinc12k, mat/esol, scaffold/esol and
+others; xtb9 comes with gtx. An empty target cell is left out of the loss and the scores. A row that cannot be used is
+reported with its reason, and the run goes on.
+
+FOLDER then holds model.gtx (all that prediction needs), report.html, metrics.json, predictions.csv (every row with its
+prediction and its part of the split), split.csv and config.yaml.
+
+The same command again continues an interrupted run. Of a finished run it prints the scores.
+
+A GPU is used if there is one. --accelerator cpu trains on the processor; --devices 2 trains on two GPUs.
 
 examples:
   gtx train solubility.csv --target-columns logS --out run/
+  gtx train esol --out run/
   gtx train tox.csv --target-columns NR-AR NR-ER --split scaffold --ensemble 5 --out tox/
   gtx train data.csv --target-columns y --split-column fold --out run/
   gtx train train.csv --val val.csv --test test.csv --target-columns y --out run/
+  gtx train data.csv --target-columns y --model gps --model-arguments channels=128 layers=6 --out gps/
   gtx train more.csv --target-columns y --from run/model.gtx --lr 3e-4 --out tuned/
   gtx train reactions.csv --task sequence --target-columns product --out writer/
-  gtx train molecules.sdf --target-columns energy --coordinates --out energies/
-
-The same command again goes on with an interrupted run, and says so of a finished one.
+  gtx train molecules.sdf --target-columns energy --coordinates --model-arguments moments=128 --out energies/
 """
 
 
 def add(parser: Parser) -> None:
-    """Options of the data, then every field of `TrainSettings`."""
+    """Options of the data, the split and the run, then every field of `TrainSettings`."""
+    parser.usage = "gtx train TABLE --target-columns NAME [NAME ...] --out FOLDER [options]"
     parser.epilog = EXAMPLES
-    add_table(parser)
-    add_task(parser, ["regression", "classification", "sequence"])
-    parser.add_argument(
-        "--tokens", choices=["smiles", "characters"], default="smiles", help="what a sequence is made of"
+    table = add_table(parser, ["regression", "classification", "sequence"])
+    table.add_argument(
+        "--tokens",
+        choices=["smiles", "characters"],
+        default="smiles",
+        help="for --task sequence: cut a target into the symbols of a SMILES, or into characters",
     )
-    parser.add_argument("--max-tokens", type=int, default=256, help="longer sequences are errors")
-    parser.add_argument("--split-column", metavar="NAME", help="a column that says train, val or test")
-    parser.add_argument("--val", metavar="FILE", help="a table of validation rows")
-    parser.add_argument("--test", metavar="FILE", help="a table of test rows")
-    parser.add_argument(
-        "--split-sizes", nargs=3, type=float, default=[0.8, 0.1, 0.1], metavar=("TRAIN", "VAL", "TEST"), help="shares"
+    table.add_argument(
+        "--max-tokens", type=int, default=256, metavar="N", help="for --task sequence: a longer target is an error"
     )
-    parser.add_argument(
+    run = add_run(parser)
+    run.add_argument(
+        "--from", metavar="MODEL", help="train this model file further; it keeps its architecture and its scale"
+    )
+    run.add_argument(
+        "--baselines",
+        action=BooleanOptionalAction,
+        default=True,
+        help="train a linear model and a random forest on the same rows, for comparison",
+    )
+    split = add_split(parser, "training, validation and test rows")
+    split.add_argument(
+        "--split-sizes",
+        nargs=3,
+        type=float,
+        default=[0.8, 0.1, 0.1],
+        metavar=("TRAIN", "VAL", "TEST"),
+        help="the share of each part; together 1",
+    )
+    split.add_argument(
         "--group-duplicates",
         action=BooleanOptionalAction,
         default=True,
-        help="keep the rows of one molecule in one part of a random split",
+        help="keep all rows of one molecule in one part of a random split",
     )
-    parser.add_argument("--from", metavar="MODEL", help="go on from a trained model: its architecture and featuriser")
-    parser.add_argument("--baselines", action=BooleanOptionalAction, default=True, help="score ridge and forest beside")
+    split.add_argument(
+        "--split-column", metavar="NAME", help="a column that says train, val or test, instead of --split"
+    )
+    split.add_argument("--val", metavar="FILE", help="a file with the validation rows")
+    split.add_argument("--test", metavar="FILE", help="a file with the test rows")
     add_reading(parser)
     add_settings(parser)
-
-
-def add_task(parser: Parser, tasks: list[str]) -> None:
-    """What is learned."""
-    parser.add_argument("--task", choices=tasks, help="default: classification if all targets are 0 or 1")
-
-
-def add_table(parser: Parser) -> None:
-    """Options of every command that learns from a table."""
-    parser.add_argument("data", help="the table, or the name of a public set")
-    parser.add_argument(
-        "--target-columns", nargs="+", metavar="NAME", help="what to predict; a public set knows its own"
-    )
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="where the run's files go")
-    parser.add_argument("--smiles-column", metavar="NAME", help="holds the SMILES; default: the one called so")
-    parser.add_argument("--split", choices=["random", "scaffold"], default="random", help="how rows are divided")
-    parser.add_argument(
-        "--split-seed", type=int, metavar="N", help="which of the random divisions; default: as --seed says"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="start anew whatever the folder holds")
-
-
-def add_reading(parser: Parser) -> None:
-    """Options of how molecules are read."""
-    parser.add_argument("--on-error", choices=["report", "fail"], default="report", help="what a bad row does")
-    parser.add_argument("--max-atoms", type=int, default=1000, help="larger molecules are errors")
-    parser.add_argument("--standardise", action="store_true", help="keep the largest fragment, neutralised")
-    parser.add_argument("--coordinates", action="store_true", help="use coordinates, which every molecule then needs")
-    parser.add_argument(
-        "--conformers",
-        action="store_true",
-        help="make one conformer per molecule where none is given; implies --coordinates",
-    )
-    parser.add_argument("--hydrogens", action="store_true", help="make hydrogens atoms of the graph")
-    parser.add_argument("--descriptors", action=BooleanOptionalAction, default=True, help="cheap global features")
-    parser.add_argument("--workers", type=int, help="processes that read molecules; default: all cores")
-
-
-def add_settings(parser: Parser) -> None:
-    """Every field of `TrainSettings`."""
-    types = get_type_hints(TrainSettings)
-    defaults = TrainSettings()
-    for field in fields(TrainSettings):
-        option = {"default": getattr(defaults, field.name), "help": field.metadata["help"].replace("%", "%%")}
-        parser.add_argument(f"--{field.name.replace('_', '-')}", **option_of(types[field.name]), **option)
 
 
 def run(arguments: Namespace) -> int:
@@ -112,32 +95,6 @@ def run(arguments: Namespace) -> int:
     data, settings = asked(given, **parts, split_sizes=tuple(given["split_sizes"]))
     how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
     return train_and_tell(data, settings, given["out"], **how)
-
-
-def asked(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
-    """What the options say of the data and of training; `more` is what only some commands know of the data."""
-    from gtx.molecules import Featuriser
-    from gtx.workflow import DataSettings
-
-    settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
-    named = resolve(given["data"])
-    data = DataSettings(
-        str(named.path) if named else given["data"],
-        tuple(given["target_columns"] or (named and named.targets) or ()),
-        smiles_column=given["smiles_column"] or (named and named.smiles_column),
-        task=given["task"],
-        split=given["split"],
-        seed=settings.seed if given["split_seed"] is None else given["split_seed"],
-        on_error=given["on_error"],
-        featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),
-        workers=given["workers"],
-        units=dict(named.units) if named else {},
-        **more,
-    )
-    return data, settings
-
-
-_FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers")
 
 
 def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:
@@ -157,12 +114,3 @@ def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **opti
     if (report := Path(out) / "report.html").exists():
         print(f"report  {report}")
     return 0
-
-
-def resolve(name: str) -> NamedSet | None:
-    """The public set of that name, its file at hand; None if there is none, or a file of that name."""
-    if Path(name).exists():
-        return None
-    from gtx.data.named_sets import SETS, load_set
-
-    return load_set(name) if name in SETS else None

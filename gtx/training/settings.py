@@ -25,29 +25,28 @@ class TrainSettings:
         InputError: a value is out of its range.
     """
 
-    model: str = option("standard", "Architecture: a function of gtx.models.")
+    model: str = option("standard", "Architecture; gtx models lists them.")
     model_arguments: dict[str, Any] = field(
-        default_factory=dict, metadata=_about("Arguments of the architecture, such as channels or layers.")
+        default_factory=dict, metadata=_about("Arguments of the architecture, such as channels=128 layers=6.")
     )
 
     epochs: int | None = option(
-        None,
-        "Passes over the training molecules; default 60, for classification, sooner learned by heart, 20.",
+        None, "Passes over the training molecules; default: 60, or 20 for classification, which overfits sooner."
     )
-    batch_pairs: int = option(50_000, "Budget of a batch in pairs of atoms; less where memory is short.")
+    batch_pairs: int = option(50_000, "Most pairs of atoms in a batch; fewer where memory is short.")
     batch_molecules: int | None = option(
-        None, "No batch holds more molecules than this; default: the root of the training rows, from 16 to 128."
+        None, "Most molecules in a batch; default: the square root of the number of training rows, from 16 to 128."
     )
     jitter: float = option(
-        10.0, "How loosely molecules of like size share a batch: sd of noise on log size; 10 is as good as random."
+        10.0, "How randomly molecules come together in a batch: 0 sorts them by size, 10 is as good as random."
     )
     loss: Literal["auto", "mse", "mae", "huber", "bce"] = option(
         "auto", "Loss in scaled units; auto is mse for regression, bce for classification."
     )
     element_reference: bool | None = option(
         None,
-        "Learn all targets, or none, minus a reference per element, fitted on the training rows; default: those that "
-        "are extensive, of whose variance the composition explains 95 %.",
+        "Learn every target, or none, minus a reference per element, fitted on the training rows; default: only "
+        "targets such as energies, whose variance the composition explains to 95 %.",
     )
 
     lr: float = option(1e-3, "Peak learning rate of AdamW.")
@@ -55,21 +54,29 @@ class TrainSettings:
     warmup: float = option(0.05, "Fraction of the steps over which the rate rises; a cosine takes it to 0.")
     clip: float = option(1.0, "Largest gradient norm; 0 does not clip.")
     ema: float = option(0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.")
-    patience: int = option(0, "Stop after so many epochs without a better validation score; 0 never stops early.")
+    patience: int = option(0, "Stop after this many epochs without a better validation score; 0 never stops early.")
 
     seed: int = option(
-        0, "Decides initial weights, batches, dropout and, unless --split-seed is given, how rows are divided."
+        0, "Decides the first weights, the batches, dropout and, unless --split-seed is given, how rows are divided."
     )
-    ensemble: int = option(1, "Members, trained one after the other from seeds of their own.")
+    ensemble: int = option(
+        1, "How many models, trained one after the other from different seeds; their mean is the prediction."
+    )
 
-    precision: str = option("32-true", "Lightning's precision, e.g. 32-true, bf16-mixed, 16-mixed, 64-true.")
-    accelerator: str = option("auto", "Lightning's accelerator, e.g. cpu, gpu.")
-    devices: int | str = option(1, "Lightning's devices: how many, or which.")
-    strategy: str = option("auto", "Lightning's strategy, e.g. ddp.")
+    precision: str = option(
+        "32-true", "Number format: 32-true, 64-true, or bf16-mixed or 16-mixed, which are faster on a GPU."
+    )
+    accelerator: str = option("auto", "Where to train: cpu, gpu, or auto, which takes a GPU if there is one.")
+    devices: int | str = option(1, "How many GPUs, such as 2, or which, such as 0,2; several train together.")
+    strategy: str = option("auto", "How several GPUs train together, as Lightning names it; auto is ddp.")
 
-    threads: int | None = option(None, "Threads of torch on a CPU; by default as many as torch takes.", True)
-    logger: str | None = option(None, "A Lightning logger beside the CSV log, by class path.", True)
-    logger_arguments: dict[str, Any] = field(default_factory=dict, metadata=_about("Arguments of that logger.", True))
+    threads: int | None = option(None, "Threads on a CPU; default: what PyTorch chooses, usually one per core.", True)
+    logger: str | None = option(
+        None, "A Lightning logger beside log.csv, such as pytorch_lightning.loggers.TensorBoardLogger.", True
+    )
+    logger_arguments: dict[str, Any] = field(
+        default_factory=dict, metadata=_about("Arguments of that logger, such as save_dir=logs.", True)
+    )
     progress: bool = option(True, "Show a progress bar.", True)
 
     def __post_init__(self) -> None:

@@ -100,7 +100,7 @@ def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
         (["train", "data.csv", "--uot=x"], "unknown option --uot; did you mean --out? (gtx train --help)"),
         ([*TRAIN, "-e", "3"], "unknown option -e (gtx train --help)"),
         (["train", "data.csv"], "the following arguments are required: --out (gtx train --help)"),
-        (["predict"], "the following arguments are required: model, molecules (gtx predict --help)"),
+        (["predict"], "the following arguments are required: MODEL, MOLECULES (gtx predict --help)"),
         ([*TRAIN, "--epochs"], "--epochs: expected one argument (gtx train --help)"),
         (["info", "a.gtx", "b.gtx"], "unexpected: b.gtx (gtx info --help)"),
         ([*TRAIN, "--model", "gprs"], "there is no model 'gprs'; did you mean 'gps'?"),
@@ -121,6 +121,7 @@ def test_the_help_says_each_default_once() -> None:
     parser.add_argument("--c", help="a switch", action="store_true")
     parser.add_argument("--d", help="a name; default: yours", default="x", **option_of(str))
     parser.add_argument("--e", help="three numbers", default=[0.8, 0.1, 0.1], nargs=3, type=float)
+    parser.add_argument("--g", help="from 0", default=0, **option_of(int))
     parser.add_argument("--f", help="100%% of it", default={}, **option_of(dict[str, Any]))
     lines = [" ".join(line.split()) for line in parser.format_help().splitlines()]
     assert [line for line in lines if line.startswith("--")] == [
@@ -129,6 +130,7 @@ def test_the_help_says_each_default_once() -> None:
         "--c a switch",
         "--d NAME a name; default: yours",
         "--e E E E three numbers (default: 0.8 0.1 0.1)",
+        "--g N from 0 (default: 0)",
         "--f NAME=VALUE [NAME=VALUE ...]",
     ]
 

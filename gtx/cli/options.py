@@ -1,0 +1,135 @@
+"""Options that several commands share, in groups as their help shows them."""
+
+from __future__ import annotations
+
+from argparse import BooleanOptionalAction
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from gtx.cli.parser import Parser, option_of
+from gtx.training import TrainSettings
+
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup as Group
+
+    from gtx.data.named_sets import NamedSet
+    from gtx.workflow import DataSettings
+
+SECTIONS = {"model": "model", "epochs": "training", "precision": "processor and GPU", "logger": "what is shown"}
+"""The first field of `TrainSettings` in each group of options."""
+
+
+def add_table(parser: Parser, tasks: list[str]) -> Group:
+    """What is learned from."""
+    group = parser.add_argument_group("table")
+    group.add_argument("data", metavar="TABLE", help="a file, or the name of a public set")
+    group.add_argument(
+        "--target-columns", nargs="+", metavar="NAME", help="the columns to predict; a public set has its own default"
+    )
+    group.add_argument("--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name")
+    group.add_argument(
+        "--task", choices=tasks, help="default: classification if every target is 0 or 1, otherwise regression"
+    )
+    group.add_argument(
+        "--on-error",
+        choices=["report", "fail"],
+        default="report",
+        help="report: a bad row gets an error and the run goes on; fail: the run stops at the first bad row",
+    )
+    return group
+
+
+def add_run(parser: Parser) -> Group:
+    """Where results go."""
+    group = parser.add_argument_group("results")
+    group.add_argument("--out", required=True, metavar="FOLDER", help="the folder for all files; it need not exist")
+    group.add_argument("--overwrite", action="store_true", help="delete the run that the folder holds and start again")
+    return group
+
+
+def add_split(parser: Parser, title: str) -> Group:
+    """How rows are divided."""
+    group = parser.add_argument_group(title)
+    group.add_argument(
+        "--split",
+        choices=["random", "scaffold"],
+        default="random",
+        help="random, or by ring system: molecules with the same scaffold stay together",
+    )
+    group.add_argument(
+        "--split-seed", type=int, metavar="N", help="another number divides the rows differently; default: as --seed"
+    )
+    return group
+
+
+def add_reading(parser: Parser) -> Group:
+    """How molecules are read."""
+    group = parser.add_argument_group("molecules")
+    group.add_argument("--max-atoms", type=int, default=1000, metavar="N", help="a larger molecule is an error")
+    group.add_argument("--standardise", action="store_true", help="keep only the largest fragment, and neutralise it")
+    group.add_argument("--hydrogens", action="store_true", help="make every hydrogen an atom of the graph")
+    group.add_argument(
+        "--coordinates", action="store_true", help="use the 3D coordinates in the file; every molecule needs them"
+    )
+    group.add_argument(
+        "--conformers",
+        action="store_true",
+        help="as --coordinates, and make a conformer for each molecule without coordinates",
+    )
+    group.add_argument(
+        "--descriptors",
+        action=BooleanOptionalAction,
+        default=True,
+        help="give the model cheap descriptors of the whole molecule too",
+    )
+    group.add_argument(
+        "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
+    )
+    return group
+
+
+def add_settings(parser: Parser) -> None:
+    """Every field of `TrainSettings`."""
+    types, defaults, group = get_type_hints(TrainSettings), TrainSettings(), parser
+    for field in fields(TrainSettings):
+        if field.name in SECTIONS:
+            group = parser.add_argument_group(SECTIONS[field.name])
+        text = field.metadata["help"].removesuffix(".").replace("%", "%%")
+        option = {"default": getattr(defaults, field.name), "help": text[0].lower() + text[1:]}
+        group.add_argument(f"--{field.name.replace('_', '-')}", **option_of(types[field.name]), **option)
+
+
+def asked(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
+    """What the options say of the data and of training; `more` is what only some commands know of the data."""
+    from gtx.molecules import Featuriser
+    from gtx.workflow import DataSettings
+
+    settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
+    named = resolve(given["data"])
+    data = DataSettings(
+        str(named.path) if named else given["data"],
+        tuple(given["target_columns"] or (named and named.targets) or ()),
+        smiles_column=given["smiles_column"] or (named and named.smiles_column),
+        task=given["task"],
+        split=given["split"],
+        seed=settings.seed if given["split_seed"] is None else given["split_seed"],
+        on_error=given["on_error"],
+        featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),
+        workers=given["workers"],
+        units=dict(named.units) if named else {},
+        **more,
+    )
+    return data, settings
+
+
+_FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers")
+
+
+def resolve(name: str) -> NamedSet | None:
+    """The public set of that name, its file at hand; None if there is none, or a file of that name."""
+    if Path(name).exists():
+        return None
+    from gtx.data.named_sets import SETS, load_set
+
+    return load_set(name) if name in SETS else None

@@ -1,0 +1,61 @@
+"""What options ask of the data and of training, and how their help reads."""
+
+from __future__ import annotations
+
+import re
+from argparse import SUPPRESS
+from importlib import import_module
+
+import pytest
+
+from gtx.cli import COMMANDS
+from gtx.cli.options import asked
+from gtx.cli.parser import Parser
+from gtx.training import TrainSettings
+from gtx.workflow import DataSettings
+
+
+def parser_of(command: str) -> Parser:
+    """The parser of a command with its options."""
+    parser = Parser(f"gtx {command}")
+    import_module(f"gtx.cli.{command}").add(parser)
+    return parser
+
+
+def read(command: str, *words: str) -> tuple[DataSettings, TrainSettings]:
+    """What the options of a command ask for."""
+    words = ("data.csv", "--target-columns", "y", "--out", "run", *words)
+    return asked(vars(parser_of(command).parse_args(words)))
+
+
+@pytest.mark.parametrize("command", ["train", "benchmark"])
+def test_models_of_several_seeds_may_share_a_split(command: str) -> None:
+    for words, split, seed in (
+        ([], 0, 0),
+        (["--seed=3"], 3, 3),
+        (["--seed=3", "--split-seed=0"], 0, 3),
+        (["--split-seed=7"], 7, 0),
+    ):
+        data, settings = read(command, *words)
+        assert (data.seed, settings.seed) == (split, seed)
+
+
+def test_the_arguments_of_a_model_are_names_and_values() -> None:
+    _, settings = read("train", "--model-arguments", "moments=128", "dropout=0.1", "--logger-arguments", "name=a")
+    assert settings.model_arguments == {"moments": 128, "dropout": 0.1} and settings.logger_arguments == {"name": "a"}
+    assert settings == TrainSettings(model_arguments={"moments": 128, "dropout": 0.1}, logger_arguments={"name": "a"})
+
+
+def test_without_options_the_settings_are_the_defaults() -> None:
+    assert read("train") == (DataSettings("data.csv", ("y",)), TrainSettings())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_is_plain(command: str) -> None:
+    parser = parser_of(command)
+    assert parser.format_usage().startswith(f"usage: gtx {command}")
+    for action in parser._actions:
+        assert action.help and action.help != SUPPRESS and not action.help.endswith(".")
+    text = parser.format_help()
+    assert not re.search(r"null|None|True|False|dict\[|\{\}", text) and "example" in text
+    assert max(map(len, text.splitlines())) <= 120
