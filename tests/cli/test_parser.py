@@ -103,6 +103,11 @@ def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
         (["predict"], "the following arguments are required: MODEL, MOLECULES (gtx predict --help)"),
         ([*TRAIN, "--epochs"], "--epochs: expected one argument (gtx train --help)"),
         (["info", "a.gtx", "b.gtx"], "unexpected: b.gtx (gtx info --help)"),
+        (
+            [*TRAIN, "--split-sizes", "80", "10", "10"],
+            "split sizes 80 10 10 add up to 100; shares must add up to 1, for ",
+        ),
+        ([*TRAIN, "--split-sizes", "1.1", "-.2", "0.1"], "split sizes must be three positive numbers"),
         ([*TRAIN, "--model", "gprs"], "there is no model 'gprs'; did you mean 'gps'?"),
         ([*TRAIN, "--model", "bert"], "there is no model 'bert'; gtx has standard, transformer, gat, "),
     ],

@@ -99,7 +99,8 @@ def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Pat
     assert fingerprint(data)["group_duplicates"] is True
     # a run from before there was a choice goes on where none is taken, and is refused where the rows differ
     assert "group_duplicates" not in fingerprint(replace(data, group_duplicates=False))
-    assert "group_duplicates" not in fingerprint(replace(data, split="scaffold"))
+    for other in ({"split": "scaffold"}, {"split_column": "y"}):
+        assert "group_duplicates" not in fingerprint(replace(data, **other))
     once = load(replace(data, data=str(write(tmp_path / "once.csv", cells[:40], ["smiles", "y"]))))
     assert once.split_words == "random, seed 0"
 
