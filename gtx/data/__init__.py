@@ -8,7 +8,9 @@ from gtx.lazy import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "tables": ("Row", "Table", "column_index", "open_table"),
+        "rows": ("Row", "Table"),
+        "columns": ("column_index",),
+        "tables": ("open_table",),
         "table_writer": ("TableWriter", "fresh_name"),
         "ledger": ("Ledger", "describe"),
         "targets": ("Duplicates", "conflicting_duplicates", "infer_task", "parse_targets", "read_targets"),

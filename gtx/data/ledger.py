@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from gtx.errors import InputError, printable
 
 if TYPE_CHECKING:
-    from gtx.data.tables import Row
+    from gtx.data.rows import Row
 
 
 class Ledger:

@@ -7,32 +7,59 @@ import gzip
 import io
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gtx.errors import InputError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gtx.data.rows import Record
+
+TEXT_ENDINGS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+"""Of the names of text files, each with its delimiter; `.gz` may follow."""
+
+PARQUET_ENDINGS = (".parquet", ".pq")
+
 _GROUP = 10_000  # rows of a Parquet row group
+
+Cell = str | float | bool | None
 
 
 class TableWriter:
-    """Writes rows of strings to CSV, TSV or Parquet, as the name says; `.gz` compresses text; "-" is standard output.
+    """Writes rows to CSV, TSV or Parquet, as the name says; `.gz` compresses text; "-" is standard output.
 
     A context manager. The file takes its name when all is written; after an error, or a kill, there is none (a killed
     process leaves a hidden `.part` file beside it). The same rows give the same bytes.
 
+    In text, a number has nine digits, yes and no are 1 and 0, and what is missing is an empty cell. In Parquet, columns
+    have types: numbers are float64, and what is missing is null.
+
     Args:
-        path: where to; missing folders are made.
+        path: where to; missing folders are made. A device or a pipe whose name has no ending gets CSV.
         columns: the header.
+        types: what columns hold that do not hold text: float or bool, by name.
+        schema: of rows that come out of a Parquet file, `gtx.data.Table.schema`: a Parquet file written has these types
+            for its first columns.
 
     Raises:
-        InputError: if the place cannot be written to.
+        InputError: if the place cannot be written to, or its name has another ending.
     """
 
-    def __init__(self, path: str | os.PathLike[str], columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        columns: Sequence[str],
+        types: Mapping[str, type] | None = None,
+        schema: pa.Schema | None = None,
+    ) -> None:
         self.path = os.fspath(path)
         self.columns = list(columns)
+        self.types = dict(types or {})
+        self.schema = schema
 
     def __enter__(self) -> TableWriter:
         self._stack = ExitStack()
@@ -44,11 +71,11 @@ class TableWriter:
             raise InputError(f"cannot write {self.path}: {reason.strerror or reason}") from None
         return self
 
-    def write(self, cells: Sequence[str]) -> None:
-        """Write one row; as many cells as there are columns."""
+    def write(self, cells: Sequence[Cell], record: Record | None = None) -> None:
+        """Write one row: as many cells as there are columns and, given a schema, the first ones as `Row.record`."""
         if len(cells) != len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
-        self._write(cells)
+        self._write(cells, record)
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
@@ -59,54 +86,74 @@ class TableWriter:
             if self._part:
                 self._part.unlink(missing_ok=True)
 
-    def _open(self) -> Callable[[Sequence[str]], object]:
-        name = self.path.lower()
+    def _open(self) -> Callable[[Sequence[Cell], Record | None], object]:
         if self.path == "-":
             sys.stdout.flush()
             return self._text(sys.stdout.buffer, ",")
         place = Path(self.path)
-        if place.exists() and not place.is_file():  # a device or a pipe has no name to take over
+        device = place.exists() and not place.is_file() and not place.is_dir()
+        name = place.name.lower()
+        ending = Path(name.removesuffix(".gz")).suffix
+        parquet = name.endswith(PARQUET_ENDINGS)
+        if not (parquet or ending in TEXT_ENDINGS or (device and not ending)):
+            raise InputError(
+                f"cannot write {self.path}: the ending of its name says what is written, and it should be one of "
+                f"{', '.join(TEXT_ENDINGS)} (.gz may follow) and {', '.join(PARQUET_ENDINGS)}"
+            )
+        if device:  # it has no name to take over
             raw = self._stack.enter_context(place.open("wb"))
         else:
             self._target = place.resolve()
             self._target.parent.mkdir(parents=True, exist_ok=True)
             self._part = self._target.with_name(f".{self._target.name}.{os.getpid()}.part")
             raw = self._stack.enter_context(self._part.open("wb"))
-        if name.endswith((".parquet", ".pq")):
+        if parquet:
             return self._parquet(raw)
         if name.endswith(".gz"):  # no name and no time inside, so that the bytes are the same on every run
             raw = self._stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0))
-        return self._text(raw, "\t" if name.removesuffix(".gz").endswith((".tsv", ".tab")) else ",")
+        return self._text(raw, TEXT_ENDINGS.get(ending, ","))
 
-    def _text(self, raw: io.BufferedIOBase, delimiter: str) -> Callable[[Sequence[str]], object]:
+    def _text(self, raw: io.BufferedIOBase, delimiter: str) -> Callable[[Sequence[Cell], Record | None], object]:
         text = io.TextIOWrapper(raw, "utf-8", errors="surrogateescape", newline="")
         self._stack.callback(text.detach)  # flushes; the stream beneath is closed by whoever opened it
         plain = csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow
         quoted = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow
 
-        def write(cells: Sequence[str]) -> None:
+        def write(cells: Sequence[Cell], record: Record | None = None) -> None:
+            texts = [cell if type(cell) is str else _as_text(cell) for cell in cells]
             # The csv module leaves a bare carriage return unquoted, though it ends a line for whoever reads it.
-            (quoted if any("\r" in cell for cell in cells) else plain)(cells)
+            (quoted if any("\r" in cell for cell in texts) else plain)(texts)
 
         write(self.columns)
         return write
 
-    def _parquet(self, raw: io.BufferedIOBase) -> Callable[[Sequence[str]], object]:
+    def _parquet(self, raw: io.BufferedIOBase) -> Callable[[Sequence[Cell], Record | None], object]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pa.schema([(name, pa.string()) for name in self.columns])
+        from gtx.data.parquet import gathered
+
+        given = list(self.schema or ())
+        kinds = {str: pa.string(), float: pa.float64(), bool: pa.bool_()}
+        further = [pa.field(name, kinds[self.types.get(name, str)]) for name in self.columns[len(given) :]]
+        schema = pa.schema(given + further, self.schema and self.schema.metadata)
         file = self._stack.enter_context(pq.ParquetWriter(raw, schema))
-        group: list[list[str]] = []
+        records: list[Record] = []
+        group: list[Sequence[Cell]] = []
 
         def flush() -> None:
             if group:
-                columns = [pa.array(column, pa.string()) for column in zip(*group, strict=True)]
-                file.write_table(pa.Table.from_arrays(columns, schema=schema))
+                columns = zip(further, zip(*group, strict=True), strict=True)
+                made = [pa.array(map(_as_typed, column), field.type) for field, column in columns]
+                old = gathered(records) if given else []
+                file.write_table(pa.Table.from_arrays([*old, *made], schema=schema))
                 group.clear()
+                records.clear()
 
-        def write(cells: Sequence[str]) -> None:
-            group.append([_utf8(cell) for cell in cells])
+        def write(cells: Sequence[Cell], record: Record | None = None) -> None:
+            if given:
+                records.append(record)
+            group.append(cells[len(given) :])
             if len(group) == _GROUP:
                 flush()
 
@@ -114,8 +161,18 @@ class TableWriter:
         return write
 
 
-def _utf8(cell: str) -> str:
-    return cell if cell.isascii() else cell.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+def _as_text(cell: Cell) -> str:
+    """A cell as text has it: nine digits of a number, nothing for what is missing, 1 and 0 for yes and no."""
+    if isinstance(cell, str):
+        return cell
+    return "" if cell is None or cell != cell else f"{cell:.9g}"
+
+
+def _as_typed(cell: Cell) -> Cell:
+    """A cell as Parquet has it: null for what is missing, and text in UTF-8."""
+    if isinstance(cell, str):
+        return cell if cell.isascii() else cell.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return None if cell != cell else cell
 
 
 def fresh_name(columns: Collection[str], name: str) -> str:

@@ -11,69 +11,21 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TypeVar
 
-import numpy as np
-
+from gtx.data.columns import smiles_index
 from gtx.data.delimited import records, sniff
-from gtx.errors import InputError, printable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from gtx.data.rows import Row, Table, damage
+from gtx.errors import InputError
 
 T = TypeVar("T")
 
 _FILE_NAME = re.compile(
     r"\.(csv|tsv|tab|txt|dat|smi|smiles|ism|sdf?|mol2?|pdb|xyz|parquet|pq|xlsx?|json|gtx|npz|gz|zip)$", re.IGNORECASE
 )
-
-
-class Row(NamedTuple):
-    """One row of a table.
-
-    Attributes:
-        number: from 1, the header not counted.
-        cells: one string per column, as it stood in the file; surplus cells of a ragged row are joined to the last.
-        text: the molecule, a SMILES or a mol block.
-        coordinates: float32, flat, Å, if the table has them.
-        error: why the row cannot be used, or None.
-    """
-
-    number: int
-    cells: list[str]
-    text: str
-    coordinates: np.ndarray | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table open for reading; like a file, it is read once, from the front.
-
-    Attributes:
-        columns: their names, in order, repeated names included.
-        smiles_column: the one that holds the molecules (for an SDF, the one that shows them).
-        rows: all rows, one by one.
-        length: how many rows there are, where that is known without reading them.
-    """
-
-    columns: list[str]
-    smiles_column: str
-    rows: Iterator[Row]
-    length: int | None = None
-
-    def chunks(self, size: int) -> Iterator[list[Row]]:
-        """Lists of `size` rows; the last may be shorter."""
-        while chunk := list(islice(self.rows, size)):
-            yield chunk
-
-    def index(self, column: str) -> int:
-        """The position of a column; `InputError` if it is missing or there are several of that name."""
-        return column_index(self.columns, column)
 
 
 def open_table(source: str | os.PathLike[str], smiles_column: str | None = None) -> Table:
@@ -100,39 +52,14 @@ def open_table(source: str | os.PathLike[str], smiles_column: str | None = None)
         return _table_of_lines(["smiles"], iter([[name]]), length=1)
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if suffix in (".parquet", ".pq"):
-        return _read_parquet(name, smiles_column)
+        from gtx.data.parquet import read_parquet
+
+        return read_parquet(name, smiles_column)
     if suffix in (".sdf", ".sd", ".mol"):
         return _read_sdf(name, smiles_column)
     if suffix in (".smi", ".smiles", ".ism"):
         return _read_smiles(_text_lines(name), named=True)
     return _read_delimited(name, smiles_column, default="\t" if suffix in (".tsv", ".tab") else ",")
-
-
-def column_index(columns: Sequence[str], name: str) -> int:
-    """The position of a column, blanks around its name aside; `InputError` if there is none, or more than one."""
-    found = [i for i, column in enumerate(columns) if column == name]
-    found = found or [i for i, column in enumerate(columns) if column.strip() == name.strip()]
-    if not found:
-        raise InputError(f"there is no column {name!r}; the columns are {_listed(columns)}")
-    if len(found) > 1:
-        raise InputError(f"{len(found)} columns are called {name!r}; the columns are {_listed(columns)}")
-    return found[0]
-
-
-def _smiles_index(columns: Sequence[str], name: str | None) -> int:
-    if name is not None:
-        return column_index(columns, name)
-    found = [i for i, column in enumerate(columns) if column.strip().lower() == "smiles"]
-    found = found or [i for i, column in enumerate(columns) if "smiles" in column.lower()]
-    if len(found) != 1:
-        which = "several columns" if found else "no column"
-        raise InputError(f"{which} called 'smiles': say which one holds the SMILES; the columns are {_listed(columns)}")
-    return found[0]
-
-
-def _listed(columns: Sequence[str], most: int = 40) -> str:
-    names = ", ".join(repr(printable(column)) for column in columns[:most])
-    return names + (f" and {len(columns) - most} more" if len(columns) > most else "")
 
 
 def _looks_like_path(name: str) -> bool:
@@ -150,9 +77,9 @@ def _read_delimited(path: str, smiles_column: str | None, default: str) -> Table
     delimiter = sniff(header, [(smiles_column or "smiles").lower()], default)
     stream = records(chain([header], lines), delimiter)
     columns, broken = next(stream)
-    if broken or (broken := _damage("".join(columns))):
+    if broken or (broken := damage("".join(columns))):
         raise InputError(f"the header of {path} cannot be read: {broken}")
-    smiles = _smiles_index(columns, smiles_column)
+    smiles = smiles_index(columns, smiles_column)
 
     def rows() -> Iterator[Row]:
         for number, (cells, error) in enumerate(_without_last_blanks(stream, lambda record: not record[0]), start=1):
@@ -176,19 +103,8 @@ def _fit(cells: list[str], width: int, delimiter: str) -> list[str]:
     return cells + [""] * (width - len(cells))
 
 
-def _row(
-    number: int, cells: list[str], text: str, coordinates: np.ndarray | None = None, error: str | None = None
-) -> Row:
-    return Row(number, cells, text, coordinates, error or _damage(text))
-
-
-def _damage(text: str) -> str | None:
-    """What keeps a text from being read at all: RDKit would stop at a NUL and take what stands before it."""
-    if "\0" in text:
-        return "holds a NUL byte"
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        return "is not UTF-8 text"
-    return None
+def _row(number: int, cells: list[str], text: str, error: str | None = None) -> Row:
+    return Row(number, cells, text, error=error or damage(text))
 
 
 def _without_last_blanks(items: Iterable[T], blank: Callable[[T], bool]) -> Iterator[T]:
@@ -237,8 +153,8 @@ def _read_sdf(path: str, smiles_column: str | None) -> Table:
         length += 1
     if not length:
         raise InputError(f"{path} is empty")
-    if damage := _damage("".join(properties)):
-        raise InputError(f"the property names of {path} cannot be read: {damage}")
+    if broken := damage("".join(properties)):
+        raise InputError(f"the property names of {path} cannot be read: {broken}")
     shown = [smiles_column] if smiles_column in properties else [p for p in properties if p.lower() == "smiles"]
     smiles = shown[0] if shown else "smiles"
     title = "name" if titled and "name" not in properties else None
@@ -259,74 +175,6 @@ def _read_sdf(path: str, smiles_column: str | None) -> Table:
             yield _row(number, [cells.get(column, "") for column in columns], block, error=error)
 
     return Table(columns, smiles, rows(), length)
-
-
-# Parquet
-
-
-def _read_parquet(path: str, smiles_column: str | None) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(path, pre_buffer=False)  # buffering ahead would hold a whole row group
-    except (OSError, pa.ArrowException) as reason:
-        raise InputError(f"cannot read {path}: {reason}") from None
-    schema = file.schema_arrow
-    places = [i for i, field in enumerate(schema) if field.name.lower() == "coordinates" and _is_numbers(field.type)]
-    columns = [field.name for i, field in enumerate(schema) if i not in places]
-    smiles = _smiles_index(columns, smiles_column)
-
-    def rows() -> Iterator[Row]:
-        number = 0
-        try:
-            for batch in file.iter_batches(batch_size=4096):
-                table = zip(*(_strings(c) for i, c in enumerate(batch.columns) if i not in places), strict=True)
-                where = map(_flat, batch.column(places[0])) if places else [None] * batch.num_rows
-                for cells, coordinates in zip(table, where, strict=True):
-                    number += 1
-                    yield _row(number, list(cells), cells[smiles], coordinates)
-        except (OSError, pa.ArrowException) as reason:
-            raise InputError(f"cannot read {path} after row {number}: {reason}") from None
-
-    return Table(columns, columns[smiles], rows(), file.metadata.num_rows)
-
-
-def _strings(column: pa.Array) -> list[str]:
-    import pyarrow as pa
-
-    try:
-        return column.cast(pa.string()).fill_null("").to_pylist()
-    except pa.ArrowException:  # bytes that are not UTF-8, lists, structures
-        return [_string(value) for value in column.to_pylist()]
-
-
-def _string(value: object) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
-    return "" if value is None else str(value)
-
-
-def _is_numbers(kind: pa.DataType) -> bool:
-    import pyarrow.types as types
-
-    nested = _is_list(kind)
-    while _is_list(kind):
-        kind = kind.value_type
-    return nested and (types.is_floating(kind) or types.is_integer(kind))
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    import pyarrow.types as types
-
-    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-
-
-def _flat(cell: pa.Scalar) -> np.ndarray | None:
-    values = cell.values
-    while values is not None and _is_list(values.type):
-        values = values.flatten()
-    return None if values is None else values.to_numpy(zero_copy_only=False).astype(np.float32)
 
 
 # Text

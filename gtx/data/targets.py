@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gtx.data.columns import column_index
 from gtx.data.ledger import Ledger
-from gtx.data.tables import Row, column_index
+from gtx.data.rows import Row
 from gtx.errors import InputError, printable
 
 BLANKS = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "none", "null"})

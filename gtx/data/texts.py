@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gtx.data.columns import column_index
 from gtx.data.ledger import Ledger
-from gtx.data.tables import Row, column_index
+from gtx.data.rows import Row
 from gtx.errors import InputError
 
 

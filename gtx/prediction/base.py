@@ -15,12 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise
+from gtx.data.table_writer import Cell, fresh_name
 from gtx.molecules.naming import name_code
 from gtx.prediction.model_file import ModelHeader
 from gtx.prediction.threads import in_threads
 
 if TYPE_CHECKING:
-    from gtx.data.tables import Row
+    from gtx.data.rows import Row
     from gtx.prediction.streaming import TableOutcome
 
 BATCH_PAIRS, BATCH_MOLECULES = 50_000, 256  # larger batches are hardly faster on a CPU, and need more memory
@@ -82,8 +83,9 @@ class BasePredictor(ABC):
         return type(self), ([deepcopy(member).cpu() for member in self.members], self.header)
 
     @abstractmethod
-    def output_columns(self, taken: Iterable[str]) -> list[str]:
-        """Names of the columns of answers, target by target: `y_pred`, or `y_pred1` where `taken` has that name."""
+    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
+        """The columns of answers, target by target, and whether they hold float, bool or str: `y_pred`, or `y_pred1`
+        where `taken` has that name."""
 
     @abstractmethod
     def predict_store(self, store: MoleculeStore) -> Answers:
@@ -145,16 +147,18 @@ def as_texts(smiles: Iterable[str] | str) -> list[str]:
     return [text if isinstance(text, str) else "" for text in texts]
 
 
-def as_cells(answers: Answers) -> list[list[str]]:
-    """Per molecule, its answer as a table has it: nine digits, nothing for what is missing, 1 and 0 for yes and no."""
-    columns = ([_cell(value) for value in column.tolist()] for column in answers.columns())
-    return [list(row) for row in zip(*columns, strict=True)]
+def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
+    """Per molecule, its answer, as `gtx.data.TableWriter` takes it."""
+    return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
 
 
-def _cell(value: str | float | bool | None) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None or value != value else f"{value:.9g}"
+def fresh_columns(taken: Iterable[str], wanted: Iterable[tuple[str, type]]) -> dict[str, type]:
+    """The columns `wanted`, under names that are not `taken`."""
+    names, fresh = list(taken), {}
+    for name, kind in wanted:
+        names.append(fresh_name(names, name))
+        fresh[names[-1]] = kind
+    return fresh
 
 
 def _spread(column: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:

@@ -14,12 +14,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.data import MoleculeStore
-from gtx.data.table_writer import fresh_name
-from gtx.data.tables import Row
+from gtx.data.rows import Row
 from gtx.data.targets import read_targets
 from gtx.molecules.features import ATOM_PLACE
 from gtx.molecules.naming import name_code
-from gtx.prediction.base import BasePredictor, as_texts, name_unseen
+from gtx.prediction.base import BasePredictor, as_texts, fresh_columns, name_unseen
 from gtx.prediction.model_file import ModelHeader
 from gtx.training import composition, evaluate
 
@@ -64,14 +63,10 @@ class Predictor(BasePredictor):
     """Predicts numbers. `predict` gives `<target>_pred`, for an ensemble also `<target>_std`, and `<target>_low` and
     `<target>_high` where the file holds an interval. Arguments as `BasePredictor`."""
 
-    def output_columns(self, taken: Iterable[str]) -> list[str]:
+    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
         kinds = ["pred"] + (["std"] if len(self.members) > 1 else [])
         kinds += ["low", "high"] if self.header.interval else []
-        names = list(taken)
-        for target in self.header.targets:
-            for kind in kinds:
-                names.append(fresh_name(names, f"{target}_{kind}"))
-        return names[len(names) - len(kinds) * len(self.header.targets) :]
+        return fresh_columns(taken, ((f"{target}_{kind}", float) for target in self.header.targets for kind in kinds))
 
     def predict_store(self, store: MoleculeStore) -> Predictions:
         """Predict molecules that are featurised already, by the header's featuriser."""

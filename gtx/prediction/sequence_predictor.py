@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from gtx.data import MoleculeStore
-from gtx.data.table_writer import fresh_name
 from gtx.errors import InputError
-from gtx.prediction.base import BasePredictor, name_unseen
+from gtx.prediction.base import BasePredictor, fresh_columns, name_unseen
 from gtx.prediction.model_file import ModelHeader
 from gtx.prediction.written import TextScores, WrittenTexts, canonical_smiles
 from gtx.sequence import SMILES, Written, beam, greedy
@@ -49,13 +48,10 @@ class SequencePredictor(BasePredictor):
         """Whether the texts are meant to be SMILES."""
         return self.vocabulary.tokenizer == SMILES
 
-    def output_columns(self, taken: Iterable[str]) -> list[str]:
+    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
         (target,) = self.header.targets
-        kinds = ["pred", "log_probability"] + (["valid"] if self.writes_smiles else [])
-        names = list(taken)
-        for kind in kinds:
-            names.append(fresh_name(names, f"{target}_{kind}"))
-        return names[len(names) - len(kinds) :]
+        kinds = {"pred": str, "log_probability": float} | ({"valid": bool} if self.writes_smiles else {})
+        return fresh_columns(taken, ((f"{target}_{kind}", type_) for kind, type_ in kinds.items()))
 
     def predict_store(self, store: MoleculeStore) -> WrittenTexts:
         """Write for molecules that are featurised already, by the header's featuriser."""

@@ -13,9 +13,10 @@ import numpy as np
 
 from gtx.data import Featurised, chunk_size, featurise_stream, worth_workers
 from gtx.data.ledger import Ledger
-from gtx.data.table_writer import TableWriter, fresh_name
-from gtx.data.tables import Row, Table, open_table
-from gtx.prediction.base import NOT_FINITE, BasePredictor, as_cells
+from gtx.data.rows import Row, Table
+from gtx.data.table_writer import Cell, TableWriter, fresh_name
+from gtx.data.tables import open_table
+from gtx.prediction.base import NOT_FINITE, BasePredictor, as_rows
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def predict_table(
     table = open_table(source, smiles_column or predictor.header.smiles_column)
     ledger, scores = Ledger(on_error), predictor.scores(table.columns)
     named = predictor.output_columns(table.columns)
-    with TableWriter(out, output_header(table.columns, named)) as writer:
+    nothing = [None] * len(named)
+    with TableWriter(out, output_header(table.columns, named), named, table.schema) as writer:
         parts = _featurised(predictor, table, workers)
         for rows, done in _tracked(parts, table.length) if progress else parts:
             note_rows(ledger, table.smiles_column, rows, done)
@@ -68,11 +70,9 @@ def predict_table(
             answered = [rows[i] for i in done.good]
             for row, *said in zip(answered, answers.finite.tolist(), answers.remarks, strict=True):
                 note_answer(ledger, table.smiles_column, row, *said)
-            cells = [[""] * len(named) for _ in rows]
-            for i, own in zip(done.good, as_cells(answers), strict=True):
-                cells[i] = own
-            for row, own in zip(rows, cells, strict=True):
-                writer.write(output_row(row, own, *ledger.pop(row.number)))
+            own = dict(zip(done.good.tolist(), as_rows(answers), strict=True))
+            for i, row in enumerate(rows):
+                writer.write(output_row(row, own.get(i, nothing), *ledger.pop(row.number)), row.record)
             scores.add(answered, answers)
     return TableOutcome(ledger, scores.metrics(), scores.notes())
 
@@ -105,9 +105,9 @@ def readable(row: Row) -> str:
     return "" if row.error else row.text
 
 
-def output_row(row: Row, answer: Sequence[str], error: str | None, warnings: Sequence[str]) -> list[str]:
+def output_row(row: Row, answer: Sequence[Cell], error: str | None, warnings: Sequence[str]) -> list[Cell]:
     """The cells of a row of predictions: as they were, the answer or an error, the warnings."""
-    return [*row.cells, *([""] * len(answer) if error else answer), error or "", "; ".join(warnings)]
+    return [*row.cells, *([None] * len(answer) if error else answer), error, "; ".join(warnings) or None]
 
 
 def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:

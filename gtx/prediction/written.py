@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtx.data import featurise
-from gtx.data.tables import Row
+from gtx.data.rows import Row
 from gtx.molecules import Featuriser
 from gtx.prediction.model_file import ModelHeader
 

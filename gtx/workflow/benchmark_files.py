@@ -37,8 +37,7 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
     with TableWriter(path, output_header(file.columns, columns[len(file.columns) :])) as writer:
         for row, values in zip(file.rows, numbers, strict=True):
             notes = file.ledger.errors.get(row.number), file.ledger.warnings.get(row.number, [])
-            cells = ["" if np.isnan(value) else f"{value:.9g}" for value in values]
-            writer.write(output_row(row, cells, *notes))
+            writer.write(output_row(row, values.tolist(), *notes))
 
 
 def write_comparison(path: Path, table: Sequence[dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gtx.data import TableWriter, fresh_name
 from gtx.prediction import library_versions
-from gtx.prediction.base import Answers, BasePredictor, as_cells
+from gtx.prediction.base import Answers, BasePredictor, as_rows
 from gtx.prediction.streaming import note_answer, output_header, output_row
 from gtx.training import Member, TrainSettings
 from gtx.workflow.dataset import Dataset
@@ -39,14 +39,14 @@ def write_predictions(out: Path, predictor: BasePredictor, dataset: Dataset, ans
     A column `split` before the error says train, val or test; it is empty for a row in no part.
     """
     part_of = {row: part for part, index in dataset.split.items() for row in dataset.rows[index].tolist()}
-    said = zip(as_cells(answers), answers.finite.tolist(), answers.remarks, strict=True)
+    said = zip(as_rows(answers), answers.finite.tolist(), answers.remarks, strict=True)
     by_row = dict(zip(dataset.rows.tolist(), said, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *_further(dataset)), strict=True):
         named, ledger = predictor.output_columns(file.columns), file.ledger
         split = fresh_name([*file.columns, *named], "split")
         with TableWriter(out / name, output_header(file.columns, [*named, split])) as writer:
             for i, row in enumerate(file.rows, file.start):
-                cells, *notes = by_row.get(i, ([""] * len(named), True, []))
+                cells, *notes = by_row.get(i, ([None] * len(named), True, []))
                 note_answer(ledger, file.smiles_column, row, *notes)
                 error, warnings = ledger.errors.get(row.number), ledger.warnings.get(row.number, [])
                 *answered, said_wrong, said_odd = output_row(row, cells, error, warnings)

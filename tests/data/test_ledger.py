@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gtx.data.ledger import Ledger, describe
-from gtx.data.tables import Row
+from gtx.data.rows import Row
 from gtx.errors import InputError
 
 

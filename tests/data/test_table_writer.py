@@ -3,8 +3,11 @@ from __future__ import annotations
 import gzip
 import os
 import threading
+from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gtx.data.table_writer import TableWriter, fresh_name
@@ -34,6 +37,74 @@ def test_cells_survive_a_round_trip_byte_for_byte(tmp_path, name):
     table = open_table(tmp_path / name)
     assert table.columns == COLUMNS
     assert [row.cells for row in table.rows] == ROWS
+
+
+def test_numbers_yes_and_no_and_what_is_missing(tmp_path):
+    columns, types = ["id", "y", "valid", "error"], {"y": float, "valid": bool}
+    rows = [["007", 1 / 3, True, None], ["", float("nan"), False, "odd"], [None, None, None, ""], ["nan", 2, None, "é"]]
+    for name in ("t.csv", "t.parquet"):
+        with TableWriter(tmp_path / name, columns, types) as out:
+            for row in rows:
+                out.write(row)
+    text = "id,y,valid,error\n007,0.333333333,1,\n,,0,odd\n,,,\nnan,2,,é\n"
+    assert (tmp_path / "t.csv").read_text() == text
+    table = pq.read_table(tmp_path / "t.parquet")
+    assert table.schema.types == [pa.string(), pa.float64(), pa.bool_(), pa.string()]
+    missing = [None if cell != cell else cell for cell in (row[1] for row in rows)]
+    assert table.to_pydict() == {
+        "id": ["007", "", None, "nan"],
+        "y": missing,
+        "valid": [True, False, None, None],
+        "error": [None, "odd", "", "é"],
+    }
+
+
+def test_what_comes_from_parquet_keeps_its_types(tmp_path):
+    given = pa.table(
+        {
+            "smiles": pa.array(["C", None, "CC", ""], pa.large_string()),
+            "single": pa.array([0.1, None, float("nan"), -0.0], pa.float32()),
+            "count": pa.array([2**63, 0, None, 1], pa.uint64()),
+            "flag": pa.array([True, None, False, True]),
+            "when": pa.array([1, None, 3, 4], pa.timestamp("ns", "UTC")),
+            "price": pa.array([Decimal("1.10"), None, Decimal("-2.00"), Decimal("0.01")], pa.decimal128(10, 2)),
+            "kind": pa.array(["a", "b", None, "a"]).dictionary_encode(),
+            "raw": pa.array([b"\xff", b"", None, b"a"]),
+            "words": pa.array([["a"], None, [], ["b", None]]),
+            "pair": pa.array([{"x": 1}, None, {"x": None}, {"x": 4}]),
+        },
+        metadata={"licence": "CC0"},
+    )
+    given = given.set_column(1, given.schema.field(1).with_metadata({"unit": "eV"}), given.column(1))
+    given = given.append_column("count", given.column("count"))  # a name may be there twice
+    pq.write_table(given, tmp_path / "in.parquet", row_group_size=3)
+    table = open_table(tmp_path / "in.parquet")
+    with TableWriter(tmp_path / "out.parquet", [*table.columns, "y"], {"y": float}, table.schema) as out:
+        for row in table.rows:
+            out.write([*row.cells, 0.5], row.record)
+    written = pq.ParquetFile(tmp_path / "out.parquet").read()
+    assert written.column("y").to_pylist() == [0.5] * 4
+    kept = written.select(range(len(given.column_names)))
+    assert kept.schema.equals(pq.read_schema(tmp_path / "in.parquet"), check_metadata=True)
+    assert str(kept.to_pylist()) == str(given.to_pylist())  # as text, nan is nan
+
+
+def test_rows_of_parquet_may_come_in_any_order_and_gaps(tmp_path):
+    pq.write_table(pa.table({"smiles": ["C"] * 10, "n": range(10)}), tmp_path / "in.parquet", row_group_size=4)
+    table = open_table(tmp_path / "in.parquet")
+    rows = list(table.rows)
+    chosen = [7, 8, 9, 0, 1, 3, 3, 2]
+    with TableWriter(tmp_path / "out.parquet", table.columns, schema=table.schema) as out:
+        for i in chosen:
+            out.write(rows[i].cells, rows[i].record)
+    assert pq.read_table(tmp_path / "out.parquet").column("n").to_pylist() == chosen
+
+
+@pytest.mark.parametrize("name", ["p.xlsx", "p.parquet.gz", "p.csv.xz", "p.txt", "p", "p.json"])
+def test_a_name_that_says_something_else_is_refused(tmp_path, name):
+    with pytest.raises(InputError, match=r"one of \.csv, \.tsv, \.tab \(\.gz may follow\) and \.parquet, \.pq"):
+        write(tmp_path / name, ROWS)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_single_column_of_blanks(tmp_path):

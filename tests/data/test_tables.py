@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from gtx.data.delimited import sniff
+from gtx.data.rows import Row, Table
 from gtx.data.table_writer import TableWriter
-from gtx.data.tables import Row, Table, open_table
+from gtx.data.tables import open_table
 from gtx.errors import InputError
 
 HEADER = "id,smiles,y\n"

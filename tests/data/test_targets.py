@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from gtx.data.ledger import Ledger
-from gtx.data.tables import Row, open_table
+from gtx.data.rows import Row
+from gtx.data.tables import open_table
 from gtx.data.targets import conflicting_duplicates, infer_task, parse_number, parse_targets, read_targets
 from gtx.errors import InputError
 

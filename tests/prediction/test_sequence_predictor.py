@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -90,7 +91,7 @@ def test_beams_are_for_sequences(model_path: Path) -> None:
 
 def test_texts_that_are_no_smiles_are_not_judged_as_such(make: Callable) -> None:
     predictor = make(TokenVocabulary.of(["ab", "cd"], CHARACTERS))
-    assert predictor.output_columns(["product_pred"]) == ["product_pred1", "product_log_probability"]
+    assert predictor.output_columns(["product_pred"]) == {"product_pred1": str, "product_log_probability": float}
     assert predictor.predict_store(predictor._featurise(["CC"], 0).store).canonical is None
 
 
@@ -98,12 +99,19 @@ def test_a_table_keeps_every_row_and_counts_what_is_invalid(make: Callable, tmp_
     source = write(
         tmp_path / "in.csv", [["1", "CCO", "C"], ["2", "C1CC", "C"], ["3", "CN", ""]], ["id", "smiles", "product"]
     )
-    outcome = make(end=-100.0).predict_table(source, tmp_path / "out.csv")
+    predictor = make(end=-100.0)
+    outcome = predictor.predict_table(source, tmp_path / "out.csv")
     rows = read(tmp_path / "out.csv")
     assert [row["id"] for row in rows] == ["1", "2", "3"]
     assert rows[1]["error"].startswith('row 2, column "smiles", value "C1CC": ') and not rows[1]["product_pred"]
     assert {rows[0]["product_valid"], rows[2]["product_valid"]} <= {"0", "1"}
     invalid = sum(row["product_valid"] == "0" for row in rows)
+    predictor.predict_table(source, tmp_path / "out.parquet")
+    typed = pd.read_parquet(tmp_path / "out.parquet")
+    assert typed.product_log_probability.dtype == np.float64
+    assert typed.product_valid.tolist() == [
+        row["product_valid"] == "1" if row["product_valid"] else None for row in rows
+    ]
     assert outcome.notes == [f"of 2 sequences written, {invalid} are no valid SMILES, 2 ran into the limit of 8 tokens"]
     assert outcome.metrics["per_target"]["product"]["exact_accuracy"] == 0.0  # of the one row with a product
 

@@ -120,11 +120,36 @@ def test_every_kind_of_source(predictor: Predictor, tmp_path: Path, monkeypatch:
         out = tmp_path / "out.parquet"
         predict_table(predictor, name if name in ("-", "c1ccccc1") else tmp_path / name, out)
         predicted = pd.read_parquet(out)
-        numbers = predicted.gap_pred.replace("", np.nan).astype(float).to_numpy()
+        numbers = predicted.gap_pred.to_numpy()
         wanted = {"f.sdf": expected[::2], "c1ccccc1": expected[2:]}.get(name, expected)
         np.testing.assert_allclose(numbers, wanted, rtol=1e-5, err_msg=name)
         if "id" in predicted:
             assert predicted.id.tolist() == ["001", "nan", ""]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_in_parquet_numbers_are_numbers_and_columns_keep_their_types(
+    kind: str, predictor: Predictor, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"smiles": ["CCO", "C1CC", "CC"], "id": ["007", "", "nan"], "n": [1, 2, 3]})
+    frame["day"] = pd.to_datetime(["2024-02-29", None, "1999-12-31"])
+    source, out = tmp_path / f"in.{kind}", tmp_path / "out.parquet"
+    getattr(frame, f"to_{kind}")(source, index=False)
+    predict_table(predictor, source, out)
+    predicted = pd.read_parquet(out)
+    assert list(predicted) == [*frame, *NUMBERS, "error", "warning"]
+    pd.testing.assert_frame_equal(
+        predicted[list(frame)],
+        frame if kind == "parquet" else pd.read_csv(source, dtype=str, keep_default_na=False),
+        check_dtype=kind == "parquet",
+    )
+    wanted = predictor.predict(frame.smiles)
+    for name in NUMBERS:
+        assert predicted[name].dtype == np.float64
+        np.testing.assert_allclose(predicted[name], wanted[name], rtol=1e-5)
+    assert predicted.error.isna().tolist() == [True, False, True]
+    assert predicted.gap_pred.isna().tolist() == [False, True, False]
+    assert predicted.gap_pred.mean() == pytest.approx(wanted.gap_pred.mean(), rel=1e-5)
 
 
 def test_a_bad_request_is_refused_and_leaves_no_file(predictor: Predictor, tmp_path: Path) -> None:
@@ -153,9 +178,9 @@ def test_no_more_than_a_few_chunks_are_in_hand(
             yield Row(number, ["C"], "C")
 
     class Watched(streaming.TableWriter):
-        def write(self, cells: list[str]) -> None:
+        def write(self, *row: object) -> None:
             ahead.append(read_so_far - len(ahead))
-            super().write(cells)
+            super().write(*row)
 
     monkeypatch.setattr(streaming, "chunk_size", lambda featuriser: 10)
     monkeypatch.setattr(streaming, "TableWriter", Watched)

@@ -1,0 +1,74 @@
+"""A row of a table, and a table as a stream of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gtx.data.columns import column_index
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Record = tuple[pa.RecordBatch, int]
+
+
+class Row(NamedTuple):
+    """One row of a table.
+
+    Attributes:
+        number: from 1, the header not counted.
+        cells: one string per column, as it stood in the file; surplus cells of a ragged row are joined to the last.
+        text: the molecule, a SMILES or a mol block.
+        coordinates: float32, flat, Å, if the table has them.
+        error: why the row cannot be used, or None.
+        record: of a Parquet file, the cells as they are there: some of its rows, and which of these it is.
+    """
+
+    number: int
+    cells: list[str]
+    text: str
+    coordinates: np.ndarray | None = None
+    error: str | None = None
+    record: Record | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table open for reading; like a file, it is read once, from the front.
+
+    Attributes:
+        columns: their names, in order, repeated names included.
+        smiles_column: the one that holds the molecules (for an SDF, the one that shows them).
+        rows: all rows, one by one.
+        length: how many rows there are, where that is known without reading them.
+        schema: of a Parquet file, the types of the columns.
+    """
+
+    columns: list[str]
+    smiles_column: str
+    rows: Iterator[Row]
+    length: int | None = None
+    schema: pa.Schema | None = None
+
+    def chunks(self, size: int) -> Iterator[list[Row]]:
+        """Lists of `size` rows; the last may be shorter."""
+        while chunk := list(islice(self.rows, size)):
+            yield chunk
+
+    def index(self, column: str) -> int:
+        """The position of a column; `InputError` if it is missing or there are several of that name."""
+        return column_index(self.columns, column)
+
+
+def damage(text: str) -> str | None:
+    """What keeps a text from being read at all: RDKit would stop at a NUL and take what stands before it."""
+    if "\0" in text:
+        return "holds a NUL byte"
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        return "is not UTF-8 text"
+    return None
