@@ -8,15 +8,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from scipy.stats import binned_statistic
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import precision_recall_curve, roc_curve
+from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
 from gtx.report.drawing import COLOURS, FAINT, INK, SMALL, panel
 from gtx.report.words import PARTS, in_unit, signed
 
 MOST_VECTORS = 400  # points drawn one by one; more become one image inside the picture
 MOST_POINTS = 5_000  # more become a density
+MOLECULES_A_BIN = 20  # or more, whose mean error is shown
 MOST_INTERVALS = 150  # error bars that can be told apart
 
 Columns = Mapping[str, np.ndarray]
@@ -140,6 +143,56 @@ def reliability(y: Columns, probability: Columns) -> Figure:
             axes.plot(mean, share, "o-", color=COLOURS[part], ms=3.5, label=PARTS[part])
         _agreement(axes, (0, 1))
         _legend(axes, loc="upper left")
+    return axes.figure
+
+
+def confusion(y: np.ndarray, predicted: np.ndarray, classes: Sequence[str] = ("0", "1")) -> Figure:
+    """How many molecules of every class were predicted to be of every class, and their share of the true class.
+
+    Args:
+        y, predicted: `[n]`, numbers of classes from 0.
+        classes: their names.
+    """
+    counts = confusion_matrix(y, predicted, labels=range(len(classes)))
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    with panel("Confusion", "predicted class", "measured class", square=True) as axes:
+        for (row, column), number in np.ndenumerate(counts):
+            share = shares[row, column]
+            corner = (column - 0.5, row - 0.5)
+            axes.add_patch(Rectangle(corner, 1, 1, color=COLOURS["test"], alpha=0.55 * share, linewidth=0))
+            axes.text(column, row, f"{number:,}\n{share:.0%}", ha="center", va="center")
+        ends = (-0.5, len(classes) - 0.5)
+        axes.set(xlim=ends, ylim=ends[::-1])
+        axes.set_xticks(range(len(classes)), classes)
+        axes.set_yticks(range(len(classes)), classes)
+        axes.grid(visible=False)
+    return axes.figure
+
+
+def by_similarity(similarity: np.ndarray, errors: np.ndarray, quantity: str, part: str) -> Figure:
+    """The mean error of molecules that are about as similar to the training molecules, with its standard error.
+
+    Args:
+        similarity: `[m]`, from 0 to 1.
+        errors: `[m]`, none negative.
+        quantity: what the errors are, for the axis.
+        part: of the split.
+    """
+    bins = int(np.clip(len(errors) // MOLECULES_A_BIN, 1, 6))
+    edges = np.unique(np.quantile(similarity, np.linspace(0, 1, bins + 1)))
+    if len(edges) == 1:
+        edges = edges[0] + np.array([-0.02, 0.02])
+    mean, sd, number = (binned_statistic(similarity, errors, how, edges)[0] for how in ("mean", "std", "count"))
+    place = binned_statistic(similarity, similarity, "mean", edges)[0]
+    reach = sd / np.sqrt(number)
+    with panel("Error by similarity", "similarity to training molecules", quantity, square=True) as axes:
+        colour, top = COLOURS[part], np.nanmax(mean + reach)
+        if len(np.unique(errors)) > 2:  # a right class and a wrong one would be two rows of points
+            top, rasterized = errors.max(), len(errors) > MOST_VECTORS
+            axes.plot(similarity, errors, "o", color=colour, alpha=0.2, ms=2.6, mew=0, rasterized=rasterized)
+        axes.stairs(mean, edges, baseline=None, color=colour, linewidth=1.8)
+        axes.errorbar(place, mean, reach, fmt="o", color=colour, ms=4, linewidth=1.2)
+        axes.set(xlim=(-0.04, 1.04), ylim=(0, 1.15 * top or 1), aspect="auto")
     return axes.figure
 
 

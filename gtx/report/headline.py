@@ -133,6 +133,8 @@ def _span(report: Report) -> tuple[float, float] | None:
         return None
     rows = report.measured(report.judged, 0)
     y, prediction = report.y[rows, 0], report.prediction[rows, 0]
+    if not np.isfinite(prediction).all():
+        return None
     random = np.random.default_rng(0)
     draws = (random.integers(len(y), size=len(y)) for _ in range(RESAMPLES if 1 < len(y) <= MOST_RESAMPLED else 0))
     if report.task == "regression":

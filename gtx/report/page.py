@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from gtx.report.gallery import Gallery
 from gtx.report.headline import headline
 from gtx.report.panels import MOST_PICTURED, data_panels, learning_panels, prediction_panels
 from gtx.report.rendering import render
+from gtx.report.similarity import compared, nearest
+from gtx.report.thresholds import thresholds
 from gtx.report.words import METRICS, PARTS, TITLES
 
 WORST = 12  # molecules drawn, shared by the targets
@@ -29,6 +32,8 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
         A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
     """
     pictured, gallery = report.targets[:MOST_PICTURED], Gallery()
+    classes = report.task == "classification"
+    near = cache(partial(nearest, report))  # the same for every target
     return render(
         path,
         "numbers.html",
@@ -39,7 +44,11 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
         headline=headline(report),
         scores=list(_scores(report)),
         read=next((b["settings"]["inputs"] for b in report.baselines.values() if b.get("settings")), "Morgan counts"),
-        predictions=[(name, gallery.panels(prediction_panels(report, t))) for t, name in enumerate(pictured)],
+        predictions=[
+            (name, gallery.panels(prediction_panels(report, t, near)), thresholds(report, t) if classes else [])
+            for t, name in enumerate(pictured)
+        ],
+        compared=compared(report),
         worst=list(_worst(report, gallery)),
         measured=[_measured(report, t) for t in range(len(report.targets))],
         data_panels=gallery.panels(data_panels(report)),

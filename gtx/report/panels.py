@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from gtx.report import figures
 from gtx.report.context import Report, RunReport
 from gtx.report.gallery import Panel
+from gtx.report.similarity import Nearest
 from gtx.report.words import METRICS, PARTS, count, in_unit, score
 
 MOST_PICTURED = 12
 """Targets with pictures of their own; the tables have them all."""
 
 
-def prediction_panels(report: Report, t: int) -> Iterator[Panel]:
-    """Regression: parity, errors, coverage of intervals. Classification: ROC, precision and recall, calibration."""
+def prediction_panels(report: Report, t: int, near: Callable[[], Nearest]) -> Iterator[Panel]:
+    """Regression: parity, errors, coverage of intervals. Classification: ROC, precision and recall, calibration,
+    confusion. Both: the error by similarity to the training molecules, which are `near`.
+    """
     name = report.targets[t]
     rows = {part: report.measured(part, t) for part in ("val", "test")}
     rows = {part: index for part, index in rows.items() if len(index)}
@@ -31,6 +35,10 @@ def prediction_panels(report: Report, t: int) -> Iterator[Panel]:
         yield Panel(f"ROC curves of {name}", partial(figures.roc, y, prediction, roc_auc))
         yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, prediction, pr_auc))
         yield Panel(f"Calibration of {name}", partial(figures.reliability, y, prediction))
+        if report.judged in rows:
+            judged, at_half = y[report.judged], prediction[report.judged] > 0.5
+            yield Panel(f"Confusion of {name}", partial(figures.confusion, judged, at_half))
+            yield Panel(f"Error of {name} by similarity", partial(_by_similarity, report, t, near))
         return
     unit = report.units.get(name, "")
     half = _half_widths(report, t)
@@ -50,6 +58,20 @@ def prediction_panels(report: Report, t: int) -> Iterator[Panel]:
     if half is not None and len(rows) == 2:
         widths = {part: half[index] for part, index in rows.items()}
         yield Panel(f"Coverage of the intervals of {name}", partial(figures.coverage, widths, error, report.level))
+    if report.judged in rows:
+        yield Panel(f"Error of {name} by similarity", partial(_by_similarity, report, t, near))
+
+
+def _by_similarity(report: Report, t: int, near: Callable[[], Nearest]) -> Figure:
+    nearest = near()
+    measured = np.isin(nearest.rows, report.measured(report.judged, t))
+    rows, similarity = nearest.rows[measured], nearest.similarity[measured]
+    y, prediction = report.y[rows, t], report.prediction[rows, t]
+    if report.task == "classification":
+        errors, quantity = (prediction > 0.5) != y, "share of wrong classes"
+    else:
+        errors, quantity = np.abs(prediction - y), f"absolute error{in_unit(report.units.get(report.targets[t], ''))}"
+    return figures.by_similarity(similarity, errors.astype(float), quantity, report.judged)
 
 
 def data_panels(report: Report) -> Iterator[Panel]:

@@ -111,6 +111,26 @@ def test_curves_of_classes_and_none_for_a_part_of_one_class():
     assert nothing.axes[0].get_legend() is None
 
 
+def test_a_confusion_matrix_counts_true_classes_in_rows():
+    figure = figures.confusion(np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 1]), ["inactive", "active"])
+    texts = [text.text for text in parse(inline(figure, "confusion")).iter("text")]
+    cells = [words for words in texts if words and words[0].isdigit()]
+    assert cells == ["3", "75%", "1", "25%", "0", "0%", "2", "100%"] and texts.count("inactive") == 2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("classes", [False, True])
+def test_the_error_by_similarity_is_a_mean_in_bins_of_as_many(classes):
+    similarity, errors = np.linspace(0.2, 1, 60), np.abs(random(60))
+    errors = (errors > 1).astype(float) if classes else errors
+    outline = figures.by_similarity(similarity, errors, "error", "test").axes[0].patches[0].get_data()
+    assert outline.values == pytest.approx(errors.reshape(3, 20).mean(axis=1))
+    assert outline.edges[[0, -1]] == pytest.approx([0.2, 1])
+    for same in (similarity[:1], np.ones(60)):
+        zero = figures.by_similarity(same, np.zeros(len(same)), "error", "test")
+        parse(inline(zero, "similarity"))
+
+
 def test_learning_curves_leave_out_what_was_not_logged():
     histories = [[{"epoch": e, "train_loss": 1.0 / (e + 1)} for e in range(4)] for _ in range(2)]
     histories[0][2]["val_loss"] = 0.7
