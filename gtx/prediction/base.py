@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -18,6 +17,7 @@ from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise
 from gtx.data.table_writer import Cell, fresh_name
 from gtx.molecules.naming import name_code
 from gtx.prediction.model_file import ModelHeader
+from gtx.prediction.onednn import without_onednn
 from gtx.prediction.threads import in_threads
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class BasePredictor(ABC):
 
     def _run_all(self, run: Callable[[Tensor], Made], batches: Sequence[Tensor]) -> list[Made]:
         """`run(rows)` of every batch, several at once on a CPU."""
-        with _without_onednn():
+        with without_onednn():
             return in_threads(run, batches) if self.device.type == "cpu" else list(map(run, batches))
 
 
@@ -167,14 +167,3 @@ def _spread(column: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
     whole = np.full(count, np.nan if numbers else None, column.dtype if numbers else object)
     whole[rows] = column
     return whole
-
-
-@contextmanager
-def _without_onednn() -> Iterator[None]:
-    """oneDNN keeps code for every shape it meets, and each batch has another: half a gigabyte, and no faster."""
-    before = torch.backends.mkldnn.enabled
-    torch.backends.mkldnn.enabled = False
-    try:
-        yield
-    finally:
-        torch.backends.mkldnn.enabled = before

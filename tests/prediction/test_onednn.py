@@ -1,0 +1,40 @@
+"""Threads that predict at once leave torch's switch as it was."""
+
+from __future__ import annotations
+
+from threading import Barrier, Thread
+
+import pytest
+import torch
+
+from gtx.prediction.onednn import without_onednn
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_the_last_of_two_threads_puts_it_back(before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", before)
+    one_in, both_in, first_out = (Barrier(2, timeout=60) for _ in range(3))
+    seen = []
+
+    def first() -> None:
+        with without_onednn():
+            one_in.wait()
+            both_in.wait()
+        seen.append(torch.backends.mkldnn.enabled)  # the other still predicts
+        first_out.wait()
+
+    thread = Thread(target=first)
+    thread.start()
+    one_in.wait()
+    with without_onednn():
+        both_in.wait()
+        first_out.wait()
+    thread.join()
+    assert seen == [False] and torch.backends.mkldnn.enabled is before
+
+
+def test_an_error_puts_it_back() -> None:
+    before = torch.backends.mkldnn.enabled
+    with pytest.raises(RuntimeError), without_onednn():
+        raise RuntimeError
+    assert torch.backends.mkldnn.enabled is before
