@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from lightning_fabric.plugins.environments import LightningEnvironment
+from pytorch_lightning import Trainer
 
 from gtx.errors import InputError
 from gtx.training import RunFolder, TrainSettings, is_main_process, run_config
@@ -96,6 +98,43 @@ def test_members_of_an_unknown_run_are_not_taken_over(tmp_path: Path) -> None:
     (tmp_path / "members" / "0" / "trained.pt").touch()
     with pytest.raises(InputError, match=r"no config\.yaml"):
         RunFolder(tmp_path).open(config())
+
+
+LAUNCHED = [
+    {},
+    {"SLURM_PROCID": "1"},  # no launcher
+    {"RANK": "1"},
+    {"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_NTASKS_PER_NODE": "2", "SLURM_JOB_NAME": "bash"},  # interactive
+    {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_NTASKS": "1"},  # one task
+    {
+        **{"SLURM_PROCID": "1", "SLURM_LOCALID": "1", "SLURM_NODEID": "0", "SLURM_JOB_NAME": "train"},
+        **{"SLURM_NTASKS": "2", "SLURM_NTASKS_PER_NODE": "2"},
+    },
+    {"LOCAL_RANK": "1"},
+    {"LOCAL_RANK": "0", "SLURM_PROCID": "1"},
+    {"LOCAL_RANK": "0", "NODE_RANK": "1"},
+    {"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "SLURM_PROCID": "3"},
+    {"TORCHELASTIC_RUN_ID": "x", "RANK": "2", "LOCAL_RANK": "0", "WORLD_SIZE": "4"},
+]
+
+
+@pytest.mark.parametrize("named", LAUNCHED, ids=lambda named: " ".join(f"{k}={v}" for k, v in named.items()) or "none")
+def test_the_main_process_is_that_of_lightning(named: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in {name for given in LAUNCHED for name in given} | {"GROUP_RANK"}:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
+    trainer = Trainer(accelerator="cpu", devices=2, strategy="ddp", num_nodes=2, logger=False)
+    launcher = trainer.strategy.cluster_environment
+    own = isinstance(launcher, LightningEnvironment)  # numbers its processes only when it trains
+    rank = launcher.node_rank() * 2 + launcher.local_rank() if own else launcher.global_rank()
+    assert is_main_process() == (rank == 0)
+
+
+def test_tasks_that_lightning_cannot_number_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_NTASKS", "2")
+    with pytest.raises(InputError, match="Use `--ntasks-per-node=2` instead"):
+        is_main_process()
 
 
 def test_only_the_main_process_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
