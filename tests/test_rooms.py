@@ -20,6 +20,7 @@ ROOMS = {
     "gelu": set(),
     "code_cache": set(),
     "jit": {"code_cache"},
+    "termination": set(),
     "graph": {"threads"},
     "attention": {"graph", "threads", "code_cache"},
     "encodings": {"graph", "gelu", "threads", "jit"},
@@ -28,13 +29,16 @@ ROOMS = {
     "models": {"nn", "attention", "encodings", "graph", "sequence"},
     "molecules": {"errors", "jit"},
     "data": {"molecules", "errors", "threads", "jit"},
-    "training": {"models", "nn", "sequence", "data", "molecules", "errors"},
+    "training": {"models", "nn", "sequence", "data", "molecules", "errors", "termination"},
     "prediction": {"models", "sequence", "data", "molecules", "training", "errors"},
     "report": {"data", "molecules", "training", "errors"},
     "explain": {"prediction", "training", "models", "graph", "data", "molecules", "errors"},
     "workflow": {"prediction", "training", "report", "models", "sequence", "data", "molecules", "errors"},
     "estimators": {"workflow", "prediction", "training", "data", "molecules", "models", "errors"},
-    "cli": {"workflow", "explain", "prediction", "training", "report", "models", "data", "molecules", "errors"},
+    "cli": {
+        *("workflow", "explain", "prediction", "training", "report", "models", "data", "molecules"),
+        *("errors", "termination"),
+    },
 }
 LIBRARIES = {
     "rdkit": {"molecules"},

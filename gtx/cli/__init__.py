@@ -9,6 +9,7 @@ from importlib import import_module
 
 import gtx
 from gtx.errors import InputError, did_you_mean
+from gtx.termination import Terminated, terminable
 
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
@@ -34,27 +35,39 @@ gtx COMMAND --help explains a command.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit status: 0, 2 where the input is at fault, 130 after Ctrl-C."""
+    """Run a command; the exit status: 0, 2 where the input is at fault, 130 after Ctrl-C, 143 after SIGTERM."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _share_cores()
     command = next(iter(words), "")
     try:
-        if command not in COMMANDS:
-            return _refuse_or_help(command)
-        return _run(command, words[1:]) or 0
+        with terminable():
+            if command not in COMMANDS:
+                return _refuse_or_help(command)
+            return _run(command, words[1:]) or 0
     except InputError as error:
         print(f"gtx: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated) as end:
+        word, status = ("terminated", end.code) if isinstance(end, Terminated) else ("interrupted", 130)
         goes_on = command in ("train", "benchmark", "demo")
-        print("\ngtx: interrupted" + "; the same command goes on where it stopped" * goes_on, file=sys.stderr)
-        return 130
+        if _speaks():
+            print(f"\ngtx: {word}" + "; the same command goes on where it stopped" * goes_on, file=sys.stderr)
+        return status
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a folder that cannot be made, a full disk
         print(f"gtx: {error.filename or 'writing'}: {error.strerror or error}", file=sys.stderr)
         return 2
+
+
+def _speaks() -> bool:
+    """Whether this process is the only one of the command, or the first of several that train together."""
+    if "pytorch_lightning" not in sys.modules:
+        return True
+    from gtx.training import is_main_process
+
+    return is_main_process()
 
 
 def _share_cores() -> None:

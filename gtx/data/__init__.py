@@ -30,11 +30,11 @@ __getattr__, __dir__ = lazy_names(
         "featurising": (
             "Featurised",
             "chunk_size",
-            "default_workers",
             "featurise",
             "featurise_stream",
             "worth_workers",
         ),
+        "workers": ("default_workers", "stop_workers"),
         "store": ("MoleculeStore",),
         "batches": ("PairBudgetSampler",),
     },

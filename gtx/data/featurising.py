@@ -16,6 +16,7 @@ from joblib.externals.loky import get_reusable_executor
 from safetensors import safe_open
 
 from gtx.data.store import MoleculeStore
+from gtx.data.workers import default_workers, stop_workers
 from gtx.errors import InputError
 from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
 
@@ -51,11 +52,6 @@ class Featurised:
             return [entry for part in parts for entry in getattr(part, name)]
 
         return cls(MoleculeStore.from_flat(parts), chain("smiles"), chain("errors"), chain("warnings"))
-
-
-def default_workers() -> int:
-    """Worker processes used unless told otherwise: the cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def chunk_size(featuriser: Featuriser) -> int:
@@ -101,10 +97,14 @@ def featurise_stream(
         return [pool.submit(featurise_texts, featuriser, *chunk, smiles=smiles) for chunk in islice(chunks, count)]
 
     waiting = deque(submit(workers * ahead))
-    while waiting:
-        part = waiting.popleft().result()
-        waiting.extend(submit(1))
-        yield part
+    try:
+        while waiting:
+            part = waiting.popleft().result()
+            waiting.extend(submit(1))
+            yield part
+    except BaseException:  # nobody reads on, after an error or a signal: the workers must not either
+        stop_workers(pool)
+        raise
 
 
 def featurise(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -62,8 +63,8 @@ def predict_table(
     ledger, scores = Ledger(on_error), predictor.scores(table.columns)
     named = predictor.output_columns(table.columns)
     nothing = [None] * len(named)
-    with TableWriter(out, output_header(table.columns, named), named, table.schema) as writer:
-        parts = _featurised(predictor, table, workers)
+    writing = TableWriter(out, output_header(table.columns, named), named, table.schema)
+    with writing as writer, closing(_featurised(predictor, table, workers)) as parts:
         for rows, done in _tracked(parts, table.length) if progress else parts:
             note_rows(ledger, table.smiles_column, rows, done)
             answers = predictor.predict_store(done.store)
@@ -118,7 +119,7 @@ def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
     return header
 
 
-def _featurised(predictor: BasePredictor, table: Table, workers: int | None) -> Iterator[tuple[list[Row], Featurised]]:
+def _featurised(predictor: BasePredictor, table: Table, workers: int | None) -> Generator[tuple[list[Row], Featurised]]:
     """Chunks of rows, each with its molecules; workers are at the next ones meanwhile."""
     featuriser = predictor.header.featuriser
     chunks, least = table.chunks(chunk_size(featuriser)), worth_workers(featuriser)

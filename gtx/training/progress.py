@@ -69,6 +69,9 @@ class TrainingBar(ProgressBar):
         if self.bar is not None:
             self.bar.stop()
 
+    def on_exception(self, *_: Any) -> None:
+        self.teardown()  # which Lightning leaves out, and the terminal's cursor would stay hidden
+
     def state_dict(self) -> dict[str, Any]:
         return {"lowest": self.lowest, "shown": self.best}
 

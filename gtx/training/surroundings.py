@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from pytorch_lightning.utilities.exceptions import SIGTERMException
+
+from gtx.termination import Terminated, terminable
 
 
 @contextmanager
@@ -41,10 +44,17 @@ def threads(count: int | None) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C raises `KeyboardInterrupt`: Lightning would exit, and leave the process deaf to the next one."""
+    """Ctrl-C raises `KeyboardInterrupt` and SIGTERM `Terminated`.
+
+    After the first Lightning would exit, and leave the process deaf to the next one; after the second it would exit
+    with status 0, as if the training had come to its end.
+    """
     handler = signal.getsignal(signal.SIGINT)
     try:
-        yield
+        with terminable():
+            yield
+    except SIGTERMException:
+        raise Terminated from None
     except SystemExit as exit_:
         if not isinstance(exit_.__context__, KeyboardInterrupt):
             raise

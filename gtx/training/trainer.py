@@ -19,6 +19,7 @@ from gtx.models import ARCHITECTURES
 from gtx.training.averaging import KeepBest, WeightAverage
 from gtx.training.checkpoints import WholeCheckpointIO, save_whole
 from gtx.training.datamodule import StoreDataModule
+from gtx.training.ending import Ending
 from gtx.training.forecast import ForecastFirst
 from gtx.training.history import History
 from gtx.training.loggers import make_logger
@@ -138,7 +139,7 @@ def train_module(
     validated = len(data.val) > 0
     average = WeightAverage(settings.ema)
     history, best = History(folder / "log.csv"), KeepBest(average)
-    callbacks: list[Callback] = [*first, average, history, best]
+    callbacks: list[Callback] = [Ending(), *first, average, history, best]
     callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
     if settings.patience and validated:
         callbacks.append(Patience("val_score", patience=settings.patience))

@@ -14,6 +14,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from gtx.data import stop_workers
 from gtx.report.comparison import IN_UNITS, MEAN, compare
 from gtx.report.words import METRICS, score
 from gtx.workflow.contest import OWN, Contest
@@ -58,7 +59,7 @@ def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
     try:
         yield pool
     except BaseException:
-        pool.shutdown(kill_workers=True)
+        stop_workers(pool)
         raise
     pool.shutdown()
 

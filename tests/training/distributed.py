@@ -1,13 +1,17 @@
-"""A training on two CPU processes: `python -m tests.training.distributed FOLDER`; Lightning starts the second."""
+"""A training on two CPU processes: `python -m tests.training.distributed FOLDER [STEP]`; Lightning starts the second.
+
+With STEP, the first process gets SIGTERM when it has come that far.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-from gtx.training import is_main_process
+from gtx.training import PropertyModule, is_main_process
 from gtx.training.datamodule import StoreDataModule
 
 from .task import train
@@ -21,8 +25,24 @@ SETTINGS: dict[str, Any] = {
     "progress": True,
 }
 
+
+def arm(last: int) -> None:
+    """Have this process get SIGTERM in its training step number `last`."""
+    steps, step = [], PropertyModule.training_step
+
+    def training_step(self: PropertyModule, batch: Any, index: int) -> Any:
+        steps.append(index)
+        if len(steps) == last:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(self, batch, index)
+
+    PropertyModule.training_step = training_step
+
+
 if __name__ == "__main__":
     out, rank = Path(sys.argv[1]), os.environ.get("LOCAL_RANK", "0")
+    if len(sys.argv) > 2 and rank == "0":
+        arm(int(sys.argv[2]))
     counted, draw = [], StoreDataModule.train_dataloader
 
     def train_dataloader(self: StoreDataModule) -> Any:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch
 
+from gtx.termination import Terminated
 from gtx.training import Member
 from gtx.training.checkpoints import save_whole
 from gtx.training.module import PropertyModule
@@ -99,5 +102,28 @@ def test_ctrl_c_is_heard_again_and_the_run_goes_on(tmp_path: Path, monkeypatch: 
         with pytest.raises(KeyboardInterrupt):
             train(tmp_path)
     assert signal.getsignal(signal.SIGINT) is handler
+    (member,) = train(tmp_path)
+    assert [row["epoch"] for row in member.history] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, lambda number, frame: None], ids=["ours", "of the user"])
+def test_sigterm_is_an_error_and_the_run_goes_on(handler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = PropertyModule.training_step
+
+    def terminated(self: PropertyModule, batch: Batch, index: int) -> torch.Tensor:
+        if self.current_epoch == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(self, batch, index)
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(PropertyModule, "training_step", terminated)
+            with pytest.raises(Terminated) as end:
+                train(tmp_path)
+        assert end.value.code == 143
+        assert signal.getsignal(signal.SIGTERM) == handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
     (member,) = train(tmp_path)
     assert [row["epoch"] for row in member.history] == [0, 1, 2, 3]

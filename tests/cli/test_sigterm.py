@@ -1,0 +1,102 @@
+"""SIGTERM ends every command with status 143 and one line, leaving neither half a file nor a process behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import gtx.prediction.streaming
+from gtx.cli import main
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelHeader, Predictor, save_model
+from gtx.prediction.model_file import build_model
+from gtx.training import PropertyModule, TargetScaler, TrainSettings
+from gtx.workflow import dataset, model_spec
+from tests.tables import TINY, TINY_WORDS, molecules, write
+
+GOES_ON = "gtx: terminated; the same command goes on where it stopped"
+
+
+def terminated(function: Callable, at: int = 1) -> Callable:
+    """The function, whose call number `at` sends this process SIGTERM first."""
+    calls: list[None] = []
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        calls.append(None)
+        if len(calls) == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return function(*arguments, **named)
+
+    return called
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write(tmp_path / "data.csv", molecules(60)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+
+
+@pytest.mark.parametrize("command", ["train", "benchmark"])
+@pytest.mark.parametrize("when", ["before it trains", "while it trains"])
+def test_a_training_says_that_it_goes_on_and_does(
+    command: str,
+    when: str,
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    more = ["--folds=2", "--repeats=1"] if command == "benchmark" else []
+    tiny = [word for word in TINY_WORDS if command == "train" or word != "--no-baselines"]
+    words = [command, str(table), "--target-columns=gap", "--workers=0", f"--out={tmp_path / 'run'}", *more, *tiny]
+    with monkeypatch.context() as patch:
+        if when == "before it trains":
+            patch.setattr(dataset, "open_table", terminated(dataset.open_table))
+        else:
+            patch.setattr(PropertyModule, "training_step", terminated(PropertyModule.training_step, at=5))
+        assert main(words) == 143
+    assert capsys.readouterr().err.strip() == GOES_ON
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if when == "while it trains":
+        (checkpoint,) = tmp_path.glob("run/**/last.ckpt")
+        written = checkpoint.stat().st_mtime_ns
+        assert main(words) == 0
+        assert not checkpoint.exists() and checkpoint.with_name("trained.pt").stat().st_mtime_ns > written
+
+
+def test_predicting_leaves_no_file_and_no_worker(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    featuriser = Featuriser()
+    spec = model_spec(TrainSettings(**TINY), featuriser, 1, 60)
+    scaler = TargetScaler.fit(torch.randn(9, 1), "regression")
+    save_model(
+        tmp_path / "model.gtx", [build_model(spec)], ModelHeader("regression", ["gap"], featuriser, spec, scaler)
+    )
+    monkeypatch.setattr(gtx.prediction.streaming, "chunk_size", lambda featuriser: 5)
+    monkeypatch.setattr(Predictor, "predict_store", terminated(Predictor.predict_store, at=2))
+    before, out = children(), tmp_path / "out" / "predictions.csv"
+    assert main(["predict", str(tmp_path / "model.gtx"), str(table), "--workers=2", f"--out={out}"]) == 143
+    assert capsys.readouterr().err.strip() == "gtx: terminated"
+    assert not list(out.parent.iterdir())
+    patience = time.monotonic() + 60
+    while workers := children() - before:
+        assert time.monotonic() < patience, workers
+        time.sleep(0.05)
+
+
+def children() -> set[str]:
+    """The processes that this one started and that run, but for the tracker of shared resources, which serves all."""
+    found = set()
+    for listed in Path("/proc/self/task").glob("*/children"):
+        for number in listed.read_text().split():
+            words = Path(f"/proc/{number}/cmdline").read_bytes()
+            if words and b"resource_tracker" not in words:
+                found.add(f"{number} {words.decode()}")
+    return found
