@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from gtx.errors import InputError, did_you_mean
-from gtx.models import ARCHITECTURES
+from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings
 
@@ -14,12 +15,17 @@ def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
     """Say before the molecules are read whether there is such a model and it suits them.
 
     Raises:
-        InputError: the model is unknown, needs coordinates that are not kept, or does not use those that are.
+        InputError: the model is unknown, an argument is misspelt, or the model needs coordinates that are not kept, or
+            does not use those that are.
     """
     name = settings.model
     if name not in ARCHITECTURES:
         near = did_you_mean(name, ARCHITECTURES)
         raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(ARCHITECTURES)}")
+    known = {*signature(ARCHITECTURES[name].make).parameters, *signature(GraphTransformer).parameters}
+    for argument in settings.model_arguments:
+        if argument not in known and (near := did_you_mean(argument, known)):
+            raise InputError(f"model {name} has no argument {argument!r}{near}")
     use = ARCHITECTURES[name].coordinates
     if use == "needed" and not featuriser.coordinates:
         ways = "give a file that has them with --coordinates, or --conformers to make them"

@@ -109,6 +109,10 @@ def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
         ),
         ([*TRAIN, "--split-sizes", "1.1", "-.2", "0.1"], "split sizes must be three positive numbers"),
         ([*TRAIN, "--model", "gprs"], "there is no model 'gprs'; did you mean 'gps'?"),
+        (
+            [*TRAIN, "--model-arguments", "momentz=8"],
+            "model standard has no argument 'momentz'; did you mean 'moments'?",
+        ),
         ([*TRAIN, "--model", "bert"], "there is no model 'bert'; gtx has standard, transformer, gat, "),
     ],
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else None,

@@ -38,11 +38,18 @@ def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("settings", "spatial", "message"),
     [
-        ({"model": "matt"}, False, "no model 'matt'; gtx has standard, transformer, gat,"),
+        ({"model": "matt"}, False, r"no model 'matt'; did you mean 'mat'\?"),
+        ({"model": "bert"}, False, "no model 'bert'; gtx has standard, transformer, gat,"),
         ({"model": "mat"}, False, "mat needs coordinates: .*--conformers"),
         ({"model": "gps"}, True, "gps uses no coordinates"),
         ({"model": "grit", "model_arguments": {"heads": 5}}, False, "5 heads and 64 channels"),
-        ({"model": "gat", "model_arguments": {"head": 5}}, False, "gat has no argument 'head'; it takes .* heads,"),
+        (
+            {"model": "gat", "model_arguments": {"head": 5}},
+            False,
+            r"gat has no argument 'head'; did you mean 'heads'\?",
+        ),
+        ({"model": "gat", "model_arguments": {"rate": 5}}, False, "gat has no argument 'rate'; it takes .* heads,"),
+        ({"model": "standard", "model_arguments": {"momentz": 8}}, False, "'momentz'; did you mean 'moments'"),
         ({"model": "egt", "model_arguments": {"score": "GATv2"}}, False, "egt decides 'score' itself"),
         ({"model": "mat", "model_arguments": {"pair_channels": 8}}, True, "mat decides 'pair_channels' itself"),
         ({"model": "standard", "model_arguments": {"score": "GATv2"}}, False, "expected a Score of gtx.attention"),
