@@ -92,14 +92,16 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
 
     metrics = METRICS[found.task]
     leading = next(iter(metrics))
-    shares = ["mean of targets: RMSE and MAE as shares of the training mean's"] * any(
+    shares = ["mean of targets: RMSE and MAE divided by those of the training mean"] * any(
         r["target"] == MEAN for r in found.table
     )
-    caption = "; ".join([f"gtx − it: of the {metrics[leading]}", *(shares if leading in IN_UNITS else [])])
+    caption = "; ".join(
+        [f"difference: {metrics[leading]} of gtx minus that of the method", *(shares if leading in IN_UNITS else [])]
+    )
     table = Table(title="test scores, mean ± sd over splits", caption=caption)
     table.add_column("target")
     table.add_column("method")
-    for name in (*metrics.values(), "gtx − it", "95% interval", "p"):
+    for name in (*metrics.values(), "difference", "95% interval", "p"):
         table.add_column(name, justify="right", no_wrap=True)
     for target in dict.fromkeys(row["target"] for row in found.table):
         own = {(row["method"], row["metric"]): row for row in found.table if row["target"] == target}

@@ -108,7 +108,7 @@ def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **opti
     for note in outcome.notes:
         print(note, file=sys.stderr)
     if outcome.was_finished:
-        print(f"{out} holds this run, finished; --overwrite trains anew")
+        print(f"The run in {out} is finished; --overwrite trains it again.")
     score_table(outcome.metrics, data.units)
     print(f"model   {Path(out) / 'model.gtx'}")
     if (report := Path(out) / "report.html").exists():

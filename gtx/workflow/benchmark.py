@@ -174,6 +174,6 @@ def _notes(
     dealt = f"{repeats} × {folds} {kind} folds of {min(sizes)} to {max(sizes)} molecules"
     yield f"{dataset.task}; {dealt}, seed {data.seed}"
     if len(sizes) < FEW:
-        yield f"{len(sizes)} splits cannot tell luck from skill: with more --repeats the intervals become narrower"
+        yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"
     if unlabelled := len(dataset.smiles) - int((~np.isnan(dataset.y).all(axis=1)).sum()):
         yield f"in no fold: {count(unlabelled, 'molecule')} without any target value"
