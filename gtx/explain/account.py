@@ -13,8 +13,8 @@ from gtx.data import MoleculeStore
 from gtx.explain.matrices import dense
 from gtx.explain.relevance import gradient_weighted, per_atom, rollout
 from gtx.explain.removal import Removal, faithfulness
+from gtx.models import build_model
 from gtx.prediction import ModelHeader
-from gtx.prediction.model_file import build_model
 from gtx.training import composition
 
 PAIRS = 50_000  # in a batch of copies of the molecule

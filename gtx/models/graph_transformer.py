@@ -126,13 +126,19 @@ class GraphTransformer(nn.Module):
         edge_list: bool = False,
     ) -> None:
         super().__init__()
+        sizes = {"out_channels": out_channels, "channels": channels, "heads": heads, "layers": layers}
+        for name, size in {**sizes, "pair_channels": pair_channels}.items():
+            if size is not None and size < 1:
+                raise ValueError(f"expected {name} of at least 1, got {size}")
         if channels % heads:
             raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
-        if layers < 1:
-            raise ValueError(f"expected at least one layer, got {layers}")
-        for part, kind in ((score, Score), (normaliser, Normaliser)):
+        for part, kind in ((score, Score), (normaliser, Normaliser), (substructures, Substructures)):
             if part is not None and not isinstance(part, kind):
-                raise ValueError(f"expected a {kind.__name__} of gtx.attention, a module, got {part!r}")
+                home = kind.__module__.rpartition(".")[0]
+                raise ValueError(f"expected a {kind.__name__} of {home}, a module, got {part!r}")
+        for name, part in (("edges", edges), ("layer", layer)):
+            if part is not None and not callable(part):
+                raise ValueError(f"expected {name} that can be called, got {part!r}")
         if unknown := set(descriptors_to) - {"atoms", "readout"}:
             raise ValueError(f'expected descriptors_to of "atoms" and "readout", got {sorted(unknown)}')
         if virtual_nodes and pair_channels is None:

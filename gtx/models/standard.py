@@ -65,7 +65,12 @@ def standard(
         if not coordinates:
             raise ValueError(f"moments of the surroundings need coordinates, got moments={moments} without")
         chosen.append(Moments(GaussianDistance(64, pair_types=atom_sizes[0]), atom_sizes[0], moments))
-    counted = None if substructures is None else Substructures(channels, **substructures)
+    counted = None
+    if substructures is not None:
+        for columns, sizes in (("atoms", atom_sizes), ("bonds", bond_sizes)):
+            if wrong := [i for i in substructures.get(columns) or () if not 0 <= i < len(sizes)]:
+                raise ValueError(f"substructures: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
+        counted = Substructures(channels, **substructures)
     return GraphTransformer(
         out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, channels, substructures=counted, **arguments
     )

@@ -59,10 +59,11 @@ class TokenTransformer(nn.Module):
         source_channels: int | None = None,
     ) -> None:
         super().__init__()
+        for name, value in {"channels": channels, "layers": layers, "heads": heads}.items():
+            if value < 1:
+                raise ValueError(f"expected {name} of at least 1, got {value}")
         if channels % heads:
             raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
-        if layers < 1:
-            raise ValueError(f"expected at least one layer, got {layers}")
         if activation not in ("relu", "gelu"):
             raise ValueError(f"expected the activation 'relu' or 'gelu', got {activation!r}")
 

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from rdkit import Chem, rdBase
 
+from gtx.errors import InputError, printable
 from gtx.molecules.conformers import CONFORMER_VERSION
 from gtx.molecules.descriptors import DESCRIPTORS
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS
 from gtx.molecules.perception import perceive, read_molecule
 from gtx.molecules.stereo import quietly
+from gtx.schema import Record, kinds_of, whole
 
 FEATURISER_VERSION = 1
 """Raised whenever the same molecule would give other codes or descriptors."""
@@ -100,9 +102,14 @@ class Featuriser:
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Featuriser:
-        """The featuriser `to_dict` described."""
+        """The featuriser `to_dict` described.
+
+        Raises:
+            InputError: a setting is unknown, or its value is of another kind.
+        """
         if unknown := set(settings) - {field.name for field in fields(cls)}:
-            raise ValueError(f"unknown featuriser settings: {', '.join(sorted(unknown))}")
+            raise InputError(f"unknown featuriser settings: {', '.join(map(printable, sorted(unknown)))}")
+        Record({}, {**kinds_of(cls), "max_atoms": whole(0, 2**31)}).check(settings, "featuriser.settings")
         return cls(**settings)
 
     @property

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _SPREAD, _CHAIN, _ROUND = 0x5851F42D4C957F2D, 0x14057B7EF767814F, 0x2545F4914F6CDD1D  # any odd numbers would do
 
+FARTHEST = 20
+"""The largest radius, in bonds; a substructure as large hardly occurs in a second molecule."""
+
 
 class Substructures(nn.Module):
     r"""A linear map of the logarithms of how often each circular substructure occurs.
@@ -58,6 +61,10 @@ class Substructures(nn.Module):
         dropout: float = 0.8,
     ) -> None:
         super().__init__()
+        if not 0 <= radius <= FARTHEST or folded < 1:
+            raise ValueError(
+                f"expected a radius from 0 to {FARTHEST} and at least 1 folded, got radius={radius} and folded={folded}"
+            )
         self.width, self.radius, self.folded, self.least = channels, radius, folded, least
         self.atoms, self.bonds = (slice(None) if one is None else list(one) for one in (atoms, bonds))
         self.dropout = Dropout(dropout)

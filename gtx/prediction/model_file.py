@@ -10,18 +10,46 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import nn
 
-import gtx.models
-from gtx.errors import InputError
+from gtx.errors import InputError, printable
+from gtx.models import ARCHITECTURES, WRITERS
+from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
 from gtx.prediction.versions import library_versions
+from gtx.prediction.weights import read_members
+from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, number, one_of, shown, text, whole
 from gtx.sequence import TokenVocabulary
 from gtx.training import TargetScaler
 
 FORMAT = 2
 """Raised whenever another gtx could not read the file. 2: pair features are embedded in a module of their own."""
+LONGEST = 10_000
+"""The most tokens that a model may be asked to write."""
+
+_SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
+_INTERVAL = Record({"level": number(0, 1), "half_width": ListOf(OrNone(number(0)))})
+_HEADER = Record(
+    {
+        "members": whole(1),
+        "task": one_of(("regression", "classification", "sequence")),
+        "targets": ListOf(text(), least=1),
+        "featuriser": Record({"settings": MappingOf(anything()), "hash": text()}),
+        "model": SPEC,
+        "versions": Record({"gtx": text()}),
+    },
+    {
+        "scaler": OrNone(anything()),  # checks itself, as the vocabulary does
+        "smiles_column": text(),
+        "interval": OrNone(_INTERVAL),
+        "vocabulary": OrNone(anything()),
+        "limit": OrNone(whole(1, LONGEST)),
+        "split": MappingOf(anything()),
+        "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
+        "settings": MappingOf(anything()),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -73,10 +101,12 @@ class ModelHeader:
         Raises:
             InputError: it was made by a newer or older gtx, or with other features than this one computes.
         """
+        Record({"format": whole()}).check(plain)
         if plain["format"] < FORMAT:
             raise InputError(f"of format {plain['format']}, this gtx reads {FORMAT}: use an older gtx, or train anew")
         if plain["format"] > FORMAT:
             raise InputError(f"it is of format {plain['format']}, this gtx reads up to {FORMAT}: upgrade gtx")
+        _HEADER.check(plain)
         featuriser = Featuriser.from_dict(plain["featuriser"]["settings"])
         if featuriser.hash != plain["featuriser"]["hash"]:
             made = plain["versions"]["gtx"]
@@ -85,7 +115,48 @@ class ModelHeader:
         for name, kind in (("scaler", TargetScaler), ("vocabulary", TokenVocabulary)):
             if known.get(name) is not None:
                 known[name] = kind.from_dict(known[name])
-        return cls(**known | {"featuriser": featuriser})
+        header = cls(**known | {"featuriser": featuriser})
+        _check_agreement(header)
+        return header
+
+
+def _check_agreement(header: ModelHeader) -> None:
+    """Whether the entries of a header suit each other; each by itself is in order."""
+    model, given, read = header.model["name"], header.model["arguments"], header.featuriser
+    writes = header.task == "sequence"
+    _agree("model.name", model, list(WRITERS if writes else ARCHITECTURES))
+    coordinates = given.get("coordinates", not writes and ARCHITECTURES[model].coordinates == "needed")
+    _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])
+    _agree("model.arguments.atom_sizes", given.get("atom_sizes"), [list(read.atom_sizes)])
+    _agree("model.arguments.bond_sizes", given.get("bond_sizes"), [list(read.bond_sizes)])
+    (_check_sequences if writes else _check_numbers)(header, given)
+
+
+def _check_numbers(header: ModelHeader, given: dict[str, Any]) -> None:
+    targets = len(header.targets)
+    if header.scaler is None:
+        raise InputError(f"scaler: the task {header.task} needs one, got None")
+    _agree("scaler.task", header.scaler.task, [header.task])
+    _agree("scaler.mean: its length", len(header.scaler.mean), [targets])
+    _agree("model.arguments.out_channels", given.get("out_channels"), [targets])
+    _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), [0, header.featuriser.num_descriptors])
+    if header.interval is not None:
+        _agree("interval.half_width: its length", len(header.interval["half_width"]), [targets])
+
+
+def _check_sequences(header: ModelHeader, given: dict[str, Any]) -> None:
+    for name in ("vocabulary", "limit"):
+        if getattr(header, name) is None:
+            raise InputError(f"{name}: the task sequence needs one, got None")
+    _agree("targets: their number", len(header.targets), [1])
+    _agree("model.arguments.size", given.get("size"), [len(header.vocabulary)])
+
+
+def _agree(entry: str, value: Any, fitting: list[Any]) -> None:
+    """Whether a value is one of those that suit the other entries."""
+    if value not in fitting:
+        words = " or ".join(map(shown, fitting)) if len(fitting) < 3 else f"one of {', '.join(map(str, fitting))}"
+        raise InputError(f"{entry}: expected {words}, got {shown(value)}")
 
 
 def save_model(path: str | Path, members: Sequence[nn.Module], header: ModelHeader) -> None:
@@ -104,7 +175,10 @@ def save_model(path: str | Path, members: Sequence[nn.Module], header: ModelHead
     text = json.dumps(header.to_dict() | {"members": len(members)}, ensure_ascii=False, allow_nan=False)
     partial = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
     try:
-        save_file(tensors, partial, {"gtx": text})
+        with partial.open("wb") as file:  # not by `save_file`, whose files nobody but the owner may read
+            file.write(save(tensors, {"gtx": text}))
+            file.flush()
+            os.fsync(file.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -113,39 +187,35 @@ def save_model(path: str | Path, members: Sequence[nn.Module], header: ModelHead
 def load_model(path: str | Path) -> tuple[list[nn.Module], ModelHeader]:
     """Read a model file: its members, on the CPU and in evaluation mode, and its header.
 
+    Nothing is allocated before the header is known to be in order and to fit the tensors of the file.
+
     Raises:
-        InputError: there is no such file, or it is damaged, foreign or of another version.
+        InputError: there is no such file, or it is damaged, foreign or of another version; the message names the entry
+            or the tensor at fault.
     """
-    members = []
     try:
         with safe_open(path, "pt") as file:
             plain = _read_header(file.metadata())
             header = ModelHeader.from_dict(plain)
-            for k in range(plain["members"]):
-                model = build_model(header.model)
-                model.load_state_dict({name: file.get_tensor(f"members.{k}.{name}") for name in model.state_dict()})
-                members.append(model.eval())
+            return read_members(file, header.model, plain["members"]), header
     except FileNotFoundError:
         raise InputError(f"no such file: {path}") from None
     except OSError as reason:
         raise InputError(f"cannot read {path}: {reason.strerror or reason}") from None
     except InputError as reason:
         raise InputError(f"{path} cannot be used: {reason}") from None
-    except (SafetensorError, AttributeError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as reason:
-        detail = " ".join(str(reason).split())
-        raise InputError(f"{path} is not a whole gtx model file ({type(reason).__name__}: {detail[:200]})") from None
-    return members, header
-
-
-def build_model(spec: dict[str, Any]) -> nn.Module:
-    """The untrained network of a specification `{"name": ..., "arguments": {...}}`."""
-    makers = {name: entry.make for name, entry in gtx.models.ARCHITECTURES.items()} | gtx.models.WRITERS
-    if spec["name"] not in makers:
-        raise InputError(f"its model {spec['name']!r} is unknown; gtx has {', '.join(makers)}")
-    return makers[spec["name"]](**spec["arguments"])
+    except SafetensorError as reason:
+        raise InputError(f"{path} is not a whole gtx model file ({printable(str(reason), 200)})") from None
 
 
 def _read_header(metadata: dict[str, str] | None) -> dict[str, Any]:
     if not metadata or "gtx" not in metadata:
         raise InputError("it is a safetensors file, but gtx did not write it")
-    return json.loads(metadata["gtx"])
+    try:
+        return json.loads(metadata["gtx"], parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as reason:
+        raise InputError(f"its header is no JSON: {reason}") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from gtx import schema
 from gtx.errors import InputError
 from gtx.sequence.sequences import END, START, Sequences
 from gtx.sequence.tokenizer import SMILES, Tokenizer
@@ -108,7 +110,18 @@ class TokenVocabulary:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> TokenVocabulary:
-        """What `to_dict` described."""
+        """What `to_dict` described.
+
+        Raises:
+            InputError: an entry is missing or of the wrong kind, a token is there twice, or the pattern is none.
+        """
+        schema.Record({"tokens": schema.ListOf(schema.text()), "pattern": schema.text()}).check(plain, "vocabulary")
+        if len(set(plain["tokens"])) < len(plain["tokens"]):
+            raise InputError("vocabulary.tokens: expected each token once")
+        try:
+            re.compile(plain["pattern"])
+        except (re.error, RecursionError, OverflowError) as reason:
+            raise InputError(f"vocabulary.pattern: expected a regular expression, got {reason}") from None
         return cls(tuple(plain["tokens"]), Tokenizer(plain["pattern"]))
 
     def __repr__(self) -> str:

@@ -10,10 +10,13 @@ from torch import Tensor
 
 from gtx.data import MoleculeStore
 from gtx.molecules import ATOM_COLUMNS
+from gtx.schema import ListOf, OrNone, Record, number, one_of
 
 EXTENSIVE = 0.95
 """The share of a target's variance among training molecules that composition explains if the target is extensive: of
 atomisation energies 0.998, of solubilities, free energies of solvation and gaps at most 0.73."""
+ELEMENTS = len(ATOM_COLUMNS["element"]) + 1
+"""Columns of a composition: one per atomic number, and column 0 for atoms of no known element."""
 ELEMENT, HYDROGENS = (list(ATOM_COLUMNS).index(name) for name in ("element", "hydrogens"))
 
 
@@ -100,7 +103,12 @@ class TargetScaler:
 
     @classmethod
     def from_dict(cls, numbers: dict[str, Any]) -> TargetScaler:
-        """The scaler `to_dict` described."""
+        """The scaler `to_dict` described.
+
+        Raises:
+            InputError: an entry is missing, or its values are not of the right kind or number.
+        """
+        _check(numbers)
         mean, sd, reference = (
             None if numbers[name] is None else torch.tensor(numbers[name], dtype=torch.float64)
             for name in ("mean", "sd", "reference")
@@ -113,6 +121,14 @@ class TargetScaler:
         if composition is None:
             raise ValueError("this scaler has a reference per element: expected the molecules' composition")
         return self.mean + composition @ self.reference
+
+
+def _check(numbers: dict[str, Any]) -> None:
+    """Whether these are the plain numbers of a scaler."""
+    Record({"task": one_of(("regression", "classification")), "mean": ListOf(number(), 1)}).check(numbers, "scaler")
+    targets = len(numbers["mean"])
+    table = ListOf(ListOf(number(), targets, targets), ELEMENTS, ELEMENTS)
+    Record({"sd": ListOf(number(0), targets, targets), "reference": OrNone(table)}).check(numbers, "scaler")
 
 
 def extensive_part(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
@@ -137,7 +153,7 @@ def composition(store: MoleculeStore) -> Tensor:
         raise ValueError(f"expected atoms of {len(ATOM_COLUMNS)} columns, one the element, got {store.atoms.shape[1]}")
     each = torch.arange(len(store), device=store.device)
     molecule = torch.repeat_interleave(each, store.sizes)
-    counts = torch.zeros(len(store), len(ATOM_COLUMNS["element"]) + 1, dtype=torch.float64, device=store.device)
+    counts = torch.zeros(len(store), ELEMENTS, dtype=torch.float64, device=store.device)
     counts.index_put_((molecule, store.atoms[:, ELEMENT].long()), counts.new_ones(1), accumulate=True)
     # code i + 1 means i hydrogens that are not atoms of the graph
     counts[:, 1].index_add_(0, molecule, (store.atoms[:, HYDROGENS].double() - 1).clamp(min=0))

@@ -15,7 +15,7 @@ from torch import nn
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.models import ARCHITECTURES
+from gtx.models import ARCHITECTURES, build_model
 from gtx.training.averaging import KeepBest, WeightAverage
 from gtx.training.checkpoints import WholeCheckpointIO, save_whole
 from gtx.training.datamodule import StoreDataModule
@@ -56,11 +56,11 @@ class Problem:
 
     def model(self, number: int) -> nn.Module:
         """The untrained model of member `number`."""
-        name, arguments = self.model_spec["name"], self.model_spec["arguments"]
+        name = self.model_spec["name"]
         if name not in ARCHITECTURES:
             raise InputError(f"there is no model {name!r}; gtx has {', '.join(ARCHITECTURES)}")
         try:
-            model = ARCHITECTURES[name].make(**arguments)
+            model = build_model(self.model_spec)
         except (TypeError, ValueError) as error:
             raise InputError(f"model {name}: {error}") from error
         if self.start:

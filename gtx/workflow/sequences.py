@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from gtx.errors import InputError
+from gtx.models import build_model
 from gtx.prediction import ModelHeader, SequencePredictor, WrittenTexts
-from gtx.prediction.model_file import build_model
+from gtx.prediction.model_file import LONGEST
 from gtx.prediction.written import scores
 from gtx.sequence import Examples, TokenVocabulary
 from gtx.training import Member, RunFolder, TrainSettings, fit_sequences
@@ -124,8 +125,8 @@ def _check(data: DataSettings, settings: TrainSettings, start: str | Path | None
     if len(data.target_columns) != 1:
         named = ", ".join(map(repr, data.target_columns)) or "none"
         raise InputError(f"--task sequence: expected one target column, got {named}")
-    if data.max_tokens < 1:
-        raise InputError(f"max_tokens: expected 1 or more, got {data.max_tokens}")
+    if not 1 <= data.max_tokens <= LONGEST:
+        raise InputError(f"max_tokens: expected a number from 1 to {LONGEST:,}, got {data.max_tokens}")
     usual = TrainSettings()
     for name in ("model", "ensemble", "loss", "element_reference"):
         if getattr(settings, name) != getattr(usual, name):

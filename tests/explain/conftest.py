@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from gtx.data import featurise, random_split
+from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
-from gtx.prediction.model_file import build_model
 from gtx.training import TargetScaler, TrainSettings, fit
 from tests.tables import molecules
 

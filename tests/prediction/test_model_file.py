@@ -49,23 +49,60 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "newer": (lambda h: h.update(format=99), "format 99.*upgrade gtx"),
     "other features": (lambda h: h["featuriser"].update(hash="0"), "describes molecules differently"),
     "unknown setting": (lambda h: h["featuriser"]["settings"].update(colour=1), "colour"),
-    "unknown model": (lambda h: h["model"].update(name="annotations"), "model 'annotations' is unknown"),
-    "other shape": (lambda h: h["model"]["arguments"].update(channels=32), "size mismatch"),
+    "unknown model": (
+        lambda h: h["model"].update(name="annotations"),
+        "model.name: expected .*, got 'annotations'",
+    ),
+    "other shape": (lambda h: h["model"]["arguments"].update(channels=32), "F32 .195, 32., the file F32 .195, 16."),
     "other argument": (lambda h: h["model"]["arguments"].update(wings=2), "wings"),
-    "member missing": (lambda h: h.update(members=3), "members.2"),
-    "no task": (lambda h: h.pop("task"), "task"),
+    "member missing": (lambda h: h.update(members=3), "tensor members.2.* the file has none"),
+    "no task": (lambda h: h.pop("task"), "task: this entry is missing"),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_header_that_does_not_fit_is_refused(change: str, model_path: Path, tmp_path: Path) -> None:
     alter, reason = CHANGES[change]
-    with safe_open(model_path, "pt") as file:
-        header = json.loads(file.metadata()["gtx"])
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    header, tensors = parts(model_path)
     alter(header)
     save_file(tensors, tmp_path / "bad.gtx", {"gtx": json.dumps(header)})
     refused(tmp_path / "bad.gtx", reason)
+
+
+def spoilt(tensors: dict[str, torch.Tensor], how: str) -> str:
+    """Change the tensors; what the message says of it."""
+    name = "members.1.head.3.bias"
+    if how == "not finite":
+        tensors[name][1] = torch.inf
+        return f"{name}: expected finite numbers, got inf"
+    if how == "other type":
+        tensors[name] = tensors[name].double()
+        return rf"{name}: the header's model has F32 \[2\], the file F64 \[2\]"
+    if how == "too few":
+        del tensors[name]
+        return f"{name}: the header describes it, the file has none"
+    tensors["members.1.wings"] = torch.zeros(2)
+    return "members.1.wings: the file has it, the header describes none"
+
+
+@pytest.mark.parametrize("how", ["not finite", "other type", "too few", "too many"])
+def test_tensors_that_are_not_the_models_are_named(how: str, model_path: Path, tmp_path: Path) -> None:
+    header, tensors = parts(model_path)
+    reason = spoilt(tensors, how)
+    save_file(tensors, tmp_path / "bad.gtx", {"gtx": json.dumps(header)})
+    refused(tmp_path / "bad.gtx", f"bad.gtx cannot be used: tensor {reason}")
+
+
+def test_others_may_read_a_model_file(model_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    assert model_path.stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def parts(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """The header and the tensors of a model file."""
+    with safe_open(path, "pt") as file:
+        names = list(file.keys())
+        return json.loads(file.metadata()["gtx"]), {name: file.get_tensor(name) for name in names}
 
 
 def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:

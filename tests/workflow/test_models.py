@@ -53,7 +53,7 @@ def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path) -> No
         ({"model": "egt", "model_arguments": {"score": "GATv2"}}, False, "egt decides 'score' itself"),
         ({"model": "mat", "model_arguments": {"pair_channels": 8}}, True, "mat decides 'pair_channels' itself"),
         ({"model": "standard", "model_arguments": {"score": "GATv2"}}, False, "expected a Score of gtx.attention"),
-        ({"model": "standard", "model_arguments": {"layers": 0}}, False, "expected at least one layer, got 0"),
+        ({"model": "standard", "model_arguments": {"layers": 0}}, False, "expected layers of at least 1, got 0"),
     ],
     ids=lambda value: str(value)[:40],
 )

@@ -115,7 +115,7 @@ def test_any_text_will_do(tmp_path: Path) -> None:
     [
         ({"target_columns": ()}, {}, "expected one target column, got none"),
         ({"target_columns": ("a", "b")}, {}, "expected one target column, got 'a', 'b'"),
-        ({"max_tokens": 0}, {}, "max_tokens: expected 1 or more, got 0"),
+        ({"max_tokens": 0}, {}, "max_tokens: expected a number from 1 to 10,000, got 0"),
         ({}, {"ensemble": 2}, "knows no other ensemble than 1"),
         ({}, {"model": "gat"}, "knows no other model than standard"),
         ({}, {"model_arguments": {"wings": 2}}, "model molecule_to_sequence: .*wings"),

@@ -1,0 +1,55 @@
+"""A network out of plain values, as `config.yaml` and model files hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import nn
+
+from gtx.errors import InputError
+from gtx.models.catalogue import ARCHITECTURES, WRITERS
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.standard import standard
+from gtx.models.token_transformer import TokenTransformer
+from gtx.nn import Substructures
+from gtx.schema import Kind, MappingOf, Record, anything, kinds_of, text
+
+SPEC = Record({"name": text(), "arguments": MappingOf(anything())})
+
+
+def build_model(spec: Mapping[str, Any]) -> nn.Module:
+    """The untrained network of a specification.
+
+    Args:
+        spec: `{"name": one of ARCHITECTURES or WRITERS, "arguments": {...}}`, see `gtx models`.
+
+    Raises:
+        InputError: there is no such model, or an argument is of another kind than the model takes.
+        TypeError, ValueError: the model itself refuses its arguments.
+    """
+    SPEC.check(spec, "model")
+    name, arguments = spec["name"], spec["arguments"]
+    makers = {name: entry.make for name, entry in ARCHITECTURES.items()} | WRITERS
+    if name not in makers:
+        raise InputError(f"its model {name!r} is unknown; gtx has {', '.join(makers)}")
+    further = TokenTransformer if name in WRITERS else GraphTransformer
+    _check(makers[name], further, arguments, "model.arguments")
+    return makers[name](**arguments)
+
+
+def _check(make: Callable[..., nn.Module], further: type[nn.Module], arguments: Mapping[str, Any], entry: str) -> None:
+    """Whether each argument is of the kind that a model takes; one that it does not know it refuses itself.
+
+    Args:
+        make: the model.
+        further: what the arguments go to that `make` does not name.
+        arguments: by name.
+        entry: where they stand.
+    """
+    kinds: dict[str, Kind] = {**kinds_of(further.__init__), **kinds_of(make)}
+    Record({}, {name: kinds[name] for name in arguments if name in kinds}).check(arguments, entry)
+    if isinstance(arguments.get("substructures"), Mapping):
+        Record({}, kinds_of(Substructures.__init__)).check(arguments["substructures"], f"{entry}.substructures")
+    if isinstance(arguments.get("encoder"), Mapping):
+        _check(standard, GraphTransformer, arguments["encoder"], f"{entry}.encoder")

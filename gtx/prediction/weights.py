@@ -1,0 +1,84 @@
+"""The weights of a model file: the networks that its header describes, if they fit the tensors that the file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gtx.errors import InputError, printable
+from gtx.models import build_model
+from gtx.schema import LARGEST, shown
+
+NAMES = {torch.bool: "BOOL", torch.int64: "I64"}
+"""What safetensors calls the types of tensors that are no weights; weights are all float32."""
+
+
+def read_members(file: Any, spec: Mapping[str, Any], count: int) -> list[nn.Module]:
+    """The networks of a model file, in evaluation mode.
+
+    They are first built without any memory, on torch's meta device, and compared with the tensors by name, shape and
+    type; so a header can ask for no more memory than the file has bytes.
+
+    Args:
+        file: a safetensors file, as `safetensors.safe_open` gives it; member k's tensors are `members.k.*`.
+        spec: of the networks, see `gtx.models.build_model`.
+        count: how many there are.
+
+    Raises:
+        InputError: the specification describes no network, the tensors are not its weights, or a weight is not finite.
+    """
+    names = set(file.keys())
+    for arguments in (spec["arguments"], spec["arguments"].get("encoder")):
+        layers = arguments.get("layers") if isinstance(arguments, dict) else None
+        if isinstance(layers, int) and len(names) < layers <= LARGEST:  # what is no such number is refused by its kind
+            raise InputError(f"model.arguments.layers: expected at most one per tensor, {len(names)}, got {layers}")
+    with torch.device("meta"):
+        expected = _build(spec).state_dict()
+    _compare_names(names, (f"members.{k}.{name}" for k in range(count) for name in expected))
+    members = []
+    for k in range(count):
+        weights = {name: _read(file, f"members.{k}.{name}", tensor) for name, tensor in expected.items()}
+        member = _build(spec)
+        member.load_state_dict(weights)
+        members.append(member.eval())
+    return members
+
+
+def _build(spec: Mapping[str, Any]) -> nn.Module:
+    try:
+        return build_model(spec)
+    except InputError:
+        raise
+    except Exception as reason:  # whatever arguments from outside may cause in whatever model
+        said = printable(" ".join(str(reason).split()), 200)
+        raise InputError(f"model.arguments: they describe no network ({type(reason).__name__}: {said})") from None
+
+
+def _compare_names(names: set[str], expected: Iterable[str]) -> None:
+    found = set()
+    for name in expected:
+        if name not in names:  # at the latest when all were found: `expected` may be far longer
+            raise InputError(f"tensor {name}: the header describes it, the file has none")
+        found.add(name)
+    if surplus := sorted(names - found):
+        raise InputError(f"tensor {printable(surplus[0])}: the file has it, the header describes none")
+
+
+def _read(file: Any, name: str, expected: Tensor) -> Tensor:
+    """A tensor of the file, if it is as expected."""
+    part = file.get_slice(name)
+    wanted = f"{_type(expected)} {list(expected.shape)}"
+    came = f"{part.get_dtype()} {list(part.get_shape())}"
+    if came != wanted:
+        raise InputError(f"tensor {name}: the header's model has {wanted}, the file {came}")
+    tensor = file.get_tensor(name)
+    if not tensor.isfinite().all():
+        raise InputError(f"tensor {name}: expected finite numbers, got {shown(tensor[~tensor.isfinite()][0].item())}")
+    return tensor
+
+
+def _type(tensor: Tensor) -> str:
+    return "F32" if tensor.is_floating_point() else NAMES.get(tensor.dtype, str(tensor.dtype))
