@@ -27,7 +27,9 @@ def add_table(parser: Parser, tasks: list[str]) -> Group:
     group.add_argument(
         "--target-columns", nargs="+", metavar="NAME", help="the columns to predict; a public set has its own default"
     )
-    group.add_argument("--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name")
+    group.add_argument(
+        "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name or its cells"
+    )
     group.add_argument(
         "--task", choices=tasks, help="default: classification if every target is 0 or 1, otherwise regression"
     )

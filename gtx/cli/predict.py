@@ -14,6 +14,9 @@ something that training did not have. If the table holds the target, the scores 
 sequences gives <target>_pred, its <target>_log_probability and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if
 not.
 
+Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
+or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.
+
 examples:
   gtx predict run/model.gtx molecules.csv --out predictions.csv
   gtx predict run/model.gtx library.parquet --out predictions.parquet
@@ -35,7 +38,9 @@ def add(parser: Parser) -> None:
         "--out", default="-", metavar="FILE", help=".csv, .tsv or .parquet; default: standard output, as CSV"
     )
     parser.add_argument(
-        "--smiles-column", metavar="NAME", help="the column with the SMILES; default: as in the training table"
+        "--smiles-column",
+        metavar="NAME",
+        help="the column with the SMILES; default: the name it had in training, or found by its name or its cells",
     )
     parser.add_argument(
         "--beams",

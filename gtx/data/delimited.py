@@ -7,8 +7,10 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from gtx.data import limits
+
 DELIMITERS = ",;\t"
-LONGEST_RECORD = 10_000  # lines that one quoted cell may span; beyond, its quote counts as never closed
+END = object()  # of the lines
 
 csv.field_size_limit(2**31 - 1)  # the library's default of 128 KiB would refuse a long cell
 
@@ -31,23 +33,31 @@ def sniff(header: str, columns: Iterable[str] = (), default: str = ",") -> str:
     return max(candidates, key=merit, default=default)
 
 
-def records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
-    """The cells of each record, and None or what is wrong with its quoting; a blank line has no cells.
+def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
+    """The cells of each record, and None or what is wrong with it; a blank line has no cells.
 
     A quote that is never closed, or closed amid a cell, costs its own line (given with the quotes as they are) and not
-    the rest of the file: reading goes on with the next line.
+    the rest of the file: reading goes on with the next line. So does a line that was too long to be kept.
 
     Args:
-        lines: text with its line ends.
+        lines: text with its line ends; None for a line that was too long.
         delimiter: one character.
     """
     lines = iter(lines)
-    ahead: deque[str] = deque()
-    taken: list[str] = []
+    ahead: deque[str | None] = deque()
+    taken: list[str | None] = []
+    patience = limits.LONGEST_RECORD  # lines to read ahead in vain: a quote on every line must not cost all lines after
 
     def source() -> Iterator[str]:
-        while len(taken) < LONGEST_RECORD and (line := ahead.popleft() if ahead else next(lines, None)) is not None:
+        size = 0
+        while len(taken) <= patience and size <= limits.LONGEST_ROW:
+            line = ahead.popleft() if ahead else next(lines, END)
+            if line is END:
+                return
             taken.append(line)
+            if line is None:
+                return
+            size += len(line)
             yield line
 
     while True:
@@ -55,10 +65,14 @@ def records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[list[str], s
         cells, broken = None, None
         try:
             cells = next(csv.reader(source(), delimiter=delimiter, strict=True), None)
+            patience = min(patience + len(taken), limits.LONGEST_RECORD)
         except csv.Error as reason:
             ahead.extendleft(reversed(taken[1:]))
+            patience -= len(taken) - 1
             cells = taken[0].rstrip("\r\n").split(delimiter)
             broken = f"broken quoting ({reason})"
         if cells is None:
-            return
+            if not taken:
+                return
+            cells, broken = [], limits.too_long()  # the one line taken is None
         yield cells, broken

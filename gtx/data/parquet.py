@@ -8,56 +8,145 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as types
 
-from gtx.data.columns import smiles_index
+from gtx.data import limits
+from gtx.data.columns import FIRST_ROWS, Wanted, smiles_index
 from gtx.data.rows import Row, Table, damage
 from gtx.errors import InputError
 
 if TYPE_CHECKING:
     from gtx.data.rows import Record
 
-BATCH = 4096  # rows decoded at a time
+BATCH = 4096  # rows decoded at a time, at most
+_FAULTS = (OSError, MemoryError, pa.ArrowException)
 
 
-def read_parquet(path: str, smiles_column: str | None) -> Table:
-    """A Parquet file; see `gtx.data.tables.open_table`."""
+def read_parquet(path: str, wanted: Wanted, name: str) -> Table:
+    """A Parquet file, called `name` in messages; see `gtx.data.tables.open_table`.
+
+    Texts stay packed, each different one once, until the rows too long to be kept are known: a file of a kilobyte can
+    hold a text of a gigabyte in every row.
+    """
     try:
         file = pq.ParquetFile(path, pre_buffer=False)  # buffering ahead would hold a whole row group
-    except (OSError, pa.ArrowException) as reason:
-        raise InputError(f"cannot read {path}: {reason}") from None
-    schema = file.schema_arrow
+        # a row that is too long comes out as nulls
+        schema = pa.schema([field.with_nullable(True) for field in file.schema_arrow], file.schema_arrow.metadata)
+        texts = [field.name for field in schema if _is_text(field.type)]
+        packed = pq.ParquetFile(path, metadata=file.metadata, pre_buffer=False, read_dictionary=texts)
+    except _FAULTS as reason:
+        raise InputError(f"cannot read {name}: {reason}") from None
     places = [i for i, field in enumerate(schema) if field.name.lower() == "coordinates" and _is_numbers(field.type)]
     others = [i for i in range(len(schema)) if i not in places]
     columns = [schema[i].name for i in others]
-    smiles = smiles_index(columns, smiles_column)
+    if len(columns) > limits.MOST_COLUMNS:
+        raise InputError(f"{name}: {limits.too_many_columns(len(columns))}")
+
+    def first_rows() -> list[tuple[str, ...]]:
+        try:
+            first = (batch.select(others).slice(0, FIRST_ROWS) for batch, _ in _batches(packed, schema))
+            return list(zip(*map(_strings, next(first).columns), strict=True))
+        except StopIteration:
+            return []
+        except _FAULTS as reason:
+            raise InputError(f"cannot read {name}: {reason}") from None
+
+    smiles = smiles_index(columns, wanted, first_rows)
 
     def rows() -> Iterator[Row]:
         number = 0
         try:
-            for batch in file.iter_batches(batch_size=BATCH):
+            for batch, kept in _batches(packed, schema):
                 record = batch.select(others)
                 table = zip(*map(_strings, record.columns), strict=True)
                 where = map(_flat, batch.column(places[0])) if places else [None] * batch.num_rows
-                for i, (cells, coordinates) in enumerate(zip(table, where, strict=True)):
+                readable = enumerate(zip(table, where, strict=True))
+                for whole in kept:
                     number += 1
+                    if not whole:
+                        yield Row(number, [""] * len(columns), "", error=limits.too_long())
+                        continue
+                    i, (cells, coordinates) = next(readable)
                     text = cells[smiles]
                     yield Row(number, list(cells), text, coordinates, damage(text), (record, i))
-        except (OSError, pa.ArrowException) as reason:
-            raise InputError(f"cannot read {path} after row {number}: {reason}") from None
+        except _FAULTS as reason:
+            raise InputError(f"cannot read {name} after row {number}: {reason}") from None
 
-    kept = pa.schema([schema[i] for i in others], schema.metadata)
-    return Table(columns, columns[smiles], rows(), file.metadata.num_rows, kept)
+    given = pa.schema([schema[i] for i in others], schema.metadata)
+    return Table(columns, columns[smiles], rows(), file.metadata.num_rows, given)
 
 
-def gathered(records: Sequence[Record]) -> list[pa.ChunkedArray]:
-    """The columns of some rows of a Parquet file, given as `Row.record`."""
+def gathered(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.ChunkedArray]:
+    """The columns of some rows of a Parquet file, given as `Row.record`; nulls where a row has none."""
     runs = []  # neighbours are copied together
-    for _, run in groupby(enumerate(records), lambda numbered: (id(numbered[1][0]), numbered[1][1] - numbered[0])):
-        (_, (batch, start)), *rest = run
-        runs.append(batch.slice(start, 1 + len(rest)))
-    return pa.Table.from_batches(runs, runs[0].schema).columns
+    numbered = enumerate(records)
+    for batch, run in groupby(numbered, lambda one: one[1] and (id(one[1][0]), one[1][1] - one[0])):
+        (_, first), *rest = run
+        if batch is None:
+            nothing = [pa.nulls(1 + len(rest), field.type) for field in schema]
+            runs.append(pa.RecordBatch.from_arrays(nothing, schema=schema))
+        else:
+            runs.append(first[0].slice(first[1], 1 + len(rest)))
+    return pa.Table.from_batches(runs, schema).columns
+
+
+def _batches(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, list[bool]]]:
+    """Some rows at a time: those that can be kept, decoded, and of each whether it can."""
+    for batch in file.iter_batches(batch_size=_batch_size(file.metadata)):
+        weights = _weights(batch)
+        kept = weights <= limits.LONGEST_ROW
+        for start, stop in _pieces(np.where(kept, weights, 0)):
+            part, mask = batch.slice(start, stop - start), kept[start:stop]
+            if not mask.all():
+                part = part.filter(pa.array(mask))
+            yield _decoded(part, schema), mask.tolist()
+
+
+def _batch_size(metadata: pq.FileMetaData) -> int:
+    """Rows of which `gtx.data.limits.HEAVIEST` bytes may come on average."""
+    most = 1.0
+    for g in range(metadata.num_row_groups):
+        group = metadata.row_group(g)
+        columns = [group.column(c) for c in range(group.num_columns)]
+        size = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
+        most = max(most, size / max(group.num_rows, 1) + 50 * len(columns))  # the cell of a row takes 50 bytes or more
+    return int(np.clip(limits.HEAVIEST / most, 1, BATCH))
+
+
+def _weights(batch: pa.RecordBatch) -> np.ndarray:
+    """Per row, about how many bytes its texts and lists take; int64 `[n]`."""
+    weights = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        if types.is_dictionary(column.type) and _is_text(column.type.value_type):
+            weights += _lengths(pc.binary_length(column.dictionary).take(column.indices))
+        elif _is_text(column.type):
+            weights += _lengths(pc.binary_length(column))
+        elif column.nbytes > limits.LONGEST_ROW:
+            weights += [column.slice(i, 1).nbytes for i in range(len(column))]
+    return weights
+
+
+def _lengths(lengths: pa.Array) -> np.ndarray:
+    return lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _pieces(weights: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Where to cut so that no piece of more than one row weighs more than `gtx.data.limits.HEAVIEST`."""
+    ends, start = np.cumsum(weights), 0
+    while start < len(weights):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + limits.HEAVIEST, "right")))
+        yield start, stop
+        start = stop
+
+
+def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The same rows, with the types of the file."""
+    pairs = zip(batch.columns, schema, strict=True)
+    columns = [c if c.type == field.type else c.dictionary_decode().cast(field.type) for c, field in pairs]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _strings(column: pa.Array) -> list[str]:
@@ -71,6 +160,10 @@ def _string(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return "" if value is None else str(value)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
 
 
 def _is_numbers(kind: pa.DataType) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gtx.data import limits
 from gtx.data.columns import column_index
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ class Row(NamedTuple):
     error: str | None = None
     record: Record | None = None
 
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes."""
+        return sum(map(len, self.cells)) + 50 * len(self.cells) + len(self.text)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -56,8 +61,15 @@ class Table:
     schema: pa.Schema | None = None
 
     def chunks(self, size: int) -> Iterator[list[Row]]:
-        """Lists of `size` rows; the last may be shorter."""
-        while chunk := list(islice(self.rows, size)):
+        """Lists of `size` rows; the last may be shorter, and so may those of rows of which few fill the memory."""
+        chunk, weight = [], 0
+        for row in self.rows:
+            chunk.append(row)
+            weight += row.weight
+            if len(chunk) == size or weight > limits.HEAVIEST:
+                yield chunk
+                chunk, weight = [], 0
+        if chunk:
             yield chunk
 
     def index(self, column: str) -> int:

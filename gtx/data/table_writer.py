@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gtx.data import limits
 from gtx.errors import InputError
 
 if TYPE_CHECKING:
@@ -140,21 +141,24 @@ class TableWriter:
         file = self._stack.enter_context(pq.ParquetWriter(raw, schema))
         records: list[Record] = []
         group: list[Sequence[Cell]] = []
+        weight = [0]
 
         def flush() -> None:
             if group:
                 columns = zip(further, zip(*group, strict=True), strict=True)
                 made = [pa.array(map(_as_typed, column), field.type) for field, column in columns]
-                old = gathered(records) if given else []
+                old = gathered(records, self.schema) if given else []
                 file.write_table(pa.Table.from_arrays([*old, *made], schema=schema))
                 group.clear()
                 records.clear()
+                weight[0] = 0
 
         def write(cells: Sequence[Cell], record: Record | None = None) -> None:
             if given:
                 records.append(record)
             group.append(cells[len(given) :])
-            if len(group) == _GROUP:
+            weight[0] += sum(len(cell) for cell in cells if isinstance(cell, str))
+            if len(group) == _GROUP or weight[0] > limits.HEAVIEST:
                 flush()
 
         self._stack.callback(flush)

@@ -5,84 +5,172 @@ Cells stay the strings they were, so that what goes in can come out byte for byt
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
 import re
-import sys
-import zlib
+import shutil
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import TypeVar
+from tempfile import NamedTemporaryFile
+from typing import IO, TypeVar
 
-from gtx.data.columns import smiles_index
+from gtx.data import limits
+from gtx.data.columns import FIRST_ROWS, Wanted, is_molecule, smiles_index
 from gtx.data.delimited import records, sniff
+from gtx.data.lines import file_lines, standard_input, text_lines
 from gtx.data.rows import Row, Table, damage
 from gtx.errors import InputError
 
 T = TypeVar("T")
+Lines = Iterator[str | None]
+
+STDIN = "standard input"
 
 _FILE_NAME = re.compile(
     r"\.(csv|tsv|tab|txt|dat|smi|smiles|ism|sdf?|mol2?|pdb|xyz|parquet|pq|xlsx?|json|gtx|npz|gz|zip)$", re.IGNORECASE
 )
+_COUNTS_LINE = re.compile(r".*\bV[23]000\s*$", re.DOTALL)  # the fourth line of a mol block
 
 
-def open_table(source: str | os.PathLike[str], smiles_column: str | None = None) -> Table:
+def open_table(
+    source: str | os.PathLike[str], smiles_column: str | None = None, usual_column: str | None = None
+) -> Table:
     """Open a table of molecules; whatever its size, it is read piece by piece.
 
+    The kind of a file follows from its name: `.parquet`, `.smi` or `.smiles` (a SMILES, white space, a name), `.sdf`
+    (properties are columns), `.csv` and `.tsv` (comma, semicolon or tab). Where no name says it, as for standard input,
+    it follows from the first lines. Text is UTF-8, with or without a byte-order mark, and may be gzipped. A list column
+    `coordinates` of a Parquet file holds coordinates in Å and is not among the columns. A row that is too long to be
+    kept (`gtx.data.limits`) is a row with an error.
+
     Args:
-        source: a file (an existing one comes before anything else), "-" for standard input with a SMILES a line, or a
-            SMILES. The file's kind follows from its name: `.parquet`, `.smi` or `.smiles` (a SMILES, white space, a
-            name), `.sdf` (properties are columns), anything else is delimited text (comma, semicolon or tab). Text is
-            UTF-8, with or without a byte-order mark, and may be gzipped. A list column `coordinates` of a Parquet file
-            holds coordinates in Å and is not among the columns.
-        smiles_column: where there are columns to choose from; by default the one called "smiles", in any case, or the
-            only one whose name contains that.
+        source: a file (an existing one comes before anything else), "-" for standard input, or a SMILES.
+        smiles_column: where there are columns to choose from.
+        usual_column: taken where none is asked for and the table has it. Then comes the one called "smiles", in any
+            case, the only one whose name contains that, and the only one whose first rows can be read as molecules.
 
     Raises:
         InputError: for a missing, unreadable or empty file, or one without such a column.
     """
-    name = os.fspath(source)
+    name, wanted = os.fspath(source), Wanted(smiles_column, usual_column)
     if name == "-":
-        return _read_smiles(_stdin_lines(), named=False)
+        return _read_standard_input(wanted)
     if not os.path.exists(name):
         if isinstance(source, os.PathLike) or _looks_like_path(name):
             raise InputError(f"no such file: {name}")
-        return _table_of_lines(["smiles"], iter([[name]]), length=1)
+        return Table(["smiles"], "smiles", iter([_row(1, [name], name)]), 1)
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if suffix in (".parquet", ".pq"):
         from gtx.data.parquet import read_parquet
 
-        return read_parquet(name, smiles_column)
+        return read_parquet(name, wanted, name)
     if suffix in (".sdf", ".sd", ".mol"):
-        return _read_sdf(name, smiles_column)
+        return _read_sdf(lambda: file_lines(name), wanted, name)
     if suffix in (".smi", ".smiles", ".ism"):
-        return _read_smiles(_text_lines(name), named=True)
-    return _read_delimited(name, smiles_column, default="\t" if suffix in (".tsv", ".tab") else ",")
+        return _read_smiles(file_lines(name))
+    if suffix in (".csv", ".tsv", ".tab"):
+        return _read_delimited(file_lines(name), wanted, name, default="," if suffix == ".csv" else "\t")
+    kind, lines = _kind(file_lines(name), wanted)
+    if kind == "sdf":
+        return _read_sdf(lambda: file_lines(name), wanted, name)
+    return _read_smiles(lines) if kind == "smiles" else _read_delimited(lines, wanted, name)
 
 
 def _looks_like_path(name: str) -> bool:
     return bool(_FILE_NAME.search(name)) or name.startswith(("/", "~", "./", "../")) or "_" in name
 
 
+# What no name tells
+
+
+def _read_standard_input(wanted: Wanted) -> Table:
+    """What a file of the same content would be; what must be read twice is kept in a file meanwhile."""
+    raw = standard_input()
+    if raw.peek(4)[:4] == b"PAR1":
+        from gtx.data.parquet import read_parquet
+
+        kept = _kept(lambda file: shutil.copyfileobj(raw, file))
+        return _holding(kept, read_parquet(kept.name, wanted, STDIN))
+    kind, lines = _kind(text_lines(raw, STDIN), wanted)
+    if kind == "sdf":
+        too_long = " " * (limits.LONGEST_ROW + 1) + "\n"
+        texts = (too_long if line is None else line for line in lines)
+        kept = _kept(lambda file: file.writelines(text.encode("utf-8", "surrogateescape") for text in texts))
+        return _holding(kept, _read_sdf(lambda: file_lines(kept.name), wanted, STDIN))
+    return _read_smiles(lines) if kind == "smiles" else _read_delimited(lines, wanted, STDIN)
+
+
+def _kind(lines: Lines, wanted: Wanted) -> tuple[str, Lines]:
+    """What the first lines of a text look like, "sdf", "smiles" or "delimited"; and all lines, the first ones again."""
+    head: list[str | None] = []
+    for line in islice(lines, 200):
+        head.append(line)
+        if sum(len(one or "") for one in head) > 2**20:
+            break
+    texts = [line or "" for line in head]
+    ends = any(line.startswith(("$$$$", "M  END")) for line in texts)
+    if ends or any(map(_COUNTS_LINE.match, texts[3:4])):
+        kind = "sdf"
+    else:
+        kind = "smiles" if _is_smiles(next(filter(str.strip, texts), ""), wanted) else "delimited"
+    return kind, chain(head, lines)
+
+
+def _is_smiles(line: str, wanted: Wanted) -> bool:
+    """Whether the first line of a text that is no SDF is one of a SMILES file, and not the header of a table."""
+    names = line.rstrip("\r\n").split(sniff(line, wanted.names))
+    if wanted.among(names) and (len(names) > 1 or not line.split()[1:]):
+        return False
+    return len(names) == 1 or is_molecule(line.split()[0])
+
+
+def _kept(write: Callable[[IO[bytes]], object]) -> IO[bytes]:
+    """A file that is gone when it is closed."""
+    try:
+        file = NamedTemporaryFile()  # noqa: SIM115 it is closed when the table has been read
+        write(file)
+        file.flush()
+    except OSError as reason:
+        raise InputError(f"cannot keep {STDIN} in a file while it is read: {reason}") from None
+    return file
+
+
+def _holding(file: IO[bytes], table: Table) -> Table:
+    """The same table; the file is closed when it has been read."""
+
+    def rows() -> Iterator[Row]:
+        with file:
+            yield from table.rows
+
+    return replace(table, rows=rows())
+
+
 # Delimited text
 
 
-def _read_delimited(path: str, smiles_column: str | None, default: str) -> Table:
-    lines = _text_lines(path)
-    header = next((line for line in lines if line.strip()), None)
-    if header is None:
-        raise InputError(f"{path} is empty")
-    delimiter = sniff(header, [(smiles_column or "smiles").lower()], default)
+def _read_delimited(lines: Lines, wanted: Wanted, name: str, default: str = ",") -> Table:
+    header = next((line for line in lines if line is None or line.strip()), "")
+    if not header:
+        raise InputError(f"{name} is empty" if header == "" else f"the header of {name} {limits.too_long()}")
+    delimiter = sniff(header, wanted.names, default)
     stream = records(chain([header], lines), delimiter)
     columns, broken = next(stream)
     if broken or (broken := damage("".join(columns))):
-        raise InputError(f"the header of {path} cannot be read: {broken}")
-    smiles = smiles_index(columns, smiles_column)
+        raise InputError(f"the header of {name} cannot be read: {broken}")
+    if len(columns) > limits.MOST_COLUMNS:
+        raise InputError(f"{name}: {limits.too_many_columns(len(columns))}")
+    first: list[tuple[list[str], str | None]] = []
+
+    def first_rows() -> list[list[str]]:
+        first.extend(islice(stream, FIRST_ROWS))
+        return [cells for cells, _ in first if len(cells) == len(columns)]
+
+    smiles = smiles_index(columns, wanted, first_rows)
 
     def rows() -> Iterator[Row]:
-        for number, (cells, error) in enumerate(_without_last_blanks(stream, lambda record: not record[0]), start=1):
+        every = _without_last_blanks(chain(first, stream), ([], None))
+        for number, (cells, error) in enumerate(every, start=1):
             error = error or _misfit(cells, len(columns))
             cells = _fit(cells, len(columns), delimiter)
             yield _row(number, cells, cells[smiles], error=error)
@@ -107,61 +195,65 @@ def _row(number: int, cells: list[str], text: str, error: str | None = None) -> 
     return Row(number, cells, text, error=error or damage(text))
 
 
-def _without_last_blanks(items: Iterable[T], blank: Callable[[T], bool]) -> Iterator[T]:
+def _without_last_blanks(items: Iterable[T], blank: T) -> Iterator[T]:
     """All items but the blank ones at the end: a blank line amid a file is a row, those that end it are not."""
-    held: list[T] = []
+    blanks = 0  # counted and not held: a small packed file may have millions
     for item in items:
-        held.append(item)
-        if not blank(item):
-            yield from held
-            held.clear()
+        if item == blank:
+            blanks += 1
+        else:
+            yield from repeat(blank, blanks)
+            yield item
+            blanks = 0
 
 
 # SMILES, a line each
 
 
-def _read_smiles(lines: Iterator[str], named: bool) -> Table:
-    """A SMILES a line and, if `named`, white space and a name; a first line that says "smiles" is a header."""
-    first = next(lines, None)
-    if first is None:
+def _read_smiles(lines: Lines) -> Table:
+    """A SMILES a line, white space and a name; a first line that says "smiles" is a header."""
+    first = next(lines, "")
+    if first == "":
         raise InputError("there is nothing to read: not one line")
-    if first.lower().split()[:1] != ["smiles"]:
+    if first is None or first.lower().split()[:1] != ["smiles"]:
         lines = chain([first], lines)
-    lines = _without_last_blanks((line.rstrip("\r\n") for line in lines), lambda line: not line.strip())
-    if not named:
-        return _table_of_lines(["smiles"], ([line] for line in lines))
-    return _table_of_lines(["smiles", "name"], (_fit(line.split(None, 1), 2, " ") for line in lines))
+    entries = (line if line is None else line.split(None, 1) for line in lines)
 
+    def rows() -> Iterator[Row]:
+        for number, entry in enumerate(_without_last_blanks(entries, []), start=1):
+            cells = _fit([cell.rstrip("\r\n") for cell in entry or []], 2, " ")
+            yield _row(number, cells, cells[0], limits.too_long() if entry is None else None)
 
-def _table_of_lines(columns: list[str], lines: Iterator[list[str]], length: int | None = None) -> Table:
-    rows = (_row(number, cells, cells[0]) for number, cells in enumerate(lines, start=1))
-    return Table(columns, columns[0], rows, length)
+    return Table(["smiles", "name"], "smiles", rows())
 
 
 # SDF
 
 
-def _read_sdf(path: str, smiles_column: str | None) -> Table:
+def _read_sdf(lines: Callable[[], Lines], wanted: Wanted, name: str) -> Table:
     from gtx.molecules import MoleculeError
     from gtx.molecules.sdf import molblock_smiles, sdf_records
 
     properties: dict[str, None] = {}
     titled, length = False, 0
-    for record in sdf_records(_text_lines(path)):
+    for record in sdf_records(lines()):
         properties.update(dict.fromkeys(record.properties))
         titled |= bool(record.title)
         length += 1
+        if len(properties) > limits.MOST_COLUMNS:
+            raise InputError(f"{name}: {limits.too_many_columns(len(properties))}")
     if not length:
-        raise InputError(f"{path} is empty")
+        raise InputError(f"{name} is empty")
     if broken := damage("".join(properties)):
-        raise InputError(f"the property names of {path} cannot be read: {broken}")
-    shown = [smiles_column] if smiles_column in properties else [p for p in properties if p.lower() == "smiles"]
+        raise InputError(f"the property names of {name} cannot be read: {broken}")
+    names = list(properties)
+    shown = [names[i] for i in wanted.among(names, parts=False)]
     smiles = shown[0] if shown else "smiles"
     title = "name" if titled and "name" not in properties else None
     columns = ([] if shown else [smiles]) + ([title] if title else []) + list(properties)
 
     def rows() -> Iterator[Row]:
-        for number, record in enumerate(sdf_records(_text_lines(path)), start=1):
+        for number, record in enumerate(sdf_records(lines()), start=1):
             block = record.block.encode("utf-8", "replace").decode()  # stray bytes in a title harm nothing
             cells = dict(record.properties)
             if title:
@@ -171,27 +263,7 @@ def _read_sdf(path: str, smiles_column: str | None) -> Table:
                     cells[smiles] = molblock_smiles(block)
                 except MoleculeError:
                     cells[smiles] = ""
-            error = None if "\nM  END" in block else 'mol block without "M  END"'
+            error = record.error or (None if "\nM  END" in block else 'mol block without "M  END"')
             yield _row(number, [cells.get(column, "") for column in columns], block, error=error)
 
     return Table(columns, smiles, rows(), length)
-
-
-# Text
-
-
-def _text_lines(path: str) -> Iterator[str]:
-    """The lines of a text file with their ends, decompressed; bytes that are not UTF-8 survive as surrogates."""
-    try:
-        with open(path, "rb") as raw, gzip.open(raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw as stream:
-            yield from io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-    except (OSError, EOFError, zlib.error) as reason:
-        raise InputError(f"cannot read {path}: {reason}") from None
-
-
-def _stdin_lines() -> Iterator[str]:
-    text = io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig", errors="surrogateescape", newline="")
-    try:
-        yield from text
-    finally:
-        text.detach()  # standard input is not ours to close

@@ -16,6 +16,7 @@ from gtx.molecules.reading import read_molblock
 
 _PROPERTY = re.compile(r">.*?<(.*)>")  # `> 25 <logP> (DT12)`: the name stands between the angle brackets
 _END_OF_RECORD = "$$$$"
+LONGEST_RECORD = 2**22  # characters of a block and its properties
 _END_OF_BLOCK = "M  END"
 
 
@@ -25,10 +26,12 @@ class SdfRecord(NamedTuple):
     Attributes:
         block: the mol block as text, `M  END` included if it is there.
         properties: name to value, as written; a value of several lines is joined by line feeds.
+        error: why there is neither, or None.
     """
 
     block: str
     properties: dict[str, str]
+    error: str | None = None
 
     @property
     def title(self) -> str:
@@ -36,21 +39,33 @@ class SdfRecord(NamedTuple):
         return self.block.partition("\n")[0].strip()
 
 
-def sdf_records(lines: Iterable[str]) -> Iterator[SdfRecord]:
-    """The records of an SDF given line by line; any line ends; the last `$$$$` may be missing."""
+def sdf_records(lines: Iterable[str | None]) -> Iterator[SdfRecord]:
+    """The records of an SDF given line by line; any line ends; the last `$$$$` may be missing.
+
+    Of a record of more than `LONGEST_RECORD` characters nothing is kept but the error; None is a line too long to be
+    kept.
+    """
     record: list[str] = []
+    size, filled = 0, False
     for line in lines:
-        line = line.rstrip("\r\n")
-        if line.startswith(_END_OF_RECORD):
-            yield _parse(record)
-            record = []
+        line = line if line is None else line.rstrip("\r\n")
+        if line is not None and line.startswith(_END_OF_RECORD):
+            yield _parse(record, size)
+            record, size, filled = [], 0, False
         else:
-            record.append(line)
-    if any(map(str.strip, record)):
-        yield _parse(record)
+            size += LONGEST_RECORD + 1 if line is None else len(line) + 1
+            filled |= line is None or bool(line.strip())
+            if size <= LONGEST_RECORD:
+                record.append(line)
+            else:
+                record.clear()
+    if filled:
+        yield _parse(record, size)
 
 
-def _parse(lines: list[str]) -> SdfRecord:
+def _parse(lines: list[str], size: int) -> SdfRecord:
+    if size > LONGEST_RECORD:
+        return SdfRecord("", {}, f"the record has more than {LONGEST_RECORD:,} characters; its cells are left out")
     end = next((i + 1 for i, line in enumerate(lines) if line.startswith(_END_OF_BLOCK)), None)
     if end is None:  # a damaged block: it ends where the properties begin
         end = next((i for i, line in enumerate(lines) if _PROPERTY.match(line)), len(lines))

@@ -51,7 +51,7 @@ def predict_table(
         predictor: the model.
         source: what `gtx.data.tables.open_table` reads: a file, "-", a SMILES.
         out: CSV, or by its name TSV or Parquet; "-" is standard output.
-        smiles_column: default: as in the table the model was trained on.
+        smiles_column: default: as in the table the model was trained on, or as `gtx.data.open_table` finds it.
         on_error: "fail" stops at the first row that cannot be used.
         workers: processes that read molecules; by default all cores, and none for a table of less than 10,000 rows.
         progress: show a progress bar.
@@ -59,7 +59,8 @@ def predict_table(
     Raises:
         InputError: the table cannot be read or `out` not be written; with "fail", a row cannot be used.
     """
-    table = open_table(source, smiles_column or predictor.header.smiles_column)
+    usual = predictor.header.smiles_column
+    table = open_table(source, smiles_column, usual)
     ledger, scores = Ledger(on_error), predictor.scores(table.columns)
     named = predictor.output_columns(table.columns)
     nothing = [None] * len(named)
@@ -75,7 +76,10 @@ def predict_table(
             for i, row in enumerate(rows):
                 writer.write(output_row(row, own.get(i, nothing), *ledger.pop(row.number)), row.record)
             scores.add(answered, answers)
-    return TableOutcome(ledger, scores.metrics(), scores.notes())
+    notes, named_so = scores.notes(), (smiles_column, usual, "smiles")
+    if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
+        notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
+    return TableOutcome(ledger, scores.metrics(), notes)
 
 
 def note_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Featurised) -> None:

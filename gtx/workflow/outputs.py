@@ -24,6 +24,9 @@ FIRST = 20  # messages that the report quotes
 def data_lines(dataset: Dataset) -> list[str]:
     """What there is to say of the data, a line each."""
     lines = [f"{file.source}: {file.ledger.summary()}" for file in dataset.files]
+    for file in dataset.files:
+        if "smiles" not in file.smiles_column.lower():
+            lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
     sizes = ", ".join(f"{len(index)} {part}" for part, index in dataset.split.items())
     lines.append(f"{dataset.task}; split {dataset.split_words}: {sizes}")
     if dataset.duplicates.molecules:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rdkit import Chem
 
 from gtx.data.delimited import sniff
 from gtx.data.rows import Row, Table
@@ -118,8 +119,8 @@ def test_repeated_names_are_kept_but_cannot_be_named(table_of):
         table.index("y")
 
 
-def test_a_cell_of_five_megabytes(table_of):
-    long = "x" * 5_000_000
+def test_cells_of_megabytes(table_of):
+    long = "x" * 4_000_000
     assert cells(table_of(f'smiles,a,b\nC,"{long}",{long}\n')) == [["C", long, long]]
 
 
@@ -138,13 +139,28 @@ def test_which_column_holds_the_smiles(table_of, header, asked, found):
     assert table.smiles_column == found
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_column_whose_cells_are_molecules_needs_no_name(tmp_path, name):
+    rows = [["1", "CCO", "ethanol", "0.5"], ["2", "", "", ""], ["3", "C1CC", "torso", "7"], ["4", "c1ccccc1", "?", "x"]]
+    with TableWriter(tmp_path / name, ["id", "structure", "name", "y"]) as out:
+        for row in rows:
+            out.write(row)
+    table = open_table(tmp_path / name)
+    assert table.smiles_column == "structure"
+    assert [row.text for row in table.rows] == ["CCO", "", "C1CC", "c1ccccc1"]
+    assert open_table(tmp_path / name, usual_column="name").smiles_column == "name"
+
+
 @pytest.mark.parametrize(
     ("content", "asked", "message"),
     [
         ("", None, "is empty"),
         ("\n\n \n", None, "is empty"),
-        ("mol,y\nC,1\n", None, "no column called 'smiles'.*'mol', 'y'"),
+        ("mol,y\nQ,1\n", None, "no column called 'smiles', and no column of .* --smiles-column; .*'mol', 'y'"),
+        ("mol,y\n", None, "no column called 'smiles'"),
+        ("a,b\nC,N\n", None, "and several columns of which the first rows can be read as molecules"),
         ("mol,y\nC,1\n", "drug", "no column 'drug'; the columns are 'mol', 'y'"),
+        ("logS,y\nC,1\n", "logs", "no column 'logs'; did you mean 'logS'\\? the columns are 'logS', 'y'"),
         ("smiles_x,smiles_y\nC,C\n", None, "several columns"),
         ("smiles,smiles\nC,C\n", None, "several columns"),
         (b"PK\x03\x04\0\0\0smiles", None, "NUL byte"),
@@ -222,14 +238,69 @@ def test_a_smiles_file(table_of):
         table_of("", "t.smi")
 
 
-@pytest.mark.parametrize(("text", "texts"), [("CCO\nC C\n\nN\n", ["CCO", "C C", "", "N"]), ("smiles\nC", ["C"])])
-def test_standard_input(monkeypatch, text, texts):
-    stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
-    monkeypatch.setattr("sys.stdin", stdin)
-    table = open_table("-", "mol")
-    assert table.columns == ["smiles"]
-    assert [row.text for row in table.rows] == texts
-    assert not stdin.buffer.closed
+MOL = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+CONTENTS = {
+    "smiles": (b"CCO\nC1CC\n\nN\n\n", ".smi"),
+    "names": (b"C C\r\n  CCO\tethyl alcohol, dry\r\n", ".smi"),
+    "a header of a SMILES file": (b"SMILES name\nCCO ethanol\n", ".smi"),
+    "one that cannot be read comes first": (b"C1CC\nCCO\n", ".smi"),
+    "csv": ('\ufeffid,smiles,µ\r\n007,CCO,nan\r\n8,"C","1,5"\r\n'.encode(), ".csv"),
+    "tsv": (b"y\tSMILES\n1\tCCO\n", ".tsv"),
+    "one column": (b"smiles\nCCO\nN\n", ".csv"),
+    "the usual column": (b"drug\nCCO\n", ".csv"),
+    "no name": (b"id;structure\n1;CCO\n2;N\n", ".csv"),
+    "sdf": (f"ethanol{MOL}> <y>\n1\n\n$$$$\n{MOL}".encode(), ".sdf"),
+    "a damaged sdf": (b"lost\n> <y>\n3\n\n$$$$\n" + MOL.encode(), ".sdf"),
+}
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input_is_what_the_same_file_would_be(tmp_path, monkeypatch, content, packed):
+    content, ending = CONTENTS[content]
+    path, plain = tmp_path / f"in{ending}", tmp_path / "in"  # a name without an ending says no more than "-"
+    for place in (path, plain):
+        place.write_bytes(gzip.compress(content) if packed else content)
+    file = open_table(path, usual_column="drug")
+    rows = list(file.rows)
+    for source in ("-", plain):
+        stdin = io.TextIOWrapper(Dribble(path.read_bytes()))
+        monkeypatch.setattr("sys.stdin", stdin)
+        table = open_table(source, usual_column="drug")
+        assert (table.columns, table.smiles_column) == (file.columns, file.smiles_column)
+        assert list(table.rows) == rows and rows
+        assert not stdin.buffer.closed
+
+
+class Dribble(io.BytesIO):
+    """A pipe whose other end is slow: a few bytes at a time."""
+
+    def readinto1(self, buffer):
+        return super().readinto1(memoryview(buffer)[:5])
+
+
+def test_parquet_from_standard_input(tmp_path, monkeypatch):
+    with TableWriter(tmp_path / "t.parquet", ["id", "smiles"]) as out:
+        out.write(["007", "CCO"])
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "t.parquet").read_bytes())))
+    table = open_table("-")
+    assert (table.columns, table.length) == (["id", "smiles"], 1)
+    assert cells(table) == [["007", "CCO"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "nothing to read"),
+        (b"id,y\n1,2\n", "no column called 'smiles'"),
+        (b"\x1f\x8b\x08 no gzip", "cannot read standard input"),
+        (b"PAR1 and no more", "cannot read standard input"),
+    ],
+)
+def test_standard_input_that_is_no_table(monkeypatch, content, message):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.raises(InputError, match=message):
+        list(open_table("-").rows)
 
 
 @pytest.mark.parametrize("smiles", ["CCO", "C/C=C/C", "[Na+].[Cl-]", "CC.Cl", "C" * 5000, "C1CC", "not a molecule"])
@@ -293,8 +364,6 @@ def test_a_damaged_parquet_file(table_of, content):
 
 
 def test_sdf(tmp_path):
-    from rdkit import Chem
-
     blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) for smiles in ("CCO", "c1ccccc1", "C[C@H](N)O")]
     broken = blocks[1].replace(" C ", " Qq")
     records = [
@@ -320,8 +389,6 @@ def test_sdf(tmp_path):
 
 
 def test_an_sdf_with_its_own_smiles_and_stray_bytes(table_of):
-    from rdkit import Chem
-
     block = Chem.MolToMolBlock(Chem.MolFromSmiles("CC")).encode()
     content = b"M\xfcller" + block + b"> <SMILES>\nC-C\n\n$$$$\n" + block + b"$$$$\n"
     table = table_of(content, "t.sdf")

@@ -152,11 +152,29 @@ def test_in_parquet_numbers_are_numbers_and_columns_keep_their_types(
     assert predicted.gap_pred.mean() == pytest.approx(wanted.gap_pred.mean(), rel=1e-5)
 
 
+def test_the_column_of_molecules_is_found(predictor: Predictor, tmp_path: Path) -> None:
+    trained_on = Predictor(predictor.members, replace(predictor.header, smiles_column="drug"))
+    expected = predictor.predict(["CCO"]).gap_pred[0]
+    cases = {  # header and cells, the column asked for, the one taken
+        "drug,smiles\nCCO,CC\n": (None, "drug"),  # as in the table of training
+        "drug,Smiles\nCC,CCO\n": ("Smiles", "Smiles"),
+        "id,SMILES\n1,CCO\n": (None, "SMILES"),
+        "id,structure\n1,CCO\n": (None, "structure"),  # the only one that reads as molecules
+    }
+    for text, (asked, taken) in cases.items():
+        (tmp_path / "in.csv").write_text(text)
+        outcome = predict_table(trained_on, tmp_path / "in.csv", tmp_path / "out.csv", smiles_column=asked)
+        assert float(pd.read_csv(tmp_path / "out.csv").gap_pred[0]) == pytest.approx(expected, rel=1e-5)
+        assert outcome.notes == (["the molecules are those of column 'structure'"] if taken == "structure" else [])
+
+
 def test_a_bad_request_is_refused_and_leaves_no_file(predictor: Predictor, tmp_path: Path) -> None:
-    (tmp_path / "in.csv").write_text("structure,y\nC1CC,1\nCC,2\n")
+    (tmp_path / "in.csv").write_text("structure,y\nC1CC,1\nC(C,2\n")
     out = tmp_path / "out.csv"
-    with pytest.raises(gtx.InputError, match="no column 'smiles'; the columns are 'structure', 'y'"):
+    with pytest.raises(gtx.InputError, match=r"no column called 'smiles'.* --smiles-column; .* 'structure', 'y'"):
         predict_table(predictor, tmp_path / "in.csv", out)
+    with pytest.raises(gtx.InputError, match="no column 'Structure'; did you mean 'structure'"):
+        predict_table(predictor, tmp_path / "in.csv", out, smiles_column="Structure")
     with pytest.raises(gtx.InputError, match=r"row 1.*unclosed ring"):
         predict_table(predictor, tmp_path / "in.csv", out, smiles_column="structure", on_error="fail")
     (tmp_path / "file").write_text("")

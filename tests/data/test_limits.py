@@ -1,0 +1,203 @@
+"""No file fills the memory, however small it is on disk; what can go on, goes on."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+from itertools import repeat
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rdkit import Chem
+
+from gtx.data import limits
+from gtx.data.delimited import records
+from gtx.data.lines import bounded
+from gtx.data.rows import Row, Table
+from gtx.data.table_writer import TableWriter
+from gtx.data.tables import open_table
+from gtx.errors import InputError
+from gtx.molecules import sdf
+
+TOO_LONG = "has more than 100 characters; its cells are left out"
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LONGEST_ROW", 100)
+    monkeypatch.setattr(limits, "HEAVIEST", 1000)
+    monkeypatch.setattr(limits, "MOST_COLUMNS", 5)
+    monkeypatch.setattr(sdf, "LONGEST_RECORD", 1000)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("length", [99, 100, 101, 102, 103, 204, 205, 1000])
+def test_a_long_line_is_one_line_whatever_its_end(short, end, length):
+    lines = ["a" + end, "x" * length + end, end, "b" + end, "y" * length]
+    expected = [line if len(line.rstrip()) <= 100 else None for line in lines]
+    assert list(bounded(io.StringIO("".join(lines), newline=""))) == expected
+
+
+def test_a_long_line_costs_its_own_row(short, tmp_path):
+    long = "C" * 101
+    for name, lines, cells in (
+        ("t.csv", ["id,smiles", "1,CCO", long, f'2,"{long}"', "3,N"], [["1", "CCO"], ["", ""], ["", ""], ["3", "N"]]),
+        ("t.smi", ["CCO a", long, f"N {long}", "N b"], [["CCO", "a"], ["", ""], ["", ""], ["N", "b"]]),
+    ):
+        (tmp_path / name).write_text("\n".join(lines))
+        rows = list(open_table(tmp_path / name).rows)
+        assert [row.cells for row in rows] == cells
+        assert [row.error for row in rows] == [None, TOO_LONG, TOO_LONG, None]
+
+
+def test_a_quoted_cell_of_too_many_characters_costs_its_first_line(short, tmp_path):
+    lines = ["smiles,note", "C,a", 'CC,"open', *["x" * 60] * 3, "N,b", 'O,"two', 'lines"']
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    rows = list(open_table(tmp_path / "t.csv").rows)
+    assert [row.text for row in rows if not row.error] == ["C", "N", "O"]
+    assert "broken quoting" in rows[1].error and rows[1].cells == ["CC", '"open']
+
+
+def test_a_long_line_within_quotes_ends_them(short, tmp_path):
+    (tmp_path / "t.csv").write_text('smiles,note\nC,"open\n' + "x" * 101 + '\nN,"b"\n')
+    rows = list(open_table(tmp_path / "t.csv").rows)
+    assert [row.text for row in rows if not row.error] == ["N"]
+    assert "broken quoting" in rows[0].error and rows[1].error == TOO_LONG
+
+
+def test_an_open_quote_on_every_line_does_not_cost_all_lines_after_it():
+    count, read = 0, 0
+
+    class Line(str):
+        def __len__(self) -> int:  # of each line that is tried
+            nonlocal read
+            read += 1
+            return super().__len__()
+
+    for _ in records((Line('x","\n') for _ in range(30_000)), ","):
+        count += 1
+    assert count == 30_000
+    assert read < 3 * 30_000
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a" * 101 + ",smiles\nC,C\n", "the header of .* has more than 100 characters"),
+        ("smiles,a,b,c,d,e\nC\n", "6 columns or more came; the limit is 5"),
+    ],
+)
+def test_a_header_that_cannot_be_kept_is_refused(short, tmp_path, content, message):
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(InputError, match=message):
+        open_table(tmp_path / "t.csv")
+
+
+def test_blank_lines_are_counted_and_not_held(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("smiles\nC\n" + "\n" * 1000 + "N\n" + "\n" * 1000)
+    rows = list(open_table(tmp_path / "t.csv").rows)
+    assert len(rows) == 1002 and rows[-1] == Row(1002, ["N"], "N")
+    million = gzip.compress(b"CCO\n" + b"\n" * 10**6, mtime=0)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(million)))
+    assert [row.text for row in open_table("-").rows] == ["CCO"]
+
+
+def test_an_sdf_without_ends_of_records(short, tmp_path):
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+    assert len(block) < 1000
+    path = tmp_path / "t.sdf"
+    path.write_text(f"{block}$$$$\n{block * 5}$$$$\n{block}> <y>\n{'1' * 101}\n\n$$$$\n{block}> <y>\n7\n\n$$$$\n")
+    rows = list(open_table(path).rows)
+    assert [row.cells for row in rows] == [["CCO", ""], ["", ""], ["", ""], ["CCO", "7"]]
+    error = "the record has more than 1,000 characters; its cells are left out"
+    assert [row.error for row in rows] == [None, error, error, None]
+    path.write_text(block * 50)
+    assert [row.error for row in open_table(path).rows] == [error]
+    path.write_text(f"{block}$$$$\n" + "\n" * 5000)  # nothing but blank lines follows
+    assert len(list(open_table(path).rows)) == 1
+    path.write_text("".join(f"{block}> <p{i}>\n1\n\n$$$$\n" for i in range(6)))
+    with pytest.raises(InputError, match="6 columns or more came; the limit is 5"):
+        open_table(path)
+
+
+def test_a_long_cell_of_parquet_costs_its_own_row(short, tmp_path):
+    long = "C" * 101
+    given = pa.table(
+        {
+            "smiles": ["CCO", long, "N", "C", "CC"],
+            "words": pa.array([None, ["a"], ["b"] * 40, None, ["c"]]),
+            "raw": pa.array([b"a", None, b"b", b"x" * 101, b"c"]),
+            "n": [1, 2, 3, 4, 5],
+        },
+        pa.schema(
+            [("smiles", pa.string(), False), ("words", pa.list_(pa.string())), ("raw", pa.binary()), ("n", "u1")]
+        ),
+    )
+    pq.write_table(given, tmp_path / "t.parquet")
+    table = open_table(tmp_path / "t.parquet")
+    rows = list(table.rows)
+    assert [row.error for row in rows] == [None, TOO_LONG, TOO_LONG, TOO_LONG, None]
+    assert [row.cells for row in rows] == [["CCO", "", "a", "1"], *[[""] * 4] * 3, ["CC", "['c']", "c", "5"]]
+    with TableWriter(tmp_path / "out.parquet", table.columns, schema=table.schema) as out:
+        for row in rows:
+            out.write(row.cells, row.record)
+    written = pq.read_table(tmp_path / "out.parquet")
+    assert written.schema.types == given.schema.types
+    assert written.to_pylist() == [row if row["n"] in (1, 5) else dict.fromkeys(row) for row in given.to_pylist()]
+
+
+def test_a_text_that_parquet_packs_once_is_not_unpacked_in_every_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "LONGEST_ROW", 2**19)
+    monkeypatch.setattr(limits, "HEAVIEST", 2**21)
+    for long, errors in ("C" * 2**20, 2000), ("C" * 2**18, 0):  # 2 GB unpacked, and 500 MB of rows that can be kept
+        pq.write_table(
+            pa.table({"smiles": pa.array([long]).dictionary_encode().take([0] * 2000)}), tmp_path / "t.parquet"
+        )
+        pool = pa.proxy_memory_pool(pa.default_memory_pool())
+        before = pa.default_memory_pool()
+        pa.set_memory_pool(pool)
+        try:
+            rows = open_table(tmp_path / "t.parquet").rows
+            assert sum(bool(row.error) for row in rows) == errors
+        finally:
+            pa.set_memory_pool(before)
+        assert pool.max_memory() < 40_000_000
+
+
+def test_rows_in_hand_together_are_bounded(short):
+    rows = (Row(n, ["C" * 90], "C") for n in range(1, 101))
+    sizes = [len(chunk) for chunk in Table(["smiles"], "smiles", rows).chunks(30)]
+    assert sum(sizes) == 100 and max(sizes) <= 8
+
+
+def test_groups_of_a_parquet_file_written_are_bounded(short, tmp_path):
+    with TableWriter(tmp_path / "t.parquet", ["smiles"]) as out:
+        for cells in repeat(["C" * 90], 100):
+            out.write(cells)
+    file = pq.ParquetFile(tmp_path / "t.parquet")
+    assert (file.metadata.num_rows, file.metadata.num_row_groups) == (100, 9)
+
+
+CODE = """
+import resource, sys
+from gtx.data.tables import open_table
+table = next(line for line in open("/proc/self/status") if line.startswith("VmSize"))
+resource.setrlimit(resource.RLIMIT_AS, (int(table.split()[1]) * 1024 + 200_000_000,) * 2)
+print([(row.cells, row.error) for row in open_table(sys.argv[1]).rows])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of a process are read from /proc")
+def test_a_small_packed_file_with_a_line_of_268_megabytes(tmp_path):
+    piece = gzip.compress(b"C" * 2**24, 1, mtime=0)  # packed pieces, one after the other, are a packed file
+    path = tmp_path / "bomb.csv.gz"
+    packed = (gzip.compress(b"id,smiles\n1,CCO\n2,"), *[piece] * 16, gzip.compress(b"\n3,N\n"))
+    path.write_bytes(b"".join(packed))
+    assert path.stat().st_size < 3_000_000
+    done = subprocess.run([sys.executable, "-c", CODE, str(path)], capture_output=True, text=True, cwd=Path.cwd())
+    error = "has more than 8,388,608 characters; its cells are left out"
+    assert done.stdout.strip() == str([(["1", "CCO"], None), (["", ""], error), (["3", "N"], None)]), done.stderr
