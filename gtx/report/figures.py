@@ -186,7 +186,7 @@ def by_similarity(similarity: np.ndarray, errors: np.ndarray, quantity: str, par
     place = binned_statistic(similarity, similarity, "mean", edges)[0]
     reach = sd / np.sqrt(number)
     with panel("Error by similarity", "similarity to training molecules", quantity, square=True) as axes:
-        colour, top = COLOURS[part], np.nanmax(mean + reach)
+        colour, top = COLOURS[part], np.nan_to_num(mean + reach).max()
         if len(np.unique(errors)) > 2:  # a right class and a wrong one would be two rows of points
             top, rasterized = errors.max(), len(errors) > MOST_VECTORS
             axes.plot(similarity, errors, "o", color=colour, alpha=0.2, ms=2.6, mew=0, rasterized=rasterized)
