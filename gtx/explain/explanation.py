@@ -182,7 +182,7 @@ def _shown(weights: np.ndarray, layer: int, head: int | None) -> np.ndarray:
 def _notes(model: nn.Module, store: MoleculeStore, header: ModelHeader, member: int, members: int) -> Iterator[str]:
     batch = copies(store)
     if members > 1:
-        yield f"network {member} of an ensemble of {members}; the others may look elsewhere"
+        yield f"network {member} of an ensemble of {members}; the attention of the others may differ"
     if unseen := model.unseen(batch)[0]:
         yield f"not seen in training: {', '.join(name_code(*code) for code in unseen)}"
     beside = [
@@ -190,11 +190,11 @@ def _notes(model: nn.Module, store: MoleculeStore, header: ModelHeader, member: 
         "whole-molecule descriptors" * (header.featuriser.num_descriptors > 0),
     ]
     if any(beside):
-        yield f"{' and '.join(filter(None, beside))} reach the prediction beside attention, and stay when it is removed"
+        yield f"{' and '.join(filter(None, beside))} also reach the prediction; they stay when attention is removed"
     with torch.inference_mode():
         seen, graph = model.attention(batch), model.graph(batch)
     if graph.num_edges < graph.num_pairs:
-        yield f"this model attends over {graph.num_edges} of {graph.num_pairs} pairs; the others are zeros"
+        yield f"this model attends over {graph.num_edges} of {graph.num_pairs} pairs; all other weights are 0"
     if int(seen.edge_index.max()) >= len(seen.place):
         yield "this model has virtual nodes: they carry attention between atoms and are not drawn"
 

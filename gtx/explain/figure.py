@@ -20,30 +20,43 @@ from gtx.explain.explanation import Explanation
 from gtx.explain.removal import highest
 from gtx.explain.words import caption, quantity, report
 from gtx.molecules import draw_attention, draw_molecule
+from gtx.molecules.drawing import SCALE
 
-CELL, GAP = (310, 300), 26  # a panel, and what lies between two; all in pixels
-LEFT, ROWS, END = 24, (108, 444, 734), 1062  # the margin, where the rows of panels begin, and where they end
-HALF = 2 * (CELL[0] + GAP) + 14  # from the trained network to the one with random weights
-WIDTH = 2 * LEFT + HALF + 2 * CELL[0] + GAP
-MOST_NUMBERS = 40  # of atoms, that can be read in a panel
-LINE = 19  # of the caption
+CELL, GAP = (310, 268), 26  # a panel, and what lies between two; all in pixels
+LEFT, TOP, ROW = 24, 62, 350  # the margin, where the rows begin, and their height
+COLUMNS = tuple(LEFT + column * (CELL[0] + GAP) for column in range(3))
+WIDTH, END = COLUMNS[-1] + CELL[0] + LEFT, TOP + 4 * ROW
+MOST_NUMBERS = 50  # of atoms, that can be read in a panel
+LINE, LETTERS = 19, 150  # height of a line of the caption, and how much it holds
 
 
 def figure(explanation: Explanation) -> str:
-    """The figure as one SVG element."""
+    """The figure as one SVG element: attention, then scores of atoms; below each the same with random weights."""
     e = explanation
-    lines = [line for text in caption(e) for line in textwrap.wrap(text, 200)]
+    lines = [line for text in caption(e) for line in textwrap.wrap(text, LETTERS)]
     with matplotlib.rc_context(panels.STYLE):
-        sheet = _Sheet(END + 10 + LINE * len(lines))
-        sheet.say(LEFT, 36, e.smiles if len(e.smiles) < 100 else f"{e.smiles[:98]}…", size=18, weight="bold")
-        for half, (name, account) in enumerate((("Trained", e), ("Random weights", e.random))):
-            x = LEFT + half * HALF
-            sheet.say(x, 68, f"{name}: {quantity(e)} = {account.prediction:.4g}", size=15)
-            sheet.rule(x, 80)
-            _half(sheet, e, account, x)
+        sheet = _Sheet(END + 20 + LINE * len(lines))
+        sheet.say(LEFT, 36, _short(e.smiles, 125), size=min(18, max(11, 1400 / len(e.smiles))), weight="bold")
+        for row, (name, account, draw) in enumerate(
+            (
+                ("Trained", e, _attention),
+                ("Random weights", e.random, _attention),
+                ("Trained", e, _scores),
+                ("Random weights", e.random, _scores),
+            )
+        ):
+            y = TOP + row * ROW
+            heading = f"{name}: {quantity(e)} = {account.prediction:.4g}"
+            sheet.say(LEFT, y + 14, _short(heading, 110), size=15)
+            sheet.rule(y + 24)
+            draw(sheet, e, account, y + 48)
         for k, line in enumerate(lines):
-            sheet.say(LEFT, END + LINE * k, line, size=12.5)
+            sheet.say(LEFT, END + 12 + LINE * k, line, size=12.5)
         return sheet.svg()
+
+
+def _short(text: str, letters: int) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def page(explanation: Explanation) -> str:
@@ -57,42 +70,41 @@ def page(explanation: Explanation) -> str:
     )
 
 
-def _half(sheet: _Sheet, e: Explanation, account: Account, x: float) -> None:
-    """The six panels of one network."""
-    right = x + CELL[0] + GAP
-    for column, row, title in (
-        (x, 0, f"What atom {e.atoms[e.receiver]} takes in"),
-        (right, 0, "What every atom takes in"),
-        (x, 1, "Rollout"),
-        (right, 1, "Gradient-weighted attention"),
-        (x, 2, "Attention along bonds"),
-        (right, 2, "Check: attention of k atoms removed"),
-    ):
-        sheet.say(column, ROWS[row], title, size=13, weight="bold")
+def _attention(sheet: _Sheet, e: Explanation, account: Account, y: float) -> None:
+    """A row of panels: one atom's attention, every atom's, and attention by distance."""
+    x, middle, right = COLUMNS
+    sheet.say(x, y, f"Attention of atom {e.atoms[e.receiver]}", size=13, weight="bold")
+    sheet.say(middle, y, "Attention of every atom", size=13, weight="bold")
+    sheet.say(right, y, "Attention by distance", size=13, weight="bold")
 
     weights, n = e.shown(account), len(e.atoms)
-    numbers = n <= MOST_NUMBERS
-    sheet.put(x, ROWS[0] + 6, draw_attention(e.mol, weights, e.receiver, size=(CELL[0], 264), numbers=numbers))
-    for column, name in ((x, "rollout"), (right, "gradient")):
-        scores = getattr(account, name)
-        ringed = highest(scores, min(3, n // 2))
-        svg = draw_molecule(e.mol, scores, size=(CELL[0], 218), ringed=ringed, numbers=numbers)
-        sheet.put(column, ROWS[1] + 6, svg)
-        if account is e.random and np.isfinite(rho := e.agreement()[name]):
-            sheet.say(column + CELL[0], ROWS[1], f"ρ = {rho:.2f}", size=12, ha="right")
+    size = (CELL[0], CELL[1] - SCALE)
+    sheet.put(x, y + 8, draw_attention(e.mol, weights, e.receiver, size=size, numbers=n <= MOST_NUMBERS))
 
-    corner, side = (right + 50, ROWS[0] + 14), 222
+    corner, side = (middle + 50, y + 16), 204
     axes, bar = sheet.axes(*corner, side, side), sheet.axes(corner[0] + side + 7, corner[1], 8, side)
     panels.heat_map(axes, bar, weights, e.atoms, max(abs(e.shown(of)).max() for of in (e, e.random)))
 
     means, ends = _by_distance(e, account), [_by_distance(e, of)[1] for of in (e, e.random)]
-    axes = sheet.axes(x + 48, ROWS[2] + 20, CELL[0] - 60, CELL[1] - 76)
     chosen, names = (e.layer, "layer") if e.head is None else (e.head, "head")
     names = [f"{names} {k}" for k in range(len(means[1]))]
     ends = min(map(np.min, ends)), max(map(np.max, ends))
-    panels.distances(axes, *means, chosen, names, n, ends)
-    axes = sheet.axes(right + 48, ROWS[2] + 20, CELL[0] - 60, CELL[1] - 130)
-    panels.removals(axes, account)
+    panels.distances(sheet.axes(right + 54, y + 16, CELL[0] - 62, 204), *means, chosen, names, n, ends)
+
+
+def _scores(sheet: _Sheet, e: Explanation, account: Account, y: float) -> None:
+    """A row of panels: two scores of the atoms, and the check of both."""
+    numbers = len(e.atoms) <= MOST_NUMBERS
+    titles = {"rollout": "Rollout", "gradient": "Gradient-weighted attention"}
+    for x, (name, title) in zip(COLUMNS, titles.items(), strict=False):
+        sheet.say(x, y, title, size=13, weight="bold")
+        if account is e.random and np.isfinite(rho := e.agreement()[name]):
+            sheet.say(x + CELL[0], y, f"ρ = {rho:.2f}", size=12, ha="right")
+        scores, size = getattr(account, name), (CELL[0], CELL[1] - SCALE)
+        ringed = highest(scores, min(3, len(scores) // 2))
+        sheet.put(x, y + 8, draw_molecule(e.mol, scores, size=size, ringed=ringed, numbers=numbers))
+    sheet.say(COLUMNS[2], y, "Check: attention of k atoms removed", size=13, weight="bold")
+    panels.removals(sheet.axes(COLUMNS[2] + 54, y + 16, CELL[0] - 62, 150), account)
 
 
 def _by_distance(e: Explanation, account: Account) -> tuple[np.ndarray, np.ndarray]:
@@ -111,9 +123,9 @@ class _Sheet:
         """A line of text on the base line y."""
         self.figure.text(x / WIDTH, 1 - y / self.height, text, fontsize=size, **options)
 
-    def rule(self, x: float, y: float) -> None:
-        """A thin line above one half."""
-        ends, level = (x / WIDTH, (x + 2 * CELL[0] + GAP) / WIDTH), 1 - y / self.height
+    def rule(self, y: float) -> None:
+        """A thin line above a row."""
+        ends, level = (LEFT / WIDTH, 1 - LEFT / WIDTH), 1 - y / self.height
         self.figure.add_artist(Line2D(ends, (level, level), color=panels.FAINT, linewidth=1.2))
 
     def axes(self, x: float, y: float, width: float, height: float) -> Axes:

@@ -14,11 +14,11 @@ SCORES = {"rollout": "#c9780f", "gradient": "#b3261e"}
 REDS_AND_BLUES = LinearSegmentedColormap.from_list("signed", [BLUE, "#ffffff", "#d64738"])  # weights without softmax
 BLUES = LinearSegmentedColormap.from_list("blues", ["#ffffff", BLUE, "#0d2f5e"])
 MOST_CELLS = 40  # in a row, drawn one by one; more become one image inside the picture
-MOST_LABELS = 24  # that can be read beside a heat map
+MOST_LABELS = 20  # that can be read beside a heat map
 
 STYLE = {
     "font.family": "sans-serif",
-    "font.size": 10.5,
+    "font.size": 11,
     "text.parse_math": False,  # a target may be called "$x$"
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
@@ -69,9 +69,10 @@ def distances(
             axes.plot(x, mean, "o-", color=BLUES(0.25 + 0.4 * k / len(means)), linewidth=1.2, ms=2.5)
     axes.plot(x, means[chosen], "o-", color=INK, linewidth=2.4, ms=4, label=names[chosen])
     axes.axhline(1 / n, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="even share, 1/n")
-    labels = [f"{d:.0f}" if np.isfinite(d) else "apart" for d in apart]
-    step = -(-len(labels) // 14)
-    axes.set_xticks(x[::step], labels[::step])
+    labels = [f"{d:.0f}" if np.isfinite(d) else "∞" for d in apart]
+    step = -(-len(labels) // 12)
+    shown = x[::step] if np.isfinite(apart[-1]) else [*x[: -step or None : step], x[-1]]
+    axes.set_xticks(shown, [labels[k] for k in shown])
     low, high = min(0.0, ends[0]), max(ends[1], 1 / n)
     axes.set(xlabel="bonds between sender and receiver", ylabel="mean weight", ylim=(low, high + 0.2 * (high - low)))
     axes.grid(axis="y")
@@ -93,12 +94,14 @@ def removals(axes: Axes, account: Account) -> None:
     axes.plot(x, mean, color="#7b8794", linewidth=1.2)
     for row, (score, table) in enumerate(account.faithfulness.items()):
         axes.plot(x, [abs(r.change) for r in table], "o-", color=SCORES[score], linewidth=1.8, ms=4.5, label=score)
-        words = {"color": SCORES[score], "fontsize": 10, "va": "top", "transform": axes.get_xaxis_transform()}
+        words = {"color": SCORES[score], "fontsize": 10.5, "va": "top", "transform": axes.get_xaxis_transform()}
         for k, r in enumerate(table):
-            axes.text(k, -0.26 - 0.085 * row, f"{r.less:.0%}", ha="center", **words)
+            axes.text(k, -0.41 - 0.095 * row, f"{r.less:.0%}", ha="center", **words)
     axes.axhline(abs(account.without), color=INK, linewidth=0.9, linestyle=(0, (1, 2)), label="all atoms")
     axes.set_xticks(x, [str(r.k) for r in first])
     axes.set(xlabel="k atoms removed", ylabel="size of the change", xlim=(-0.35, len(first) - 0.65))
+    below = {"fontsize": 10.5, "va": "top", "ha": "center", "transform": axes.transAxes}
+    axes.text(0.5, -0.31, "random sets that change it less:", **below)
     axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
     axes.grid(axis="y")
     axes.legend(loc="upper left", ncols=2, handlelength=1.3, columnspacing=1, borderpad=0, labelspacing=0.3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gtx.explain.account import Account
 from gtx.explain.explanation import Explanation
 
@@ -31,8 +33,8 @@ def report(explanation: Explanation) -> str:
         f"{'atom':>6}  {'rollout':>9}  {'gradient':>9}",
         *(f"{a:>6}  {r:>9.4f}  {g:>9.2e}" for a, r, g in zip(e.atoms, e.rollout, e.gradient, strict=True)),
         "",
-        f"Change of {quantity(e)} when the attention into and out of the k highest-scored atoms is removed,",
-        "beside the size of the change for k random atoms, and the share of these that change it less:",
+        f"Check: the change of {quantity(e)} when the attention to and from the k atoms with the highest numbers is",
+        "removed; its size for k random atoms; the share of random sets of atoms that change it less (50% is chance):",
         "",
         *_table("trained", e),
         "",
@@ -65,18 +67,20 @@ def _table(name: str, account: Account) -> list[str]:
 def caption(explanation: Explanation) -> list[str]:
     """Sentences under the figure, for a chemist."""
     e = explanation
-    kept = f" {_sentence(note)}" if (note := "; ".join(e.notes)) else ""
+    notes = "".join(f" {_sentence(note)}" for note in e.notes)
+    apart = " ∞: no path of bonds connects the two atoms." if np.isinf(e.distance).any() else ""
     return [
-        f"Attention: each atom takes in a weighted sum of what all atoms offer; drawn is {which(e)}, counted from 0. "
-        f"The ringed atom {e.atoms[e.receiver]} takes in the shaded ones.",
-        "Rollout multiplies attention through all layers, half of it and half of the atom itself in each (Abnar & "
-        f"Zuidema 2020). Gradient counts only the weights that raise {quantity(e)}, by how much they do (Chefer et al. "
-        "2021). Both are one number per atom; rings mark the atoms with the highest.",
-        "The check: the attention into and out of the k highest-scored atoms is removed, and the prediction changes "
-        "(lines); k random atoms change it as the grey band shows (mean ± sd). Numbers below the axis: the share of "
-        "random removals that change it less; chance is about half.",
-        "Right: the same network with random weights, where nothing was learnt. What looks alike on both sides says "
-        f"little about what was learnt (ρ: rank correlation of the scores with those on the left). {CAVEAT}{kept}",
+        "Attention: every atom reads other atoms, each with its own weight. The pictures show the weights of "
+        f"{which(e)}, counted from 0. The ringed atom {e.atoms[e.receiver]} reads the shaded atoms.{apart}",
+        "Rollout multiplies the attention of all layers; in every layer, half comes from the atom itself (Abnar & "
+        f"Zuidema 2020). Gradient-weighted attention adds up the weights that raise {quantity(e)}, each times "
+        "how much it raises it (Chefer et al. 2021). Both give one number per atom; rings mark the highest numbers.",
+        "Check: the attention to and from the k atoms with the highest numbers is removed, and the prediction changes "
+        "(coloured lines). The grey band is the change for k random atoms (mean ± sd), the dotted line the change for "
+        "all atoms. The percentages are the share of random sets that change the prediction less (chance: 50%).",
+        "Random weights: the same network before training. Where its pictures look like those of the trained network, "
+        "they say little about what the network learned. ρ is the rank correlation of its numbers with the trained "
+        f"network's. {CAVEAT}{notes}",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from html import escape
 from types import ModuleType
@@ -11,12 +12,13 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from gtx.errors import InputError
+from gtx.molecules.numbering import place_numbers
 from gtx.molecules.reading import read_smiles
 
 Colour = tuple[float, float, float]
 
 _BLUE, _RED = np.array([0.20, 0.47, 0.80]), np.array([0.84, 0.28, 0.22])
-_SCALE = 36  # height of the colour scale, in pixels
+SCALE = 36  # height of the colour scale, in pixels
 _BOND = 34  # longest a bond is drawn, in pixels
 
 
@@ -45,14 +47,15 @@ def draw_molecule(
     """
     if atom_values is None:
         mol = read_smiles(molecule) if isinstance(molecule, str) else molecule
-        drawing = _draw(mol, title, size, numbers=numbers)
-        return drawing.svg(over=drawing.rings(ringed))
+        drawing = _draw(mol, title, size)
+        return drawing.svg(over=drawing.rings(ringed) + (drawing.numbers() if numbers else ""))
     values = np.nan_to_num(np.asarray(atom_values, dtype=float).ravel())
     span = float(abs(values).max(initial=0)) or 1.0
     colours = [_diverging(value / span) for value in values]
-    drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours, numbers)
+    drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours)
+    over = drawing.rings(ringed) + (drawing.numbers() if numbers else "")
     ticks = (-span, 0.0, span) if values.min(initial=0) < 0 else (0.0, span / 2, span)
-    return drawing.svg(over=drawing.rings(ringed), scale=_colour_scale(size, _diverging, ticks))
+    return drawing.svg(over=over, scale=_colour_scale(size, _diverging, ticks))
 
 
 def draw_attention(
@@ -89,8 +92,9 @@ def draw_attention(
     row = np.nan_to_num(weights[receiver])
     top, signed = float(abs(row).max()) or 1.0, row.min() < 0
     shade, ticks = (_diverging, (-top, 0.0, top)) if signed else (_sequential, (0.0, top / 2, top))
-    drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row], numbers)
-    return drawing.svg(over=drawing.rings([receiver]), scale=_colour_scale(size, shade, ticks))
+    drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row])
+    over = drawing.rings([receiver]) + (drawing.numbers() if numbers else "")
+    return drawing.svg(over=over, scale=_colour_scale(size, shade, ticks))
 
 
 def draw_grid(
@@ -142,20 +146,39 @@ def drawing_library() -> ModuleType:
 
 
 class _Drawing(NamedTuple):
-    """A drawn molecule: what is in its SVG, where its atoms are, how large an atom is (pixels)."""
+    """A drawn molecule: what is in its SVG, where its atoms are, how large an atom is, how long a bond (pixels)."""
 
     body: str
     places: list[tuple[float, float]]
-    radius: float
+    bonds: list[tuple[int, int]]
+    bond_length: float
     size: tuple[int, int]
 
+    @property
+    def radius(self) -> float:
+        """Of an atom's disc."""
+        return 0.36 * self.bond_length
+
     def svg(self, over: str = "", scale: str = "") -> str:
-        return _svg(self.size[0], self.size[1] + (_SCALE if scale else 0), self.body + over + scale)
+        return _svg(self.size[0], self.size[1] + (SCALE if scale else 0), self.body + over + scale)
 
     def rings(self, atoms: Sequence[int]) -> str:
         return "".join(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:.1f}" fill="none" stroke="#111" stroke-width="2.5"/>'
             for x, y in (self.places[atom] for atom in atoms)
+        )
+
+    def numbers(self) -> str:
+        """Every atom's number beside it, from 0."""
+        font = float(np.clip(0.36 * self.bond_length, 7, 11))
+        paths = re.findall(r"<path class='atom-\d+' d='([^']*)'", self.body)  # bonds have a class of their own
+        letters = np.array([point for path in paths for point in re.findall(r"([-\d.]+)[ ,]([-\d.]+)", path)], float)
+        atoms = np.array(self.places).reshape(-1, 2)
+        middles = place_numbers(atoms, self.bonds, letters.reshape(-1, 2), self.radius, font, self.size)
+        return "".join(
+            f'<text class="number" x="{x:.1f}" y="{y + 0.36 * font:.1f}" text-anchor="middle" font-family="sans-serif" '
+            f'font-size="{font:.1f}" fill="#444">{i}</text>'
+            for i, (x, y) in enumerate(middles)
         )
 
 
@@ -164,7 +187,6 @@ def _draw(
     title: str | None,
     size: tuple[int, int],
     colours: Sequence[Colour] | None = None,
-    numbers: bool = False,
 ) -> _Drawing:
     library = drawing_library()
     drawer = library.MolDraw2DSVG(*size)
@@ -174,7 +196,6 @@ def _draw(
     options.fixedBondLength = _BOND
     options.atomHighlightsAreCircles = True
     options.highlightRadius = 0.5  # where a bond is 1.5 long
-    options.addAtomIndices = numbers
     atoms = {}
     if colours is not None:
         options.useBWAtomPalette()
@@ -189,7 +210,9 @@ def _draw(
     drawer.FinishDrawing()
     text = drawer.GetDrawingText()
     body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
-    return _Drawing(body, places, _radius(mol, places), size)
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
+    lengths = [np.hypot(*np.subtract(places[i], places[j])) for i, j in bonds]
+    return _Drawing(body, places, bonds, float(np.median(lengths or [_BOND])), size)
 
 
 def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
@@ -197,12 +220,6 @@ def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
         return prepare(mol, forceCoords=True)
     except ValueError:  # bonds written as aromatic that have no Kekulé form
         return prepare(mol, kekulize=False, forceCoords=True)
-
-
-def _radius(mol: Chem.Mol, places: list[tuple[float, float]]) -> float:
-    ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
-    lengths = [np.hypot(*np.subtract(places[i], places[j])) for i, j in ends]
-    return 0.36 * float(np.median(lengths or [_BOND]))
 
 
 def _with_atoms(molecule: str | Chem.Mol, count: int) -> Chem.Mol:

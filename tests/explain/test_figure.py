@@ -8,10 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from gtx.errors import InputError
-from gtx.explain import Explanation, explain
+from gtx.explain import Explanation, by_distance, explain, panels
+from gtx.explain.words import caption
 from gtx.prediction import Predictor
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -34,18 +37,33 @@ def test_one_svg_that_needs_nothing_else(explanation: Explanation) -> None:
     assert len(names) == len(set(names))
     assert set(re.findall(r"(?:url\(|href=\")#([^)\"]*)", svg)) <= set(names)
     drawings = [child for child in ET.fromstring(svg) if child.tag == f"{SVG}svg"]
+    assert float(ET.fromstring(svg).get("width")) <= 1100  # words of 11 pixels are still read where 900 are at hand
     assert len(drawings) == 6 and len({(d.get("x"), d.get("y")) for d in drawings}) == 6
 
 
 def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation) -> None:
     said = words(explanation.svg())
-    assert "What atom O2 takes in" in said and "CC(=O)Nc1ccc(O)cc1" in said
+    assert "Attention of atom O2" in said and "CC(=O)Nc1ccc(O)cc1" in said
     assert f"Trained: gap = {explanation.prediction:.4g}" in said
     assert f"Random weights: gap = {explanation.random.prediction:.4g}" in said
     assert "not a proof of reasons" in said and "network 0 of an ensemble of 2" in said.lower()
     for account in (explanation, explanation.random):
         for table in account.faithfulness.values():
             assert all(f"{removal.less:.0%}" in said for removal in table)
+
+
+@pytest.mark.parametrize(
+    "smiles", ["CC(C)NCC(O)COc1cccc2ccccc12.Cl", "CCCCCCCCCCCC.Cl", "CCCCCCCCCCCCC.Cl", "C.C", "CCO"]
+)
+def test_distances_are_labelled_apart_from_each_other(predictor: Predictor, smiles: str) -> None:
+    e = explain(predictor, smiles, draws=1)
+    apart, means = by_distance(e.weights.mean(1), e.distance)
+    axes = Figure().add_subplot()
+    panels.distances(axes, apart, means, 0, ["layer 0", "layer 1"], len(e.atoms), (0.0, 1.0))
+    places, labels = axes.get_xticks(), [label.get_text() for label in axes.get_xticklabels()]
+    assert labels[0] == "0" and len(labels) <= 13 and len({np.diff(places).min(initial=1)} - {1, 2}) == 0
+    assert (labels[-1] == "∞") == ("." in smiles)
+    assert ("∞: no path of bonds connects" in " ".join(caption(e))) == ("." in smiles)
 
 
 def test_the_text_has_every_number(explanation: Explanation) -> None:

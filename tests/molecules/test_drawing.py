@@ -71,8 +71,30 @@ def test_values_without_a_negative_have_a_scale_from_zero() -> None:
 def test_rings_and_numbers() -> None:
     plain, ringed = draw_molecule("CCO", [1, 0, 2]), draw_molecule("CCO", [1, 0, 2], ringed=[0, 2])
     assert len(list(parse(plain).iter(f"{SVG}circle"))) == 0 and len(list(parse(ringed).iter(f"{SVG}circle"))) == 2
-    assert "note" in draw_molecule("CCO", numbers=True) and "note" not in draw_molecule("CCO")
-    assert "note" in draw_attention("CCO", np.eye(3), 0, numbers=True)
+    for svg in (draw_molecule("CCO", numbers=True), draw_attention("CCO", np.eye(3), 0, numbers=True)):
+        assert [text.text for text in parse(svg).iter(f"{SVG}text") if text.get("class") == "number"] == ["0", "1", "2"]
+    assert "number" not in draw_molecule("CCO")
+
+
+@pytest.mark.parametrize(
+    "smiles", [ASPIRIN, "CC(=O)Nc1ccc(O)cc1", "CC(C)NCC(O)COc1cccc2ccccc12.Cl", "C1CC2CCC1CC2", "[Na+].[Cl-]"]
+)
+def test_numbers_of_atoms_collide_with_nothing(smiles: str) -> None:
+    count = Chem.MolFromSmiles(smiles).GetNumAtoms()
+    svg = draw_molecule(smiles, np.ones(count), size=(310, 230), numbers=True)
+    numbers = [text for text in parse(svg).iter(f"{SVG}text") if text.get("class") == "number"]
+    font = float(numbers[0].get("font-size"))
+    middles = np.array([(float(text.get("x")), float(text.get("y")) - 0.36 * font) for text in numbers])
+    discs = np.array(re.findall(r"<ellipse cx='([\d.]+)' cy='([\d.]+)'", svg), float)
+    radius = float(re.search(r"rx='([\d.]+)'", svg)[1])
+    letters = " ".join(re.findall(r"<path class='atom-\d+' d='([^']*)'", svg))
+    drawn = [np.array(re.findall(r"([\d.]+)[ ,]([\d.]+)", letters), float).reshape(-1, 2), middles]
+    for i, middle in enumerate(middles):
+        assert np.linalg.norm(middle - discs, axis=1).argmin() == i  # a number stands nearest to its own atom
+        assert np.linalg.norm(middle - discs, axis=1).min() > radius
+        assert np.linalg.norm(middle - drawn[0], axis=1).min(initial=99) > 0.4 * font
+        assert np.linalg.norm(middle - np.delete(drawn[1], i, axis=0), axis=1).min() > font
+    assert middles.min() > 0 and (middles < (310, 230)).all()
 
 
 def test_a_molecule_is_drawn_with_the_atoms_it_has_and_flat() -> None:
