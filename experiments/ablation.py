@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,11 +56,11 @@ def run(name: str, model: str, seed: int) -> None:
     import torch
 
     from gtx.data.named_sets import load_set
-    from gtx.models import ARCHITECTURES
+    from gtx.dataset import DataSettings, fingerprint, load
+    from gtx.models import ARCHITECTURES, build_model
     from gtx.molecules import Featuriser
     from gtx.prediction import ModelHeader, Predictor, library_versions
-    from gtx.training import TrainSettings, evaluate, fit
-    from gtx.workflow.dataset import DataSettings, fingerprint, load
+    from gtx.training import TrainSettings, fit
     from gtx.workflow.specs import model_spec
 
     task = TASKS[name]
@@ -77,15 +78,16 @@ def run(name: str, model: str, seed: int) -> None:
     )
     dataset = load(data, cache=Path(tempfile.gettempdir()) / "gtx-ablation")
     split = dataset.split | {"train": dataset.split["train"][: task.rows]}
-    spec = model_spec(settings, featuriser, 1, len(split["train"]))
+    train, val = (dataset.store.subset(split[part]) for part in ("train", "val"))
+    spec = model_spec(settings, featuriser, dataset.task, len(train))
     with tempfile.TemporaryDirectory() as folder:
         begun = time.process_time()
-        names = [task.target]
-        (member,) = fit(dataset.store, split, dataset.task, names, spec, settings, folder, fingerprint(data))
+        marks = fingerprint(data) | {"model": spec}
+        (member,) = fit(partial(build_model, spec), dataset.task, train, val, settings, folder, marks=marks)
         seconds = time.process_time() - begun
-    header = ModelHeader(dataset.task, names, featuriser, spec, member.scaler, "smiles")
+    header = ModelHeader(member.task, featuriser, spec)
     mean = Predictor([member.model], header, "cpu").predict_store(dataset.store).mean
-    scores = {part: evaluate(dataset.y[rows], mean[rows], dataset.task, names) for part, rows in split.items()}
+    scores = {part: member.task.evaluate(dataset.y[rows], mean[rows]) for part, rows in split.items()}
     result = {
         "recipe": "ablation",
         "folder": name,
@@ -94,7 +96,7 @@ def run(name: str, model: str, seed: int) -> None:
         "split": task.split_column,
         "model": model,
         "seed": seed,
-        "task": dataset.task,
+        "task": dataset.task.name,
         "metric": "rmse",
         "parameters": sum(p.numel() for p in member.model.parameters()),
         "seconds": round(seconds, 1),

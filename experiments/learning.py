@@ -15,6 +15,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,8 +81,7 @@ def add(folder: str, model: str, repeat: int, share: int, results: Path = RESULT
         results: the folder of all results.
         runs: where runs keep what they need to go on.
     """
-    from gtx.training import evaluate
-    from gtx.workflow.dataset import load
+    from gtx.dataset import load
 
     run = _run(folder, model, repeat)
     data = run.benchmark.data(run.split)
@@ -93,7 +93,7 @@ def add(folder: str, model: str, repeat: int, share: int, results: Path = RESULT
     else:
         prediction = answer(problem).prediction
     val, metric = split["val"], run.benchmark.metric
-    score = evaluate(dataset.y[val], prediction[val], dataset.task, problem.names)[metric]
+    score = dataset.task.evaluate(dataset.y[val], prediction[val])[metric]
     result = {
         "recipe": "learning",
         "folder": folder,
@@ -119,14 +119,16 @@ def sample(rows: np.ndarray, share: int, repeat: int) -> np.ndarray:
 
 def _gtx(problem: Problem, out: Path) -> np.ndarray:
     """What the defaults of `gtx train` for so many rows predict; goes on where it was stopped."""
+    from gtx.models import build_model
     from gtx.training import TrainSettings, fit
     from gtx.workflow.specs import model_spec
 
-    dataset, names = problem.dataset, problem.names
+    dataset = problem.dataset
     settings = TrainSettings(seed=problem.run.seed, threads=1, progress=False)
-    spec = model_spec(settings, problem.data.featuriser, len(names), len(dataset.split["train"]))
-    given = dataset.store, dataset.split, dataset.task, names, spec, settings, out
-    (member,) = fit(*given, {"train": [int(row) for row in dataset.split["train"]]})
+    train, val = (dataset.store.subset(dataset.split[part]) for part in ("train", "val"))
+    spec = model_spec(settings, problem.data.featuriser, dataset.task, len(train))
+    marks = {"train": [int(row) for row in dataset.split["train"]], "model": spec}
+    (member,) = fit(partial(build_model, spec), dataset.task, train, val, settings, out, marks=marks)
     return predict(member, dataset.store)
 
 

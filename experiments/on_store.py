@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 
 from experiments.problem import Answer, Problem, Run
 from experiments.record import kept, write
 from gtx.data import Duplicates, MoleculeStore, PairBudgetSampler, Split
-from gtx.training import Member, TrainSettings, composition, fit
-from gtx.workflow import DataSettings
-from gtx.workflow.dataset import Dataset, sha256
+from gtx.dataset import Dataset, DataSettings, sha256
+from gtx.tasks import Regression
+from gtx.training import Member, TrainSettings, fit
 
 
 class Molecules(NamedTuple):
@@ -42,7 +43,9 @@ class Study(NamedTuple):
     Attributes:
         run: which set, model and seed.
         molecules: what it is trained on.
-        spec: `{"name": a function of gtx.models, "arguments": {...}}`.
+        task: what is learned.
+        make: makes the model.
+        spec: the model in plain values, for the record.
         settings: how; its seed is the run's.
         title: what a table calls the model.
         command: that makes the run again.
@@ -51,6 +54,8 @@ class Study(NamedTuple):
 
     run: Run
     molecules: Molecules
+    task: Regression
+    make: Callable[[], nn.Module]
     spec: dict[str, Any]
     settings: TrainSettings
     title: str
@@ -73,8 +78,8 @@ def execute(study: Study, results: Path, runs: Path) -> dict[str, Any]:
     folder = run.folder(runs)
     resumed, processor = (folder / "config.yaml").exists(), time.process_time()
     marks = {"data": sha256(molecules.source), "split": {k: len(v) for k, v in molecules.split.items()}}
-    given = molecules.store, molecules.split, "regression", molecules.names, study.spec, settings
-    (member,) = fit(*given, folder, marks)
+    train, val = (molecules.store.subset(molecules.split[part]) for part in ("train", "val"))
+    (member,) = fit(study.make, study.task, train, val, settings, folder, marks=marks | {"model": study.spec})
     figures = {
         "title": study.title,
         "seconds": round(sum(row["seconds"] for row in member.history), 1),  # of all epochs, resumed or not
@@ -85,7 +90,11 @@ def execute(study: Study, results: Path, runs: Path) -> dict[str, Any]:
     answer = Answer(
         predict(member, molecules.store),
         sum(p.numel() for p in member.model.parameters()),
-        {"model": study.spec, "training": {k: v for k, v in settings.decisive().items() if k != "seed"}},
+        {
+            "model": study.spec,
+            "task": study.task.config(),
+            "training": {k: v for k, v in settings.decisive().items() if k != "seed"},
+        },
     )
     measured = molecules.store.y.numpy()[molecules.split["test"]]
     return write(_problem(study, runs), answer, figures, study.command, results, settings.threads, measured)
@@ -94,17 +103,14 @@ def execute(study: Study, results: Path, runs: Path) -> dict[str, Any]:
 @torch.inference_mode()
 def predict(member: Member, store: MoleculeStore) -> np.ndarray:
     """float64 `[m, T]` in the targets' own units, for any model that takes a batch."""
-    output = torch.empty(len(store), len(member.scaler.mean), dtype=torch.float64)
+    output = torch.empty(len(store), member.task.out_channels, dtype=torch.float64)
     for rows in PairBudgetSampler(store.sizes, 50_000, max_molecules=256, shuffle=False):
         output[rows] = member.model(store.batch(rows)).double()
-    counts = composition(store) if member.scaler.reference is not None else None
-    return member.scaler.unscale(output, counts).numpy()
+    return member.task.unscaled(output, store).numpy()
 
 
 def _check_size(study: Study) -> None:
-    from gtx.models import ARCHITECTURES
-
-    weights = sum(p.numel() for p in ARCHITECTURES[study.spec["name"]].make(**study.spec["arguments"]).parameters())
+    weights = sum(p.numel() for p in study.make().parameters())
     if study.most is not None and weights > study.most:
         raise ValueError(f"expected a model of at most {study.most:,} weights, got {weights:,}")
 
@@ -112,5 +118,5 @@ def _check_size(study: Study) -> None:
 def _problem(study: Study, runs: Path) -> Problem:
     store, split, rows, names, source = study.molecules
     nothing = Duplicates(0, 0, 0)
-    dataset = Dataset([], "regression", store, rows, [], split, study.run.benchmark.splits[0], nothing, {})
+    dataset = Dataset([], study.task, store, rows, [], split, study.run.benchmark.splits[0], nothing, {})
     return Problem(study.run, DataSettings(str(source), tuple(names)), dataset, runs)

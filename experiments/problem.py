@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import numpy as np
 
-    from gtx.workflow import DataSettings
-    from gtx.workflow.dataset import Dataset
+    from gtx.dataset import Dataset, DataSettings
 
 
 class Benchmark(NamedTuple):
@@ -18,11 +17,12 @@ class Benchmark(NamedTuple):
 
     Attributes:
         name: as `gtx.data.named_sets` knows it.
-        metric: of `gtx.training.evaluate`, the one it is judged by.
+        metric: of the task, the one it is judged by.
         splits: columns that spell out a split each.
         folder: what its results are known by.
         featuriser: arguments of `gtx.molecules.Featuriser` that the benchmark's own rules ask for.
         settings: of `gtx.training.TrainSettings`, likewise; gtx itself follows them.
+        task: options of the task, likewise.
     """
 
     name: str
@@ -31,12 +31,14 @@ class Benchmark(NamedTuple):
     folder: str
     featuriser: Mapping[str, Any] = {}
     settings: Mapping[str, Any] = {}
+    task: Mapping[str, Any] = {}
 
     def data(self, split: int) -> DataSettings:
         """The set, divided by one of its splits; downloaded if it is not at hand."""
         from gtx.data.named_sets import load_set
+        from gtx.dataset import DataSettings
         from gtx.molecules import Featuriser
-        from gtx.workflow import DataSettings
+        from gtx.tasks import Inferred
 
         named = load_set(self.name)
         column = self.splits[split]
@@ -44,7 +46,7 @@ class Benchmark(NamedTuple):
             str(named.path),
             named.targets,
             smiles_column=named.smiles_column,
-            task=named.task,
+            task=Inferred(named.targets, **self.task) if self.task else None,
             split_column=column,
             featuriser=Featuriser(**self.featuriser),
             units=dict(named.units),

@@ -25,6 +25,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from experiments.summary import lines
 
 SPLITS = ("random 0", "random 1", "random 2")
 SETS = {name: Benchmark(name, "mae", SPLITS, name) for name in ("qm9-gap", "qm9-u0", "qm7-energy")}
-SETTINGS = {"epochs": 200, "loss": "mae", "jitter": 0.2, "batch_molecules": 32, "ema": 0.999, "threads": 1}
+SETTINGS = {"epochs": 200, "jitter": 0.2, "batch_molecules": 32, "ema": 0.999, "threads": 1}
 MODELS: dict[str, dict[str, Any]] = {
     "gtx": {"name": "space", "arguments": {"channels": 96, "layers": 2, "pair_channels": 64, "dropout": 0.0}},
     "schnet": {"name": "schnet", "arguments": {}, "settings": {"lr": 5e-4}},
@@ -78,21 +79,23 @@ def _done(name: str, model: str, split: int, asked: argparse.Namespace) -> bool:
 
 
 def _execute(name: str, model: str, split: int, asked: argparse.Namespace) -> None:
-    from experiments import space
-
-    space.introduce()
     from experiments.on_store import Study, execute
     from experiments.qm_sets import SIZES, SOURCES, molecules
+    from experiments.space import MODELS as MAKERS
+    from gtx.tasks import Regression
     from gtx.training import TrainSettings
 
     of, extensive = MODELS[model], SOURCES[name].extensive
     arguments = {"out_channels": 1, **SIZES, "extensive": extensive, **of["arguments"], **asked.model_arguments}
-    chosen = SETTINGS | {"element_reference": extensive} | of.get("settings", {}) | asked.settings
+    chosen = SETTINGS | of.get("settings", {}) | asked.settings
     settings = TrainSettings(**chosen, seed=split, progress=asked.progress)
     spec = {"name": of["name"], "arguments": arguments}
     run, command = _run(name, model, split, asked), _command(name, model, split, asked)
     title = TITLES[model] + (f", {asked.name}" if asked.name else "")
-    execute(Study(run, molecules(name, split), spec, settings, title, command), asked.out, asked.runs)
+    given = molecules(name, split)
+    task = Regression(given.names, loss="mae", element_reference=extensive)
+    make = partial(MAKERS[of["name"]].make, **arguments)
+    execute(Study(run, given, task, make, spec, settings, title, command), asked.out, asked.runs)
 
 
 def _run(name: str, model: str, split: int, asked: argparse.Namespace) -> Run:

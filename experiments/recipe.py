@@ -91,7 +91,7 @@ def execute(run: Run, command: str, results: Path = RESULTS, runs: Path = ROOT /
         results: the folder of all results.
         runs: the folder of all runs.
     """
-    from gtx.workflow.dataset import load
+    from gtx.dataset import load
 
     data = run.benchmark.data(run.split)
     problem = Problem(run, data, load(data, cache=runs / "cache"), runs)

@@ -21,7 +21,7 @@ from experiments.archive import ROOT, Predictions
 from experiments.problem import Answer, Problem, Run
 
 if TYPE_CHECKING:
-    from gtx.workflow.dataset import Dataset
+    from gtx.dataset import Dataset
 
 LEDGER = "test_evaluations.csv"
 LEDGER_COLUMNS = ("date", "commit", "folder", "model", "split", "seed", "metric", "test")
@@ -47,14 +47,12 @@ def write(
         threads: it computed with.
         measured: the targets of the test rows `[n, T]`, of a set that is no table.
     """
+    from gtx.dataset import sha256
     from gtx.prediction import library_versions
-    from gtx.training import evaluate
-    from gtx.workflow.dataset import sha256
 
     run, dataset = problem.run, problem.dataset
     scores = {
-        part: evaluate(dataset.y[rows], answer.prediction[rows], dataset.task, problem.names)
-        for part, rows in dataset.split.items()
+        part: dataset.task.evaluate(dataset.y[rows], answer.prediction[rows]) for part, rows in dataset.split.items()
     }
     if len(problem.names) == 1:  # the scores of the one target are those of all
         scores = {part: {k: v for k, v in found.items() if k != "per_target"} for part, found in scores.items()}
@@ -66,7 +64,7 @@ def write(
         "split": run.benchmark.splits[run.split],
         "model": run.model,
         "seed": run.seed,
-        "task": dataset.task,
+        "task": dataset.task.name,
         "metric": run.benchmark.metric,
         "rows": {part: len(rows) for part, rows in dataset.split.items()},
         **{part: scores[part] for part in ("train", "val", "test")},

@@ -13,7 +13,7 @@ from torch_geometric.nn import SchNet, global_add_pool
 from gtx.data import MoleculeStore
 from gtx.encodings import Bonds, GaussianDistance, Moments, ShortestPath
 from gtx.graph import CompleteGraph
-from gtx.models import ARCHITECTURES, Architecture, GraphTransformer
+from gtx.models import Architecture, GraphTransformer
 from gtx.nn import GELU
 
 
@@ -127,8 +127,3 @@ MODELS = {
     "space": Architecture(space, "full attention with distances, summed over atoms", "gtx"),
     "schnet": Architecture(schnet, "continuous-filter convolutions", "Schütt et al. 2017, arXiv:1706.08566"),
 }
-
-
-def introduce() -> None:
-    """Training makes models by name: add these to those it knows."""
-    ARCHITECTURES.update(MODELS)

@@ -21,6 +21,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ SEES = {
     "smiles": {},
 }
 """What else the model is shown: the atoms of the benchmark's own graphs say nothing of rings."""
-SETTINGS = {"loss": "mae", "jitter": 0.2, "batch_molecules": 32, "ema": 0.999}
+SETTINGS = {"jitter": 0.2, "batch_molecules": 32, "ema": 0.999}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -83,22 +84,25 @@ def rival(name: str, model: str, seed: int, asked: argparse.Namespace) -> dict[s
 
 def study(name: str, seed: int, asked: argparse.Namespace) -> Study:
     """The run of one set and seed."""
+    from gtx.models import ARCHITECTURES
+    from gtx.tasks import Regression
     from gtx.training import TrainSettings
 
     run = Run(SETS[name], asked.name, 0, seed)
     molecules, sizes = (of_graphs if name == "graphs" else of_smiles)(asked.runs)
     arguments = ({**ARGUMENTS, **SEES[name]} if asked.model == "standard" else {}) | asked.model_arguments
     spec = {"name": asked.model, "arguments": {"out_channels": 1, **sizes, **arguments}}
+    task, make = Regression(molecules.names, loss="mae"), partial(ARCHITECTURES[asked.model].make, **spec["arguments"])
     chosen = {**SETTINGS, **asked.settings, "seed": seed, "threads": asked.threads, "progress": asked.progress}
     settings = TrainSettings(**chosen)
     epochs = asked.epochs
     if epochs is None:
         train = molecules.store.subset(molecules.split["train"])
-        epochs = epochs_for(asked.hours, run.folder(asked.runs), train, spec, settings)
+        epochs = epochs_for(asked.hours, run.folder(asked.runs), train, make, task, settings)
     settings = TrainSettings(**chosen, epochs=epochs)
     shape = ", ".join(f"{k} {v}" for k, v in arguments.items() if k in ("layers", "channels"))
     title = f"gtx, {asked.model}, {shape}, {epochs} epochs, {asked.threads} thread{'s' * (asked.threads > 1)}"
-    return Study(run, molecules, spec, settings, title, _command(name, seed, asked), MOST)
+    return Study(run, molecules, task, make, spec, settings, title, _command(name, seed, asked), MOST)
 
 
 def of_graphs(runs: Path) -> tuple[Molecules, dict[str, Any]]:
@@ -111,7 +115,7 @@ def of_graphs(runs: Path) -> tuple[Molecules, dict[str, Any]]:
 
 def of_smiles(runs: Path) -> tuple[Molecules, dict[str, Any]]:
     """The same molecules with gtx's own features, no descriptors."""
-    from gtx.workflow.dataset import load
+    from gtx.dataset import load
 
     data = SETS["smiles"].data(0)
     dataset = load(data, runs / "cache")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -16,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gtx.data import featurise
 from gtx.errors import InputError, printable
+from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
+from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
 from gtx.training import TrainSettings, fit
 from gtx.workflow import check_model, model_spec
 
@@ -31,19 +35,18 @@ class _MoleculeEstimator(BaseEstimator):
         predictor_: the trained `gtx.prediction.Predictor`, which gives data frames, with the spread of an ensemble.
     """
 
-    _task: str
-
     def __init__(
         self,
         *,
         epochs: int | None = _DEFAULT.epochs,
         ensemble: int = _DEFAULT.ensemble,
         lr: float = _DEFAULT.lr,
-        loss: str = _DEFAULT.loss,
+        loss: str = "auto",
         patience: int = _DEFAULT.patience,
         model: str = _DEFAULT.model,
         model_arguments: dict[str, Any] | None = None,
         settings: dict[str, Any] | None = None,
+        task_options: dict[str, Any] | None = None,
         max_atoms: int = Featuriser.max_atoms,
         standardise: bool = Featuriser.standardise,
         descriptors: bool = Featuriser.descriptors,
@@ -59,11 +62,13 @@ class _MoleculeEstimator(BaseEstimator):
             epochs: passes over the training molecules; by default 60, for classification 20.
             ensemble: networks trained from seeds of their own; their mean is the prediction.
             lr: peak learning rate.
-            loss: "auto" is "mse" for regression ("mae" and "huber" are the others), "bce" for classification.
+            loss: of numbers: "auto" is "mse", the others are "mae" and "huber".
             patience: stop after so many epochs without a better validation score; 0 never does.
             model: a name that `gtx models` lists.
             model_arguments: arguments of that model, such as `{"channels": 64, "layers": 4}`.
             settings: any other field of `gtx.training.TrainSettings`, by name, such as `{"accelerator": "cpu"}`.
+            task_options: options of the task by name, such as `{"element_reference": False}` of numbers or
+                `{"class_weights": "balanced"}` of classes.
             max_atoms: larger molecules are refused.
             standardise: keep the largest fragment of a molecule, neutralised.
             descriptors: give the network cheap global descriptors too.
@@ -82,6 +87,7 @@ class _MoleculeEstimator(BaseEstimator):
         self.model = model
         self.model_arguments = model_arguments
         self.settings = settings
+        self.task_options = task_options
         self.max_atoms = max_atoms
         self.standardise = standardise
         self.descriptors = descriptors
@@ -96,33 +102,36 @@ class _MoleculeEstimator(BaseEstimator):
         check_is_fitted(self, "predictor_")
         save_model(path, self.predictor_.members, self.predictor_.header)
 
-    def _fit(self, X: Any, y: np.ndarray, names: list[str]) -> Self:
+    def _fit(self, X: Any, y: np.ndarray, task: NumberTask) -> Self:
         smiles = _smiles(X)
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
         featuriser = Featuriser(
             self.max_atoms, self.standardise, descriptors=self.descriptors, conformers=self.conformers
         )
-        settings = self._settings().settled(self._task)
+        settings = self._settings()
         check_model(settings, featuriser)
         done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
         if complaint := _complaint(smiles, done.errors):
             raise InputError(complaint)
         split = self._split(len(smiles), settings.seed)
-        spec = model_spec(settings, featuriser, y.shape[1], len(split["train"]))
+        store = done.store.with_targets(y)
+        train, val = store.subset(split["train"]), store.subset(split["val"])
+        spec = model_spec(settings, featuriser, task, len(train))
         with TemporaryDirectory() as folder:
-            members = fit(done.store.with_targets(y), split, self._task, names, spec, settings, folder, {})
-        header = ModelHeader(self._task, names, featuriser, spec, members[0].scaler, settings=settings.decisive())
+            members = fit(partial(build_model, spec), task, train, val, settings, folder)
+        header = ModelHeader(members[0].task, featuriser, spec, settings=settings.decisive())
         self.predictor_ = Predictor([member.model for member in members], header)
         return self
+
+    def _options(self) -> dict[str, Any]:
+        return {"loss": None if self.loss == "auto" else self.loss, **(self.task_options or {})}
 
     def _settings(self) -> TrainSettings:
         seed = self.random_state
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        named = {
-            name: getattr(self, name) for name in ("epochs", "ensemble", "lr", "loss", "patience", "model", "progress")
-        }
+        named = {name: getattr(self, name) for name in ("epochs", "ensemble", "lr", "patience", "model", "progress")}
         named |= {"model_arguments": self.model_arguments or {}, "seed": seed}
         try:
             return TrainSettings(**named, **(self.settings or {}))
@@ -137,12 +146,12 @@ class _MoleculeEstimator(BaseEstimator):
         return {"train": np.sort(order[aside:]), "val": np.sort(order[:aside])}
 
     def _predict(self, X: Any) -> tuple[np.ndarray, str | None]:
-        """`[n, T]`, NaN for SMILES that cannot be used, and what there is to say of these."""
+        """`[n, P]`, NaN for SMILES that cannot be used, and what there is to say of these."""
         check_is_fitted(self, "predictor_")
         smiles = _smiles(X)
         header = self.predictor_.header
         done = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
-        values = np.full((len(smiles), len(header.targets)), np.nan)
+        values = np.full((len(smiles), header.task.out_channels), np.nan)
         values[done.good] = self.predictor_.predict_store(done.store).mean
         return values, _complaint(smiles, done.errors)
 
@@ -160,8 +169,6 @@ class MoleculeRegressor(RegressorMixin, _MoleculeEstimator):
     MoleculeRegressor().fit(smiles, y).predict(smiles)
     """
 
-    _task = "regression"
-
     def fit(self, X: Any, y: Any) -> Self:
         """Train.
 
@@ -176,7 +183,7 @@ class MoleculeRegressor(RegressorMixin, _MoleculeEstimator):
         self.one_dimensional_ = y.ndim == 1
         if np.isinf(y).any():
             raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(y))[0].tolist())}")
-        return self._fit(X, _columns(y), names)
+        return self._fit(X, _columns(y), make(Regression, names, self._options()))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions in the targets' own units, float64 `[n]` or `[n, T]` as y was.
@@ -190,22 +197,20 @@ class MoleculeRegressor(RegressorMixin, _MoleculeEstimator):
 
 
 class MoleculeClassifier(ClassifierMixin, _MoleculeEstimator):
-    """One of two classes from SMILES, or several labels at once, as a scikit-learn classifier.
+    """One of several classes from SMILES, or several yes-or-no labels at once, as a scikit-learn classifier.
 
     MoleculeClassifier().fit(smiles, labels).predict_proba(smiles)
 
-    `classes_` holds the two classes in order; for several labels, their numbers, as in scikit-learn's own multi-label
+    `classes_` holds the classes in order; for several labels, their numbers, as in scikit-learn's own multi-label
     classifiers.
     """
-
-    _task = "classification"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train.
 
         Args:
             X: n SMILES: a list, an array, a pandas column, or a table of one column.
-            y: `[n]`, two classes of any kind, or `[n, T]` of zeros and ones; NaN is a blank, which is masked.
+            y: `[n]`, two classes or more of any kind, or `[n, T]` of zeros and ones; NaN is a blank, which is masked.
 
         Raises:
             InputError: (a ValueError) a SMILES cannot be read, there are not two classes, or a parameter is at fault.
@@ -215,24 +220,34 @@ class MoleculeClassifier(ClassifierMixin, _MoleculeEstimator):
         known = ~pd.isna(y)
         for column, observed in zip(_columns(y).T, _columns(known).T, strict=True):
             classes = np.unique(column[observed])
-            if len(classes) != 2 or (self.multi_label_ and classes.tolist() != [0, 1]):
-                expected = "labels 0 and 1 in every column" if self.multi_label_ else "two classes"
+            if len(classes) < 2 or (self.multi_label_ and classes.tolist() != [0, 1]):
+                expected = "labels 0 and 1 in every column" if self.multi_label_ else "two classes or more"
                 raise InputError(f"expected {expected} of y, got {', '.join(map(str, classes[:5])) or 'none'}")
         self.classes_ = np.arange(y.shape[1]) if self.multi_label_ else classes
-        return self._fit(X, _columns(np.where(known, y == classes[1], np.nan)), names)
+        words = tuple(map(str, classes))
+        if self.multi_label_ or len(classes) == 2:
+            task = replace(
+                make(Classification, names, self._options()),
+                classes=((("0", "1") if self.multi_label_ else words),) * len(names),
+            )
+            return self._fit(X, _columns(np.where(known, y == classes[1], np.nan)), task)
+        task = replace(make(Multiclass, names, self._options()), classes=(words,))
+        return self._fit(
+            X, np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), np.nan)[:, None], task
+        )
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, float64 `[n, 2]` in the order of `classes_`; for several labels `[n, T]`, each label's own.
+        """Probabilities, float64 `[n, C]` in the order of `classes_`; for several labels `[n, T]`, each label's own.
 
         A SMILES that cannot be read gives NaN, and all of them together one warning.
         """
         values, complaint = self._predict(X)
         if complaint:
             warnings.warn(f"{complaint}; NaN is returned", stacklevel=2)
-        return values if self.multi_label_ else np.concatenate([1 - values, values], axis=1)
+        return np.concatenate([1 - values, values], axis=1) if self._binary(values) else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likelier class `[n]`, or zeros and ones `[n, T]` for several labels.
+        """The likeliest class `[n]`, or zeros and ones `[n, T]` for several labels.
 
         Raises:
             InputError: a SMILES cannot be read; there is no class that says so.
@@ -240,8 +255,12 @@ class MoleculeClassifier(ClassifierMixin, _MoleculeEstimator):
         values, complaint = self._predict(X)
         if complaint:
             raise InputError(complaint)
-        positive = values > 0.5
-        return positive.astype(int) if self.multi_label_ else self.classes_[positive[:, 0].astype(int)]
+        if self.multi_label_:
+            return (values > 0.5).astype(int)
+        return self.classes_[(values[:, 0] > 0.5).astype(int) if self._binary(values) else values.argmax(1)]
+
+    def _binary(self, values: np.ndarray) -> bool:
+        return not self.multi_label_ and values.shape[1] == 1
 
 
 def _smiles(X: Any) -> list[str]:

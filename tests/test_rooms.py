@@ -30,14 +30,19 @@ ROOMS = {
     "models": {"schema", "errors", "nn", "attention", "encodings", "graph", "sequence"},
     "molecules": {"schema", "errors", "jit"},
     "data": {"molecules", "errors", "threads", "jit"},
-    "training": {"schema", "models", "nn", "sequence", "data", "molecules", "errors", "termination"},
-    "prediction": {"schema", "models", "sequence", "data", "molecules", "training", "errors"},
-    "report": {"data", "molecules", "training", "errors"},
-    "explain": {"prediction", "training", "models", "graph", "data", "molecules", "errors"},
-    "workflow": {"prediction", "training", "report", "models", "sequence", "data", "molecules", "errors"},
-    "estimators": {"workflow", "prediction", "training", "data", "molecules", "models", "errors"},
+    "report": {"data", "molecules", "errors"},
+    "tasks": {"schema", "report", "sequence", "data", "molecules", "errors"},
+    "baselines": {"tasks", "report", "data", "molecules", "errors"},
+    "dataset": {"tasks", "data", "molecules", "errors"},
+    "training": {"dataset", "tasks", "nn", "data", "errors", "termination"},
+    "prediction": {"schema", "tasks", "models", "data", "molecules", "errors"},
+    "explain": {"prediction", "tasks", "models", "graph", "data", "molecules", "errors"},
+    "workflow": {
+        *("baselines", "dataset", "prediction", "training", "tasks", "report", "models", "data", "molecules", "errors")
+    },
+    "estimators": {"workflow", "prediction", "training", "tasks", "models", "data", "molecules", "errors"},
     "cli": {
-        *("workflow", "explain", "prediction", "training", "report", "models", "data", "molecules"),
+        *("workflow", "explain", "dataset", "prediction", "training", "tasks", "report", "models", "data", "molecules"),
         *("errors", "termination"),
     },
 }

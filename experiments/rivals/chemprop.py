@@ -41,7 +41,7 @@ def answer(problem: Problem) -> Answer:
     command = python.with_name("chemprop")
     table, out, predicted = (problem.folder / name for name in ("data.csv", "chemprop", "predicted.csv"))
     write_table(problem, table)
-    words = ["--splits-column", "split", "--task-type", problem.dataset.task]
+    words = ["--splits-column", "split", "--task-type", problem.dataset.task.name]
     words += ["--smiles-columns", "smiles", "--target-columns", *problem.names]
     features = FEATURES if problem.run.model == "chemprop-rdkit" else ()
     seed = ["--pytorch-seed", str(problem.run.seed), "--num-workers", "0", "--accelerator", "cpu"]

@@ -23,10 +23,10 @@ def answer(problem: Problem) -> Answer:
     Raises:
         InputError: the model has not been tuned yet.
     """
-    number = best(problem.run.model, problem.dataset.task)
+    number = best(problem.run.model, problem.dataset.task.name)
     how = CONFIGURATIONS[number]
     found = fitted(problem, how)
-    settings = {"configuration": number, **how._asdict(), "tuned_on": TUNED_ON[problem.dataset.task].name}
+    settings = {"configuration": number, **how._asdict(), "tuned_on": TUNED_ON[problem.dataset.task.name].name}
     settings["descriptors"] &= problem.data.featuriser.num_descriptors > 0  # some benchmarks bar them
     settings |= {"loss": loss_of(problem), "descriptors_missing": found.gaps}
     return Answer(found.prediction, found.parameters, settings)
@@ -34,7 +34,7 @@ def answer(problem: Problem) -> Answer:
 
 def loss_of(problem: Problem) -> str:
     """The benchmark's own metric where that is the absolute error, as gtx has it there."""
-    if problem.dataset.task == "classification":
+    if problem.dataset.task.discrete:
         return "bce"
     return "mae" if problem.run.benchmark.metric == "mae" else "mse"
 
@@ -50,7 +50,7 @@ class Fitted(NamedTuple):
 
 def fitted(problem: Problem, how: Configuration) -> Fitted:
     """Train with one configuration and predict all molecules."""
-    data, classes = problem.dataset, problem.dataset.task == "classification"
+    data, classes = problem.dataset, problem.dataset.task.discrete
     featuriser, seed = problem.data.featuriser, problem.run.seed
     u, gaps = scaled(data.store.descriptors, data.split["train"])
     y, mean, sd = data.store.y.float(), 0.0, 1.0

@@ -59,12 +59,14 @@ def answer(problem: Problem) -> Answer:
             continue  # nothing but the mean can be learnt
         scored = [
             (
-                _loss(y[val, t], _predict(fitted, x[val]), problem.dataset.task == "classification"),
+                _loss(y[val, t], _predict(fitted, x[val]), problem.dataset.task.discrete),
                 number,
                 fitted,
                 candidate.choice,
             )
-            for number, candidate in enumerate(candidates(kind, inputs, problem.dataset.task, problem.run.seed))
+            for number, candidate in enumerate(
+                candidates(kind, inputs, problem.dataset.task.discrete, problem.run.seed)
+            )
             for fitted in [_fit(candidate.estimator, x, y[:, t], train, val)]
         ]
         _, _, best, chosen[target] = min(scored, key=lambda one: one[:2])
@@ -86,9 +88,8 @@ def features(problem: Problem, inputs: str, dense: bool = False) -> tuple[np.nda
     return values, {"inputs": "RDKit descriptors", "columns": values.shape[1], **missing}
 
 
-def candidates(kind: str, inputs: str, task: str, seed: int) -> Iterator[Candidate]:
+def candidates(kind: str, inputs: str, classes: bool, seed: int) -> Iterator[Candidate]:
     """What the validation rows choose from."""
-    classes = task == "classification"
     if kind == "forest":
         make = RandomForestClassifier if classes else RandomForestRegressor
         share = "sqrt" if classes else 1 / 3

@@ -48,7 +48,7 @@ def best(kind: str, task: str, results: Path = RESULTS) -> int:
 def tune(kind: str, task: str, number: int, results: Path, runs: Path) -> None:
     """Try one configuration, and write its validation loss."""
     from experiments.rivals.pyg import fitted
-    from gtx.workflow.dataset import load
+    from gtx.dataset import load
 
     run = Run(TUNED_ON[task], kind, 0, 0)
     data = run.benchmark.data(0)

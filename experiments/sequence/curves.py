@@ -18,7 +18,7 @@ def draw(histories: Mapping[str, Sequence[Mapping[str, float]]], file: Path) -> 
     """Validation accuracies and loss of some runs.
 
     Args:
-        histories: rows per epoch, by the run's title, as `gtx.training.fit_sequences` gives them.
+        histories: rows per epoch, by the run's title, as `gtx.training.Member.history`.
         file: an SVG.
     """
     plt.rcParams["svg.hashsalt"] = "gtx"  # the same picture is the same file

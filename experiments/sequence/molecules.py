@@ -17,7 +17,7 @@ from gtx.errors import InputError
 from gtx.models.sequence import MoleculeToSequence, molecule_to_sequence
 from gtx.molecules import Featuriser
 from gtx.sequence import Examples, TokenVocabulary, greedy
-from gtx.training import exact
+from gtx.tasks import exact
 
 FEATURISER = Featuriser(descriptors=False)
 SETTING = Setting(

@@ -16,9 +16,11 @@ from experiments import archive
 from experiments.archive import RESULTS, ROOT
 from experiments.record import commit, machine
 from experiments.sequence.curves import draw
+from gtx import training
 from gtx.prediction import library_versions
 from gtx.sequence import Examples
-from gtx.training import TrainSettings, fit_sequences
+from gtx.tasks import ToSequence
+from gtx.training import TrainSettings
 
 RUNS = ROOT / "runs" / "sequence"
 
@@ -70,10 +72,11 @@ def fit(model: nn.Module, train: Examples, val: Examples, setting: Setting, runs
     settings = TrainSettings(**setting.training)
     folder = runs / _digest(model, train, val, settings, setting.smoothing)
     model.train()
-    done = fit_sequences(model, train, val, settings, folder, setting.smoothing)
-    history = done["history"]
+    task = ToSequence("sequence", smoothing=setting.smoothing)
+    (done,) = training.fit(model, task, train, val, settings, folder)
+    history = done.history
     return {
-        "best_epoch": done["best_epoch"],
+        "best_epoch": done.best_epoch,
         "history": [{k: v for k, v in row.items() if not k.endswith("seconds")} for row in history],
         "seconds": round(sum(row["seconds"] for row in history), 1),
         "cpu_seconds": round(sum(row["cpu_seconds"] for row in history), 1),

@@ -13,7 +13,7 @@ import torch
 from experiments.sequence.running import Setting, fit, publish
 from gtx.models import MoleculeToSequence, SequenceEncoder
 from gtx.sequence import CHARACTERS, Examples, TokenVocabulary, greedy
-from gtx.training import exact
+from gtx.tasks import exact
 
 SETTING = Setting(
     {"channels": 64, "layers": 2, "heads": 4, "dropout": 0.0, "attention_dropout": 0.0, "activation": "gelu"},

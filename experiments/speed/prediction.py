@@ -92,15 +92,17 @@ def save_untrained(file: Path) -> None:
     from gtx.models import ARCHITECTURES
     from gtx.molecules import Featuriser
     from gtx.prediction import ModelHeader, save_model
-    from gtx.training import TargetScaler, TrainSettings
+    from gtx.tasks import Regression, TargetScaler
+    from gtx.training import TrainSettings
     from gtx.workflow.specs import model_spec
 
     read = Featuriser()
-    spec = model_spec(TrainSettings(), read, 1, 10_000)
+    scaler = TargetScaler.fit(torch.tensor([[0.0], [1.0]], dtype=torch.float64))
+    task = Regression("y", scaler=scaler)
+    spec = model_spec(TrainSettings(), read, task, 10_000)
     torch.manual_seed(0)
     model = ARCHITECTURES[spec["name"]].make(**spec["arguments"]).eval()
-    scaler = TargetScaler.fit(torch.tensor([[0.0], [1.0]], dtype=torch.float64), "regression", None)
-    save_model(file, [model], ModelHeader("regression", ["y"], read, spec, scaler, "smiles"))
+    save_model(file, [model], ModelHeader(task, read, spec))
 
 
 def _bare(smiles: list[str], workers: int) -> Callable[[], None]:

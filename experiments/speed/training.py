@@ -50,8 +50,9 @@ def make(name: str, epochs: int, most: int | None, threads: int, workers: int) -
 
 
 def _gtx(data: Rows, epochs: int, threads: int) -> dict[str, Any]:
+    from gtx.dataset import DataSettings
     from gtx.training import PropertyModule, TrainSettings
-    from gtx.workflow import DataSettings, train
+    from gtx.workflow import train
 
     watch = Stopwatch()
     watch.put_on_training()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, asked
+from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, asked
 from gtx.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def add(parser: Parser) -> None:
     """Options of the data and the folds, then every field of `TrainSettings`."""
     parser.usage = "gtx benchmark TABLE --target-columns NAME [NAME ...] --out FOLDER [options]"
     parser.epilog = EXAMPLES
-    add_table(parser, ["regression", "classification"])
+    add_table(parser)
+    add_task(parser, ["regression", "classification", "multiclass"])
     add_run(parser)
     folds = add_split(parser, "folds")
     folds.add_argument("--folds", type=int, default=5, metavar="N", help="parts; each is the test set once")
@@ -88,9 +89,9 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
     from rich.table import Table
 
     from gtx.report.comparison import IN_UNITS, MEAN
-    from gtx.report.words import METRICS, TITLES, score, signed
+    from gtx.report.words import TITLES, score, signed, titles
 
-    metrics = METRICS[found.task]
+    metrics = titles(found.task.metrics)
     leading = next(iter(metrics))
     shares = ["mean of targets: RMSE and MAE divided by those of the training mean"] * any(
         r["target"] == MEAN for r in found.table
@@ -105,7 +106,7 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for target in dict.fromkeys(row["target"] for row in found.table):
         own = {(row["method"], row["metric"]): row for row in found.table if row["target"] == target}
-        best = (min if leading == "rmse" else max)(
+        best = (min if found.task.metrics[leading].lower else max)(
             (m for m, name in own if name == leading and own[m, name]["mean"] is not None),
             key=lambda m: own[m, leading]["mean"],
             default=None,

@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
     """Train on xtb9 and print the scores."""
     from gtx.cli.train import train_and_tell
     from gtx.data.named_sets import load_set
-    from gtx.workflow import DataSettings
+    from gtx.dataset import DataSettings
 
     xtb9 = load_set("xtb9")
     data = DataSettings(str(xtb9.path), xtb9.targets, split_column=f"split_{arguments.split}", units=dict(xtb9.units))

@@ -34,18 +34,14 @@ def run(arguments: Namespace) -> int:
     members, header = load_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    interval, extensive = header.interval, header.scaler.extensive if header.scaler else []
-    widths = interval and [("none" if w is None else f"±{w:.4g}") for w in interval["half_width"]]
     facts = {
-        "task": header.task,
+        "task": header.task.name,
         "targets": ", ".join(header.targets),
         "model": f"{header.model['name']}, {len(members)} × {weights:,} weights",
-        "writes": header.vocabulary and f"{len(header.vocabulary.tokens)} tokens, at most {header.limit} in a sequence",
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),
-        "minus a reference per element": ", ".join(header.targets[t] for t in extensive) or None,
-        "interval": f"{interval['level']:.0%}: {', '.join(widths)}" if interval else "none" if header.scaler else None,
+        "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }
     for part in ("train", "val", "test"):

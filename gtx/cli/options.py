@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from argparse import BooleanOptionalAction
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from gtx.cli.parser import Parser, option_of
+from gtx.tasks.options import TASKS, chosen
 from gtx.training import TrainSettings
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup as Group
 
     from gtx.data.named_sets import NamedSet
-    from gtx.workflow import DataSettings
+    from gtx.dataset import DataSettings
+    from gtx.tasks import Inferred, Task
 
 SECTIONS = {"model": "model", "epochs": "training", "precision": "processor and GPU", "logger": "what is shown"}
 """The first field of `TrainSettings` in each group of options."""
 
 
-def add_table(parser: Parser, tasks: list[str]) -> Group:
+def add_table(parser: Parser) -> Group:
     """What is learned from."""
     group = parser.add_argument_group("table")
     group.add_argument("data", metavar="TABLE", help="a file, or the name of a public set")
@@ -31,15 +34,39 @@ def add_table(parser: Parser, tasks: list[str]) -> Group:
         "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name or its cells"
     )
     group.add_argument(
-        "--task", choices=tasks, help="default: classification if every target is 0 or 1, otherwise regression"
-    )
-    group.add_argument(
         "--on-error",
         choices=["report", "fail"],
         default="report",
         help="report: a bad row gets an error and the run goes on; fail: the run stops at the first bad row",
     )
     return group
+
+
+def add_task(parser: Parser, words: Sequence[str]) -> Group:
+    """What is learned, and every option that one of these tasks has."""
+    group = parser.add_argument_group("task")
+    group.add_argument(
+        "--task", choices=words, help="default: classification if every target has two classes, otherwise regression"
+    )
+    for kind in dict.fromkeys(TASKS[word].options for word in words):
+        types = get_type_hints(kind)
+        having = " and ".join(word for word in words if TASKS[word].options is kind)
+        for field in chosen(kind):
+            text = f"for {having}: {field.metadata['help'].replace('%', '%%').removesuffix('.')}"
+            text += "" if "default" in text else f" (default: {field.default})"
+            group.add_argument(f"--{field.name.replace('_', '-')}", **option_of(types[field.name]), help=text)
+    return group
+
+
+def asked_task(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred | None:
+    """The task that the options name, or one that the table is to settle; None where nothing is asked."""
+    from gtx import tasks
+
+    options = {field.name: given.get(field.name) for entry in TASKS.values() for field in chosen(entry.options)}
+    options = {name: value for name, value in options.items() if value is not None}
+    if given["task"] is None:
+        return tasks.Inferred(targets, **options) if options else None
+    return tasks.make(getattr(tasks, TASKS[given["task"]].task), targets, options)
 
 
 def add_run(parser: Parser) -> Group:
@@ -104,16 +131,17 @@ def add_settings(parser: Parser) -> None:
 
 def asked(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
     """What the options say of the data and of training; `more` is what only some commands know of the data."""
+    from gtx.dataset import DataSettings
     from gtx.molecules import Featuriser
-    from gtx.workflow import DataSettings
 
     settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
     named = resolve(given["data"])
+    targets = tuple(given["target_columns"] or (named and named.targets) or ())
     data = DataSettings(
         str(named.path) if named else given["data"],
-        tuple(given["target_columns"] or (named and named.targets) or ()),
+        targets,
         smiles_column=given["smiles_column"] or (named and named.smiles_column),
-        task=given["task"],
+        task=asked_task(given, targets),
         split=given["split"],
         seed=settings.seed if given["split_seed"] is None else given["split_seed"],
         on_error=given["on_error"],

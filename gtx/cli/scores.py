@@ -9,23 +9,32 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-LOWER_IS_BETTER = {"rmse": True, "mae": True, "r2": False, "roc_auc": False, "pr_auc": False, "accuracy": False}
-LOWER_IS_BETTER |= {"molecule_accuracy": False, "exact_accuracy": False, "token_accuracy": False}
-LOWER_IS_BETTER |= {"perplexity": True, "invalid": True}
+from gtx.tasks import Metric
+
 METHODS = {"mean": "mean of training rows", "ridge": "ridge", "logistic": "logistic", "random_forest": "random forest"}
 
 
-def score_table(metrics: Mapping[str, Any], units: Mapping[str, str] | None = None) -> None:
+def score_table(
+    metrics: Mapping[str, Any], kinds: Mapping[str, Metric], units: Mapping[str, str] | None = None
+) -> None:
     """Print test scores of the model beside the baselines, target by target, the best in bold.
 
     Args:
         metrics: as in `metrics.json`.
+        kinds: the metrics of the task, by name.
         units: of targets, by name.
     """
-    part = next((p for p in ("test", "val", "train") if _judged(metrics[p])), "train")
+    part = next(
+        (
+            p
+            for p in ("test", "val", "train")
+            if any(metrics[p][name] is not None for name in kinds if name in metrics[p])
+        ),
+        "train",
+    )
     rows = {"gtx": metrics[part]} | {METHODS.get(k, k): v[part] for k, v in metrics.get("baseline", {}).items()}
     names = list(metrics[part]["per_target"])
-    shown = [name for name in LOWER_IS_BETTER if name in metrics[part]]
+    shown = [name for name in kinds if name in metrics[part]]
     table = Table(title=f"{part} scores")
     table.add_column("target")
     table.add_column("metric")
@@ -35,8 +44,8 @@ def score_table(metrics: Mapping[str, Any], units: Mapping[str, str] | None = No
         for metric in shown:
             scores = [row["per_target"][target][metric] for row in rows.values()]
             defined = [score for score in scores if score is not None]
-            best = (min if LOWER_IS_BETTER[metric] else max)(defined, default=None)
-            unit = (units or {}).get(target, "") if metric in ("rmse", "mae") else ""
+            best = (min if kinds[metric].lower else max)(defined, default=None)
+            unit = (units or {}).get(target, "") if kinds[metric].in_units else ""
             cells = ["-" if s is None else f"[bold]{s:.4g}[/]" if s == best else f"{s:.4g}" for s in scores]
             table.add_row(escape(target) if metric == shown[0] else "", escape(f"{metric} {unit}".strip()), *cells)
         table.add_section()
@@ -49,7 +58,3 @@ def metric_lines(metrics: Mapping[str, Any]) -> list[str]:
         f"{target}: " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items() if value is not None)
         for target, scores in metrics["per_target"].items()
     ]
-
-
-def _judged(scores: Mapping[str, Any]) -> bool:
-    return any(scores[name] is not None for name in LOWER_IS_BETTER if name in scores)

@@ -7,12 +7,13 @@ from argparse import BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, asked
+from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, asked
 from gtx.cli.parser import Parser
+from gtx.tasks.options import TASKS
 
 if TYPE_CHECKING:
+    from gtx.dataset import DataSettings
     from gtx.training import TrainSettings
-    from gtx.workflow import DataSettings
 
 EXAMPLES = """
 TABLE is a CSV or TSV file (separated by commas, semicolons or tabs; .gz too), a Parquet, SMILES or SDF file, or the
@@ -44,16 +45,8 @@ def add(parser: Parser) -> None:
     """Options of the data, the split and the run, then every field of `TrainSettings`."""
     parser.usage = "gtx train TABLE --target-columns NAME [NAME ...] --out FOLDER [options]"
     parser.epilog = EXAMPLES
-    table = add_table(parser, ["regression", "classification", "sequence"])
-    table.add_argument(
-        "--tokens",
-        choices=["smiles", "characters"],
-        default="smiles",
-        help="for --task sequence: cut a target into the symbols of a SMILES, or into characters",
-    )
-    table.add_argument(
-        "--max-tokens", type=int, default=256, metavar="N", help="for --task sequence: a longer target is an error"
-    )
+    add_table(parser)
+    add_task(parser, list(TASKS))
     run = add_run(parser)
     run.add_argument(
         "--from", metavar="MODEL", help="train this model file further; it keeps its architecture and its scale"
@@ -91,7 +84,7 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Train and print how good it is."""
     given = vars(arguments)
-    parts = {name: given[name] for name in ("split_column", "val", "test", "tokens", "max_tokens", "group_duplicates")}
+    parts = {name: given[name] for name in ("split_column", "val", "test", "group_duplicates")}
     data, settings = asked(given, **parts, split_sizes=tuple(given["split_sizes"]))
     how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
     return train_and_tell(data, settings, given["out"], **how)
@@ -109,7 +102,7 @@ def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **opti
         print(note, file=sys.stderr)
     if outcome.was_finished:
         print(f"The run in {out} is finished; --overwrite trains it again.")
-    score_table(outcome.metrics, data.units)
+    score_table(outcome.metrics, outcome.task.metrics, data.units)
     print(f"model   {Path(out) / 'model.gtx'}")
     if (report := Path(out) / "report.html").exists():
         print(f"report  {report}")

@@ -13,8 +13,7 @@ __getattr__, __dir__ = lazy_names(
         "tables": ("open_table",),
         "table_writer": ("TableWriter", "fresh_name"),
         "ledger": ("Ledger", "describe"),
-        "targets": ("Duplicates", "conflicting_duplicates", "infer_task", "parse_targets", "read_targets"),
-        "texts": ("parse_texts",),
+        "targets": ("Duplicates", "conflicting_duplicates"),
         "splits": (
             "SPLITS",
             "Split",

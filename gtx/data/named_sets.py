@@ -44,7 +44,6 @@ class NamedSet:
         about: what is in it, and the targets' unit.
         path: its file; below the root before it is loaded, where it lies afterwards.
         targets: the target columns.
-        task: "regression" or "classification".
         smiles_column: the column of molecules.
         split_columns: columns that spell out a split, the usual one first.
         sources: addresses of the official files.
@@ -58,7 +57,6 @@ class NamedSet:
     about: str
     path: Path
     targets: tuple[str, ...]
-    task: str = "regression"
     smiles_column: str = "smiles"
     split_columns: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -104,7 +102,6 @@ def _scaffold(name: str, about: str, sha256: str, targets: tuple[str, ...] = ("y
     )
 
 
-_CLASSES = {"task": "classification"}
 _FREE = {"licence": "CC BY 4.0"}
 
 SETS: dict[str, NamedSet] = {
@@ -148,7 +145,6 @@ SETS: dict[str, NamedSet] = {
             ("p_np",),
             "BBBP.csv",
             sha256="d07a38487aeac5cee5508413e468043ef3097451d2a112701c2d60be9ec6b662",
-            **_CLASSES,
         ),
         _moleculenet(
             "bace",
@@ -156,11 +152,8 @@ SETS: dict[str, NamedSet] = {
             ("Class",),
             "bace.csv",
             smiles_column="mol",
-            **_CLASSES,
         ),
-        _moleculenet(
-            "tox21", "activity in twelve toxicity assays (Tox21)", _NUCLEAR + _STRESS, "tox21.csv.gz", **_CLASSES
-        ),
+        _moleculenet("tox21", "activity in twelve toxicity assays (Tox21)", _NUCLEAR + _STRESS, "tox21.csv.gz"),
         _moleculenet(
             "qm9",
             "B3LYP properties of 134k small molecules, as MoleculeNet has them (Ramakrishnan et al. 2014)",
@@ -195,9 +188,7 @@ SETS: dict[str, NamedSet] = {
             "dfacba07afab95a3a90afd748d78a58bd3be33689f371d3a646ea8feaa365dc6",
             **_FREE,
         ),
-        _mat(
-            "bbbp", "BBBP", "scaffold", "b340effb21aae95ff8586fc9efd16b1792c16c500740c0a9e36c487ad85b02ce", **_CLASSES
-        ),
+        _mat("bbbp", "BBBP", "scaffold", "b340effb21aae95ff8586fc9efd16b1792c16c500740c0a9e36c487ad85b02ce"),
         _scaffold("esol", "ESOL, log mol/L", "e4323f0899885583a097af097bc67bc985764e88e6436dc4b215b997828f769c"),
         _scaffold(
             "freesolv",
@@ -205,14 +196,13 @@ SETS: dict[str, NamedSet] = {
             "93220515cf039121cdb105627a61697ea40dfa134ac19b376adc0d01b4966f07",
             **_FREE,
         ),
-        _scaffold("bbbp", "BBBP", "1c03eb75dec8adcdfb932c9562717ec951dd7e60af0fd855c70ab648f5811be1", **_CLASSES),
-        _scaffold("bace", "BACE", "4a97428569605f44e6de0768f4686541dc6ed0c4730eeea1b5ebf1657b46792a", **_CLASSES),
+        _scaffold("bbbp", "BBBP", "1c03eb75dec8adcdfb932c9562717ec951dd7e60af0fd855c70ab648f5811be1"),
+        _scaffold("bace", "BACE", "4a97428569605f44e6de0768f4686541dc6ed0c4730eeea1b5ebf1657b46792a"),
         _scaffold(
             "tox21",
             "Tox21",
             "27958ccb631555364f4e137e4d89d804648aafefa96808235a6506423f2d10bf",
             _NUCLEAR + _STRESS,
-            **_CLASSES,
         ),
     )
 }

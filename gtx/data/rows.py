@@ -41,6 +41,16 @@ class Row(NamedTuple):
         """About how many bytes it takes."""
         return sum(map(len, self.cells)) + 50 * len(self.cells) + len(self.text)
 
+    @property
+    def readable(self) -> str:
+        """The text to featurise; a row that is broken has none."""
+        return "" if self.error else self.text
+
+    @property
+    def shown(self) -> str | None:
+        """The molecule as a message shows it: not a whole mol block."""
+        return None if "\nM  END" in self.text else self.text
+
 
 @dataclass(frozen=True)
 class Table:

@@ -86,6 +86,11 @@ class MoleculeStore:
         return len(self.atom_ptr) - 1
 
     @property
+    def num_graphs(self) -> int:
+        """M, as a batch calls it."""
+        return len(self)
+
+    @property
     def sizes(self) -> Tensor:
         """int64 `[M]`: atoms per molecule."""
         return self.atom_ptr.diff()

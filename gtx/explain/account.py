@@ -15,7 +15,6 @@ from gtx.explain.relevance import gradient_weighted, per_atom, rollout
 from gtx.explain.removal import Removal, faithfulness
 from gtx.models import build_model
 from gtx.prediction import ModelHeader
-from gtx.training import composition
 
 PAIRS = 50_000  # in a batch of copies of the molecule
 
@@ -109,8 +108,8 @@ def _predict(
         sender, receiver = graph.pair_index
         gone = part.flatten()
         outputs.append(model(batch, graph=graph.where(~(gone[sender] | gone[receiver]))))
-    counts = composition(store).expand(len(sets), -1) if header.scaler.reference is not None else None
-    return header.scaler.unscale(torch.cat(outputs), counts)[:, target].numpy()
+    molecules = store.subset(torch.zeros(len(sets), dtype=torch.long))
+    return header.task.unscaled(torch.cat(outputs), molecules)[:, target].numpy()
 
 
 def copies(store: MoleculeStore, count: int = 1) -> Batch:

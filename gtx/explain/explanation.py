@@ -18,6 +18,7 @@ from gtx.explain.distances import bond_distances
 from gtx.explain.removal import rank_correlation
 from gtx.molecules.naming import name_code
 from gtx.prediction import ModelHeader, Predictor
+from gtx.tasks import NumberTask
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -32,7 +33,7 @@ class Explanation(Account):
         atoms: `[n]`, symbol and number of each, as "O2".
         distance: float64 `[n, n]`, bonds between atoms, infinite where nothing connects them.
         target: name of the target.
-        task: "regression" or "classification".
+        quantity: what is predicted, in words.
         layer, head, receiver: what the pictures show, from 0; head None is the mean over heads.
         seed: of the random weights and the random removals.
         random: the account of the network with random weights.
@@ -44,7 +45,7 @@ class Explanation(Account):
     atoms: list[str]
     distance: np.ndarray
     target: str
-    task: str
+    quantity: str
     layer: int
     head: int | None
     receiver: int
@@ -134,9 +135,12 @@ def explain(
     if draws < 1:
         raise InputError(f"draws: expected 1 or more, got {draws}")
     header = predictor.header
-    if header.task == "sequence":
-        raise InputError("the model writes sequences; only predictions of numbers are explained")
-    column = _number("target", target, header.targets)
+    if not isinstance(header.task, NumberTask):
+        raise InputError(
+            f"only predictions of numbers and classes are explained; this model's task is {header.task.name}"
+        )
+    names = header.task.prediction_names
+    column = _number("target", target, names)
     model = deepcopy(predictor.members[_index("member", member, len(predictor.members))]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
     if done.errors[0]:
@@ -156,8 +160,8 @@ def explain(
         mol=mol,
         atoms=[f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in mol.GetAtoms()],
         distance=bond_distances(store.bonds.numpy(), n),
-        target=header.targets[column],
-        task=header.task,
+        target=names[column],
+        quantity=header.task.quantity(column),
         layer=layer,
         head=head,
         receiver=_index("receiver", receiver, n, negative=False),

@@ -18,7 +18,7 @@ from gtx.explain.account import Account
 from gtx.explain.distances import by_distance
 from gtx.explain.explanation import Explanation
 from gtx.explain.removal import highest
-from gtx.explain.words import caption, quantity, report
+from gtx.explain.words import caption, report
 from gtx.molecules import draw_attention, draw_molecule
 from gtx.molecules.drawing import SCALE
 
@@ -46,7 +46,7 @@ def figure(explanation: Explanation) -> str:
             )
         ):
             y = TOP + row * ROW
-            heading = f"{name}: {quantity(e)} = {account.prediction:.4g}"
+            heading = f"{name}: {e.quantity} = {account.prediction:.4g}"
             sheet.say(LEFT, y + 14, _short(heading, 110), size=15)
             sheet.rule(y + 24)
             draw(sheet, e, account, y + 48)
@@ -61,7 +61,7 @@ def _short(text: str, letters: int) -> str:
 
 def page(explanation: Explanation) -> str:
     """The figure and the text as an HTML page."""
-    title = escape(f"{explanation.smiles}: {quantity(explanation)}")
+    title = escape(f"{explanation.smiles}: {explanation.quantity}")
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
         f"<style>body{{margin:1rem auto;max-width:{WIDTH}px;font:14px sans-serif}}svg{{width:100%;height:auto}}"

@@ -17,23 +17,18 @@ def which(explanation: Explanation) -> str:
     return f"layer {explanation.layer} of {layers}, {head if heads > 1 else 'one head'}"
 
 
-def quantity(explanation: Explanation) -> str:
-    """The target as the predictions give it."""
-    return f"probability of {explanation.target}" if explanation.task == "classification" else explanation.target
-
-
 def report(explanation: Explanation) -> str:
     """The whole text, for a terminal."""
     e = explanation
     lines = [
         f"{e.smiles}: {len(e.atoms)} atom{'s' * (len(e.atoms) > 1)}",
-        f"predicted {quantity(e)}: {e.prediction:.4g} (random weights: {e.random.prediction:.4g})",
+        f"predicted {e.quantity}: {e.prediction:.4g} (random weights: {e.random.prediction:.4g})",
         f"drawn: {which(e)}; receiver {e.atoms[e.receiver]}",
         "",
         f"{'atom':>6}  {'rollout':>9}  {'gradient':>9}",
         *(f"{a:>6}  {r:>9.4f}  {g:>9.2e}" for a, r, g in zip(e.atoms, e.rollout, e.gradient, strict=True)),
         "",
-        f"Check: the change of {quantity(e)} when the attention to and from the k atoms with the highest numbers is",
+        f"Check: the change of {e.quantity} when the attention to and from the k atoms with the highest numbers is",
         "removed; its size for k random atoms; the share of random sets of atoms that change it less (50% is chance):",
         "",
         *_table("trained", e),
@@ -73,7 +68,7 @@ def caption(explanation: Explanation) -> list[str]:
         "Attention: every atom reads other atoms, each with its own weight. The pictures show the weights of "
         f"{which(e)}, counted from 0. The ringed atom {e.atoms[e.receiver]} reads the shaded atoms.{apart}",
         "Rollout multiplies the attention of all layers; in every layer, half comes from the atom itself (Abnar & "
-        f"Zuidema 2020). Gradient-weighted attention adds up the weights that raise {quantity(e)}, each times "
+        f"Zuidema 2020). Gradient-weighted attention adds up the weights that raise {e.quantity}, each times "
         "how much it raises it (Chefer et al. 2021). Both give one number per atom; rings mark the highest numbers.",
         "Check: the attention to and from the k atoms with the highest numbers is removed, and the prediction changes "
         "(coloured lines). The grey band is the change for k random atoms (mean ± sd), the dotted line the change for "

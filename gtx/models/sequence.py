@@ -92,6 +92,16 @@ class MoleculeToSequence(nn.Module):
         source = () if memory is None else (memory.items, BipartiteGraph.between(memory.ptr, tokens.ptr), weights)
         return self.decoder.embedding.scores(self.decoder(tokens, graph, *source))
 
+    def observe(self, data: Any, more: bool = False) -> None:
+        """Learn from training molecules (or examples of them) which codes there are, as the encoder does."""
+        source = getattr(data, "source", data)
+        if hasattr(self.encoder, "observe") and source is not None:
+            self.encoder.observe(source, more)
+
+    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
+        """Per molecule, the codes that training did not show, see `GraphTransformer.unseen`."""
+        return self.encoder.unseen(batch)
+
     def looks(self, source: Batch | Sequences, tokens: Sequences) -> Looked:
         """Logits, and which atom each token looked at."""
         memory, weights = self.read(source), []

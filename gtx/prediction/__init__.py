@@ -10,10 +10,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "model_file": ("ModelHeader", "load_model", "save_model"),
         "loading": ("load",),
-        "predictor": ("Predictor", "Predictions"),
-        "sequence_predictor": ("SequencePredictor",),
-        "written": ("WrittenTexts",),
-        "conformal": ("conformal_half_width",),
+        "predictor": ("Predictor",),
         "versions": ("library_versions",),
         "streaming": ("predict_table",),
     },

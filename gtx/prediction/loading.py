@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 
+from torch import nn
+
 from gtx.errors import InputError
-from gtx.prediction.base import BasePredictor
 from gtx.prediction.model_file import load_model
 from gtx.prediction.predictor import Predictor
-from gtx.prediction.sequence_predictor import SequencePredictor
+from gtx.tasks import Task
 
 
-def load(path: str | Path, device: str | None = None, beams: int | None = None) -> BasePredictor:
+def load(
+    path: str | Path,
+    device: str | None = None,
+    beams: int | None = None,
+    *,
+    model: nn.Module | Callable[[], nn.Module] | None = None,
+    task: type[Task] | None = None,
+) -> Predictor:
     """Open a model file (also as `gtx.load`).
 
     Args:
         path: a `model.gtx`.
         device: as torch names it; by default a GPU if there is one.
-        beams: of a model that writes sequences, see `SequencePredictor`.
-
-    Returns:
-        A `Predictor`, or a `SequencePredictor` if the model writes sequences.
+        beams: of a model that writes sequences, see `gtx.tasks.ToSequence`.
+        model: for a file with weights of a model that is not gtx's own: a module of that shape, or a function that
+            makes one.
+        task: for a task that is not gtx's own: its class.
 
     Raises:
         InputError: there is no such file, it cannot be used, there is no such device, or `beams` does not suit.
     """
-    members, header = load_model(path)
-    if beams is not None and header.task != "sequence":
-        raise InputError(f"{path} predicts numbers ({header.task}): beams are for a model that writes sequences")
+    members, header = load_model(path, model, task)
+    if beams is not None:
+        if "beams" not in {field.name for field in fields(header.task)}:
+            raise InputError(
+                f"{path} predicts numbers ({header.task.name}): beams are for a model that writes sequences"
+            )
+        header = replace(header, task=replace(header.task, beams=beams))
     try:
-        if header.task == "sequence":
-            return SequencePredictor(members, header, device, 1 if beams is None else beams)
         return Predictor(members, header, device)
     except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
         raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,38 +13,32 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import nn
 
+import gtx.tasks
 from gtx.errors import InputError, printable
 from gtx.models import ARCHITECTURES, WRITERS
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
 from gtx.prediction.versions import library_versions
 from gtx.prediction.weights import read_members
-from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, number, one_of, shown, text, whole
-from gtx.sequence import TokenVocabulary
-from gtx.training import TargetScaler
+from gtx.schema import MappingOf, OrNone, Record, anything, number, shown, text, whole
+from gtx.tasks import TASKS, Task
 
-FORMAT = 2
-"""Raised whenever another gtx could not read the file. 2: pair features are embedded in a module of their own."""
-LONGEST = 10_000
-"""The most tokens that a model may be asked to write."""
+FORMAT = 3
+"""Raised whenever another gtx could not read the file. 2: pair features are embedded in a module of their own. 3: what
+a task has learned is an entry of its own; files of format 2 are read too."""
+OLDEST = 2
 
 _SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
-_INTERVAL = Record({"level": number(0, 1), "half_width": ListOf(OrNone(number(0)))})
 _HEADER = Record(
     {
         "members": whole(1),
-        "task": one_of(("regression", "classification", "sequence")),
-        "targets": ListOf(text(), least=1),
+        "task": Record({"name": text()}),  # which checks what it has learned itself
         "featuriser": Record({"settings": MappingOf(anything()), "hash": text()}),
         "model": SPEC,
         "versions": Record({"gtx": text()}),
     },
     {
-        "scaler": OrNone(anything()),  # checks itself, as the vocabulary does
         "smiles_column": text(),
-        "interval": OrNone(_INTERVAL),
-        "vocabulary": OrNone(anything()),
-        "limit": OrNone(whole(1, LONGEST)),
         "split": MappingOf(anything()),
         "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
         "settings": MappingOf(anything()),
@@ -57,99 +51,97 @@ class ModelHeader:
     """All that a model file says beside its weights.
 
     Attributes:
-        task: "regression", "classification" or "sequence".
-        targets: names of the T targets, in the order of the outputs.
+        task: what the model has learned, fitted.
         featuriser: how molecules are read.
-        model: `{"name": a function of gtx.models, "arguments": {...}}`.
-        scaler: from outputs to the targets' units; None of sequences.
+        model: `{"name": a function of gtx.models, "arguments": {...}}`; of a module of one's own, its class's name.
         smiles_column: what the column with the molecules was called.
-        interval: `{"level": 0.9, "half_width": [T numbers or None]}`, in the targets' units, or None.
-        vocabulary: of the sequences, or None.
-        limit: the most tokens of a sequence that is written, or None.
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
         settings: as in `config.yaml`.
         versions: of the libraries it was trained with.
     """
 
-    task: str
-    targets: list[str]
+    task: Task
     featuriser: Featuriser
     model: dict[str, Any]
-    scaler: TargetScaler | None = None
     smiles_column: str = "smiles"
-    interval: dict[str, Any] | None = None
-    vocabulary: TokenVocabulary | None = None
-    limit: int | None = None
     split: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=library_versions)
 
+    @property
+    def targets(self) -> list[str]:
+        """Names of the T targets."""
+        return list(self.task.targets)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["featuriser"] = {"settings": self.featuriser.to_dict(), "hash": self.featuriser.hash}
-        for name in ("scaler", "vocabulary"):
-            plain[name] = plain[name] and plain[name].to_dict()
-        return {"format": FORMAT, **plain}
+        return {"format": FORMAT, **plain, "task": self.task.to_dict()}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> ModelHeader:
+    def from_dict(cls, plain: dict[str, Any], kind: type[Task] | None = None, own: bool = False) -> ModelHeader:
         """What `to_dict` described.
 
+        Args:
+            plain: of a file.
+            kind: the class of a task that is not gtx's own.
+            own: the model is not gtx's own.
+
         Raises:
-            InputError: it was made by a newer or older gtx, or with other features than this one computes.
+            InputError: it was made by a newer or older gtx, or with other features than this one computes, or an entry
+                is not in order.
         """
         Record({"format": whole()}).check(plain)
-        if plain["format"] < FORMAT:
-            raise InputError(f"of format {plain['format']}, this gtx reads {FORMAT}: use an older gtx, or train anew")
-        if plain["format"] > FORMAT:
-            raise InputError(f"it is of format {plain['format']}, this gtx reads up to {FORMAT}: upgrade gtx")
+        found = plain["format"]
+        if found < OLDEST:
+            raise InputError(f"of format {found}, this gtx reads {OLDEST} on: use an older gtx, or train anew")
+        if found > FORMAT:
+            raise InputError(f"it is of format {found}, this gtx reads up to {FORMAT}: upgrade gtx")
+        if found == 2:
+            plain = _from_format_2(plain)
         _HEADER.check(plain)
         featuriser = Featuriser.from_dict(plain["featuriser"]["settings"])
         if featuriser.hash != plain["featuriser"]["hash"]:
             made = plain["versions"]["gtx"]
             raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
         known = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
-        for name, kind in (("scaler", TargetScaler), ("vocabulary", TokenVocabulary)):
-            if known.get(name) is not None:
-                known[name] = kind.from_dict(known[name])
-        header = cls(**known | {"featuriser": featuriser})
-        _check_agreement(header)
+        task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
+        header = cls(**known | {"featuriser": featuriser, "task": task})
+        if not own:
+            _check_agreement(header)
         return header
+
+
+def _find_task(name: str) -> type[Task]:
+    """The class of one of gtx's own tasks."""
+    if name not in TASKS:
+        known = ", ".join(TASKS)
+        raise InputError(f"task.name: expected one of {known}, got {shown(name)}; a task of your own: load(..., task=)")
+    return getattr(gtx.tasks, TASKS[name].task)
+
+
+def _from_format_2(plain: dict[str, Any]) -> dict[str, Any]:
+    """A header in which the task was a word, and what it had learned lay beside it."""
+    own = ("targets", "scaler", "interval", "vocabulary", "limit")
+    learned = {name: plain[name] for name in own if plain.get(name) is not None}
+    return {k: v for k, v in plain.items() if k not in own} | {"task": {"name": plain.get("task"), **learned}}
 
 
 def _check_agreement(header: ModelHeader) -> None:
     """Whether the entries of a header suit each other; each by itself is in order."""
     model, given, read = header.model["name"], header.model["arguments"], header.featuriser
-    writes = header.task == "sequence"
-    _agree("model.name", model, list(WRITERS if writes else ARCHITECTURES))
-    coordinates = given.get("coordinates", not writes and ARCHITECTURES[model].coordinates == "needed")
+    _agree("model.name", model, list(WRITERS if header.task.writes else ARCHITECTURES))
+    coordinates = given.get("coordinates", not header.task.writes and ARCHITECTURES[model].coordinates == "needed")
     _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])
     _agree("model.arguments.atom_sizes", given.get("atom_sizes"), [list(read.atom_sizes)])
     _agree("model.arguments.bond_sizes", given.get("bond_sizes"), [list(read.bond_sizes)])
-    (_check_sequences if writes else _check_numbers)(header, given)
-
-
-def _check_numbers(header: ModelHeader, given: dict[str, Any]) -> None:
-    targets = len(header.targets)
-    if header.scaler is None:
-        raise InputError(f"scaler: the task {header.task} needs one, got None")
-    _agree("scaler.task", header.scaler.task, [header.task])
-    _agree("scaler.mean: its length", len(header.scaler.mean), [targets])
-    _agree("model.arguments.out_channels", given.get("out_channels"), [targets])
-    _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), [0, header.featuriser.num_descriptors])
-    if header.interval is not None:
-        _agree("interval.half_width: its length", len(header.interval["half_width"]), [targets])
-
-
-def _check_sequences(header: ModelHeader, given: dict[str, Any]) -> None:
-    for name in ("vocabulary", "limit"):
-        if getattr(header, name) is None:
-            raise InputError(f"{name}: the task sequence needs one, got None")
-    _agree("targets: their number", len(header.targets), [1])
-    _agree("model.arguments.size", given.get("size"), [len(header.vocabulary)])
+    outputs = "size" if header.task.writes else "out_channels"
+    _agree(f"model.arguments.{outputs}", given.get(outputs), [header.task.out_channels])
+    if not header.task.writes:
+        _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), [0, read.num_descriptors])
 
 
 def _agree(entry: str, value: Any, fitting: list[Any]) -> None:
@@ -184,10 +176,17 @@ def save_model(path: str | Path, members: Sequence[nn.Module], header: ModelHead
         partial.unlink(missing_ok=True)
 
 
-def load_model(path: str | Path) -> tuple[list[nn.Module], ModelHeader]:
+def load_model(
+    path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
+) -> tuple[list[nn.Module], ModelHeader]:
     """Read a model file: its members, on the CPU and in evaluation mode, and its header.
 
     Nothing is allocated before the header is known to be in order and to fit the tensors of the file.
+
+    Args:
+        path: the file.
+        model: for a model that is not gtx's own: a module of the same shape, or a function that makes one.
+        task: the class of a task that is not gtx's own.
 
     Raises:
         InputError: there is no such file, or it is damaged, foreign or of another version; the message names the entry
@@ -196,8 +195,8 @@ def load_model(path: str | Path) -> tuple[list[nn.Module], ModelHeader]:
     try:
         with safe_open(path, "pt") as file:
             plain = _read_header(file.metadata())
-            header = ModelHeader.from_dict(plain)
-            return read_members(file, header.model, plain["members"]), header
+            header = ModelHeader.from_dict(plain, task, own=model is not None)
+            return read_members(file, header.model, plain["members"], model), header
     except FileNotFoundError:
         raise InputError(f"no such file: {path}") from None
     except OSError as reason:

@@ -1,106 +1,103 @@
-"""Molecules in, numbers in the targets' own units out."""
+"""Molecules in, answers in the user's units out, whatever an answer is."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.data import MoleculeStore
-from gtx.data.rows import Row
-from gtx.data.targets import read_targets
-from gtx.molecules.features import ATOM_PLACE
+from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise
+from gtx.data.table_writer import Cell
+from gtx.errors import InputError
 from gtx.molecules.naming import name_code
-from gtx.prediction.base import BasePredictor, as_texts, fresh_columns, name_unseen
-from gtx.prediction.model_file import ModelHeader
-from gtx.training import composition, evaluate
+from gtx.prediction.model_file import ModelHeader, save_model
+from gtx.prediction.onednn import without_onednn
+from gtx.prediction.threads import in_threads
+from gtx.tasks.task import Answers
 
+if TYPE_CHECKING:
+    from gtx.prediction.streaming import TableOutcome
+
+BATCH_PAIRS, BATCH_MOLECULES = 50_000, 256  # larger batches are hardly faster on a CPU, and need more memory
 LARGE = 64  # atoms; far outside most training sets, outputs can be so large that float32 rounds them visibly
+NOT_FINITE = "the model's output is no finite number"
+
+Made = TypeVar("Made")
 
 
-class Predictions(NamedTuple):
-    """Numbers for m molecules and T targets, in the targets' own units; for classes, the probability of class 1.
+class Predictor:
+    """The members of a model file and what it takes to use them.
 
-    Attributes:
-        mean: float64 `[m, T]`, the mean over members.
-        std: float64 `[m, T]`, the members' sample standard deviation; None for a single member.
-        low, high: float64 `[m, T]`, bounds of the conformal interval, or None; NaN for a target that has none.
-        unseen: per molecule, what about it the model has not seen in training, an element without a reference
-            included, or None.
+    Args:
+        members: networks of the same kind, one or more.
+        header: what the file says of them; its task says what an answer is.
+        device: where they run; by default a GPU if there is one.
     """
 
-    mean: np.ndarray
-    std: np.ndarray | None
-    low: np.ndarray | None
-    high: np.ndarray | None
-    unseen: list[str | None]
+    def __init__(self, members: Sequence[nn.Module], header: ModelHeader, device: str | None = None) -> None:
+        self.header = header
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.members = [member.to(self.device).eval() for member in members]
+
+    def __repr__(self) -> str:
+        h = self.header
+        return f"Predictor({h.task.name} of {', '.join(h.targets)}, {len(self.members)} x {h.model['name']})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a pickle made beside a GPU can be opened where there is none
+        return type(self), ([deepcopy(member).cpu() for member in self.members], self.header)
 
     @property
-    def finite(self) -> np.ndarray:
-        """bool `[m]`: the molecules that every target has a number for."""
-        return np.isfinite(self.mean).all(axis=1)
-
-    @property
-    def remarks(self) -> list[list[str]]:
-        """Per molecule, what there is to warn of."""
-        return [[unseen] if unseen else [] for unseen in self.unseen]
-
-    def columns(self) -> list[np.ndarray]:
-        """float64 `[m]` each, as `Predictor.output_columns` names them; NaN for a molecule that is not `finite`."""
-        kinds = [kind for kind in (self.mean, self.std, self.low, self.high) if kind is not None]
-        table = np.stack(kinds, axis=2).reshape(len(self.mean), len(kinds) * self.mean.shape[1])  # target by target
-        return list(np.where(self.finite[:, None], table, np.nan).T)
-
-
-class Predictor(BasePredictor):
-    """Predicts numbers. `predict` gives `<target>_pred`, for an ensemble also `<target>_std`, and `<target>_low` and
-    `<target>_high` where the file holds an interval. Arguments as `BasePredictor`."""
+    def task(self) -> Any:
+        """What the model has learned."""
+        return self.header.task
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        kinds = ["pred"] + (["std"] if len(self.members) > 1 else [])
-        kinds += ["low", "high"] if self.header.interval else []
-        return fresh_columns(taken, ((f"{target}_{kind}", float) for target in self.header.targets for kind in kinds))
+        """The columns of answers, see `Task.output_columns`."""
+        return self.task.output_columns(taken, len(self.members))
 
-    def predict_store(self, store: MoleculeStore) -> Predictions:
+    def save(self, path: str | Path) -> None:
+        """Write a model file, for `gtx.load` and `gtx predict`."""
+        save_model(path, self.members, self.header)
+
+    def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict molecules that are featurised already, by the header's featuriser."""
-        scaler = self.header.scaler
-        counts = composition(store) if scaler.reference is not None else None
-        outputs, unseen = self._run(store)
-        members = torch.stack([scaler.unscale(output, counts) for output in outputs]).numpy()  # [members, m, T]
-        mean = members.mean(0)
-        std = members.std(0, ddof=1) if len(members) > 1 else None
-        low, high = self.bounds(mean)
-        if counts is not None:
-            lacking = scaler.without_reference(counts)
-            for i in lacking.any(dim=1).nonzero().flatten().tolist():
-                unseen[i] = "; ".join(filter(None, (unseen[i], self._name_lacking(lacking[i]))))
-        return Predictions(mean, std, low, high, unseen)
+        return self.answers(store, *self.outputs(store))
 
-    def scores(self, columns: Sequence[str]) -> NumberScores:
-        return NumberScores(self.header, columns)
+    def outputs(self, store: MoleculeStore) -> tuple[Any, list[str | None]]:
+        """What the members say of each molecule, see `Task.predict`, and what of it training has not shown."""
+        return self._run(store, self.task.predict)
 
-    def bounds(self, mean: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """The conformal interval around predictions `[m, T]`: low and high, or None where the file holds none."""
-        if self.header.interval is None:
-            return None, None
-        half = np.array(self.header.interval["half_width"], dtype=float)  # None is NaN
-        return mean - half, mean + half
+    def answers(self, store: MoleculeStore, outputs: Any, unseen: Sequence[str | None]) -> Answers:
+        """The answers that `outputs` come to."""
+        answers = self.task.decode(outputs, store)
+        for remarks, found in zip(answers.remarks, unseen, strict=True):
+            remarks[:0] = [found] if found else []
+        return answers
 
     def embed(self, smiles: Iterable[str] | str, workers: int | None = None) -> np.ndarray:
         """One vector per SMILES, float32 `[n, width]`: what the head of the network sees.
 
         An ensemble's members are laid side by side. A SMILES that cannot be read gives a row of NaN and a warning.
+
+        Raises:
+            InputError: the model has no `embed`.
         """
+        if not all(hasattr(member, "embed") for member in self.members):
+            raise InputError(f"{self.header.model['name']} has no method embed that gives a vector per molecule")
         texts = as_texts(smiles)
         done = self._featurise(texts, workers)
-        vectors = torch.cat(self._run(done.store, "embed")[0].unbind(), dim=1)
+        vectors, _ = self._run(done.store, lambda members, batch: torch.cat([m.embed(batch) for m in members], 1).cpu())
         rows = np.full((len(texts), vectors.shape[1]), np.nan, np.float32)
         rows[done.good] = vectors.float().numpy()
         if bad := len(texts) - len(done.good):
@@ -108,74 +105,107 @@ class Predictor(BasePredictor):
             warnings.warn(f"{bad} of {len(texts)} SMILES give NaN; number {first}: {done.errors[first]}", stacklevel=2)
         return rows
 
-    def _name_lacking(self, elements: Tensor) -> str:
-        """What a reference per element does not know of a molecule, bool `[119]`, in words."""
-        targets = ", ".join(self.header.targets[t] for t in self.header.scaler.extensive)
-        symbols = ", ".join(
-            name_code("atom", ATOM_PLACE["element"], code) for code in elements.nonzero().flatten().tolist()
-        )
-        return f"{targets}: without what {symbols} contributes, which training did not show: not to be relied on"
+    def predict(self, smiles: Iterable[str] | str, workers: int | None = None) -> pd.DataFrame:
+        """Predict molecules given as SMILES.
 
-    def _run(self, store: MoleculeStore, method: str = "forward") -> tuple[Tensor, list[str | None]]:
-        """What a method of every member makes of the molecules, float64 `[members, m, width]` on the CPU, and what
-        about each molecule they have not seen in training."""
+        Args:
+            smiles: one, or any number of them (a list, an array, a pandas column).
+            workers: processes that read molecules; by default none for a few, all cores for many.
+
+        Returns:
+            A row per SMILES, in order: `smiles` as given, the columns that `output_columns` names, `error` and
+            `warning` (both missing where there is none). A row has an answer or an error, never both.
+        """
+        given = [smiles] if isinstance(smiles, str) else list(smiles)
+        done = self._featurise(as_texts(given), workers)
+        answers = self.predict_store(done.store)
+        errors, notes = list(done.errors), [list(entry) for entry in done.warnings]
+        for i, finite, remarks in zip(done.good.tolist(), answers.finite.tolist(), answers.remarks, strict=True):
+            notes[i] += remarks
+            errors[i] = None if finite else NOT_FINITE
+        columns = zip(self.output_columns(["smiles", "error", "warning"]), answers.columns(), strict=True)
+        frame = {"smiles": given, **{name: _spread(column, done.good, len(given)) for name, column in columns}}
+        return pd.DataFrame(frame).assign(error=errors, warning=["; ".join(entry) or None for entry in notes])
+
+    def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
+        """Predict a table of any length and write it; see `gtx.prediction.predict_table`."""
+        from gtx.prediction.streaming import predict_table
+
+        return predict_table(self, source, out, **options)
+
+    def _featurise(self, texts: Sequence[str], workers: int | None) -> Featurised:
+        return featurise(self.header.featuriser, texts, workers=workers)
+
+    def _batches(self, store: MoleculeStore) -> list[Tensor]:
+        """Which molecules go together."""
+        return PairBudgetSampler(store.sizes, BATCH_PAIRS, max_molecules=BATCH_MOLECULES, shuffle=False).batches()
+
+    def _run(
+        self, store: MoleculeStore, ask: Callable[[Sequence[nn.Module], Batch], Any]
+    ) -> tuple[Any, list[str | None]]:
+        """What `ask(members, batch)` gives for each molecule, in order, and what of it training has not shown."""
         held = store.to(self.device)
 
         @torch.inference_mode()
-        def run(rows: Tensor) -> tuple[Tensor, list[list[tuple[str, int, int]]]]:
+        def run(rows: Tensor) -> tuple[Any, list[list[tuple[str, int, int]]]]:
             batch = held.batch(rows.to(self.device))
             large = bool((store.sizes[rows] > LARGE).any())
             members, given = (self._precise, _in_double(batch)) if large else (self.members, batch)
-            outputs = [getattr(member, method)(given).double().cpu() for member in members]
-            return torch.stack(outputs), members[0].unseen(batch)  # all members saw the same
+            return ask(members, given), _unseen(members[0], batch)  # all members saw the same
 
         # no molecules are one empty batch: its outputs have a width all the same
         batches = self._batches(store) or [torch.zeros(0, dtype=torch.long)]
         made = self._run_all(run, batches)
-        unseen: list[str | None] = [None] * len(store)
-        for rows, (_, found) in zip(batches, made, strict=True):
-            for row, codes in zip(rows.tolist(), found, strict=True):
-                unseen[row] = name_unseen(codes)
-        whole = torch.cat([outputs for outputs, _ in made], dim=1)
-        return torch.empty_like(whole).index_copy_(1, torch.cat(batches), whole), unseen
+        order = torch.cat(batches).argsort()
+        unseen = [name_unseen(codes) for codes in _in_order([found for _, found in made], order)]
+        return _in_order([outputs for outputs, _ in made], order), unseen
 
     @cached_property
     def _precise(self) -> list[nn.Module]:
         return [deepcopy(member).double() for member in self.members]
 
+    def _run_all(self, run: Callable[[Tensor], Made], batches: Sequence[Tensor]) -> list[Made]:
+        """`run(rows)` of every batch, several at once on a CPU."""
+        with without_onednn():
+            return in_threads(run, batches) if self.device.type == "cpu" else list(map(run, batches))
 
-class NumberScores:
-    """Predictions beside the measured values, as far as the table holds them: 16 bytes per row and target.
 
-    Args:
-        header: of the model.
-        columns: of the table.
-    """
+def _in_order(parts: Sequence[Any], order: Tensor) -> Any:
+    """What batches gave, put together in the order of the molecules: tensors along their first axis, or lists."""
+    if isinstance(parts[0], Tensor):
+        return torch.cat(list(parts))[order]
+    every = list(chain(*parts))
+    return [every[i] for i in order.tolist()]
 
-    def __init__(self, header: ModelHeader, columns: Sequence[str]) -> None:
-        self.task, self.columns = header.task, columns
-        self.held = [t for t, target in enumerate(header.targets) if columns.count(target) == 1]
-        self.targets = [header.targets[t] for t in self.held]
-        self.y: list[np.ndarray] = []
-        self.prediction: list[np.ndarray] = []
 
-    def add(self, rows: Sequence[Row], answers: Predictions) -> None:
-        """Take in some rows and what was predicted for them."""
-        if self.held:
-            self.y.append(read_targets(rows, self.columns, self.targets, self.task))
-            self.prediction.append(answers.mean[:, self.held])
-
-    def metrics(self) -> dict[str, Any] | None:
-        """As `gtx.training.evaluate`; None without a single measured value."""
-        if not self.y:
-            return None
-        y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
-        return None if np.isnan(y).all() else evaluate(y, prediction, self.task, self.targets)
-
-    def notes(self) -> list[str]:
-        """Nothing: numbers speak for themselves."""
-        return []
+def _unseen(model: nn.Module, batch: Batch) -> list[list[tuple[str, int, int]]]:
+    """Codes of each molecule that training did not show; a model that does not keep count has none."""
+    return model.unseen(batch) if hasattr(model, "unseen") else [[] for _ in range(batch.num_graphs)]
 
 
 def _in_double(batch: Batch) -> Batch:
     return batch.apply(lambda values: values.double() if values.is_floating_point() else values)
+
+
+def name_unseen(codes: Sequence[tuple[str, int, int]]) -> str | None:
+    """What a model has not seen of a molecule, in words; None if there is no such thing."""
+    return f"not seen in training: {', '.join(name_code(*code) for code in codes)}" if codes else None
+
+
+def as_texts(smiles: Iterable[str] | str) -> list[str]:
+    """As a list; what is no text (a gap of a pandas column) is an empty one, which cannot be read."""
+    texts = [smiles] if isinstance(smiles, str) else list(smiles)
+    return [text if isinstance(text, str) else "" for text in texts]
+
+
+def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
+    """Per molecule, its answer, as `gtx.data.TableWriter` takes it."""
+    return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
+
+
+def _spread(column: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
+    """The column of some rows as that of all; the others have NaN, or None where it is not of numbers."""
+    numbers = column.dtype.kind == "f"
+    whole = np.full(count, np.nan if numbers else None, column.dtype if numbers else object)
+    whole[rows] = column
+    return whole

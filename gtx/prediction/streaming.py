@@ -17,7 +17,7 @@ from gtx.data.ledger import Ledger
 from gtx.data.rows import Row, Table
 from gtx.data.table_writer import Cell, TableWriter, fresh_name
 from gtx.data.tables import open_table
-from gtx.prediction.base import NOT_FINITE, BasePredictor, as_rows
+from gtx.prediction.predictor import NOT_FINITE, Predictor, as_rows
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TableOutcome:
 
 
 def predict_table(
-    predictor: BasePredictor,
+    predictor: Predictor,
     source: str | Path,
     out: str | Path,
     *,
@@ -59,9 +59,8 @@ def predict_table(
     Raises:
         InputError: the table cannot be read or `out` not be written; with "fail", a row cannot be used.
     """
-    usual = predictor.header.smiles_column
-    table = open_table(source, smiles_column, usual)
-    ledger, scores = Ledger(on_error), predictor.scores(table.columns)
+    table = open_table(source, smiles_column, predictor.header.smiles_column)
+    ledger, scores = Ledger(on_error), predictor.task.scores(table.columns)
     named = predictor.output_columns(table.columns)
     nothing = [None] * len(named)
     writing = TableWriter(out, output_header(table.columns, named), named, table.schema)
@@ -76,7 +75,7 @@ def predict_table(
             for i, row in enumerate(rows):
                 writer.write(output_row(row, own.get(i, nothing), *ledger.pop(row.number)), row.record)
             scores.add(answered, answers)
-    notes, named_so = scores.notes(), (smiles_column, usual, "smiles")
+    notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
     if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
     return TableOutcome(ledger, scores.metrics(), notes)
@@ -87,27 +86,17 @@ def note_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Featurised
     ledger.enter(rows)
     for row, error, warnings in zip(rows, done.errors, done.warnings, strict=True):
         if error and not row.error:
-            ledger.error(row.number, column, shown(row), error)
+            ledger.error(row.number, column, row.shown, error)
         for warning in warnings:
-            ledger.warn(row.number, column, shown(row), warning)
+            ledger.warn(row.number, column, row.shown, warning)
 
 
 def note_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
-    """Enter in the ledger what there is to say of the answer to a row, see `gtx.prediction.base.Answers`."""
+    """Enter in the ledger what there is to say of the answer to a row, see `gtx.tasks.task.Answers`."""
     for remark in remarks:
-        ledger.warn(row.number, column, shown(row), remark)
+        ledger.warn(row.number, column, row.shown, remark)
     if not finite:
-        ledger.error(row.number, column, shown(row), NOT_FINITE, "without a finite output")
-
-
-def shown(row: Row) -> str | None:
-    """The molecule of a row as a message shows it: not a whole mol block."""
-    return None if "\nM  END" in row.text else row.text
-
-
-def readable(row: Row) -> str:
-    """The text to featurise; a row that is broken has none."""
-    return "" if row.error else row.text
+        ledger.error(row.number, column, row.shown, NOT_FINITE, "without a finite output")
 
 
 def output_row(row: Row, answer: Sequence[Cell], error: str | None, warnings: Sequence[str]) -> list[Cell]:
@@ -123,7 +112,7 @@ def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
     return header
 
 
-def _featurised(predictor: BasePredictor, table: Table, workers: int | None) -> Generator[tuple[list[Row], Featurised]]:
+def _featurised(predictor: Predictor, table: Table, workers: int | None) -> Generator[tuple[list[Row], Featurised]]:
     """Chunks of rows, each with its molecules; workers are at the next ones meanwhile."""
     featuriser = predictor.header.featuriser
     chunks, least = table.chunks(chunk_size(featuriser)), worth_workers(featuriser)
@@ -135,7 +124,7 @@ def _featurised(predictor: BasePredictor, table: Table, workers: int | None) -> 
     def texts() -> Iterator[tuple[list[str], list[np.ndarray | None]]]:
         for rows in chain(first, chunks):
             waiting.append(rows)
-            yield [readable(row) for row in rows], [row.coordinates for row in rows]
+            yield [row.readable for row in rows], [row.coordinates for row in rows]
 
     for part in featurise_stream(featuriser, texts(), workers, smiles=False):
         yield waiting.popleft(), Featurised.join([part])

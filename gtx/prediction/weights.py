@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +18,9 @@ NAMES = {torch.bool: "BOOL", torch.int64: "I64"}
 """What safetensors calls the types of tensors that are no weights; weights are all float32."""
 
 
-def read_members(file: Any, spec: Mapping[str, Any], count: int) -> list[nn.Module]:
+def read_members(
+    file: Any, spec: Mapping[str, Any], count: int, model: nn.Module | Callable[[], nn.Module] | None = None
+) -> list[nn.Module]:
     """The networks of a model file, in evaluation mode.
 
     They are first built without any memory, on torch's meta device, and compared with the tensors by name, shape and
@@ -26,22 +30,33 @@ def read_members(file: Any, spec: Mapping[str, Any], count: int) -> list[nn.Modu
         file: a safetensors file, as `safetensors.safe_open` gives it; member k's tensors are `members.k.*`.
         spec: of the networks, see `gtx.models.build_model`.
         count: how many there are.
+        model: in place of the specification, a module of the same shape or a function that makes one.
 
     Raises:
         InputError: the specification describes no network, the tensors are not its weights, or a weight is not finite.
     """
     names = set(file.keys())
+    if model is not None:
+        make = partial(deepcopy, model) if isinstance(model, nn.Module) else model
+        return _filled(file, names, make().state_dict(), make, count)
     for arguments in (spec["arguments"], spec["arguments"].get("encoder")):
         layers = arguments.get("layers") if isinstance(arguments, dict) else None
         if isinstance(layers, int) and len(names) < layers <= LARGEST:  # what is no such number is refused by its kind
             raise InputError(f"model.arguments.layers: expected at most one per tensor, {len(names)}, got {layers}")
     with torch.device("meta"):
         expected = _build(spec).state_dict()
+    return _filled(file, names, expected, partial(_build, spec), count)
+
+
+def _filled(
+    file: Any, names: set[str], expected: Mapping[str, Tensor], make: Callable[[], nn.Module], count: int
+) -> list[nn.Module]:
+    """The members, each with its tensors, which are as `expected`."""
     _compare_names(names, (f"members.{k}.{name}" for k in range(count) for name in expected))
     members = []
     for k in range(count):
         weights = {name: _read(file, f"members.{k}.{name}", tensor) for name, tensor in expected.items()}
-        member = _build(spec)
+        member = make()
         member.load_state_dict(weights)
         members.append(member.eval())
     return members

@@ -9,7 +9,6 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "context": ("DataCard", "Report", "RunReport", "SequenceReport", "count_atoms"),
-        "baseline": ("baselines", "beside", "predict_baselines"),
         "page": ("write_report",),
         "sequence_page": ("write_sequence_report",),
     },

@@ -10,6 +10,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from gtx.data.store import MoleculeStore
+    from gtx.tasks.numbers import NumberTask
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class RunReport:
         model_file: where the model lies, for the commands that predict with it.
         model: the model in a few words, e.g. "GraphTransformer, 4 layers of 128 channels, 1.1 million weights".
         row_numbers: int `[n]`, the rows' numbers in the table, from 1; None for 1 to n.
+        units: of targets, by name; those left out are shown without.
+        baselines: as of `gtx.baselines.baselines`, or empty.
         footnotes: remarks for the foot of the page, e.g. when and for how long the model was trained.
     """
 
@@ -75,6 +78,8 @@ class RunReport:
     model: str = "graph transformer"
     best_epochs: Sequence[int] = ()
     row_numbers: np.ndarray | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
+    baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     footnotes: Sequence[str] = ()
 
     @property
@@ -92,34 +97,34 @@ class Report(RunReport):
     """All that `write_report` needs, T targets that are numbers.
 
     Attributes:
-        task: "regression" or "classification".
+        task: what is predicted: its metrics, and whether its targets are classes.
         targets: the T names.
         y: `[n, T]` measured values in the targets' own units, or classes 0 and 1; NaN for blanks.
-        prediction: `[n, T]` of the model, in the same units, or probabilities of class 1.
-        baselines: as of `gtx.report.baselines`, or empty.
-        units: of targets, by name; those left out are shown without.
+        prediction: `[n, P]` of the model, in the same units, or probabilities.
         low, high: `[n, T]` bounds of the prediction interval, or None.
         level: share of molecules that the interval is to hold.
     """
 
-    task: str
+    task: NumberTask
     targets: Sequence[str]
     y: np.ndarray
     prediction: np.ndarray
-    baselines: Mapping[str, Mapping[str, Any]]
-    units: Mapping[str, str] = field(default_factory=dict)
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     level: float = 0.9
 
     def __post_init__(self) -> None:
-        shape = (len(self.smiles), len(self.targets))
-        for name in ("y", "prediction", "low", "high"):
+        widths = dict.fromkeys(("y", "low", "high"), len(self.targets)) | {"prediction": self.task.out_channels}
+        for name, width in widths.items():
+            shape = (len(self.smiles), width)
             array = getattr(self, name)
             if array is not None and np.shape(array) != shape:
                 raise ValueError(f"{name}: expected {list(shape)}, a row per molecule, got {list(np.shape(array))}")
-        if self.task not in ("regression", "classification"):
-            raise ValueError(f"task: expected regression or classification, got {self.task!r}")
+
+    def predicted(self, rows: np.ndarray, target: int) -> np.ndarray:
+        """Predictions of a target: `[m]`, or `[m, C]` of the probabilities of its classes."""
+        found = self.prediction[rows, self.task.places[target].columns]
+        return found[:, 0] if found.shape[1] == 1 else found
 
     def measured(self, part: str, target: int) -> np.ndarray:
         """Row indices of a part where a target is measured."""
@@ -132,6 +137,7 @@ class SequenceReport(RunReport):
     """All that `write_sequence_report` needs, one target that is a text.
 
     Attributes:
+        metrics: of the task, by name.
         target: its name.
         truth: n texts, empty where there is none.
         written: n texts of the model.
@@ -141,6 +147,7 @@ class SequenceReport(RunReport):
         tokens: how many different ones there are.
     """
 
+    metrics: Mapping[str, Any]
     target: str
     truth: Sequence[str]
     written: Sequence[str]

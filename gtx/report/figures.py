@@ -243,13 +243,13 @@ def value_histogram(values: Columns, quantity: str) -> Figure:
 
 
 def class_shares(shares: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:
-    """The share of class 1 among the measured molecules of each target and part.
+    """The share of a class among the measured molecules of each part.
 
     Args:
         shares: T values for each part, NaN where nothing is measured.
-        names: the T targets.
+        names: of the T classes.
     """
-    with panel("", "share of 1", "") as axes:
+    with panel("", "share of the molecules", "") as axes:
         axes.figure.set_figheight(1.1 + 0.34 * len(names))
         height = 0.8 / len(shares)
         for i, (part, share) in enumerate(shares.items()):

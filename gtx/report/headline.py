@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
+import torch
 
 from gtx.report.context import Report
-from gtx.report.words import METRICS, TITLES, score
+from gtx.report.words import TITLES, score
+
+if TYPE_CHECKING:
+    from gtx.tasks import Metric
 
 RESAMPLES = 300
 MOST_RESAMPLED = 20_000  # of more molecules the score hardly depends on which they are
@@ -48,10 +51,10 @@ class Headline:
 def headline(report: Report) -> Headline:
     """Regression: the RMSE; of several targets, whose units differ, the mean over targets of its ratio to the mean
     predictor's. Classification: the mean ROC-AUC."""
-    metric = next(iter(METRICS[report.task]))
+    metric = next(iter(report.task.metrics))
     all_scores = {"model": report.scores, **report.baselines}
     found = {name: _leading(scores, report) for name, scores in all_scores.items()}
-    higher = report.task == "classification"
+    higher = not report.task.metrics[metric].lower
     order = sorted((name for name in found if found[name] is not None), key=lambda name: found[name], reverse=higher)
     longest = 1.0 if higher else max((found[name] for name in order), default=1.0) or 1.0
     bars = [
@@ -69,31 +72,30 @@ def headline(report: Report) -> Headline:
 
 
 def _label(report: Report) -> str:
-    if report.task == "classification":
-        return "ROC-AUC" if len(report.targets) == 1 else f"ROC-AUC, mean of {len(report.targets)} targets"
-    if len(report.targets) == 1:
+    metric, count = next(iter(report.task.metrics.values())), len(report.targets)
+    if count == 1:
         unit = report.units.get(report.targets[0], "")
-        return "RMSE" + (f" in {unit}" if unit else "")
-    return f"RMSE as a share of the mean predictor’s, mean of {len(report.targets)} targets"
+        return metric.title + (f" in {unit}" if unit and metric.in_units else "")
+    share = " as a share of the mean predictor’s" * metric.in_units
+    return f"{metric.title}{share}, mean of {count} targets"
 
 
 def _leading(scores: Mapping[str, Any], report: Report) -> float | None:
+    name, metric = next(iter(report.task.metrics.items()))
     judged = scores[report.judged]
-    if report.task == "classification":
-        return judged["roc_auc"]
-    if len(report.targets) == 1:
-        return judged["rmse"]
+    if len(report.targets) == 1 or not metric.in_units:
+        return judged[name]
     ratios = []
-    for t, name in enumerate(report.targets):
-        rmse, plain = judged["per_target"][name]["rmse"], _rmse_of_mean(report, t)
-        if rmse is not None and plain > 0:
-            ratios.append(rmse / plain)
+    for t, target in enumerate(report.targets):
+        score, plain = judged["per_target"][target][name], _score_of_mean(report, t, metric)
+        if score is not None and plain > 0:
+            ratios.append(score / plain)
     return float(np.mean(ratios)) if ratios else None
 
 
-def _rmse_of_mean(report: Report, t: int) -> float:
-    judged, train = (report.y[report.measured(part, t), t] for part in (report.judged, "train"))
-    return float(np.sqrt(np.mean(np.square(judged - train.mean())))) if len(judged) and len(train) else 0.0
+def _score_of_mean(report: Report, t: int, metric: Metric) -> float:
+    judged, train = (torch.from_numpy(report.y[report.measured(p, t), t]) for p in (report.judged, "train"))
+    return float(metric.function(torch.full_like(judged, train.mean()), judged)) if len(judged) and len(train) else 0.0
 
 
 def _verdict(report: Report, metric: str, higher: bool, span: tuple[float, float] | None) -> str:
@@ -132,13 +134,11 @@ def _span(report: Report) -> tuple[float, float] | None:
     if len(report.targets) > 1:
         return None
     rows = report.measured(report.judged, 0)
-    y, prediction = report.y[rows, 0], report.prediction[rows, 0]
-    if not np.isfinite(prediction).all():
+    y, prediction = torch.from_numpy(report.y[rows, 0]), torch.from_numpy(report.predicted(rows, 0))
+    if not prediction.isfinite().all():
         return None
+    metric = next(iter(report.task.metrics.values()))
     random = np.random.default_rng(0)
     draws = (random.integers(len(y), size=len(y)) for _ in range(RESAMPLES if 1 < len(y) <= MOST_RESAMPLED else 0))
-    if report.task == "regression":
-        scores = [np.sqrt(np.mean(np.square(y[draw] - prediction[draw]))) for draw in draws]
-    else:
-        scores = [roc_auc_score(y[draw], prediction[draw]) for draw in draws if 0 < y[draw].mean() < 1]
+    scores = [float(metric.function(prediction[draw], y[draw])) for draw in draws if metric.defined(y[draw])]
     return tuple(np.percentile(scores, [2.5, 97.5])) if scores else None

@@ -12,11 +12,11 @@ import numpy as np
 from gtx.report.context import Report
 from gtx.report.gallery import Gallery
 from gtx.report.headline import headline
-from gtx.report.panels import MOST_PICTURED, data_panels, learning_panels, prediction_panels
+from gtx.report.panels import MOST_PICTURED, data_panels, learning_panels
 from gtx.report.rendering import render
 from gtx.report.similarity import compared, nearest
 from gtx.report.thresholds import thresholds
-from gtx.report.words import METRICS, PARTS, TITLES
+from gtx.report.words import PARTS, TITLES, titles
 
 WORST = 12  # molecules drawn, shared by the targets
 
@@ -32,7 +32,6 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
         A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
     """
     pictured, gallery = report.targets[:MOST_PICTURED], Gallery()
-    classes = report.task == "classification"
     near = cache(partial(nearest, report))  # the same for every target
     return render(
         path,
@@ -40,12 +39,16 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
         report,
         gallery,
         several=len(report.targets) > 1,
-        metrics=METRICS[report.task],
+        metrics=titles(report.task.metrics),
         headline=headline(report),
         scores=list(_scores(report)),
         read=next((b["settings"]["inputs"] for b in report.baselines.values() if b.get("settings")), "Morgan counts"),
         predictions=[
-            (name, gallery.panels(prediction_panels(report, t, near)), thresholds(report, t) if classes else [])
+            (
+                name,
+                gallery.panels(report.task.panels(report, t, near)),
+                thresholds(report, t) if report.task.has_thresholds else [],
+            )
             for t, name in enumerate(pictured)
         ],
         compared=compared(report),
@@ -60,7 +63,7 @@ def _scores(report: Report) -> Iterator[dict[str, Any]]:
     """By target: its unit, the scores of each method by part, the model's first, and who leads where it is judged."""
     methods = {"This model": report.scores}
     methods |= {TITLES[name]: report.baselines[name] for name in reversed(TITLES) if name in report.baselines}
-    names = [None, *report.targets] if report.task == "classification" and len(report.targets) > 1 else report.targets
+    names = [None, *report.targets] if report.task.discrete and len(report.targets) > 1 else report.targets
     for name in names:  # None is the mean over targets, which values in units of their own do not have
         table = {
             method: {part: scores[part]["per_target"][name] if name else scores[part] for part in PARTS}
@@ -68,22 +71,24 @@ def _scores(report: Report) -> Iterator[dict[str, Any]]:
         }
         judged = {method: scores[report.judged] for method, scores in table.items()}
         best = {
-            metric: _best([scores[metric] for scores in judged.values()], metric) for metric in METRICS[report.task]
+            metric: _best([scores[metric] for scores in judged.values()], kind.lower)
+            for metric, kind in report.task.metrics.items()
         }
         title = name or f"Mean of {len(report.targets)} targets"
         yield {"target": title, "unit": report.units.get(name, ""), "methods": table, "best": best}
 
 
-def _best(values: list[float | None], metric: str) -> float | None:
+def _best(values: list[float | None], lower: bool) -> float | None:
     defined = [value for value in values if value is not None]
-    return (min if metric in ("rmse", "mae") else max)(defined, default=None)
+    return (min if lower else max)(defined, default=None)
 
 
 def _worst(report: Report, gallery: Gallery) -> Iterator[dict[str, Any]]:
     """The judged molecules that are furthest off, as many for each target."""
     for t, name in enumerate(report.targets[:MOST_PICTURED]):
         rows = report.measured(report.judged, t)
-        errors = report.prediction[rows, t] - report.y[rows, t]
+        y, prediction = report.y[rows, t], report.predicted(rows, t)
+        errors = report.task.errors(y, prediction)
         for i in np.argsort(-np.abs(errors), kind="stable")[: max(1, WORST // len(report.targets))]:
             row = rows[i]
             number = report.row_number(row)
@@ -93,8 +98,8 @@ def _worst(report: Report, gallery: Gallery) -> Iterator[dict[str, Any]]:
                 "row": number,
                 "smiles": report.smiles[row],
                 "picture": gallery.molecule(report.smiles[row], f"The molecule of row {number}"),
-                "measured": report.y[row, t],
-                "predicted": report.prediction[row, t],
+                "measured": report.task.value_text(t, y[i]),
+                "predicted": report.task.prediction_text(t, prediction[i]),
                 "error": errors[i],
             }
 
@@ -105,11 +110,12 @@ def _measured(report: Report, t: int) -> dict[str, Any]:
     used = np.concatenate([report.split[part] for part in PARTS])
     values = report.y[used, t]
     values = values[~np.isnan(values)]
-    summary = dict.fromkeys(("mean", "std", "min", "max"))
-    if len(values):
-        summary = {name: getattr(values, name)() for name in summary}
-        if abs(summary["mean"]) < 1e-6 * summary["std"]:
-            summary["mean"] = 0.0  # a z-score's, but for rounding
-    target = report.targets[t]
+    target, summary = report.targets[t], report.task.summary(t, values)
     blanks = len(used) - len(values)
-    return {"target": target, "unit": report.units.get(target, ""), "counts": counts, "blanks": blanks, **summary}
+    return {
+        "target": target,
+        "unit": report.units.get(target, ""),
+        "counts": counts,
+        "blanks": blanks,
+        "summary": summary,
+    }

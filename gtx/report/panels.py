@@ -12,38 +12,24 @@ from gtx.report import figures
 from gtx.report.context import Report, RunReport
 from gtx.report.gallery import Panel
 from gtx.report.similarity import Nearest
-from gtx.report.words import METRICS, PARTS, count, in_unit, score
+from gtx.report.words import PARTS, count, in_unit, score, titles
 
 MOST_PICTURED = 12
 """Targets with pictures of their own; the tables have them all."""
 
 
-def prediction_panels(report: Report, t: int, near: Callable[[], Nearest]) -> Iterator[Panel]:
-    """Regression: parity, errors, coverage of intervals. Classification: ROC, precision and recall, calibration,
-    confusion. Both: the error by similarity to the training molecules, which are `near`.
-    """
-    name = report.targets[t]
-    rows = {part: report.measured(part, t) for part in ("val", "test")}
-    rows = {part: index for part, index in rows.items() if len(index)}
+Near = Callable[[], Nearest]
+
+
+def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
+    """Of numbers: parity, errors, coverage of intervals, and the error by similarity to the training molecules."""
+    name, unit = report.targets[t], report.units.get(report.targets[t], "")
+    rows, y, prediction, scores = _parts(report, t)
     if not rows:
         return
-    y = {part: report.y[index, t] for part, index in rows.items()}
-    prediction = {part: report.prediction[index, t] for part, index in rows.items()}
-    scores = {part: report.scores[part]["per_target"][name] for part in rows}
-    if report.task == "classification":
-        roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in rows} for m in ("roc_auc", "pr_auc"))
-        yield Panel(f"ROC curves of {name}", partial(figures.roc, y, prediction, roc_auc))
-        yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, prediction, pr_auc))
-        yield Panel(f"Calibration of {name}", partial(figures.reliability, y, prediction))
-        if report.judged in rows:
-            judged, at_half = y[report.judged], prediction[report.judged] > 0.5
-            yield Panel(f"Confusion of {name}", partial(figures.confusion, judged, at_half))
-            yield Panel(f"Error of {name} by similarity", partial(_by_similarity, report, t, near))
-        return
-    unit = report.units.get(name, "")
     half = _half_widths(report, t)
     for part, index in rows.items():
-        lines = [f"{title} {score(scores[part][m], m)}" for m, title in METRICS["regression"].items()]
+        lines = [f"{title} {score(scores[part][m], m)}" for m, title in titles(report.task.metrics).items()]
         remarks = [count(len(index), "molecule")]
         low, high = (None, None) if half is None else (report.low[index, t], report.high[index, t])
         if half is not None:
@@ -59,33 +45,66 @@ def prediction_panels(report: Report, t: int, near: Callable[[], Nearest]) -> It
         widths = {part: half[index] for part, index in rows.items()}
         yield Panel(f"Coverage of the intervals of {name}", partial(figures.coverage, widths, error, report.level))
     if report.judged in rows:
-        yield Panel(f"Error of {name} by similarity", partial(_by_similarity, report, t, near))
+        quantity = f"absolute error{in_unit(unit)}"
+        yield Panel(f"Error of {name} by similarity", partial(_by_similarity, report, t, near, quantity))
 
 
-def _by_similarity(report: Report, t: int, near: Callable[[], Nearest]) -> Figure:
+def probability_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
+    """Of the probability of one of two classes: ROC, precision and recall, calibration, and `label_panels`."""
+    name = report.targets[t]
+    rows, y, prediction, scores = _parts(report, t)
+    if not rows:
+        return
+    roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in rows} for m in ("roc_auc", "pr_auc"))
+    yield Panel(f"ROC curves of {name}", partial(figures.roc, y, prediction, roc_auc))
+    yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, prediction, pr_auc))
+    yield Panel(f"Calibration of {name}", partial(figures.reliability, y, prediction))
+    yield from label_panels(report, t, near)
+
+
+def label_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
+    """Of classes: the confusion matrix, and the share of wrong ones by similarity to the training molecules."""
+    name = report.targets[t]
+    rows, y, prediction, _ = _parts(report, t)
+    if report.judged in rows:
+        judged, labels = report.judged, report.task.labels(t)
+        predicted = report.task.likeliest(prediction[judged])
+        yield Panel(f"Confusion of {name}", partial(figures.confusion, y[judged], predicted, labels))
+        wrong = "share of wrong classes"
+        yield Panel(f"Error of {name} by similarity", partial(_by_similarity, report, t, near, wrong))
+
+
+def _parts(report: Report, t: int) -> tuple[dict, dict, dict, dict]:
+    """Rows, measured values, predictions and scores of validation and test molecules, where anything was measured."""
+    rows = {part: report.measured(part, t) for part in ("val", "test")}
+    rows = {part: index for part, index in rows.items() if len(index)}
+    y = {part: report.y[index, t] for part, index in rows.items()}
+    prediction = {part: report.predicted(index, t) for part, index in rows.items()}
+    return rows, y, prediction, {part: report.scores[part]["per_target"][report.targets[t]] for part in rows}
+
+
+def _by_similarity(report: Report, t: int, near: Near, quantity: str) -> Figure:
     nearest = near()
     measured = np.isin(nearest.rows, report.measured(report.judged, t))
     rows, similarity = nearest.rows[measured], nearest.similarity[measured]
-    y, prediction = report.y[rows, t], report.prediction[rows, t]
-    if report.task == "classification":
-        errors, quantity = (prediction > 0.5) != y, "share of wrong classes"
-    else:
-        errors, quantity = np.abs(prediction - y), f"absolute error{in_unit(report.units.get(report.targets[t], ''))}"
-    return figures.by_similarity(similarity, errors.astype(float), quantity, report.judged)
+    y, prediction = report.y[rows, t], report.predicted(rows, t)
+    wrong = report.task.likeliest(prediction) != y if report.task.discrete else np.abs(prediction - y)
+    return figures.by_similarity(similarity, wrong.astype(float), quantity, report.judged)
 
 
 def data_panels(report: Report) -> Iterator[Panel]:
     """What is measured, and how large the molecules are, part by part."""
     parts = [part for part in PARTS if len(report.split[part])]
     pictured = report.targets[:MOST_PICTURED]
-    if report.task == "regression":
+    if not report.task.discrete:
         for t, name in enumerate(pictured):
             values = {part: report.y[report.measured(part, t), t] for part in parts}
             quantity = name + in_unit(report.units.get(name, ""))
             yield Panel(f"Measured {name} in each part", partial(figures.value_histogram, values, quantity))
     else:
-        shares = {part: [_share(report, part, t) for t in range(len(pictured))] for part in parts}
-        yield Panel("Share of class 1 in each part", partial(figures.class_shares, shares, pictured))
+        names = [name for t in range(len(pictured)) for name in report.task.share_names(t)]
+        shares = {part: [s for t in range(len(pictured)) for s in _shares(report, part, t)] for part in parts}
+        yield Panel("Shares of the classes in each part", partial(figures.class_shares, shares, names))
     yield size_panel(report)
 
 
@@ -97,10 +116,10 @@ def size_panel(report: RunReport) -> Panel:
 
 def learning_panels(report: Report) -> Iterator[Panel]:
     """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch."""
-    if report.task == "regression" and len(report.targets) > 1:
+    if not report.task.discrete and len(report.targets) > 1:
         leading = ("Validation score, mean over targets", {"val_score": "val"})  # units of their own have no mean RMSE
     else:
-        metric, title = next(iter(METRICS[report.task].items()))
+        metric, title = next(iter(titles(report.task.metrics).items()))
         leading = (f"Validation {title}", {f"val_{metric}": "val"})
     return curves(
         report, [("Loss", {"train_loss": "train", "val_loss": "val"}), leading, ("Learning rate", {"lr": "train"})]
@@ -127,6 +146,8 @@ def _half_widths(report: Report, t: int) -> np.ndarray | None:
     return half if np.isfinite(half).all() and (half > 0).all() else None
 
 
-def _share(report: Report, part: str, t: int) -> float:
-    rows = report.measured(part, t)
-    return report.y[rows, t].mean() if len(rows) else np.nan
+def _shares(report: Report, part: str, t: int) -> list[float]:
+    """Of the classes that `share_names` names, among the measured molecules."""
+    y, labels = report.y[report.measured(part, t), t], report.task.labels(t)
+    shown = range(1, 2) if len(report.task.share_names(t)) == 1 else range(len(labels))
+    return [float((y == k).mean()) if len(y) else np.nan for k in shown]

@@ -9,7 +9,7 @@ from gtx.report.context import SequenceReport
 from gtx.report.gallery import Gallery
 from gtx.report.panels import curves, size_panel
 from gtx.report.rendering import render
-from gtx.report.words import METRICS
+from gtx.report.words import titles
 
 SHOWN = 12  # texts that are wrong
 
@@ -32,7 +32,7 @@ def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) 
         A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
     """
     scored = report.scores[report.judged]
-    metrics = {name: title for name, title in METRICS["sequence"].items() if name in scored}
+    metrics = {name: title for name, title in titles(report.metrics).items() if name in scored}
     wrong = [molecule for molecule in report.split[report.judged].tolist() if not report.right[molecule]]
     gallery = Gallery()
     return render(

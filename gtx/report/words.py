@@ -17,18 +17,10 @@ TITLES = {
 }
 """What a reader calls each baseline."""
 
-METRICS = {
-    "regression": {"rmse": "RMSE", "mae": "MAE", "r2": "R²"},
-    "classification": {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "accuracy": "accuracy"},
-    "sequence": {
-        "molecule_accuracy": "right molecule",
-        "exact_accuracy": "right to the letter",
-        "token_accuracy": "right tokens",
-        "perplexity": "perplexity",
-        "invalid": "no SMILES",
-    },
-}
-"""Names of the metrics of a task, the leading one first."""
+
+def titles(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """What a reader calls each metric of a task."""
+    return {name: metric.title for name, metric in metrics.items()}
 
 
 def number(value: float | None) -> str:

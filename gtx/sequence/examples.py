@@ -59,6 +59,10 @@ class Examples:
         return len(self.targets)
 
     @property
+    def device(self) -> torch.device:
+        return self.targets.ptr.device
+
+    @property
     def sizes(self) -> Tensor:
         """int64 `[M]`: tokens to be read back, or atoms, whichever are more."""
         taught = self.targets.sizes + 1

@@ -1,4 +1,4 @@
-"""Training: losses, metrics, target scales, the Lightning module, the folder of a run."""
+"""Training: the Lightning module, batches for it, and the folder of a run that resumes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ __getattr__, __dir__ = lazy_names(
         "member": ("Member",),
         "module": ("PropertyModule",),
         "run": ("RunFolder", "is_main_process", "run_config"),
-        "datamodule": ("StoreDataModule",),
-        "targets": ("TargetScaler", "composition", "extensive_part"),
+        "data": ("MoleculeData",),
         "settings": ("TrainSettings",),
-        "metrics": ("evaluate",),
         "fitting": ("fit",),
-        "losses": ("masked_loss", "smoothed_cross_entropy"),
-        "sequence_module": ("SequenceModule", "fit_sequences"),
-        "sequence_metrics": ("exact",),
     },
 )

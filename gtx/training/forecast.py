@@ -13,7 +13,7 @@ import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
-from gtx.data import MoleculeStore, PairBudgetSampler
+from gtx.data import PairBudgetSampler
 
 STATES = 5  # numbers kept per weight: itself, its gradient, two moments of AdamW, its average
 SHARE = 0.7  # of the free memory that a batch may take
@@ -46,9 +46,9 @@ class Forecast:
 
 def forecast(
     model: nn.Module,
-    store: MoleculeStore,
+    store: Any,
     sampler: PairBudgetSampler,
-    loss: Callable[[Tensor, Tensor], Tensor],
+    loss: Callable[[Any], Tensor],
     free: int | None = None,
 ) -> Forecast:
     """Try the batch with most pairs, forward and backward, twice; the model and the random numbers stay as they were.
@@ -57,7 +57,7 @@ def forecast(
         model: on the device it will be trained on.
         store: the training molecules, on that device.
         sampler: makes the batches.
-        loss: of outputs and targets.
+        loss: of a batch, by the model.
         free: bytes of memory at hand; default as the device says.
     """
     batches = sampler.batches()
@@ -80,7 +80,7 @@ def forecast(
             kept.clear()
             begun = time.perf_counter()
             with torch.autograd.graph.saved_tensors_hooks(remember, lambda tensor: tensor):
-                value = loss(model(largest), largest.y)
+                value = loss(largest)
             value.backward()
             if devices:
                 torch.cuda.synchronize()
@@ -136,7 +136,7 @@ class ForecastFirst(Callback):
     def _try(self, module: LightningModule, data: Any) -> Forecast:
         while True:
             try:
-                return forecast(module, data.train, data.sampler(data.train, shuffle=True), module.loss)
+                return forecast(module.model, data.train, data.sampler(data.train, shuffle=True), module.loss)
             except torch.OutOfMemoryError:
                 data.budget //= 2
                 torch.cuda.empty_cache()

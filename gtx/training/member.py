@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from gtx.training.targets import TargetScaler
+from gtx.tasks import Task
 
 
 @dataclass
@@ -15,14 +15,14 @@ class Member:
 
     Attributes:
         model: with the averaged weights of the best epoch, in evaluation mode, on the CPU.
-        scaler: from its outputs to the targets' own units.
+        task: what it learned, fitted: from its outputs to answers.
         history: one row per epoch, as in `log.csv`.
         best_epoch: the epoch kept, counted from 0.
         best_score: its `val_score`; infinite without validation molecules.
     """
 
     model: nn.Module
-    scaler: TargetScaler
+    task: Task
     history: list[dict[str, float]]
     best_epoch: int
     best_score: float

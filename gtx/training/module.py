@@ -2,82 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from pytorch_lightning import LightningModule
 from torch import Tensor, nn
-from torch_geometric.data import Batch
 
-from gtx.training.losses import masked_loss
-from gtx.training.optimise import adamw, warmup_cosine
+from gtx.tasks import Task
+from gtx.training.optimise import adamw, warmup_cosine, warmup_inverse_sqrt
 from gtx.training.settings import TrainSettings
 
 
 class PropertyModule(LightningModule):
-    """Trains `model(batch) -> [B, T]` on `batch.y` `[B, T]`, in scaled units with NaN for blanks.
+    """Trains a model on a task; the Trainer's data module is a `gtx.training.MoleculeData`.
 
-    Every molecule has the same say: a batch's mean loss is weighted by its share of molecules, since a budget of pairs
-    makes batches of large molecules short, and one batch of an epoch takes what was left. Nothing is logged, moved or
-    synchronised per step, so that small molecules train at the speed of the model.
+    Every molecule has the same say (or whatever the task counts, see `Task.share`): a batch's mean loss is weighted by
+    its share of molecules, since a budget of pairs makes batches of large molecules short, and one batch of an epoch
+    takes what was left. Nothing is logged, moved or synchronised per step, so that small molecules train at the speed
+    of the model.
 
     Args:
-        model: gives one row of outputs per molecule.
-        loss: name of the loss, see `masked_loss`.
+        model: gives one row of outputs per molecule, `[B, task.out_channels]`, of a batch.
+        task: the loss, and the scores of validation and test rows.
         settings: of the optimiser and its schedule.
         seed: of this member; with the epoch's number and the process's rank it decides all that is random in an epoch.
-        validate: scores of the outputs `[n, T]` for all validation rows, to be logged.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        loss: str,
-        settings: TrainSettings,
-        seed: int = 0,
-        validate: Callable[[Tensor], dict[str, float]] | None = None,
-    ) -> None:
+    def __init__(self, model: nn.Module, task: Task, settings: TrainSettings | None = None, seed: int = 0) -> None:
         super().__init__()
-        self.model, self.loss, self.settings, self.seed = model, masked_loss(loss), settings, seed
-        self.validate = validate
+        self.model, self.task, self.settings, self.seed = model, task, settings or TrainSettings(), seed
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Any) -> Any:
         if self.dtype != torch.float32:  # precisions such as bf16-true convert the model, not what it reads
             batch = batch.apply(lambda t: t.to(self.dtype) if t.is_floating_point() else t)
-        return self.model(batch)
+        return self.task.forward(self.model, batch)
+
+    def loss(self, batch: Any) -> Tensor:
+        """The mean loss of a batch."""
+        return self.task.training_loss(self(batch), batch)
 
     def on_train_epoch_start(self) -> None:
         # a resumed run draws what the uninterrupted one drew, whatever was drawn before
         torch.manual_seed(spread_seed(self.seed, self.current_epoch, self.global_rank))
         batches = self.trainer.num_training_batches * self.trainer.world_size
-        self.usual_count = len(self.trainer.datamodule.train) / batches
+        self.usual_share = self.task.share(self.trainer.datamodule.train) / batches
 
-    def training_step(self, batch: Batch, _: int) -> Tensor:
-        return self.loss(self(batch), batch.y) * (batch.num_graphs / self.usual_count)
+    def training_step(self, batch: Any, _: int) -> Tensor:
+        return self.loss(batch) * (self.task.share(batch) / self.usual_share)
 
     def on_validation_epoch_start(self) -> None:
-        self.outputs = None
+        self.kept = None
 
-    def validation_step(self, batch: Batch, _: int) -> None:
-        output = self(batch).float()
-        if self.outputs is None:
-            rows = len(self.trainer.datamodule.val)
-            self.outputs = output.new_full((rows, output.shape[1]), -torch.inf)
-        self.outputs[batch.row] = output
+    def validation_step(self, batch: Any, _: int) -> None:
+        self._keep(batch, len(self.trainer.datamodule.val))
 
     def on_validation_epoch_end(self) -> None:
-        # each rank filled in its rows, a few of them twice; the maximum over ranks has them all
-        outputs = self.trainer.strategy.reduce(self.outputs, reduce_op="max")
-        self.log_dict(self.validate(outputs), sync_dist=True)  # the same on every rank
+        self.log_dict(self._scores("val"), sync_dist=True)  # the same on every rank
+
+    def on_test_epoch_start(self) -> None:
+        self.kept = None
+
+    def test_step(self, batch: Any, _: int) -> None:
+        self._keep(batch, len(self.trainer.datamodule.test))
+
+    def on_test_epoch_end(self) -> None:
+        scores = self._scores("test")
+        self.log_dict({name.replace("val_", "test_", 1): value for name, value in scores.items()}, sync_dist=True)
 
     def configure_optimizers(self) -> dict[str, Any]:
-        s = self.settings
+        s, steps = self.settings, int(self.trainer.estimated_stepping_batches)
         mixed = "mixed" in s.precision or s.precision in ("16", "bf16")
         optimiser = adamw(self.model, s.lr, s.weight_decay, fused=not mixed)
-        schedule = warmup_cosine(optimiser, int(self.trainer.estimated_stepping_batches), s.warmup)
+        if s.schedule == "cosine":
+            schedule = warmup_cosine(optimiser, steps, s.warmup)
+        else:
+            schedule = warmup_inverse_sqrt(optimiser, max(1, round(s.warmup * steps)))
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def _keep(self, batch: Any, rows: int) -> None:
+        kept = self.task.kept(self(batch), batch)
+        if self.kept is None:
+            self.kept = kept.new_full((rows, kept.shape[1]), -torch.inf)
+        self.kept[batch.row] = kept
+
+    def _scores(self, part: str) -> dict[str, float]:
+        # each rank filled in its rows, a few of them twice; the maximum over ranks has them all
+        kept = self.trainer.strategy.reduce(self.kept, reduce_op="max")
+        return self._judge(part)(kept)
+
+    def _judge(self, part: str) -> Any:
+        """What scores a part, made once."""
+        judges = self.__dict__.setdefault("_judges", {})
+        if part not in judges:
+            judges[part] = self.task.validation(self.trainer.datamodule.truth[part])
+        return judges[part]
 
 
 def spread_seed(*numbers: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from lightning_fabric.plugins.environments import (
 )
 
 from gtx.errors import InputError
+from gtx.tasks import Task
 from gtx.training.settings import TrainSettings
 
 
@@ -133,21 +134,9 @@ class RunFolder:
         shutil.rmtree(self.path / "members", ignore_errors=True)
 
 
-def run_config(
-    task: str,
-    target_names: Sequence[str],
-    model_spec: dict[str, Any],
-    settings: TrainSettings,
-    fingerprint: dict[str, Any],
-) -> dict[str, Any]:
+def run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:
     """What `config.yaml` says of a run: all that decides its result, and nothing else."""
-    return {
-        "task": task,
-        "targets": list(target_names),
-        **fingerprint,
-        "model": model_spec,
-        "settings": settings.decisive(),
-    }
+    return {**task.config(), **marks, "settings": settings.decisive()}
 
 
 _MISSING = object()

@@ -40,18 +40,13 @@ class TrainSettings:
     jitter: float = option(
         10.0, "How randomly molecules come together in a batch: 0 sorts them by size, 10 is as good as random."
     )
-    loss: Literal["auto", "mse", "mae", "huber", "bce"] = option(
-        "auto", "Loss in scaled units; auto is mse for regression, bce for classification."
-    )
-    element_reference: bool | None = option(
-        None,
-        "Learn every target, or none, minus a reference per element, fitted on the training rows; default: only "
-        "targets such as energies, whose variance the composition explains to 95 %.",
-    )
 
     lr: float = option(1e-3, "Peak learning rate of AdamW.")
     weight_decay: float = option(1e-2, "Decay of weight matrices; norms, biases and embeddings have none.")
-    warmup: float = option(0.05, "Fraction of the steps over which the rate rises; a cosine takes it to 0.")
+    warmup: float = option(0.05, "Fraction of the steps over which the rate rises.")
+    schedule: Literal["cosine", "inverse_sqrt"] = option(
+        "cosine", "Fall of the rate after its rise: half a cosine to 0, or the inverse square root of the step."
+    )
     clip: float = option(1.0, "Largest gradient norm; 0 does not clip.")
     ema: float = option(0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.")
     patience: int = option(0, "Stop after this many epochs without a better validation score; 0 never stops early.")
@@ -95,16 +90,9 @@ class TrainSettings:
         """The most molecules a batch holds, for so many training rows."""
         return self.batch_molecules or min(128, max(16, round(rows**0.5)))
 
-    def settled(self, task: str) -> TrainSettings:
-        """With the number of epochs that suits the task, where none was asked for."""
-        return replace(self, epochs=self.epochs or {"classification": 20}.get(task, 60))
-
-    def loss_for(self, task: str) -> str:
-        """The loss's name once `auto` is settled for the task, which it must suit."""
-        fitting = {"regression": ("mse", "mae", "huber"), "classification": ("bce",)}[task]
-        if self.loss not in ("auto", *fitting):
-            raise InputError(f"loss: expected one of {', '.join(fitting)} for {task}, got {self.loss}")
-        return fitting[0] if self.loss == "auto" else self.loss
+    def settled(self, epochs: int) -> TrainSettings:
+        """With a number of epochs, where none was asked for."""
+        return replace(self, epochs=self.epochs or epochs)
 
     def decisive(self) -> dict[str, Any]:
         """The options that a result depends on, as plain values."""

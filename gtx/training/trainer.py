@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,11 @@ from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import nn
 
-from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.models import ARCHITECTURES, build_model
+from gtx.tasks import Task
 from gtx.training.averaging import KeepBest, WeightAverage
 from gtx.training.checkpoints import WholeCheckpointIO, save_whole
-from gtx.training.datamodule import StoreDataModule
+from gtx.training.data import MoleculeData
 from gtx.training.ending import Ending
 from gtx.training.forecast import ForecastFirst
 from gtx.training.history import History
@@ -28,8 +27,6 @@ from gtx.training.module import PropertyModule, spread_seed
 from gtx.training.progress import TrainingBar
 from gtx.training.run import is_main_process
 from gtx.training.settings import TrainSettings
-from gtx.training.targets import TargetScaler
-from gtx.training.validation import Validation
 
 
 @dataclass(frozen=True)
@@ -37,35 +34,30 @@ class Problem:
     """What every member of an ensemble is trained on.
 
     Attributes:
-        train: molecules with targets in scaled units.
-        val: molecules with targets in their own units; may be empty.
-        scaler: between the two.
-        names: of the targets.
-        model_spec: `{"name": a function of gtx.models, "arguments": {...}}`.
+        model: a module, or a function that makes one.
+        task: what is learned, fitted.
+        train, val: molecules with targets in their own units; `val` may be empty.
         settings: how to train.
         start: members to go on from, when a trained model is tuned further.
     """
 
-    train: MoleculeStore
-    val: MoleculeStore
-    scaler: TargetScaler
-    names: Sequence[str]
-    model_spec: dict[str, Any]
+    model: nn.Module | Callable[[], nn.Module]
+    task: Task
+    train: Any
+    val: Any
     settings: TrainSettings
     start: Sequence[Member] = ()
 
-    def model(self, number: int) -> nn.Module:
-        """The untrained model of member `number`."""
-        name = self.model_spec["name"]
-        if name not in ARCHITECTURES:
-            raise InputError(f"there is no model {name!r}; gtx has {', '.join(ARCHITECTURES)}")
+    def make(self, number: int) -> nn.Module:
+        """The model of member `number`, untrained."""
         try:
-            model = build_model(self.model_spec)
+            model = self.model if isinstance(self.model, nn.Module) else self.model()
         except (TypeError, ValueError) as error:
-            raise InputError(f"model {name}: {error}") from error
+            raise InputError(f"the model cannot be made: {error}") from error
         if self.start:
             _adopt(model, self.start[number % len(self.start)].model)
-        model.observe(self.train, more=bool(self.start))
+        if hasattr(model, "observe"):  # gtx's own models know which codes they were trained with
+            model.observe(self.train, more=bool(self.start))
         return model
 
 
@@ -84,62 +76,46 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
         number: with the settings' seed, decides its own.
         folder: holds `log.csv`, and `last.ckpt` of the last whole epoch while it trains, `trained.pt` afterwards.
     """
-    seed = spread_seed(problem.settings.seed, number)
+    settings = problem.settings
+    seed = spread_seed(settings.seed, number)
     torch.manual_seed(seed)
-    model = problem.model(number)
+    model = problem.make(number)
     file = folder / "trained.pt"
     if file.exists():
         trained = torch.load(file, map_location="cpu", weights_only=True)
     else:
-        trained = _train(problem, model, number, seed, folder)
+        data = MoleculeData(problem.task, problem.train, problem.val, settings=settings, seed=seed)
+        module = PropertyModule(model, problem.task, settings, seed)
+        trained = train_module(module, data, folder, f"member {number + 1}/{settings.ensemble}", number == 0)
         if is_main_process():
             save_whole(trained, file)
             (folder / "last.ckpt").unlink(missing_ok=True)
     model.load_state_dict(trained.pop("weights"))
-    return Member(model.cpu().float().eval(), problem.scaler, **trained)
-
-
-def _train(problem: Problem, model: nn.Module, number: int, seed: int, folder: Path) -> dict[str, Any]:
-    settings = problem.settings
-    loss = settings.loss_for(problem.scaler.task)
-    validation = Validation(problem.val, problem.scaler, loss, problem.names) if len(problem.val) else None
-    return train_module(
-        PropertyModule(model, loss, settings, seed, validation),
-        StoreDataModule(problem.train, problem.val, settings, seed),
-        settings,
-        folder,
-        f"member {number + 1}/{settings.ensemble}",
-        [ForecastFirst(settings.progress and number == 0)],
-    )
+    return Member(model.cpu().float().eval(), problem.task, **trained)
 
 
 def train_module(
-    module: LightningModule,
-    data: StoreDataModule,
-    settings: TrainSettings,
-    folder: Path,
-    title: str,
-    first: Sequence[Callback] = (),
+    module: PropertyModule, data: MoleculeData, folder: Path, title: str, say: bool = True
 ) -> dict[str, Any]:
     """Train a module to the end, from the start or from its last whole epoch.
 
     Args:
-        module: its `model` is trained; it logs `val_score`, lower being better.
+        module: its `model` is trained.
         data: training and validation examples; without validation the last epoch is kept.
-        settings: how to train.
         folder: holds `log.csv` and `last.ckpt`.
         title: of the progress bar.
-        first: callbacks before all others.
+        say: what an epoch will take.
 
     Returns:
         `weights` of the epoch kept, `history` per epoch, `best_epoch` and `best_score`.
     """
+    settings = module.settings
     last = folder / "last.ckpt"
     folder.mkdir(parents=True, exist_ok=True)
     validated = len(data.val) > 0
     average = WeightAverage(settings.ema)
     history, best = History(folder / "log.csv"), KeepBest(average)
-    callbacks: list[Callback] = [Ending(), *first, average, history, best]
+    callbacks: list[Callback] = [Ending(), ForecastFirst(say and settings.progress), average, history, best]
     callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
     if settings.patience and validated:
         callbacks.append(Patience("val_score", patience=settings.patience))

@@ -8,7 +8,6 @@ from gtx.lazy import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "dataset": ("DataSettings", "Dataset"),
         "pipeline": ("Outcome", "train"),
         "specs": ("check_model", "model_spec"),
     },

@@ -14,16 +14,17 @@ import numpy as np
 
 from gtx.data import Split, default_workers
 from gtx.data.folds import cross_splits
+from gtx.dataset import Dataset, DataSettings, fingerprint, load
 from gtx.errors import InputError
 from gtx.molecules import scaffold
 from gtx.prediction import library_versions
 from gtx.report.comparison import compare
-from gtx.report.words import METRICS, count
+from gtx.report.words import count
+from gtx.tasks import NumberTask
 from gtx.training import TrainSettings
 from gtx.workflow.benchmark_files import write_comparison, write_out_of_fold, write_picture, write_whole
-from gtx.workflow.contest import Contest, seeded
-from gtx.workflow.dataset import Dataset, DataSettings, fingerprint, load
-from gtx.workflow.side_by_side import run_all
+from gtx.workflow.fold import Fold, seeded
+from gtx.workflow.parallel import run_all
 from gtx.workflow.specs import check_model
 
 FEW = 5
@@ -37,13 +38,13 @@ class Benchmark:
 
     Attributes:
         out: its folder.
-        task: "regression" or "classification".
+        task: what was learned.
         table: rows as of `gtx.report.comparison.compare`.
         notes: what was said of the data and the folds, a line each.
     """
 
     out: Path
-    task: str
+    task: NumberTask
     table: list[dict[str, Any]]
     notes: Sequence[str]
 
@@ -88,21 +89,24 @@ def benchmark(
             raise InputError(f"{name}: expected {least} or more, got {value}")
     check_model(settings, data.featuriser)
     dataset = load(replace(data, split="random"), cache=out / "cache", progress=settings.progress)
-    settings = settings.settled(dataset.task)
-    contests = _contests(dataset, data, settings, out, folds, repeats, jobs)
+    if not isinstance(dataset.task, NumberTask):
+        raise InputError(
+            f"a benchmark is of numbers or classes; there are no baselines for the task {dataset.task.name}"
+        )
+    settings = settings.settled(dataset.task.epochs)
+    runs = _folds(dataset, data, settings, out, folds, repeats, jobs)
     if overwrite:
         shutil.rmtree(out / "splits", ignore_errors=True)
         for old in OUTPUTS:
             (out / old).unlink(missing_ok=True)
-    results = run_all(contests, jobs, settings.progress)
-    table = compare([result["scores"] for result in results], 1 / (folds - 1), list(METRICS[dataset.task]))
-    notes = list(_notes(dataset, data, contests, folds, repeats))
-    write_out_of_fold(out / "predictions.csv", dataset, list(data.target_columns), results)
+    results = run_all(runs, jobs, settings.progress)
+    table = compare([result["scores"] for result in results], 1 / (folds - 1), list(dataset.task.metrics))
+    notes = list(_notes(dataset, data, runs, folds, repeats))
+    write_out_of_fold(out / "predictions.csv", dataset, dataset.task.prediction_names, results)
     write_comparison(out / "benchmark.csv", table)
     write_picture(out / "benchmark.png", results, table, dataset.task, data.units)
     record = {
-        "task": dataset.task,
-        "targets": list(data.target_columns),
+        **dataset.task.config(),
         **_marks(data),
         "rows": {file.source: file.ledger.summary() for file in dataset.files},
         "folds": folds,
@@ -118,21 +122,20 @@ def benchmark(
     return Benchmark(out, dataset.task, table, notes)
 
 
-def _contests(
+def _folds(
     dataset: Dataset, data: DataSettings, settings: TrainSettings, out: Path, folds: int, repeats: int, jobs: int
-) -> list[Contest]:
+) -> list[Fold]:
     threads = settings.threads or max(1, default_workers() // jobs)
     marks = _marks(data) | {"folds": folds}
-    contests = []
+    runs = []
     for repeat in range(repeats):
         for fold, split in enumerate(folds_of(dataset, data, folds, repeat)):
             own = replace(seeded(settings, repeat * folds + fold), threads=threads)
-            contests.append(
-                Contest(
+            runs.append(
+                Fold(
                     dataset.store,
                     dataset.smiles,
                     dataset.task,
-                    list(data.target_columns),
                     split,
                     own,
                     data.featuriser,
@@ -140,7 +143,7 @@ def _contests(
                     out / "splits" / f"{repeat}-{fold}",
                 )
             )
-    return contests
+    return runs
 
 
 def _marks(data: DataSettings) -> dict[str, Any]:
@@ -156,23 +159,21 @@ def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeat: int) -> l
     groups, classes = smiles, None
     if data.split == "scaffold":
         groups = [scaffold(text) for text in smiles]
-    elif dataset.task == "classification" and dataset.y.shape[1] == 1:
+    elif dataset.task.discrete and dataset.y.shape[1] == 1:
         classes = dataset.y[labelled, 0].astype(int)
     parts = cross_splits(groups, folds, (data.seed, repeat), classes)
     return [{part: labelled[rows] for part, rows in split.items()} for split in parts]
 
 
-def _notes(
-    dataset: Dataset, data: DataSettings, contests: Sequence[Contest], folds: int, repeats: int
-) -> Iterator[str]:
+def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: int, repeats: int) -> Iterator[str]:
     for file in dataset.files:
         yield f"{file.source}: {file.ledger.summary()}"
     if dataset.duplicates.molecules:
         yield f"repeated: {dataset.duplicates}; each molecule stays in one fold"
-    sizes = [len(contest.split["test"]) for contest in contests]
+    sizes = [len(run.split["test"]) for run in runs]
     kind = "scaffold" if data.split == "scaffold" else "random"
     dealt = f"{repeats} × {folds} {kind} folds of {min(sizes)} to {max(sizes)} molecules"
-    yield f"{dataset.task}; {dealt}, seed {data.seed}"
+    yield f"{dataset.task.name}; {dealt}, seed {data.seed}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"
     if unlabelled := len(dataset.smiles) - int((~np.isnan(dataset.y).all(axis=1)).sum()):

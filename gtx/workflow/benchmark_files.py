@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from gtx.data import TableWriter, fresh_name
-from gtx.prediction.base import NOT_FINITE
-from gtx.prediction.streaming import output_header, output_row, shown
-from gtx.report.words import METRICS, TITLES
-from gtx.workflow.contest import OWN
-from gtx.workflow.dataset import Dataset
+from gtx.dataset import Dataset
+from gtx.prediction.predictor import NOT_FINITE
+from gtx.prediction.streaming import output_header, output_row
+from gtx.report.words import TITLES
+from gtx.tasks import NumberTask
+from gtx.workflow.fold import OWN
 
 
 def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], results: Sequence[dict[str, Any]]) -> None:
@@ -29,7 +30,7 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
         if not times[m]:
             file.ledger.warn(row.number, None, None, "there is no target value; the row is in no fold")
         elif np.isnan(mean[m]).any():
-            file.ledger.warn(row.number, file.smiles_column, shown(row), f"of a method: {NOT_FINITE}")
+            file.ledger.warn(row.number, file.smiles_column, row.shown, f"of a method: {NOT_FINITE}")
     columns = list(file.columns)
     for name in names:
         for method in methods:
@@ -52,14 +53,18 @@ def write_comparison(path: Path, table: Sequence[dict[str, Any]]) -> None:
 
 
 def write_picture(
-    path: Path, results: Sequence[dict[str, Any]], table: Sequence[dict[str, Any]], task: str, units: dict[str, str]
+    path: Path,
+    results: Sequence[dict[str, Any]],
+    table: Sequence[dict[str, Any]],
+    task: NumberTask,
+    units: dict[str, str],
 ) -> None:
     """The leading metric, split by split, and the differences."""
     from gtx.report.comparison_figure import comparison_figure, write_figure
 
-    metric, label = next(iter(METRICS[task].items()))
+    metric, lead = next(iter(task.metrics.items()))
     scores = [result["scores"] for result in results]
-    write_figure(comparison_figure(scores, table, metric, {OWN: OWN} | TITLES, label, units), path)
+    write_figure(comparison_figure(scores, table, metric, {OWN: OWN} | TITLES, lead.title, units), path)
 
 
 def write_whole(path: Path, text: str) -> None:

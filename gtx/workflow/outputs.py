@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gtx.data import TableWriter, fresh_name
+from gtx.dataset import Dataset
 from gtx.prediction import library_versions
-from gtx.prediction.base import Answers, BasePredictor, as_rows
+from gtx.prediction.predictor import Predictor, as_rows
 from gtx.prediction.streaming import note_answer, output_header, output_row
+from gtx.tasks.task import Answers
 from gtx.training import Member, TrainSettings
-from gtx.workflow.dataset import Dataset
-
-if TYPE_CHECKING:
-    from gtx.workflow.task import Judged
 
 FIRST = 20  # messages that the report quotes
 
@@ -28,7 +26,7 @@ def data_lines(dataset: Dataset) -> list[str]:
         if "smiles" not in file.smiles_column.lower():
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
     sizes = ", ".join(f"{len(index)} {part}" for part, index in dataset.split.items())
-    lines.append(f"{dataset.task}; split {dataset.split_words}: {sizes}")
+    lines.append(f"{dataset.task.name}; split {dataset.split_words}: {sizes}")
     if dataset.duplicates.molecules:
         lines.append(f"repeated: {dataset.duplicates}")
     for (one, other), count in dataset.leaked.items():
@@ -36,7 +34,7 @@ def data_lines(dataset: Dataset) -> list[str]:
     return lines
 
 
-def write_predictions(out: Path, predictor: BasePredictor, dataset: Dataset, answers: Answers) -> None:
+def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers: Answers) -> None:
     """`predictions.csv`, every row of the table as it was with an answer or an error; and one for each further file.
 
     A column `split` before the error says train, val or test; it is empty for a row in no part.
@@ -64,7 +62,14 @@ def _further(dataset: Dataset) -> list[str]:
 
 
 def report_facts(
-    out: Path, dataset: Dataset, judged: Judged, members: Sequence[Member], settings: TrainSettings, seconds: float
+    out: Path,
+    dataset: Dataset,
+    predictor: Predictor,
+    metrics: dict[str, Any],
+    members: Sequence[Member],
+    settings: TrainSettings,
+    seconds: float,
+    units: Mapping[str, str],
 ) -> dict[str, Any]:
     """What the report of any task says, see `gtx.report.RunReport`."""
     from gtx.report import DataCard, count_atoms
@@ -84,13 +89,13 @@ def report_facts(
         repeated=str(dataset.duplicates) if dataset.duplicates.molecules else "",
         leaked=dataset.leaked,
     )
-    model = judged.predictor.header.model
+    model = predictor.header.model
     weights, count = sum(p.numel() for p in members[0].model.parameters()), len(members)
     return {
         "title": Path(dataset.files[0].source).stem,
         "smiles": dataset.smiles,
         "split": dataset.split,
-        "scores": {part: judged.metrics[part] for part in dataset.split},
+        "scores": {part: metrics[part] for part in dataset.split},
         "data": card,
         "histories": [member.history for member in members],
         "best_epochs": [member.best_epoch for member in members],
@@ -99,5 +104,7 @@ def report_facts(
         "model_file": str(out / "model.gtx"),
         "model": f"{count} × " * (count > 1) + f"{model['name']} graph transformer, {weights:,} weights",
         "row_numbers": np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
+        "units": units,
+        "baselines": metrics["baseline"],
         "footnotes": [f"Trained, scored and reported in {seconds:.0f} s."],
     }

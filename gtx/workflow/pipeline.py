@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gtx.data import write_split
+import numpy as np
+
+from gtx.baselines import score_baselines
+from gtx.data import column_index, write_split
+from gtx.dataset import Dataset, DataSettings, fingerprint, load, sha256
 from gtx.errors import InputError
-from gtx.prediction import ModelHeader, save_model
-from gtx.training import Member, RunFolder, TrainSettings, is_main_process, run_config
-from gtx.workflow.dataset import DataSettings, fingerprint, load, sha256
-from gtx.workflow.numbers import NumberTask
-from gtx.workflow.outputs import data_lines, write_predictions
-from gtx.workflow.sequences import SequenceTask
-from gtx.workflow.task import Judged, Task
+from gtx.models import build_model
+from gtx.prediction import ModelHeader, Predictor
+from gtx.tasks import Task
+from gtx.tasks.task import Answers
+from gtx.training import Member, RunFolder, TrainSettings, fit, is_main_process, run_config
+from gtx.workflow.further import Further
+from gtx.workflow.outputs import data_lines, report_facts, write_predictions
+from gtx.workflow.specs import check_model, model_spec
 
 PARTS = ("train", "val", "test")
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
@@ -29,12 +35,14 @@ class Outcome:
 
     Attributes:
         out: its folder.
+        task: what was learned.
         metrics: as in `metrics.json`.
         notes: what was said of the data, a line each.
         was_finished: whether there was nothing left to do.
     """
 
     out: Path
+    task: Any
     metrics: dict[str, Any]
     notes: Sequence[str]
     was_finished: bool = False
@@ -55,13 +63,13 @@ def train(
     `report.html` and `config.yaml`.
 
     Args:
-        data: the table.
+        data: the table, and what is learned of it.
         settings: the model and its training.
         out: the run's folder.
         overwrite: train anew whatever `out` holds.
         start: a model file to go on from; its architecture and featuriser are kept, its head is renewed where the
             number of targets differs.
-        baselines: also score ridge and a random forest on the same rows; sequences have none.
+        baselines: also score ridge and a random forest on the same rows, where the task has such.
 
     Returns:
         What came of it; None in all processes but the first, where several train together.
@@ -73,54 +81,104 @@ def train(
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; --out must name a folder")
     begun = time.perf_counter()
-    task: Task = (SequenceTask if data.task == "sequence" else NumberTask)(data, settings, start, baselines)
-    data = task.data
+    further = None if start is None else Further.open(start, data, settings)
+    data = suited(data, settings) if further is None else replace(data, featuriser=further.header.featuriser)
     dataset = load(data, cache=out / "cache", progress=settings.progress)
-    task.settings = settings = settings.settled(dataset.task)
-    task.meet(dataset)
-    marks = fingerprint(data) | ({"from": sha256(start)} if start else {})
+    settings = settings.settled(dataset.task.epochs)
+    learnt = dataset.store.subset(dataset.split["train"])
+    task = dataset.task if further is None else dataset.task.adopting(further.header.task)
+    task = task.fitted(task.labelled(learnt))
+    spec = model_spec(settings, data.featuriser, task, len(learnt)) if further is None else further.spec(task)
+    marks = fingerprint(data) | ({"from": sha256(start)} if start else {}) | {"model": spec}
     run = RunFolder(out)
-    run.open(run_config(dataset.task, data.target_columns, task.model, settings, marks), overwrite)
-    notes = data_lines(dataset)
+    run.open(run_config(task, settings, marks), overwrite)
+    _note_remarks(dataset, task)
+    notes = data_lines(dataset) + task.notes()
     if run.finished and (out / "metrics.json").exists():
-        return Outcome(out, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
+        return Outcome(out, task, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
 
     for old in (*(out / name for name in OUTPUTS), *out.glob("predictions-*.csv")):  # of a run that this one overwrites
         old.unlink(missing_ok=True)
-    members = task.fit(out, marks)
+    val = dataset.store.subset(dataset.split["val"])
+    make, first = partial(build_model, spec), () if further is None else further.members
+    members = fit(make, task, learnt, val, settings, out, marks=marks, start=first)
     if not is_main_process():
         return None
     header = ModelHeader(
-        dataset.task,
-        list(data.target_columns),
+        task,
         data.featuriser,
-        task.model,
+        spec,
         smiles_column=dataset.files[0].smiles_column,
         split={"how": dataset.split_words, **{part: len(index) for part, index in dataset.split.items()}},
-        settings=settings.decisive(),
+        settings=settings.decisive() | {"task": task.config()},
     )
-    judged = task.judge(members, header)
-    if scaler := judged.predictor.header.scaler:
-        notes = [*notes, *(f"{header.targets[t]}: learned minus a reference per element" for t in scaler.extensive)]
-    judged.predictor.header.metrics.update({part: judged.metrics[part] for part in PARTS})
+    predictor, answers = calibrated(members, header, dataset.store, dataset.split["val"], settings)
+    task, networks = predictor.task, predictor.members
+    metrics: dict[str, Any] = {
+        part: task.judge(networks, dataset.store, answers, dataset.split[part]) for part in PARTS
+    }
+    predictor.header.metrics.update(metrics)
+    metrics["baseline"] = score_baselines(dataset, task, settings.seed, settings.progress) if baselines else {}
     seconds = time.perf_counter() - begun
 
-    save_model(out / "model.gtx", judged.predictor.members, judged.predictor.header)
+    predictor.save(out / "model.gtx")
     own = {part: dataset.rows[index] for part, index in dataset.split.items()}
     rows = len(dataset.files[0].rows)  # a file of validation or test rows is its own record
     write_split(out / "split.csv", {part: index[index < rows] for part, index in own.items()})
-    write_predictions(out, judged.predictor, dataset, judged.answers)
-    (out / "metrics.json").write_text(json.dumps(judged.metrics, indent=2, allow_nan=False) + "\n")
-    notes = [*notes, *_report(task, out, judged, members, seconds)]
+    write_predictions(out, predictor, dataset, answers)
+    (out / "metrics.json").write_text(json.dumps(metrics, indent=2, allow_nan=False) + "\n")
+    facts = report_facts(out, dataset, predictor, metrics, members, settings, seconds, data.units)
+    notes = [*notes, *_report(task, out, dataset, answers, facts)]
     run.finish()
-    return Outcome(out, judged.metrics, notes)
+    return Outcome(out, task, metrics, notes)
 
 
-def _report(task: Task, out: Path, judged: Judged, members: Sequence[Member], seconds: float) -> list[str]:
+def _note_remarks(dataset: Dataset, task: Task) -> None:
+    """Enter in the ledger what keeps targets from being scored."""
+    for rows in dataset.split.values():
+        for molecule, reason in task.remarks(dataset.store.subset(rows)).items():
+            file, row = dataset.place(rows[molecule])
+            (target,) = task.targets
+            file.ledger.warn(row.number, target, row.cells[column_index(file.columns, target)], reason)
+
+
+def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:
     """Notes on the report. The model, the metrics and the predictions are written: no report may take them back."""
     try:
-        return task.report(out, judged, members, seconds)
+        return task.write_report(out / "report.html", dataset, answers, facts)
     except OSError:  # a full disk, say: the same command goes on
         raise
     except Exception as error:
         return [f"report.html could not be written: {type(error).__name__}: {error}"]
+
+
+def suited(data: DataSettings, settings: TrainSettings) -> DataSettings:
+    """The data read as the model of the settings needs them.
+
+    Raises:
+        InputError: there is no such model, or it does not suit.
+    """
+    if getattr(data.task, "writes", False):
+        usual = TrainSettings()
+        for name in ("model", "ensemble"):
+            if getattr(settings, name) != getattr(usual, name):
+                raise InputError(
+                    f"task {data.task.name} knows no other {name} than {getattr(usual, name)}; leave it out"
+                )
+        return replace(data, featuriser=replace(data.featuriser, descriptors=False))
+    check_model(settings, data.featuriser)
+    return data
+
+
+def calibrated(
+    members: Sequence[Member], header: ModelHeader, store: Any, val: np.ndarray, settings: TrainSettings
+) -> tuple[Predictor, Any]:
+    """The predictor of trained members, its intervals fitted on validation rows; and its answers for a store."""
+    device = "cpu" if settings.accelerator == "cpu" else None
+    networks = [member.model for member in members]
+    predictor = Predictor(networks, header, device)
+    outputs = predictor.outputs(store)
+    answers = predictor.answers(store, *outputs)
+    task = header.task.calibrated(answers.subset(val), store.y.numpy()[val])
+    predictor = Predictor(networks, replace(header, task=task), device)
+    return predictor, predictor.answers(store, *outputs)

@@ -8,7 +8,10 @@ from typing import Any
 from gtx.errors import InputError, did_you_mean
 from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.molecules import Featuriser
+from gtx.tasks import Task
 from gtx.training import TrainSettings
+
+WRITER = "molecule_to_sequence"
 
 
 def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
@@ -34,19 +37,22 @@ def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
 
 
-def model_spec(settings: TrainSettings, featuriser: Featuriser, targets: int, rows: int) -> dict[str, Any]:
-    """`{"name": ..., "arguments": ...}` of the model for so many targets and training rows."""
+def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows: int) -> dict[str, Any]:
+    """`{"name": ..., "arguments": ...}` of the model for a task, fitted, and so many training rows."""
+    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    sizes["coordinates"] = featuriser.coordinates
+    given = dict(settings.model_arguments)
+    if task.writes:
+        return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **given}}
     arguments = {
-        "out_channels": targets,
-        "atom_sizes": list(featuriser.atom_sizes),
-        "bond_sizes": list(featuriser.bond_sizes),
+        "out_channels": task.out_channels,
+        **sizes,
         "num_descriptors": featuriser.num_descriptors,
-        "coordinates": featuriser.coordinates,
         "channels": default_width(rows),
     }
     if settings.model == "standard":
         arguments["substructures"] = featuriser.constitution
-    return {"name": settings.model, "arguments": arguments | dict(settings.model_arguments)}
+    return {"name": settings.model, "arguments": arguments | given}
 
 
 def default_width(rows: int) -> int:

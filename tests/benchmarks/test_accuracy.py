@@ -14,8 +14,9 @@ from typing import NamedTuple
 import pytest
 
 from gtx.data.named_sets import load_set
+from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
-from gtx.workflow import DataSettings, train
+from gtx.workflow import train
 
 pytestmark = pytest.mark.benchmark
 SEEDS = (0, 1)

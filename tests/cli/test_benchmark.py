@@ -16,7 +16,7 @@ import pytest
 
 from gtx.cli import main
 from gtx.report.comparison import compare
-from gtx.training import evaluate
+from gtx.tasks import Regression
 from tests.tables import TINY_WORDS, molecules, read, write
 
 TINY = [word for word in TINY_WORDS if word != "--no-baselines"]
@@ -74,7 +74,7 @@ def test_the_table_is_that_of_the_predictions(words: list[str], out: Path) -> No
     first = split["test"][0]
     for method in METHODS:
         predicted = np.array(split["predictions"][method])
-        assert evaluate(y[split["test"]], predicted, "regression", ["gap"]) == split["scores"][method]
+        assert Regression(["gap"]).evaluate(y[split["test"]], predicted) == split["scores"][method]
         again = next(other for other in splits[2:] if first in other["test"])
         (other,) = again["predictions"][method][again["test"].index(first)]
         assert float(rows[first][f"gap_{method}"]) == pytest.approx((predicted[0, 0] + other) / 2, rel=1e-6)

@@ -11,8 +11,8 @@ import pytest
 from gtx.cli import COMMANDS
 from gtx.cli.options import asked
 from gtx.cli.parser import Parser
+from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
-from gtx.workflow import DataSettings
 
 
 def parser_of(command: str) -> Parser:

@@ -58,4 +58,4 @@ def test_trains_on_after_a_kill_predicts_and_tells(
     assert main(["info", model]) == 0
     assert "tokens, at most" in capsys.readouterr().out
     assert main(["explain", model, "CCO", "--out", str(tmp_path / "figure.svg")]) == 2
-    assert capsys.readouterr().err.startswith("gtx: the model writes sequences; only predictions of numbers are")
+    assert capsys.readouterr().err.startswith("gtx: only predictions of numbers and classes are explained")

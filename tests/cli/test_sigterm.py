@@ -13,12 +13,14 @@ import pytest
 import torch
 
 import gtx.prediction.streaming
+from gtx import dataset
 from gtx.cli import main
+from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
-from gtx.prediction.model_file import build_model
-from gtx.training import PropertyModule, TargetScaler, TrainSettings
-from gtx.workflow import dataset, model_spec
+from gtx.tasks import Regression, TargetScaler
+from gtx.training import PropertyModule, TrainSettings
+from gtx.workflow import model_spec
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
 GOES_ON = "gtx: terminated; the same command goes on where it stopped"
@@ -74,11 +76,9 @@ def test_predicting_leaves_no_file_and_no_worker(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     featuriser = Featuriser()
-    spec = model_spec(TrainSettings(**TINY), featuriser, 1, 60)
-    scaler = TargetScaler.fit(torch.randn(9, 1), "regression")
-    save_model(
-        tmp_path / "model.gtx", [build_model(spec)], ModelHeader("regression", ["gap"], featuriser, spec, scaler)
-    )
+    task = Regression("gap", scaler=TargetScaler.fit(torch.randn(9, 1)))
+    spec = model_spec(TrainSettings(**TINY), featuriser, task, 60)
+    save_model(tmp_path / "model.gtx", [build_model(spec)], ModelHeader(task, featuriser, spec))
     monkeypatch.setattr(gtx.prediction.streaming, "chunk_size", lambda featuriser: 5)
     monkeypatch.setattr(Predictor, "predict_store", terminated(Predictor.predict_store, at=2))
     before, out = children(), tmp_path / "out" / "predictions.csv"

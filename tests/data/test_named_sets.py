@@ -19,8 +19,9 @@ from gtx.data.ledger import Ledger
 from gtx.data.named_sets import SETS, NamedSet, load_set
 from gtx.data.splits import column_split
 from gtx.data.tables import open_table
-from gtx.data.targets import infer_task, parse_targets
+from gtx.dataset import File
 from gtx.errors import InputError
+from gtx.tasks import Inferred
 
 CONTENT = b"smiles,y\nCCO,1.5\nC,2\n"
 
@@ -125,8 +126,9 @@ def test_sets_in_place_hold_what_their_entries_say(name, shared_data):
     assert len(rows) == bbbp.get(name) or len(rows) == ROWS[name.split("/")[-1]]
     ledger = Ledger("fail")
     ledger.enter(rows)
-    y = parse_targets(rows, table.columns, loaded.targets, ledger)
-    assert infer_task(y) == loaded.task
+    task = Inferred(loaded.targets).settle([File(name, table.columns, table.smiles_column, rows, ledger, 0)])
+    assert task.discrete == (name.split("/")[-1] in ("bbbp", "bace", "tox21"))
+    assert np.isfinite(task.parse(rows, table.columns, ledger)).any()
     for column in loaded.split_columns:
         place = table.index(column)
         split = column_split([row.cells[place] for row in rows], ledger)

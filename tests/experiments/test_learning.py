@@ -12,8 +12,8 @@ from experiments import archive, learning, results
 from experiments.problem import Run
 from experiments.recipe import execute
 from gtx.data import named_sets
+from gtx.dataset import load
 from gtx.training import TrainSettings
-from gtx.workflow.dataset import load
 from tests.experiments import toy_recipe
 
 TOY = toy_recipe.SETS["toy"]

@@ -14,7 +14,7 @@ from experiments.comparison import compared
 from experiments.summary import rows
 from gtx.data import MoleculeStore
 from gtx.models import ARCHITECTURES
-from gtx.training import composition
+from gtx.tasks import composition
 from tests.molecules_for_tests import renumbered
 from tests.molecules_for_tests import store as read
 
@@ -190,7 +190,7 @@ def test_both_models_are_measured_on_the_same_rows(folder: Path, capsys: pytest.
         values, predicted = result["predictions"].measured, result["predictions"].values
         assert result["test"]["mae"] == pytest.approx(np.abs(values - predicted).mean(), abs=5e-3)
         assert result["test"]["mae"] < 100 < values.std()  # the reference per element has been put back
-        assert result["settings"]["training"]["element_reference"] and result["split"] == "random 1"
+        assert result["settings"]["task"]["element_reference"] and result["split"] == "random 1"
     assert own["command"] == "python -m experiments.qm --sets qm7-energy --models gtx --splits 1"
     first, second = rows([own, other])  # no named set holds these rows: the results themselves do
     assert (first.model, second.model) == ("gtx", "schnet")

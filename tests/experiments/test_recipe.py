@@ -16,9 +16,10 @@ import pytest
 from experiments import archive, mat, ours, recipe, record, scaffold
 from experiments.problem import Answer, Problem, Run
 from gtx.data import named_sets
+from gtx.dataset import load
 from gtx.errors import InputError
-from gtx.training import TrainSettings, evaluate
-from gtx.workflow.dataset import load
+from gtx.tasks import Regression
+from gtx.training import TrainSettings
 from tests.experiments import toy_recipe
 from tests.tables import TINY
 
@@ -123,18 +124,20 @@ def test_what_is_written_can_be_scored_again(problem: Problem, tmp_path: Path) -
     result = record.write(problem, Answer(prediction), {}, "", tmp_path)
     kept = archive.predictions(tmp_path, result)
     assert kept.names == (toy_recipe.TARGET,) and kept.measured is None
-    scores = evaluate(problem.dataset.y[kept.rows], kept.values, "regression", [toy_recipe.TARGET])
+    scores = Regression([toy_recipe.TARGET]).evaluate(problem.dataset.y[kept.rows], kept.values)
     assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
 
 
 def test_a_benchmark_may_have_rules_of_its_own(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    ruled = toy_recipe.SETS["toy"]._replace(featuriser={"descriptors": False}, settings={"loss": "mae"})
-    assert ruled.data(0).featuriser.num_descriptors == 0
+    ruled = toy_recipe.SETS["toy"]._replace(
+        featuriser={"descriptors": False}, settings={"patience": 7}, task={"loss": "mae"}
+    )
+    assert ruled.data(0).featuriser.num_descriptors == 0 and ruled.data(0).task.options == {"loss": "mae"}
     asked = []
     monkeypatch.setattr(ours, "train", lambda data, settings, *_, **__: asked.append(settings))
     monkeypatch.setattr(ours, "_read", lambda *_: None)
     ours.answer(problem._replace(run=problem.run._replace(model="gtx", benchmark=ruled, seed=3)))
-    assert (asked[0].loss, asked[0].seed, asked[0].epochs) == ("mae", 3, TrainSettings().epochs)
+    assert (asked[0].patience, asked[0].seed, asked[0].epochs) == (7, 3, TrainSettings().epochs)
 
 
 def test_every_look_at_the_test_rows_is_entered(problem: Problem, tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from experiments.rivals import chemprop, networks, pyg, simple, tuning
 from experiments.rivals.descriptors import NAMES, rdkit_descriptors
 from experiments.rivals.published import published, source
 from gtx.data import named_sets
+from gtx.dataset import load
 from gtx.errors import InputError
-from gtx.workflow.dataset import load
+from gtx.tasks import Classification, Regression, Task
 from tests.experiments import toy_recipe
 
 SIMPLE = [f"{kind}-{inputs}" for kind in ("ridge", "forest", "boosting") for inputs in ("counts", "descriptors")]
@@ -33,9 +34,9 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Problem:
     return Problem(run, data, load(data), folder)
 
 
-def with_targets(problem: Problem, y: np.ndarray, task: str) -> Problem:
+def with_targets(problem: Problem, y: np.ndarray, kind: type[Task]) -> Problem:
     names = tuple(f"y{t}" for t in range(y.shape[1]))
-    dataset = replace(problem.dataset, task=task, store=problem.dataset.store.with_targets(y))
+    dataset = replace(problem.dataset, task=kind(names), store=problem.dataset.store.with_targets(y))
     return problem._replace(dataset=dataset, data=replace(problem.data, target_columns=names))
 
 
@@ -45,7 +46,7 @@ def classes(regression: Problem) -> Problem:
     y = (regression.dataset.y > np.median(regression.dataset.y)).astype(float).repeat(3, 1)
     y[::7, 0] = np.nan
     y[regression.dataset.split["train"], 1] = 1.0
-    return with_targets(regression, y, "classification")
+    return with_targets(regression, y, Classification)
 
 
 def named(problem: Problem, model: str) -> Problem:
@@ -68,7 +69,7 @@ def test_simple_models_learn_and_never_see_test_targets(
     y = regression.dataset.y.copy()
     y[regression.dataset.split["test"]] += 100.0
     np.testing.assert_array_equal(
-        simple.answer(named(with_targets(regression, y, "regression"), model)).prediction, found
+        simple.answer(named(with_targets(regression, y, Regression), model)).prediction, found
     )
 
 
@@ -90,7 +91,7 @@ def test_what_is_chosen_is_chosen_on_validation_rows(regression: Problem) -> Non
     x, _ = simple.features(regression, "counts")
     losses = {
         each.choice["alpha"]: ((each.estimator.fit(x[train], y[train]).predict(x[val]) - y[val]) ** 2).mean()
-        for each in simple.candidates("ridge", "counts", "regression", 0)
+        for each in simple.candidates("ridge", "counts", False, 0)
     }
     assert chosen[toy_recipe.TARGET]["alpha"] == min(losses, key=losses.get)
 
@@ -103,7 +104,7 @@ def test_a_descriptor_that_fails_is_a_gap_and_the_linear_model_is_told(tmp_path:
     (file,) = tmp_path.iterdir()
     np.save(file, values + 1)
     np.testing.assert_array_equal(rdkit_descriptors(["CCO", "[Na+].[Cl-]"], tmp_path), values + 1)  # not made again
-    *steps, _ = next(simple.candidates("ridge", "descriptors", "regression", 0)).estimator
+    *steps, _ = next(simple.candidates("ridge", "descriptors", False, 0)).estimator
     gap = np.array([[1.0], [2.0], [np.nan]])
     for step in steps:
         gap = step.fit_transform(gap)
@@ -138,7 +139,7 @@ def test_a_network_keeps_its_best_epoch_and_ignores_blanks(
 
 def test_pyg_answers_in_the_targets_units(regression: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyg, "train", lambda network, *rest: (network.eval(), 0)[::-1])
-    shifted = with_targets(regression, regression.dataset.y * 1000 + 1e6, "regression")
+    shifted = with_targets(regression, regression.dataset.y * 1000 + 1e6, Regression)
     how = networks.Configuration(2, 0.0, False, channels=16)
     one, other = (pyg.fitted(named(problem, "gine"), how).prediction for problem in (regression, shifted))
     np.testing.assert_allclose(other, one * 1000 + 1e6, rtol=1e-6)

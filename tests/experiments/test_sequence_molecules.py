@@ -90,12 +90,12 @@ def test_a_run_is_scored_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found["rows"] == {"first": 0, "train": 6, "val": 2, "test": 3} and len(found["history"]) == 2
     assert found["test"]["rows"] == 3 and found["test_by_kind"]["b"]["same"] == 0  # Br is not in the vocabulary
     assert len(found["test_wrong"]) == 3 - round(3 * found["test"]["same"])
-    (log,) = tmp_path.glob("*/log.csv")
+    (log,) = tmp_path.glob("*/members/0/log.csv")
     trained = log.stat().st_mtime_ns
     again = molecules.run(task, SMALL, tmp_path)
     assert log.stat().st_mtime_ns == trained and again["test"] == found["test"]
     molecules.run(task, replace(SMALL, smoothing=0.1), tmp_path)
-    assert len(list(tmp_path.glob("*/log.csv"))) == 2  # another setting is another run
+    assert len(list(tmp_path.glob("*/members/0/log.csv"))) == 2  # another setting is another run
 
 
 def test_small_molecules_come_first(tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ def test_small_molecules_come_first(tmp_path: Path) -> None:
     assert found["rows"]["first"] == 3 and len(found["first"]["history"]) == 1 and len(found["history"]) == 2
     spent = [{"seconds": each, "cpu_seconds": each / 2, "history": []} for each in (3.0, 4.0)]
     assert molecules.after(*spent).items() >= {"seconds": 7.0, "cpu_seconds": 3.5}.items()
-    logs = {log: log.stat().st_mtime_ns for log in tmp_path.glob("*/log.csv")}
+    logs = {log: log.stat().st_mtime_ns for log in tmp_path.glob("*/members/0/log.csv")}
     assert len(logs) == 2 and molecules.run(task, SMALL, tmp_path)["test"] == found["test"]
-    assert logs == {log: log.stat().st_mtime_ns for log in tmp_path.glob("*/log.csv")}
+    assert logs == {log: log.stat().st_mtime_ns for log in tmp_path.glob("*/members/0/log.csv")}
 
 
 def test_a_language_model_writes_and_is_counted(tmp_path: Path) -> None:

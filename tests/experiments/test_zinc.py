@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from torch_geometric.data import Data
 from experiments import archive, on_store, pace, zinc, zinc_graphs
 from gtx.data import named_sets
 from gtx.errors import InputError
-from gtx.models import ARCHITECTURES
+from gtx.models import standard
+from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from tests.molecules_for_tests import SMILES, store
 from tests.tables import molecules, write
@@ -105,7 +107,7 @@ def test_a_run_ends_in_a_result_that_its_predictions_bear_out(folder: Path, caps
     kept = archive.predictions(folder / "results", result)
     assert result["test"]["mae"] == pytest.approx(np.abs(kept.measured - kept.values).mean(), rel=1e-4)
     assert kept.rows.tolist() == list(range(40, 50))
-    assert result["settings"]["training"]["loss"] == "mae" and result["settings"]["model"]["arguments"]["layers"] == 1
+    assert result["settings"]["task"]["loss"] == "mae" and result["settings"]["model"]["arguments"]["layers"] == 1
     assert result["command"].startswith("python -m experiments.zinc --sets graphs --epochs 2 --threads 1")
     assert result["command"].endswith(" --seeds 0") and result["machine"]["threads"] == 1
     log = (folder / "runs" / "zinc12k-graphs" / "gtx-0" / "members" / "0" / "log.csv").read_text()
@@ -186,13 +188,12 @@ def test_hours_become_epochs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     train = store(SMILES).with_targets(np.arange(len(SMILES), dtype=float)[:, None])
     sizes = {"atom_sizes": [200] * train.atoms.shape[1], "bond_sizes": [200] * train.bond_codes.shape[1]}
     more = {"out_channels": 1, "num_descriptors": train.descriptors.shape[1]}
-    spec = {"name": "standard", "arguments": {**sizes, **SMALL, **more}}
-    settings, before = TrainSettings(threads=1, loss="mae"), torch.get_rng_state()
-    epochs = pace.epochs_for(1.0, tmp_path / "run", train, spec, settings)
+    how = partial(standard, **sizes, **SMALL, **more), Regression("y", loss="mae"), TrainSettings(threads=1)
+    before = torch.get_rng_state()
+    epochs = pace.epochs_for(1.0, tmp_path / "run", train, *how)
     found = json.loads((tmp_path / "run" / "pace.json").read_text())
     assert epochs == int(3600 / found["epoch_seconds"]) > 1
     assert torch.equal(torch.get_rng_state(), before)
     monkeypatch.setattr(pace, "epoch_seconds", lambda *_: 1800.0)
-    assert pace.epochs_for(1.0, tmp_path / "run", train, spec, settings) == epochs  # kept
-    assert pace.epochs_for(2.0, tmp_path / "run", train, spec, settings) == 4  # other hours are another plan
-    assert "standard" in ARCHITECTURES
+    assert pace.epochs_for(1.0, tmp_path / "run", train, *how) == epochs  # kept
+    assert pace.epochs_for(2.0, tmp_path / "run", train, *how) == 4  # other hours are another plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ from gtx.data import featurise, random_split
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
-from gtx.training import TargetScaler, TrainSettings, fit
+from gtx.tasks import NumberTask, Regression, TargetScaler
+from gtx.training import TrainSettings, fit
 from tests.tables import molecules
 
 TARGETS = ["gap", "solvation_water"]
@@ -26,23 +28,24 @@ def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
     model = specification("standard", featuriser)
     settings = TrainSettings(epochs=3, ensemble=2, threads=1, progress=False, accelerator="cpu")
     split, folder = random_split(len(store), (8, 1, 1)), tmp_path_factory.mktemp("explain")
-    trained = fit(store, split, "regression", TARGETS, model, settings, folder / "run", {})
+    train, val = (store.subset(split[part]) for part in ("train", "val"))
+    trained = fit(partial(build_model, model), Regression(TARGETS), train, val, settings, folder / "run")
     members = [member.model for member in trained]
-    return Predictor(members, ModelHeader("regression", TARGETS, featuriser, model, trained[0].scaler), "cpu")
+    return Predictor(members, ModelHeader(trained[0].task, featuriser, model), "cpu")
 
 
 @pytest.fixture(scope="session")
 def untrained() -> Callable[..., Predictor]:
     """A predictor of any architecture as it is made, for one target."""
 
-    def make(name: str, task: str = "regression", **arguments: object) -> Predictor:
+    def make(name: str, task: NumberTask | None = None, **arguments: object) -> Predictor:
         featuriser = Featuriser(coordinates=name in ("mat", "rmat"))
         model = specification(name, featuriser, out_channels=1, **arguments)
         torch.manual_seed(0)
         network = build_model(model)
         network.observe(featurise(Featuriser(), molecules(120)["smiles"].tolist(), workers=0).store)
-        scaler = TargetScaler(task, torch.full((1,), 5.0).double(), torch.full((1,), 2.0).double())
-        return Predictor([network], ModelHeader(task, ["y"], featuriser, model, scaler), "cpu")
+        scaler = TargetScaler(torch.full((1,), 5.0).double(), torch.full((1,), 2.0).double())
+        return Predictor([network], ModelHeader(task or Regression("y", scaler=scaler), featuriser, model), "cpu")
 
     return make
 

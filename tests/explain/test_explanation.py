@@ -18,6 +18,7 @@ from gtx.explain.explanation import most_telling
 from gtx.explain.removal import highest
 from gtx.models import ARCHITECTURES
 from gtx.prediction import Predictor
+from gtx.tasks import Classification
 
 SMILES = "CC(=O)Nc1ccc(O)cc1"
 N = 11
@@ -54,7 +55,7 @@ def test_a_removal_is_a_graph_without_these_edges(predictor: Predictor) -> None:
             gone = np.isin(np.arange(N), highest(getattr(e, name), removal.k))
             keep = [not (gone[s] or gone[r]) for s, r in graph.edge_index.T.tolist()]
             out = model.attention(batch, graph.where(torch.tensor(keep))).out  # the edge list, one set at a time
-            changed = float(predictor.header.scaler.unscale(out.detach())[0, 0])
+            changed = float(predictor.task.scaler.unscale(out.detach())[0, 0])
             assert removal.change == pytest.approx(changed - e.prediction, abs=1e-9)
     assert [removal.k for removal in e.faithfulness["rollout"]] == [1, 2, 3, 5]
 
@@ -122,7 +123,7 @@ def test_virtual_nodes_carry_what_is_read_out(untrained: Callable[..., Predictor
 
 
 def test_a_probability_changes_within_its_bounds(untrained: Callable[..., Predictor]) -> None:
-    e = explain(untrained("standard", task="classification"), SMILES)
+    e = explain(untrained("standard", task=Classification("y")), SMILES)
     assert 0 < e.prediction < 1 and 0 < e.prediction + e.without < 1
     assert "probability of y" in e.text()
 

@@ -81,7 +81,7 @@ def test_its_repr_is_short(explanation: Explanation) -> None:
 
 
 def test_names_of_targets_are_text(explanation: Explanation) -> None:
-    odd = replace(explanation, target="$x_1$ <b> & y")
+    odd = replace(explanation, quantity="$x_1$ <b> & y")
     assert "$x_1$ <b> & y" in words(odd.svg())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 
 import gtx
 from gtx.data import featurise, load_set, open_table, random_split
+from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
-from gtx.prediction.conformal import conformal_interval
+from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
 
 TARGETS = ["gap", "solvation_water"]
@@ -31,14 +33,13 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
     small = {"channels": 16, "layers": 2, "heads": 2, "num_descriptors": featuriser.num_descriptors}
     model = {"name": "standard", "arguments": {"out_channels": 2, **sizes, **small}}
+    train, val = (store.subset(split[part]) for part in ("train", "val"))
     settings = TrainSettings(epochs=5, ensemble=2, threads=1, progress=False, accelerator="cpu")
-    trained = fit(store, split, "regression", TARGETS, model, settings, folder / "run", {})
-    header = ModelHeader("regression", TARGETS, featuriser, model, trained[0].scaler)
-    members = [member.model for member in trained]
-    mean = Predictor(members, header).predict_store(store.subset(split["val"])).mean
-    interval = conformal_interval(y[split["val"]], mean)
-    interval["half_width"][1] = None
-    save_model(folder / "model.gtx", members, replace(header, interval=interval))
+    trained = fit(partial(build_model, model), Regression(TARGETS), train, val, settings, folder / "run")
+    predictor = Predictor([member.model for member in trained], ModelHeader(trained[0].task, featuriser, model))
+    task = predictor.task.calibrated(predictor.predict_store(val), y[split["val"]])
+    task.interval["half_width"][1] = None
+    save_model(folder / "model.gtx", predictor.members, replace(predictor.header, task=task))
     return folder / "model.gtx"
 
 

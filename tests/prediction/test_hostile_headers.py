@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -39,8 +40,7 @@ ARGUMENTS: dict[str, list[Any]] = {
 class File:
     """A golden file in parts, to be put together with another header."""
 
-    def __init__(self, name: str) -> None:
-        whole = (GOLDEN / f"{name}.gtx").read_bytes()
+    def __init__(self, whole: bytes) -> None:
         start = 8 + int.from_bytes(whole[:8], "little")
         self.tensors, self.data = json.loads(whole[8:start]), whole[start:]
         self.header = json.loads(self.tensors["__metadata__"]["gtx"])
@@ -51,10 +51,23 @@ class File:
         return path
 
 
-FILES = {name: File(name) for name in ("regression", "sequence")}
-SHARED = {"smiles_column", "split", "settings", "metrics", "versions", "format", "featuriser", "interval"}
-ENTRIES = [("regression", entry) for entry in FILES["regression"].header if entry not in ("split", "settings")]
+def rewritten(path: Path) -> bytes:
+    """A file of an older format as it is written now."""
+    with TemporaryDirectory() as folder:
+        gtx.load(path, device="cpu").save(Path(folder, "new.gtx"))
+        return Path(folder, "new.gtx").read_bytes()
+
+
+FILES = {name: File((GOLDEN / f"{name}.gtx").read_bytes()) for name in ("regression", "sequence")}
+FILES |= {
+    f"new {name}": File(rewritten(GOLDEN / f"{name}.gtx")) for name in ("regression", "classification", "sequence")
+}
+SHARED = {"smiles_column", "split", "settings", "metrics", "versions", "format", "featuriser", "interval", "scaler"}
+UNREAD = ("split", "settings", "vocabulary", "limit")  # or nothing to a regression
+ENTRIES = [("regression", entry) for entry in FILES["regression"].header if entry not in UNREAD]
 ENTRIES += [("sequence", entry) for entry in FILES["sequence"].header if entry not in SHARED]
+
+ENTRIES += [(name, "task") for name in FILES if name.startswith("new ")]
 
 
 def places(node: Any, path: tuple = ()) -> Iterator[tuple]:

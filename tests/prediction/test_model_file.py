@@ -45,7 +45,7 @@ def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tm
 
 
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "older": (lambda h: h.update(format=1), "format 1, this gtx reads 2: use an older gtx, or train anew"),
+    "older": (lambda h: h.update(format=1), "format 1, this gtx reads 2 on: use an older gtx, or train anew"),
     "newer": (lambda h: h.update(format=99), "format 99.*upgrade gtx"),
     "other features": (lambda h: h["featuriser"].update(hash="0"), "describes molecules differently"),
     "unknown setting": (lambda h: h["featuriser"]["settings"].update(colour=1), "colour"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from rdkit import Chem
 
 from gtx.data import featurise
 from gtx.prediction import Predictor
-from gtx.training import TargetScaler, composition
+from gtx.tasks import Classification, composition
 from tests.molecules_for_tests import SMILES
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
@@ -61,14 +62,11 @@ def test_nor_for_molecules_so_large_that_float32_would_show(sequence: str, predi
 
 def numbers(predictor: Predictor, smiles: list[str] | str) -> np.ndarray:
     """Predictions in standard deviations of the targets."""
-    return (
-        predictor.predict(smiles)[["gap_pred", "solvation_water_pred"]].to_numpy() / predictor.header.scaler.sd.numpy()
-    )
+    return predictor.predict(smiles)[["gap_pred", "solvation_water_pred"]].to_numpy() / predictor.task.scaler.sd.numpy()
 
 
 def test_an_ensemble_gives_the_mean_and_spread_of_its_members(predictor: Predictor) -> None:
-    header = replace(predictor.header, interval=None)
-    single = [Predictor([member], header, "cpu").predict(SMILES) for member in predictor.members]
+    single = [with_task(predictor, [k], interval=None).predict(SMILES) for k in (0, 1)]
     assert list(single[0]) == ["smiles", "gap_pred", "solvation_water_pred", "error", "warning"]
     both = np.stack([table.gap_pred for table in single])
     table = predictor.predict(SMILES)
@@ -79,7 +77,7 @@ def test_an_ensemble_gives_the_mean_and_spread_of_its_members(predictor: Predict
 
 def test_bounds_lie_half_a_width_away_and_are_missing_where_there_is_none(predictor: Predictor) -> None:
     table = predictor.predict(SMILES)
-    half = predictor.header.interval["half_width"][0]
+    half = predictor.task.interval["half_width"][0]
     np.testing.assert_allclose(table.gap_high - table.gap_pred, half)
     np.testing.assert_allclose(table.gap_pred - table.gap_low, half)
     assert table[["solvation_water_low", "solvation_water_high"]].isna().all(axis=None)
@@ -108,33 +106,36 @@ def test_embeddings(predictor: Predictor) -> None:
 
 
 def test_classes_come_as_probabilities(predictor: Predictor) -> None:
-    one = with_header(predictor, interval=None, members=1)
+    one = with_task(predictor, [0], interval=None)
     units = torch.tensor(one.predict(SMILES)[["gap_pred", "solvation_water_pred"]].to_numpy())
-    logits = predictor.header.scaler.scale(units)
-    classes = TargetScaler.fit(torch.zeros(1, 2), "classification")
-    table = with_header(one, task="classification", scaler=classes).predict(SMILES)
+    logits = predictor.task.scaler.scale(units)
+    task = Classification(predictor.task.targets, classes=(("0", "1"), ("bad", "good")))
+    table = Predictor(one.members, replace(one.header, task=task), "cpu").predict(SMILES)
+    assert list(table)[1:4] == ["gap_pred", "solvation_water_pred", "solvation_water_class"]
     np.testing.assert_allclose(table.gap_pred, logits[:, 0].sigmoid(), atol=1e-5)
+    assert table.solvation_water_class.tolist() == [("bad", "good")[p > 0.5] for p in table.solvation_water_pred]
 
 
 def test_a_reference_per_element_is_added_back(predictor: Predictor) -> None:
     store = featurise(predictor.header.featuriser, SMILES).store
     counts = composition(store)
-    scaler = replace(predictor.header.scaler, reference=torch.rand(119, 2, dtype=torch.float64))
-    off = with_header(predictor, scaler=scaler).predict_store(store).mean - (counts @ scaler.reference).numpy()
-    plain = with_header(predictor, scaler=replace(scaler, reference=None)).predict_store(store).mean
+    scaler = replace(predictor.task.scaler, reference=torch.rand(119, 2, dtype=torch.float64))
+    off = with_task(predictor, scaler=scaler).predict_store(store).mean - (counts @ scaler.reference).numpy()
+    plain = with_task(predictor, scaler=replace(scaler, reference=None)).predict_store(store).mean
     np.testing.assert_allclose(off, plain, rtol=1e-6)
 
 
 def test_an_element_that_a_reference_lacks_is_said(predictor: Predictor) -> None:
     reference = torch.zeros(119, 2, dtype=torch.float64)
     reference[[1, 6, 8], 1] = torch.rand(3, dtype=torch.float64)  # of one target alone
-    scaler = replace(predictor.header.scaler, reference=reference)
-    table = with_header(predictor, scaler=scaler).predict(["CCO", "C[Xe]C"])
-    plain = with_header(predictor, scaler=replace(scaler, reference=None)).predict(["CCO", "C[Xe]C"])
+    scaler = replace(predictor.task.scaler, reference=reference)
+    table = with_task(predictor, scaler=scaler).predict(["CCO", "C[Xe]C"])
+    plain = with_task(predictor, scaler=replace(scaler, reference=None)).predict(["CCO", "C[Xe]C"])
     said = "solvation_water: without what element Xe contributes, which training did not show: not to be relied on"
     assert list(table.warning) == [plain.warning[0], f"{plain.warning[1]}; {said}"]
     assert table.gap_pred.equals(plain.gap_pred) and table.solvation_water_pred.notna().all()
 
 
-def with_header(predictor: Predictor, members: int = 2, **changes: object) -> Predictor:
-    return Predictor(predictor.members[:members], replace(predictor.header, **changes), "cpu")
+def with_task(predictor: Predictor, members: Sequence[int] = (0, 1), **changes: object) -> Predictor:
+    header = replace(predictor.header, task=replace(predictor.task, **changes))
+    return Predictor([predictor.members[k] for k in members], header, "cpu")

@@ -17,9 +17,10 @@ from gtx.data import Row, featurise
 from gtx.errors import InputError
 from gtx.models import molecule_to_sequence
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, SequencePredictor, WrittenTexts, save_model
-from gtx.prediction.written import TextScores, scores
+from gtx.prediction import ModelHeader, Predictor, save_model
 from gtx.sequence import CHARACTERS, TokenVocabulary, beam
+from gtx.tasks import ToSequence, WrittenTexts
+from gtx.tasks.written import TextScores, scores
 from tests.tables import read, write
 
 FEATURISER = Featuriser(descriptors=False)
@@ -27,10 +28,10 @@ SOURCES = ["CCO", "c1ccccc1", "CC(=O)N", "CCCCC"]
 
 
 @pytest.fixture
-def make() -> Callable[..., SequencePredictor]:
+def make() -> Callable[..., Predictor]:
     """Writers with random weights, of which the end is as likely as the bias of the end says."""
 
-    def made(tokenised: TokenVocabulary | None = None, end: float = 0.0, beams: int = 1) -> SequencePredictor:
+    def made(tokenised: TokenVocabulary | None = None, end: float = 0.0, beams: int = 1) -> Predictor:
         vocabulary = tokenised or TokenVocabulary.of(["CCO", "c1ccccc1", "C=N"])
         sizes = {"atom_sizes": list(FEATURISER.atom_sizes), "bond_sizes": list(FEATURISER.bond_sizes)}
         arguments = {"size": len(vocabulary), **sizes, "channels": 16, "layers": 1, "heads": 2}
@@ -40,8 +41,8 @@ def make() -> Callable[..., SequencePredictor]:
         with torch.no_grad():
             model.decoder.embedding.bias[1] += end
         spec = {"name": "molecule_to_sequence", "arguments": arguments}
-        header = ModelHeader("sequence", ["product"], FEATURISER, spec, vocabulary=vocabulary, limit=8)
-        return SequencePredictor([model], header, "cpu", beams)
+        task = ToSequence("product", vocabulary=vocabulary, limit=8, beams=beams)
+        return Predictor([model], ModelHeader(task, FEATURISER, spec), "cpu")
 
     return made
 
@@ -50,9 +51,9 @@ def test_the_file_holds_all_it_takes(make: Callable, tmp_path: Path) -> None:
     predictor = make(end=1.0)
     save_model(tmp_path / "model.gtx", predictor.members, predictor.header)
     opened = gtx.load(tmp_path / "model.gtx", "cpu", beams=3)
-    assert isinstance(opened, SequencePredictor) and opened.beams == 3
-    assert opened.header.vocabulary == predictor.header.vocabulary and opened.header.limit == 8
-    opened.beams = 1
+    assert opened.task.beams == 3
+    assert opened.task.vocabulary == predictor.task.vocabulary and opened.task.limit == 8
+    opened = gtx.load(tmp_path / "model.gtx", "cpu")
     frame = opened.predict(SOURCES)
     assert frame.equals(predictor.predict(SOURCES)) and frame.equals(
         pickle.loads(pickle.dumps(opened)).predict(SOURCES)
@@ -133,7 +134,7 @@ def test_the_same_molecule_is_right_however_it_is_written() -> None:
 
 
 def test_chunks_of_a_table_add_up(make: Callable) -> None:
-    tally = TextScores(make().header, ["smiles", "product"])
+    tally = TextScores("product", ["smiles", "product"], 8)
     assert tally.metrics() is None
     tally.add([Row(1, ["C", "CCO"], "C"), Row(2, ["C", ""], "C")], written(["OCC", "C("], ["CCO", None]))
     tally.add([Row(3, ["C", "C"], "C")], written(["CC"], ["CC"]))

@@ -17,7 +17,7 @@ from rdkit.Chem import AllChem
 import gtx
 from gtx.data import Row, Table, open_table
 from gtx.prediction import Predictor, predict_table, streaming
-from gtx.training import evaluate
+from gtx.tasks import Regression
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
 NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
@@ -65,7 +65,9 @@ def test_fifty_bad_rows_among_twelve_thousand(predictor: Predictor, shared_data:
     for k, place in enumerate(sorted(places, reverse=True)):
         lines.insert(1 + place, f"{bad[k % len(bad)]},0.5,test,{k}")
     (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
-    predictor = Predictor(predictor.members[:1], replace(predictor.header, interval=None))  # half the work
+    predictor = Predictor(
+        predictor.members[:1], replace(predictor.header, task=replace(predictor.task, interval=None))
+    )  # half the work
     outcome = predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv", workers=2)
     header, *written = read(tmp_path / "out.csv")
     given = read(tmp_path / "in.csv")[1:]
@@ -81,7 +83,7 @@ def test_fifty_bad_rows_among_twelve_thousand(predictor: Predictor, shared_data:
     sample = range(0, 12000, 1500)
     good = [row[0] for i, row in enumerate(written) if i not in set(faulty)]
     expected = predictor.predict([good[i] for i in sample]).gap_pred
-    np.testing.assert_allclose(numbers[sample], expected, atol=1e-5 * float(predictor.header.scaler.sd[0]))
+    np.testing.assert_allclose(numbers[sample], expected, atol=1e-5 * float(predictor.task.scaler.sd[0]))
 
 
 def test_a_header_and_no_rows_stay_so(predictor: Predictor, tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ def test_scores_of_the_targets_that_the_table_holds(predictor: Predictor, tmp_pa
     table.to_csv(tmp_path / "in.csv", index=False)
     outcome = predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
     predicted = predictor.predict(["CCO", "CO"]).gap_pred.to_numpy(copy=True)[:, None]
-    expected = evaluate(np.array([[1.5], [2.0]]), predicted, "regression", ["gap"])
+    expected = Regression(["gap"]).evaluate(np.array([[1.5], [2.0]]), predicted)
     assert list(outcome.metrics["per_target"]) == ["gap"]
     assert outcome.metrics["rmse"] == pytest.approx(expected["rmse"], rel=1e-5)
 

@@ -52,10 +52,10 @@ def test_predictions_do_not_depend_on_threads(
     predictor: Predictor, threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor do gradients appear: what is set for one thread is set in all."""
-    monkeypatch.setattr("gtx.prediction.base.BATCH_MOLECULES", 2)
+    monkeypatch.setattr("gtx.prediction.predictor.BATCH_MOLECULES", 2)
     store = featurise(predictor.header.featuriser, SMILES, workers=0).store
     several = predictor.predict_store(store)
     torch.set_num_threads(1)
     alone = predictor.predict_store(store)
     assert len(store) > 8 and torch.tensor(several.mean).allclose(torch.tensor(alone.mean), rtol=1e-6, atol=1e-6)
-    assert several.unseen == alone.unseen and not predictor._run(store)[0].requires_grad
+    assert several.remarks == alone.remarks and not predictor.outputs(store)[0].requires_grad

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gtx.report import DataCard, Report
-from gtx.training import evaluate
+from gtx.tasks import NumberTask, Regression
 
 ENDS = ["C", "O", "N", "F", "S", "C(=O)O", "C#N", "c1ccccc1", "C(C)C", "OC"]
 SMILES = [left + "C" * n + right for n in (1, 2, 3) for i, left in enumerate(ENDS[:5]) for right in ENDS[i:]]
@@ -21,8 +21,7 @@ def additive(smiles: str) -> float:
     return 0.5 * smiles.upper().count("C") - 1.5 * smiles.count("O") + 0.8 * smiles.count("N")
 
 
-@pytest.fixture
-def y() -> np.ndarray:
+def measured() -> np.ndarray:
     """`[n, 2]`: an additive property with a few blanks, and the number of letters."""
     values = np.array([[additive(smiles), len(smiles)] for smiles in SMILES], dtype=float)
     values[::9, 0] = np.nan
@@ -30,17 +29,25 @@ def y() -> np.ndarray:
 
 
 @pytest.fixture
+def y() -> np.ndarray:
+    return measured()
+
+
+@pytest.fixture
 def make_report(y: np.ndarray) -> Callable[..., Report]:
     """Reports on `SMILES`; of a model whose errors have a standard deviation of 0.2."""
 
-    def make(task: str = "regression", targets: tuple[str, ...] = ("additive", "letters"), **changes: object) -> Report:
+    def make(
+        kind: type[NumberTask] = Regression, targets: tuple[str, ...] = ("additive", "letters"), **changes: object
+    ) -> Report:
         measured = y[:, : len(targets)]
         prediction = measured + np.random.default_rng(1).normal(0, 0.2, measured.shape)
-        if task == "classification":
+        task = kind(targets)
+        if task.discrete:
             classes = np.where(np.isnan(measured), np.nan, measured > np.nanmedian(measured, 0))
             measured, prediction = classes, np.clip(0.2 + 0.6 * classes + prediction - measured, 0, 1)
         prediction = np.nan_to_num(prediction)
-        low, high = (None, None) if task == "classification" else (prediction - 0.3, prediction + 0.3)
+        low, high = (None, None) if task.discrete else (prediction - 0.3, prediction + 0.3)
         settings = {
             "title": "Chains",
             "task": task,
@@ -79,13 +86,13 @@ def make_report(y: np.ndarray) -> Callable[..., Report]:
 
 
 def _scores(settings: dict, prediction: np.ndarray) -> dict:
-    y, task, targets = settings["y"], settings["task"], settings["targets"]
-    return {part: evaluate(y[rows], prediction[rows], task, targets) for part, rows in settings["split"].items()}
+    y, task = settings["y"], settings["task"]
+    return {part: task.evaluate(y[rows], prediction[rows]) for part, rows in settings["split"].items()}
 
 
 def _rivals(settings: dict) -> dict:
     mean = np.tile(np.nanmean(settings["y"][settings["split"]["train"]], 0), (len(SMILES), 1))
-    linear = "ridge" if settings["task"] == "regression" else "logistic"
+    linear = "logistic" if settings["task"].discrete else "ridge"
     halfway = (mean + settings["prediction"]) / 2
     return {
         "mean": _scores(settings, mean),

@@ -6,7 +6,7 @@ from scipy import stats
 
 from gtx.report.comparison import MEAN, compare, corrected_resampled_t
 from gtx.report.comparison_figure import comparison_figure, write_figure
-from gtx.training import evaluate
+from gtx.tasks import Regression
 
 METRICS = ("rmse", "mae", "r2")
 
@@ -67,7 +67,7 @@ def scores() -> list[dict]:
         y[:, 1] = np.nan if number == 2 else y[:, 1]
         guesses = {"gtx": y + 0.1 * random.normal(size=y.shape), "ridge": y + random.normal(size=y.shape)}
         guesses["mean"] = np.zeros_like(y)
-        splits.append({name: evaluate(y, guess, "regression", ["a", "b"]) for name, guess in guesses.items()})
+        splits.append({name: Regression(["a", "b"]).evaluate(y, guess) for name, guess in guesses.items()})
     return splits
 
 

@@ -17,5 +17,3 @@ def test_atoms_and_elements_are_counted():
 def test_arrays_of_another_shape_are_refused(make_report):
     with pytest.raises(ValueError, match=r"prediction: expected \[\d+, 2\], .* got \[3, 2\]"):
         make_report(prediction=np.zeros((3, 2)), scores={}, baselines={})
-    with pytest.raises(ValueError, match="expected regression or classification, got 'ranking'"):
-        make_report(task="ranking", scores={}, baselines={})

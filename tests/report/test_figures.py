@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from gtx.prediction.conformal import conformal_half_width
 from gtx.report import figures
 from gtx.report.drawing import COLOURS, inline
+from gtx.tasks.conformal import conformal_half_width
 
 STYLE_SHEET = Path(figures.__file__).with_name("style.css")
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gtx.report.headline import headline
+from gtx.tasks import Classification
 
 
 def test_one_target_leads_with_its_rmse(make_report):
@@ -41,17 +42,17 @@ def test_targets_of_several_units_are_compared_with_the_mean_predictor(make_repo
 
 
 def test_classes_lead_with_the_area_under_the_roc_curve(make_report):
-    report = make_report("classification", targets=("additive",))
+    report = make_report(Classification, targets=("additive",))
     found = headline(report)
     assert found.label == "ROC-AUC"
     assert found.bars[0].length == pytest.approx(report.scores["test"]["roc_auc"]) or not found.bars[0].ours
 
 
 def test_what_is_not_defined_is_not_compared(make_report):
-    report = make_report("classification", targets=("additive",))
+    report = make_report(Classification, targets=("additive",))
     report.y[report.split["test"]] = 1.0
     undefined = {"roc_auc": None, "pr_auc": None, "accuracy": 1.0}
     scores = dict.fromkeys(("train", "val", "test"), undefined | {"per_target": {"additive": undefined}})
-    found = headline(make_report("classification", targets=("additive",), scores=scores, baselines={"mean": scores}))
+    found = headline(make_report(Classification, targets=("additive",), scores=scores, baselines={"mean": scores}))
     assert found.text == "–" and found.bars == []
     assert found.verdict.startswith("Too little")

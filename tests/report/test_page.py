@@ -9,6 +9,7 @@ import pytest
 from markupsafe import Markup
 
 from gtx.report import write_report
+from gtx.tasks import Classification, Regression
 
 from .conftest import SMILES, SPLIT
 
@@ -67,7 +68,7 @@ def words(page, monkeypatch):
     return lambda report: page(report).text
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("task", [Regression, Classification])
 @pytest.mark.parametrize("targets", [("additive",), ("additive", "letters")])
 def test_a_page_needs_nothing_beside_it(page, make_report, task, targets):
     found = page(make_report(task, targets))
@@ -142,7 +143,7 @@ def test_a_target_measured_in_training_alone_has_no_pictures_of_predictions(word
     assert "–" in words(report)
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("task", [Regression, Classification])
 def test_baselines_and_what_was_learnt_may_be_left_out(words, make_report, task):
     with_baselines = words(make_report(task))
     text = words(make_report(task, baselines={}, histories=[]))
@@ -150,22 +151,22 @@ def test_baselines_and_what_was_learnt_may_be_left_out(words, make_report, task)
     assert "Loss by epoch" in with_baselines and "Loss" not in text
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("task", [Regression, Classification])
 def test_errors_are_shown_by_similarity_and_classes_at_thresholds(words, make_report, task):
     text = words(make_report(task, targets=("additive",)))
     assert "Error of additive by similarity" in text
     assert "compares 20 test molecules with 80 training molecules" in text
     for name in ("Confusion of additive", "balanced accuracy", "highest F1 in validation"):
-        assert (name in text) == (task == "classification")
+        assert (name in text) == (task is Classification)
     assert "could not be drawn" not in text
 
 
 def test_thresholds_chosen_on_the_judged_molecules_are_said_to_flatter(words, make_report):
     split = {**SPLIT, "test": SPLIT["test"][:0]}
-    assert "their scores are too good" in words(make_report("classification", targets=("additive",), split=split))
+    assert "their scores are too good" in words(make_report(Classification, targets=("additive",), split=split))
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("task", [Regression, Classification])
 def test_predictions_that_are_no_numbers_leave_a_page(words, make_report, task):
     report = make_report(task, targets=("additive",), prediction=np.full((len(SMILES), 1), np.nan))
     assert "Furthest off" in words(report)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gtx.report import DataCard, SequenceReport, write_sequence_report
+from gtx.tasks import ToSequence
 
 from .test_page import Page
 
@@ -26,6 +27,7 @@ def page(folder: Path, **changes: object) -> Page:
         "settings": {"training": {"epochs": 4}},
         "versions": {"gtx": "0.1.0"},
         "model_file": "run/model.gtx",
+        "metrics": ToSequence.metrics,
         "target": "product",
         "truth": SMILES,
         "written": ["CCO", "CCN", "CCC", "CO", "CO", "C("],

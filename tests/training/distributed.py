@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gtx.training import PropertyModule, is_main_process
-from gtx.training.datamodule import StoreDataModule
+from gtx.training.data import MoleculeData
 
 from .task import train
 
@@ -43,14 +43,14 @@ if __name__ == "__main__":
     out, rank = Path(sys.argv[1]), os.environ.get("LOCAL_RANK", "0")
     if len(sys.argv) > 2 and rank == "0":
         arm(int(sys.argv[2]))
-    counted, draw = [], StoreDataModule.train_dataloader
+    counted, draw = [], MoleculeData.train_dataloader
 
-    def train_dataloader(self: StoreDataModule) -> Any:
+    def train_dataloader(self: MoleculeData) -> Any:
         batches = draw(self)
         counted.append((self.trainer.current_epoch, len(batches)))
         return batches
 
-    StoreDataModule.train_dataloader = train_dataloader
+    MoleculeData.train_dataloader = train_dataloader
     train(out, **SETTINGS)
     (out / f"batches-{rank}").write_text(repr(counted))
     if is_main_process():

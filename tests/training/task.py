@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem.Crippen import MolLogP
+from torch import nn
 
 from gtx.data import MoleculeStore, featurise
+from gtx.models import standard
 from gtx.molecules import Featuriser
+from gtx.tasks import NumberTask, Regression
 from gtx.training import Member, TrainSettings, fit
 
 GROUPS = ("C", "O", "N", "F", "Cl", "C#N", "C(=O)O", "OC", "C(F)(F)F")
@@ -20,11 +23,10 @@ FEATURISER = Featuriser()
 LOGP = np.array([[MolLogP(Chem.MolFromSmiles(smiles))] for smiles in SMILES])
 _ORDER = np.random.default_rng(0).permutation(len(SMILES))
 SPLIT = {"train": _ORDER[:48], "val": _ORDER[48:60], "test": _ORDER[60:]}
-FINGERPRINT = {"data": {"file": "benzenes", "rows": len(SMILES)}}
+MARKS = {"data": {"file": "benzenes", "rows": len(SMILES)}}
 SMALL: dict[str, Any] = {
     "epochs": 4,
     "batch_molecules": 16,
-    "element_reference": False,  # Crippen's estimate is nearly a sum over these atoms, and would be taken off
     "threads": 1,
     "progress": False,
     "accelerator": "cpu",
@@ -35,16 +37,20 @@ def store(y: np.ndarray = LOGP) -> MoleculeStore:
     return featurise(FEATURISER, SMILES, workers=0).store.with_targets(y)
 
 
-def spec(targets: int = 1, **arguments: Any) -> dict[str, Any]:
-    sizes = {"atom_sizes": list(FEATURISER.atom_sizes), "bond_sizes": list(FEATURISER.bond_sizes)}
-    width = {"channels": 16, "layers": 1, "heads": 2, "num_descriptors": FEATURISER.num_descriptors}
-    return {"name": "standard", "arguments": {"out_channels": targets, **sizes, **width, **arguments}}
+def model(task: NumberTask, **arguments: Any) -> nn.Module:
+    """A small one."""
+    width = {"channels": 16, "layers": 1, "heads": 2, "num_descriptors": FEATURISER.num_descriptors} | arguments
+    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
+    return standard(task.out_channels, **sizes, **width)
 
 
-def train(out: Path, y: np.ndarray = LOGP, task: str = "regression", **changes: Any) -> list[Member]:
-    """Train the small model; `changes` are settings, or other arguments of `fit`."""
-    names = [f"y{t}" for t in range(y.shape[1])]
-    given = {k: changes.pop(k) for k in ("fingerprint", "overwrite", "start", "split", "model_spec") if k in changes}
-    arguments = {"fingerprint": FINGERPRINT, "split": SPLIT, "model_spec": spec(y.shape[1]), **given}
+def train(out: Path, y: np.ndarray = LOGP, task: NumberTask | None = None, **changes: Any) -> list[Member]:
+    """Train the small model; `changes` are settings, other arguments of `fit`, or `model_arguments`."""
+    # Crippen's estimate is nearly a sum over these atoms, and would be taken off
+    task = task or Regression([f"y{t}" for t in range(y.shape[1])], element_reference=False)
+    given = {k: changes.pop(k) for k in ("marks", "overwrite", "start") if k in changes}
+    split, arguments = changes.pop("split", SPLIT), changes.pop("model_arguments", {})
+    molecules = store(y)
+    train, val = (molecules.subset(split.get(part, _ORDER[:0])) for part in ("train", "val"))
     settings = TrainSettings(**{**SMALL, **changes})
-    return fit(store(y), task=task, target_names=names, settings=settings, out=out, **arguments)
+    return fit(lambda: model(task, **arguments), task, train, val, settings, out, **{"marks": MARKS, **given})

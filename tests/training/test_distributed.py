@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gtx.training import evaluate
+from gtx.tasks import Regression
 
 from .distributed import SETTINGS
 from .task import LOGP, SPLIT, store, train
@@ -52,6 +52,6 @@ def test_validation_saw_every_row(run: Path) -> None:
     rows = SPLIT["val"]
     for member in members:
         with torch.no_grad():
-            predicted = member.scaler.unscale(member.model(store().batch(rows)))
-        rmse = evaluate(LOGP[rows], predicted, "regression", ["y"])["rmse"]
+            predicted = member.task.unscaled(member.model(store().batch(rows)), store().subset(rows))
+        rmse = Regression(["y"]).evaluate(LOGP[rows], predicted)["rmse"]
         assert rmse == pytest.approx(member.history[member.best_epoch]["val_rmse"], rel=1e-4)

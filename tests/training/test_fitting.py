@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from gtx.errors import InputError
-from gtx.training import evaluate, masked_loss
+from gtx.tasks import Classification, Regression, composition
+from gtx.tasks.losses import masked_mean
 
-from .task import LOGP, SMALL, SPLIT, spec, store, train
+from .task import LOGP, SMALL, SPLIT, store, train
 
 VAL = SPLIT["val"]
 UNTAUGHT = np.where(np.isin(np.arange(len(LOGP)), SPLIT["train"])[:, None], np.nan, LOGP)  # training rows blank
@@ -20,7 +21,7 @@ UNTAUGHT = np.where(np.isin(np.arange(len(LOGP)), SPLIT["train"])[:, None], np.n
 
 def predictions(member, y: np.ndarray = LOGP, rows: np.ndarray = VAL) -> torch.Tensor:
     with torch.no_grad():
-        return member.scaler.unscale(member.model(store(y).batch(rows)))
+        return member.task.unscaled(member.model(store(y).batch(rows)), store(y).subset(rows))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def members(run: Path) -> list:
 
 
 def test_learns(members: list) -> None:
-    scores = evaluate(LOGP[SPLIT["test"]], predictions(members[0], rows=SPLIT["test"]), "regression", ["y"])
+    scores = Regression(["y"]).evaluate(LOGP[SPLIT["test"]], predictions(members[0], rows=SPLIT["test"]))
     assert scores["r2"] > 0.8
 
 
@@ -43,20 +44,20 @@ def test_the_member_is_the_best_epoch_of_its_history(members: list) -> None:
         assert [row["epoch"] for row in member.history] == list(range(40))
         best = min(row["val_score"] for row in member.history[20:])  # of the second half
         assert member.best_score == best == member.history[member.best_epoch]["val_score"]
-        rmse = evaluate(LOGP[VAL], predictions(member), "regression", ["y"])["rmse"]
+        rmse = Regression(["y"]).evaluate(LOGP[VAL], predictions(member))["rmse"]
         assert rmse == pytest.approx(member.history[member.best_epoch]["val_rmse"], rel=1e-5)
         # one target: the score is the RMSE in standard deviations
-        assert member.best_score == pytest.approx(rmse / member.scaler.sd.item(), rel=1e-5)
+        assert member.best_score == pytest.approx(rmse / member.task.scaler.sd.item(), rel=1e-5)
 
 
 def test_every_molecule_has_the_same_say(tmp_path: Path) -> None:
     """Whatever the batches: 48 molecules in two of 20 and one of 8."""
-    still = {"lr": 1e-12, "ema": 0.0, "epochs": 1, "model_spec": spec(dropout=0.0)}
+    still = {"lr": 1e-12, "ema": 0.0, "epochs": 1, "model_arguments": {"dropout": 0.0}}
     (member,) = train(tmp_path, **still, batch_molecules=20)
     rows = SPLIT["train"]
-    z = member.scaler.scale(store().y[rows])
+    z = member.task.scaler.scale(store().y[rows])
     with torch.no_grad():
-        loss = masked_loss("mse")(member.model(store().batch(rows)), z)
+        loss = masked_mean(member.task.elementwise, member.model(store().batch(rows)), z)
     assert member.history[0]["train_loss"] == pytest.approx(loss.item(), rel=1e-4)
 
 
@@ -66,7 +67,7 @@ def test_members_differ(members: list) -> None:
 
 
 def test_targets_are_scaled_on_training_rows_alone(members: list) -> None:
-    assert members[0].scaler.mean.item() == pytest.approx(LOGP[SPLIT["train"]].mean(), rel=1e-6)
+    assert members[0].task.scaler.mean.item() == pytest.approx(LOGP[SPLIT["train"]].mean(), rel=1e-6)
 
 
 def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Path) -> None:
@@ -78,7 +79,7 @@ def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Pat
 
 
 def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gtx.training.trainer._train", None)
+    monkeypatch.setattr("gtx.training.trainer.train_module", None)
     again = train(run, epochs=40, lr=5e-3, ensemble=2)
     for one, other in zip(members, again, strict=True):
         assert torch.equal(predictions(one), predictions(other)) and one.history == other.history
@@ -88,17 +89,17 @@ def test_another_run_in_its_place_is_refused(members: list, run: Path) -> None:
     with pytest.raises(InputError, match=r"settings\.lr \(0\.005 there, 0\.001 now\)"):
         train(run, epochs=40, ensemble=2)
     with pytest.raises(InputError, match=r"data \(.*\"rows\": 71|data.rows \(72 there, 71 now\)"):
-        train(run, epochs=40, lr=5e-3, ensemble=2, fingerprint={"data": {"file": "benzenes", "rows": 71}})
+        train(run, epochs=40, lr=5e-3, ensemble=2, marks={"data": {"file": "benzenes", "rows": 71}})
 
 
 def test_classification_of_several_targets_with_blanks(tmp_path: Path) -> None:
     y = np.hstack([np.median(LOGP) < LOGP, np.quantile(LOGP, 0.8) < LOGP, LOGP > -100]).astype(float)
     y[::3, 1] = np.nan
     y[VAL, 2] = np.nan
-    (member,) = train(tmp_path, y, "classification", epochs=15, lr=5e-3)
+    (member,) = train(tmp_path, y, Classification(["a", "b", "c"]), epochs=15, lr=5e-3)
     probabilities = predictions(member, y)
     assert probabilities.min() >= 0 and probabilities.max() <= 1
-    scores = evaluate(y[VAL], probabilities, "classification", ["a", "b", "c"])
+    scores = Classification(["a", "b", "c"]).evaluate(y[VAL], probabilities)
     assert member.best_score == pytest.approx(1 - scores["roc_auc"])
     assert scores["roc_auc"] > 0.8
 
@@ -106,15 +107,15 @@ def test_classification_of_several_targets_with_blanks(tmp_path: Path) -> None:
 def test_one_class_in_validation_is_judged_by_the_loss(tmp_path: Path) -> None:
     y = (np.median(LOGP) < LOGP).astype(float)
     y[VAL] = 1.0
-    (member,) = train(tmp_path, y, "classification", epochs=2)
+    (member,) = train(tmp_path, y, Classification(["a"]), epochs=2)
     assert member.best_score == member.history[member.best_epoch]["val_loss"]
     assert "val_roc_auc" not in member.history[0] and "val_accuracy" in member.history[0]
 
 
 def test_mae_is_judged_by_mae(tmp_path: Path) -> None:
-    (member,) = train(tmp_path, epochs=2, loss="mae")
+    (member,) = train(tmp_path, task=Regression(["y"], loss="mae", element_reference=False), epochs=2)
     row = member.history[member.best_epoch]
-    assert member.best_score == pytest.approx(row["val_mae"] / member.scaler.sd.item(), rel=1e-5)
+    assert member.best_score == pytest.approx(row["val_mae"] / member.task.scaler.sd.item(), rel=1e-5)
 
 
 def test_without_validation_the_last_epoch_is_kept(tmp_path: Path) -> None:
@@ -137,38 +138,34 @@ def test_patience_stops_early(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", [None, True])
 def test_element_reference_is_taken_off_and_put_back(tmp_path: Path, asked: bool | None) -> None:
-    from gtx.training import composition
-
     counts = composition(store())
     y = (counts[:, [6]] * 170 + counts[:, [1]] * 100).numpy() + LOGP
-    (member,) = train(tmp_path, y, epochs=2, element_reference=asked)
-    assert member.scaler.sd.item() < 3  # what is left of a spread of hundreds
+    (member,) = train(tmp_path, y, Regression(["y"], element_reference=asked), epochs=2)
+    assert member.task.scaler.sd.item() < 3  # what is left of a spread of hundreds
     with torch.no_grad():
         z = member.model(store().batch(VAL))
-    rmse = evaluate(store(y).y[VAL], member.scaler.unscale(z, counts[VAL]), "regression", ["y"])["rmse"]
+    rmse = Regression(["y"]).evaluate(store(y).y[VAL], member.task.unscaled(z, store().subset(VAL)))["rmse"]
     assert rmse == pytest.approx(member.history[member.best_epoch]["val_rmse"], rel=1e-4)
 
 
 def test_no_reference_is_taken_off_where_none_is_wanted_or_needed(tmp_path: Path) -> None:
-    from gtx.training import composition
-
     y = composition(store())[:, [6]].numpy() * 170
-    (plain,) = train(tmp_path / "refused", y, epochs=1, element_reference=False)
+    (plain,) = train(tmp_path / "refused", y, epochs=1)
     noise = np.random.default_rng(0).normal(size=y.shape)
-    (usual,) = train(tmp_path / "usual", noise, epochs=1, element_reference=None)
-    assert plain.scaler.reference is None and usual.scaler.reference is None
+    (usual,) = train(tmp_path / "usual", noise, Regression(["y"]), epochs=1)
+    assert plain.task.scaler.reference is None and usual.task.scaler.reference is None
 
 
 def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:
-    (tuned,) = train(tmp_path, epochs=1, lr=1e-5, ema=0.0, start=members)
-    assert tuned.scaler is members[0].scaler
+    (tuned,) = train(tmp_path, task=members[0].task, epochs=1, lr=1e-5, ema=0.0, start=members)
+    assert tuned.task is members[0].task
     torch.testing.assert_close(predictions(tuned), predictions(members[0]), atol=0.05, rtol=0)
     two = np.hstack([LOGP, -LOGP])
     (headless,) = train(tmp_path / "two", two, epochs=1, lr=1e-5, ema=0.0, start=members)
     table = "atom_embedding.table"
     kept, before = headless.model.state_dict()[table], members[0].model.state_dict()[table]
     torch.testing.assert_close(kept, before, atol=1e-4, rtol=0)
-    assert headless.scaler.mean.shape == (2,)
+    assert headless.task.scaler.mean.shape == (2,)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +174,8 @@ def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:
         ({"split": {"train": SPLIT["train"][:0]}}, "no training molecules"),
         ({"y": np.where(np.arange(2), UNTAUGHT, LOGP)}, "'y1' has no value"),
         ({"y": UNTAUGHT}, "no training molecules with a target value"),
-        ({"model_spec": {"name": "nosuch", "arguments": {}}}, "nosuch"),
-        ({"model_spec": spec(channels=15)}, "15 channels"),
+        ({"model_arguments": {"channels": 15}}, "15 channels"),
+        ({"model_arguments": {"nosuch": 1}}, "the model cannot be made: .*nosuch"),
         ({"logger": "pytorch_lightning.loggers.NoSuch"}, "NoSuch"),
         ({"logger": "pathlib.Path"}, "expected a class of Lightning loggers"),
         ({"lr": 1e30, "clip": 0.0}, "training diverged"),
@@ -210,7 +207,7 @@ def test_one_bar_tells_of_all_epochs(tmp_path: Path, capfd: pytest.CaptureFixtur
     (member,) = train(tmp_path, progress=True)
     out, err = capfd.readouterr()
     assert out == "" and err.count("member 1/1 epoch 4/4") == 1
-    assert f"best {member.best_score:.4f}" in err
+    assert f"best {member.history[member.best_epoch]['val_rmse']:.4f}" in err
 
 
 def test_another_logger_gets_every_epoch(tmp_path: Path) -> None:

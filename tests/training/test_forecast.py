@@ -9,11 +9,11 @@ import torch
 from gtx.data import PairBudgetSampler
 from gtx.models import standard
 from gtx.molecules import Featuriser
+from gtx.tasks import Regression
 from gtx.training.forecast import forecast, free_memory
-from gtx.training.losses import masked_loss
 from tests.molecules_for_tests import SMILES, store
 
-FEATURISER = Featuriser()
+FEATURISER, TASK = Featuriser(), Regression(["y"])
 STORE = store().with_targets(np.random.default_rng(0).normal(size=(len(SMILES), 1)))
 
 
@@ -24,7 +24,8 @@ def make(**arguments: object) -> torch.nn.Module:
 
 
 def look(model: torch.nn.Module, budget: int = 50_000, free: int | None = None):
-    return forecast(model, STORE, PairBudgetSampler(STORE.sizes, budget), masked_loss("mse"), free)
+    sampler = PairBudgetSampler(STORE.sizes, budget)
+    return forecast(model, STORE, sampler, lambda batch: TASK.training_loss(model(batch), batch), free)
 
 
 def test_leaves_everything_as_it_was() -> None:

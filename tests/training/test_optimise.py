@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-import gtx.models
+from gtx.tasks import Regression
 from gtx.training.optimise import adamw, warmup_cosine, warmup_inverse_sqrt
 
-from .task import spec
+from .task import model as small
 
 
 def test_matrices_alone_decay() -> None:
-    model = gtx.models.standard(**spec()["arguments"])
+    model = small(Regression(["y"]))
     names = {id(p): name for name, p in model.named_parameters()}
     decayed, free = ({names[id(p)] for p in group["params"]} for group in adamw(model, 1e-3, 0.1).param_groups)
     assert decayed | free == set(names.values()) and not decayed & free

@@ -10,13 +10,12 @@ from lightning_fabric.plugins.environments import LightningEnvironment
 from pytorch_lightning import Trainer
 
 from gtx.errors import InputError
+from gtx.tasks import Regression
 from gtx.training import RunFolder, TrainSettings, is_main_process, run_config
-
-SPEC = {"name": "standard", "arguments": {"channels": 16}}
 
 
 def config(rows: int = 10, **settings: object) -> dict:
-    return run_config("regression", ["y"], SPEC, TrainSettings(**settings), {"data": {"rows": rows}})
+    return run_config(Regression(["y"]), TrainSettings(**settings), {"data": {"rows": rows}})
 
 
 def begin(run: RunFolder, config: dict) -> None:

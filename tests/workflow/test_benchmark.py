@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gtx.data import Split
+from gtx.dataset import Dataset, DataSettings, load
 from gtx.molecules import scaffold
-from gtx.workflow import DataSettings
+from gtx.tasks import Classification
 from gtx.workflow.benchmark import folds_of
-from gtx.workflow.dataset import Dataset, load
 from tests.tables import molecules, write
 
 
@@ -42,7 +42,7 @@ def assert_folds(dataset: Dataset, splits: list[Split], group) -> None:
 
 
 def test_a_molecule_measured_twice_is_on_one_side(data: DataSettings, dataset: Dataset) -> None:
-    assert dataset.task == "classification"
+    assert isinstance(dataset.task, Classification)
     splits = folds_of(dataset, data, 5, 0)
     assert_folds(dataset, splits, str)
     shares = [dataset.y[split["test"], 0].mean() for split in splits]

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import gtx
+from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings
-from gtx.workflow import DataSettings, train
+from gtx.workflow import train
 from tests.tables import TINY, molecules, read, write
 
 ARGUMENTS = {"channels": 16, "layers": 1, "heads": 2}

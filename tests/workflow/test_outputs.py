@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gtx.workflow.dataset import DataSettings, load
+from gtx.dataset import DataSettings, load
 from gtx.workflow.outputs import data_lines
 from tests.tables import molecules, write
 

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import gtx
+from gtx.dataset import DataSettings
 from gtx.errors import InputError
+from gtx.tasks import ToSequence
 from gtx.training import TrainSettings
-from gtx.workflow import DataSettings, Outcome, train
+from gtx.workflow import Outcome, train
 from tests.tables import molecules, read, write
 
 NETWORK = {"channels": 16, "layers": 1, "heads": 2}
@@ -32,8 +34,8 @@ def table(path: Path) -> Path:
     return write(path, rows, HEADER)
 
 
-def settings(path: Path, **changes: object) -> DataSettings:
-    return DataSettings(str(path), ("product",), task="sequence", split_column="part", workers=0, **changes)
+def settings(path: Path, **options: object) -> DataSettings:
+    return DataSettings(str(path), task=ToSequence("product", **options), split_column="part", workers=0)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +91,7 @@ def test_the_model_file_writes_the_same_alone(run: tuple[Path, Outcome]) -> None
     assert model.predict([row["smiles"] for row in rows])["product_pred"].tolist() == [
         row["product_pred"] for row in rows
     ]
-    assert "Cl" not in model.header.vocabulary.tokens and not model.header.featuriser.descriptors
+    assert "Cl" not in model.task.vocabulary.tokens and not model.header.featuriser.descriptors
     assert model.header.metrics["test"]["invalid"] == run[1].metrics["test"]["invalid"]
 
 
@@ -104,34 +106,45 @@ def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, Ou
 def test_any_text_will_do(tmp_path: Path) -> None:
     cells = [[s, f"{len(s)} é"] for s in molecules(30)["smiles"]]
     path = write(tmp_path / "data.csv", cells, ["smiles", "name"])
-    data = DataSettings(str(path), ("name",), task="sequence", tokens="characters", workers=0)
+    data = DataSettings(str(path), task=ToSequence("name", tokens="characters"), workers=0)
     outcome = train(data, SETTINGS, tmp_path / "out")
     assert set(outcome.metrics["test"]["per_target"]["name"]) == {"perplexity", "token_accuracy", "exact_accuracy"}
     assert "name_valid" not in read(tmp_path / "out" / "predictions.csv")[0]
 
 
 @pytest.mark.parametrize(
-    ("data", "training", "message"),
+    ("training", "message"),
     [
-        ({"target_columns": ()}, {}, "expected one target column, got none"),
-        ({"target_columns": ("a", "b")}, {}, "expected one target column, got 'a', 'b'"),
-        ({"max_tokens": 0}, {}, "max_tokens: expected a number from 1 to 10,000, got 0"),
-        ({}, {"ensemble": 2}, "knows no other ensemble than 1"),
-        ({}, {"model": "gat"}, "knows no other model than standard"),
-        ({}, {"model_arguments": {"wings": 2}}, "model molecule_to_sequence: .*wings"),
-        ({}, {"model_arguments": {"channels": 15}}, "model molecule_to_sequence: .*15 channels"),
+        ({"ensemble": 2}, "knows no other ensemble than 1"),
+        ({"model": "gat"}, "knows no other model than standard"),
+        ({"model_arguments": {"wings": 2}}, "the model cannot be made: .*wings"),
+        ({"model_arguments": {"channels": 15}}, "the model cannot be made: .*15 channels"),
     ],
 )
-def test_what_does_not_suit_is_one_line(data: dict, training: dict, message: str, tmp_path: Path) -> None:
-    asked = replace(settings(table(tmp_path / "data.csv")), **data)
+def test_what_does_not_suit_is_one_line(training: dict, message: str, tmp_path: Path) -> None:
+    asked = settings(table(tmp_path / "data.csv"))
     with pytest.raises(InputError, match=message) as error:
         train(asked, replace(SETTINGS, **training), tmp_path / "out")
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("targets", "options", "message"),
+    [
+        ((), {}, "expected one target column, got none"),
+        (("a", "b"), {}, "expected one target column, got 'a', 'b'"),
+        (("a",), {"max_tokens": 0}, "max_tokens: expected a number from 1 to 10,000, got 0"),
+        (("a",), {"tokens": "words"}, "tokens: expected one of smiles, characters, got 'words'"),
+    ],
+)
+def test_what_no_task_can_be_is_one_line(targets: tuple, options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ToSequence(targets, **options)
+
+
 def test_numbers_and_sequences_do_not_go_on_from_each_other(run: tuple[Path, Outcome], tmp_path: Path) -> None:
     model, path = run[0] / "out" / "model.gtx", str(run[0] / "data.csv")
-    with pytest.raises(InputError, match="--task sequence starts anew"):
+    with pytest.raises(InputError, match="goes on from a model that predicts numbers"):
         train(settings(run[0] / "data.csv"), SETTINGS, tmp_path / "out", start=model)
-    with pytest.raises(InputError, match="the one given writes sequences"):
+    with pytest.raises(InputError, match="goes on from a model that predicts numbers"):
         train(DataSettings(path, ("id",), workers=0), TrainSettings(), tmp_path / "out", start=model)

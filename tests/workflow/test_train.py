@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import gtx
+from gtx.dataset import DataSettings, fingerprint, load
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
+from gtx.tasks import Classification, Regression
 from gtx.training import TrainSettings
-from gtx.workflow import DataSettings, Outcome, train
-from gtx.workflow.dataset import fingerprint, load
+from gtx.workflow import Outcome, train
 from tests.tables import TINY, molecules, read, write
 
 HEADER = ["id", "structure SMILES", "gap", "dipole"]
@@ -151,7 +152,8 @@ def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path,
     settings = TrainSettings(**TINY | {"model_arguments": {}})
     with pytest.raises(InputError, match="keeps its scale: leave out --element-reference"):
         same = replace(data, target_columns=tuple(gtx.load(run[0] / "out" / "model.gtx").header.targets))
-        train(same, replace(settings, element_reference=False), tmp_path / "same", start=run[0] / "out" / "model.gtx")
+        same = replace(same, task=Regression(same.target_columns, element_reference=False))
+        train(same, settings, tmp_path / "same", start=run[0] / "out" / "model.gtx")
     train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
     tuned, base = gtx.load(tmp_path / "tuned" / "model.gtx"), gtx.load(run[0] / "out" / "model.gtx")
     assert tuned.header.targets == ["solvation_water"]
@@ -256,7 +258,7 @@ def test_a_test_file_of_one_class_is_only_scored(tmp_path: Path) -> None:
         ({"smiles_column": "gap"}, "holds the molecules"),
         ({"split_column": "id"}, "names no row 'train'"),
         ({"split_column": "id", "val": "x.csv"}, "x.csv"),
-        ({"task": "classification"}, "classification"),
+        ({"task": Classification(["gap", "dipole"])}, "classification needs exactly two"),
         ({"on_error": "fail"}, "row 8, "),
         ({"target_columns": ()}, "say what to predict"),
         ({"split_sizes": (1.0, 0.0, 0.0)}, "three positive numbers"),

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,21 +23,14 @@ from gtx.data import (
     column_split,
     conflicting_duplicates,
     featurise,
-    infer_task,
     leakage,
     open_table,
-    parse_targets,
-    parse_texts,
     random_split,
     scaffold_split,
 )
 from gtx.errors import InputError
 from gtx.molecules import Featuriser, scaffold
-from gtx.prediction.streaming import readable, shown
-from gtx.sequence import CHARACTERS, SMILES, Tokenizer
-
-TOKENIZERS = {"smiles": SMILES, "characters": CHARACTERS}
-"""How a target text may be cut into tokens, by name."""
+from gtx.tasks import Inferred, Task
 
 
 @dataclass(frozen=True)
@@ -47,12 +39,9 @@ class DataSettings:
 
     Attributes:
         data: what `gtx.data.open_table` reads.
-        target_columns: the targets.
+        target_columns: the targets, where `task` does not name them.
         smiles_column: default as `gtx.data.open_table` says.
-        task: "regression", "classification", or "sequence" for a target that is text; default: classification if every
-            target is 0 or 1, else regression.
-        tokens: of what a text is made, one of `TOKENIZERS`.
-        max_tokens: longer texts are errors.
+        task: what is learned of them; default: as `gtx.tasks.Inferred` says.
         split: "random" or "scaffold", where neither a column nor files say.
         split_column: the column that spells the split out.
         val: a file of validation rows beside `data`.
@@ -70,11 +59,9 @@ class DataSettings:
     """
 
     data: str
-    target_columns: tuple[str, ...]
+    target_columns: tuple[str, ...] = ()
     smiles_column: str | None = None
-    task: str | None = None
-    tokens: Literal["smiles", "characters"] = "smiles"
-    max_tokens: int = 256
+    task: Task | Inferred | None = None
     split: Literal["random", "scaffold"] = "random"
     split_column: str | None = None
     val: str | None = None
@@ -91,11 +78,10 @@ class DataSettings:
         check_shares(self.split_sizes)
         if self.seed < 0:
             raise InputError(f"split_seed: expected a value 0 or more, got {self.seed}")
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """What cuts a target text into tokens."""
-        return TOKENIZERS[self.tokens]
+        if self.task is not None:
+            if self.target_columns and tuple(self.target_columns) != self.task.targets:
+                raise InputError(f"target_columns {self.target_columns} are not those of the task, {self.task.targets}")
+            object.__setattr__(self, "target_columns", self.task.targets)
 
 
 @dataclass(frozen=True)
@@ -109,6 +95,16 @@ class File:
     ledger: Ledger
     start: int
 
+    def cells(self, column: str) -> list[str]:
+        """The cells of a column, but for rows that are broken.
+
+        Raises:
+            InputError: there is no such column, or several.
+        """
+        with _named(self):
+            place = column_index(self.columns, column)
+        return [row.cells[place] for row in self.rows if not row.error]
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -116,20 +112,18 @@ class Dataset:
 
     Attributes:
         files: the table, then the files of validation and test rows, if any.
-        task: "regression", "classification" or "sequence".
-        store: the m molecules that could be read, with targets `[m, T]` in their own units, NaN for blanks; a target
-            text is the number of its place in `texts`.
+        task: what is learned, settled by the table.
+        store: the m molecules that could be read, with targets `[m, T]` in their own units, NaN for blanks.
         rows: int64 `[m]`, the molecules' row indices among all rows.
         smiles: their canonical SMILES.
         split: molecule indices of "train", "val" and "test"; molecules without any label are in none.
         split_words: how the rows were divided.
         duplicates: molecules found more than once.
         leaked: molecules on both sides of two parts.
-        texts: of the task "sequence", the different target texts.
     """
 
     files: list[File]
-    task: str
+    task: Task
     store: MoleculeStore
     rows: np.ndarray
     smiles: list[str]
@@ -137,17 +131,17 @@ class Dataset:
     split_words: str
     duplicates: Duplicates
     leaked: dict[tuple[str, str], int]
-    texts: Sequence[str] = ()
 
     @property
     def y(self) -> np.ndarray:
         """float64 `[m, T]`: the targets in their own units."""
         return self.store.y.numpy()
 
-    def text(self, molecule: int) -> str:
-        """The target text of a molecule, empty if there is none."""
-        number = self.y[molecule, 0]
-        return "" if np.isnan(number) else self.texts[int(number)]
+    def place(self, molecule: int) -> tuple[File, Row]:
+        """The file and the row of a molecule."""
+        at = self.rows[molecule]
+        file = next(file for file in reversed(self.files) if file.start <= at)
+        return file, file.rows[at - file.start]
 
 
 def load(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
@@ -165,7 +159,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     if not settings.target_columns:
         names = ", ".join(map(repr, files[0].columns))
         raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
-    task, y, texts = (_texts if settings.task == "sequence" else _numbers)(files, settings)
+    task, y = _targets(files, settings)
     rows = [row for file in files for row in file.rows]
     done = _featurise(files, rows, settings, cache, progress)
     if settings.on_error == "fail":
@@ -196,7 +190,6 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
         words,
         conflicting_duplicates(smiles, y[keep]),
         leakage(smiles, split),
-        texts,
     )
 
 
@@ -214,8 +207,6 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
         how["group_duplicates"] = True
     if settings.split_column:
         how = {"split_column": settings.split_column}
-    if settings.task == "sequence":
-        how |= {"tokens": settings.tokens, "max_tokens": settings.max_tokens}
     return {
         "data": described(settings.data),
         "val": described(settings.val),
@@ -247,40 +238,17 @@ def _read(settings: DataSettings) -> list[File]:
     return files
 
 
-def _numbers(files: Sequence[File], settings: DataSettings) -> tuple[str, np.ndarray, Sequence[str]]:
-    """The task, the targets of all rows, and no texts."""
-    task, parts = settings.task, []
+def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.ndarray]:
+    """The task, settled, and the targets of all rows."""
     for file in files:
         if file.smiles_column in settings.target_columns:
             raise InputError(f"{file.smiles_column!r} holds the molecules; it cannot be a target too")
-        with _named(file):
-            y = parse_targets(
-                file.rows, file.columns, settings.target_columns, file.ledger, task, trains=file is files[0]
-            )
-        parts.append(y)
-        task = task or infer_task(y)
-    return task, np.concatenate(parts), ()
-
-
-def _texts(files: Sequence[File], settings: DataSettings) -> tuple[str, np.ndarray, Sequence[str]]:
-    """The task, per row the number of its text, NaN where it has none, and the texts by number."""
-    (target,) = settings.target_columns
-    parts: list[str] = []
+    task = (settings.task or Inferred(settings.target_columns)).settle(files)
+    parts = []
     for file in files:
         with _named(file):
-            parts += parse_texts(
-                file.rows, file.columns, target, file.ledger, partial(_fits, settings), trains=file is files[0]
-            )
-    texts = sorted({text for text in parts if text})
-    number = {text: i for i, text in enumerate(texts)}
-    return "sequence", np.array([[number.get(text, np.nan)] for text in parts], float).reshape(-1, 1), texts
-
-
-def _fits(settings: DataSettings, text: str) -> None:
-    """Raise InputError for what is no sequence of tokens, or too long a one."""
-    count = len(settings.tokenizer.split(text))
-    if count > settings.max_tokens:
-        raise InputError(f"has {count} tokens; the limit is {settings.max_tokens}")
+            parts.append(task.parse(file.rows, file.columns, file.ledger))
+    return task, np.concatenate(parts)
 
 
 @contextmanager
@@ -297,7 +265,7 @@ def _featurise(
 ) -> Featurised:
     done = featurise(
         settings.featuriser,
-        [readable(row) for row in rows],
+        [row.readable for row in rows],
         [row.coordinates for row in rows] if any(row.coordinates is not None for row in rows) else None,
         workers=settings.workers,
         cache=cache,
@@ -306,9 +274,9 @@ def _featurise(
     for file in files:
         for i, row in enumerate(file.rows, file.start):
             if done.errors[i] and not row.error:
-                file.ledger.error(row.number, file.smiles_column, shown(row), done.errors[i])
+                file.ledger.error(row.number, file.smiles_column, row.shown, done.errors[i])
             for warning in done.warnings[i]:
-                file.ledger.warn(row.number, file.smiles_column, shown(row), warning)
+                file.ledger.warn(row.number, file.smiles_column, row.shown, warning)
     return done
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtx.training import evaluate
-from gtx.workflow.side_by_side import _words
+from gtx.tasks import Regression
+from gtx.workflow.parallel import _words
 
 
 def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
@@ -15,14 +15,14 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
     for factor in (1.0, 1000.0):
         unit = np.array([1.0, factor])
         guesses = {"gtx": y * (1 - worse), "ridge": y * 0.6, "mean": np.zeros_like(y)}
-        scores = {name: evaluate(y * unit, guess * unit, "regression", ["a", "b"]) for name, guess in guesses.items()}
-        results.append(_words([{"scores": scores}, None], "regression"))
+        scores = {name: Regression(["a", "b"]).evaluate(y * unit, guess * unit) for name, guess in guesses.items()}
+        results.append(_words([{"scores": scores}, None], Regression(["a"])))
     assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"
 
 
 def test_a_single_target_has_its_unit() -> None:
     y = np.random.default_rng(0).normal(size=(30, 1))
     guesses = {"gtx": y + 2, "ridge": y + 3, "mean": y + 4}
-    scores = {name: evaluate(y, guess, "regression", ["a"]) for name, guess in guesses.items()}
-    assert _words([{"scores": scores}], "regression") == "1/1 splits; RMSE 2.00, best baseline 3.00"
-    assert _words([None], "regression") == "0/1 splits"
+    scores = {name: Regression(["a"]).evaluate(y, guess) for name, guess in guesses.items()}
+    assert _words([{"scores": scores}], Regression(["a"])) == "1/1 splits; RMSE 2.00, best baseline 3.00"
+    assert _words([None], Regression(["a"])) == "0/1 splits"

@@ -1,26 +1,33 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from gtx.report import baseline, baselines, predict_baselines
+import gtx.baselines
+from gtx.baselines import baselines, predict_baselines
+from gtx.tasks import Classification, Multiclass, NumberTask, Regression
+from tests.report.conftest import SMILES, SPLIT, measured
 
-from .conftest import SMILES, SPLIT
-
-NAMES = ["additive", "letters"]
+NUMBERS, CLASSES = (kind(("additive", "letters")) for kind in (Regression, Classification))
 
 
-def predictions(y: np.ndarray, names: list[str] = NAMES, task: str = "regression", **options) -> dict[str, np.ndarray]:
+def predictions(y: np.ndarray, task: NumberTask = NUMBERS, **options) -> dict[str, np.ndarray]:
     options = {"smiles": SMILES, "split": SPLIT} | options
-    return {name: p for name, p, _ in predict_baselines(y=y, task=task, names=names, **options)}
+    return {name: p for name, p, _ in predict_baselines(y=y, task=task, **options)}
 
 
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
-    monkeypatch.setattr(baseline, "SHARED_WORK", {"regression": 0, "classification": 0})
+    monkeypatch.setattr(gtx.baselines, "SHARED_WORK", {False: 0, True: 0})
+
+
+@pytest.fixture
+def y() -> np.ndarray:
+    return measured()
 
 
 @pytest.fixture
@@ -29,12 +36,12 @@ def classes(y: np.ndarray) -> np.ndarray:
 
 
 def test_a_sum_of_contributions_is_what_ridge_learns_and_a_forest_nearly(y):
-    found = baselines(SMILES, y, SPLIT, "regression", NAMES)
+    found = baselines(SMILES, y, SPLIT, NUMBERS)
     assert list(found) == ["mean", "ridge", "random_forest"]
     rmse = {name: scores["test"]["per_target"]["additive"]["rmse"] for name, scores in found.items()}
     assert rmse["ridge"] < 0.1 * rmse["mean"]
     assert rmse["ridge"] < rmse["random_forest"] < 0.6 * rmse["mean"]
-    assert found["ridge"]["settings"]["alpha"].keys() == set(NAMES)
+    assert found["ridge"]["settings"]["alpha"].keys() == set(NUMBERS.targets)
     assert json.loads(json.dumps(found)) == found
 
 
@@ -44,7 +51,7 @@ def test_the_mean_is_that_of_measured_training_rows(y):
 
 
 def test_each_target_is_learnt_as_if_alone(y):
-    both, alone = predictions(y), predictions(y[:, :1], NAMES[:1])
+    both, alone = predictions(y), predictions(y[:, :1], Regression("additive"))
     for name in both:
         np.testing.assert_allclose(both[name][:, :1], alone[name], rtol=1e-9)
 
@@ -79,48 +86,60 @@ def test_the_seed_decides_the_forest_to_the_last_bit(y):
 
 
 def test_classes_get_probabilities(classes):
-    found = predictions(classes, task="classification")
+    found = predictions(classes, task=CLASSES)
     assert list(found) == ["mean", "logistic", "random_forest"]
     for prediction in found.values():
         assert prediction.min() >= 0 and prediction.max() <= 1
-    scores = baselines(SMILES, classes, SPLIT, "classification", NAMES)
+    scores = baselines(SMILES, classes, SPLIT, CLASSES)
     assert scores["mean"]["test"]["roc_auc"] == 0.5
     assert scores["logistic"]["test"]["roc_auc"] > 0.95
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("task", [NUMBERS, CLASSES], ids=["numbers", "classes"])
 def test_a_target_without_contrast_gets_its_mean(task, classes):
     classes[SPLIT["train"], 0] = 1.0
     for prediction in predictions(classes, task=task).values():
         np.testing.assert_array_equal(prediction[:, 0], 1.0)
 
 
+def test_of_several_classes_each_has_a_probability(y):
+    letters = np.digitize(y[:, 1], np.quantile(y[:, 1], [0.3, 0.6])).astype(float)[:, None]
+    letters[::11] = np.nan
+    task = replace(Multiclass("letters"), classes=(("short", "middle", "long"),))
+    for name, found in predictions(letters, task).items():
+        np.testing.assert_allclose(found.sum(1), 1, rtol=1e-6)
+        score = task.evaluate(letters[SPLIT["test"]], found[SPLIT["test"]])["roc_auc"]
+        assert score == 0.5 if name == "mean" else score > 0.9, name
+    letters[SPLIT["train"]] = np.where(letters[SPLIT["train"]] == 2, 0, letters[SPLIT["train"]])  # none is long there
+    assert predictions(letters, task)["random_forest"][:, 2].max() == 0
+
+
 def test_a_target_never_measured_in_training_has_no_prediction(y):
     y[SPLIT["train"], 0] = np.nan
-    scores = baselines(SMILES, y, SPLIT, "regression", NAMES)
+    scores = baselines(SMILES, y, SPLIT, NUMBERS)
     for name in scores:
         assert scores[name]["test"]["per_target"]["additive"]["rmse"] is None
         assert scores[name]["test"]["per_target"]["letters"]["rmse"] > 0
 
 
 def test_of_many_rows_some_are_drawn(y, monkeypatch):
-    monkeypatch.setattr(baseline, "MOST_ROWS", 40)
-    monkeypatch.setattr(baseline, "MOST_ROWS_OF_A_TREE", 30)
-    found = baselines(SMILES, y, SPLIT, "regression", NAMES)
+    monkeypatch.setattr(gtx.baselines, "MOST_ROWS", 40)
+    monkeypatch.setattr(gtx.baselines, "MOST_ROWS_OF_A_TREE", 30)
+    found = baselines(SMILES, y, SPLIT, NUMBERS)
     assert found["ridge"]["settings"]["training_rows"] == 40
     assert found["random_forest"]["settings"]["rows_per_tree"] == 30
     assert found["ridge"]["test"]["per_target"]["letters"]["r2"] > 0.5
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("task", [Regression("y"), Classification("y")], ids=["numbers", "classes"])
 def test_descriptors_are_read_beside_the_counts(y, classes, task):
     noise = np.random.default_rng(0).normal(size=len(SMILES))
-    hidden = {"regression": noise, "classification": noise > 0}[task].astype(float)[:, None]  # no matter of structure
+    hidden = (noise > 0 if task.discrete else noise).astype(float)[:, None]  # no matter of structure
     told = np.stack([1e6 + 1e4 * noise, np.full(len(noise), 7.0)], 1)
     told[SPLIT["test"][0], 0], told[SPLIT["train"][0], 0], told[SPLIT["train"][1], 0] = np.nan, np.inf, np.nan
-    without = baselines(SMILES, hidden, SPLIT, task, ["y"], descriptors=np.zeros((len(SMILES), 0)))
-    found = baselines(SMILES, hidden, SPLIT, task, ["y"], descriptors=told)
-    metric, least = {"regression": ("r2", 0.5), "classification": ("roc_auc", 0.8)}[task]
+    without = baselines(SMILES, hidden, SPLIT, task, descriptors=np.zeros((len(SMILES), 0)))
+    found = baselines(SMILES, hidden, SPLIT, task, descriptors=told)
+    metric, least = ("roc_auc", 0.8) if task.discrete else ("r2", 0.5)
     for name in [name for name in found if name != "mean"]:
         assert without[name]["test"][metric] < least < found[name]["test"][metric], name
         assert without[name]["settings"]["inputs"] == "Morgan counts, radius 2, 2048 bits"
@@ -130,10 +149,10 @@ def test_descriptors_are_read_beside_the_counts(y, classes, task):
 def test_what_a_reference_says_is_no_matter_of_learning(y):
     y = np.round(1024 * y) / 1024  # what is added to it and taken off leaves it to the last bit
     known = np.round(1e5 * np.random.default_rng(0).normal(size=y.shape))
-    plain, beside = predictions(y), predictions(y + known, extensive=known)
+    plain, beside = predictions(y), predictions(y + known, known=known)
     for name in ("ridge", "random_forest"):
         np.testing.assert_allclose(beside[name], plain[name] + known, rtol=1e-6, atol=1e-4)
-    told = baselines(SMILES, y + known, SPLIT, "regression", NAMES, extensive=known)["ridge"]["settings"]["inputs"]
+    told = baselines(SMILES, y + known, SPLIT, NUMBERS, known=known)["ridge"]["settings"]["inputs"]
     assert told.endswith("; extensive targets minus the model's reference per element")
     assert np.ptp(beside["mean"], axis=0).max() == 0  # the mean of what was measured, as ever
 
@@ -149,7 +168,7 @@ def test_descriptors_of_test_rows_set_no_scale(y):
 
 def test_progress_names_what_begins(y):
     lines: list[str] = []
-    baselines(SMILES, y, SPLIT, "regression", NAMES, progress=lines.append)
+    baselines(SMILES, y, SPLIT, NUMBERS, progress=lines.append)
     assert lines[0] == f"Morgan counts of {len(SMILES)} molecules"
     assert lines[-1] == "Random forest: letters (2 of 2)"
 
@@ -158,7 +177,7 @@ def test_freesolv(shared_data, monkeypatch):
     monkeypatch.undo()  # as many trees as ever
     table = pd.read_csv(shared_data / "mat" / "freesolv.csv")
     split = {part: np.flatnonzero(table["split_random_0"] == part) for part in ("train", "val", "test")}
-    found = baselines(list(table["smiles"]), table[["y"]].to_numpy(), split, "regression", ["y"])
+    found = baselines(list(table["smiles"]), table[["y"]].to_numpy(), split, Regression("y"))
     rmse = {name: scores["test"]["rmse"] for name, scores in found.items()}
     # at home: 0.978, 0.344 and 0.493; a baseline much worse would flatter every model
     assert rmse["mean"] == pytest.approx(0.978, abs=0.002)

@@ -13,9 +13,10 @@ from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.models import MoleculeToSequence, SequenceEncoder, standard
 from gtx.sequence import Examples, Sequences, TokenVocabulary, greedy
-from gtx.training import SequenceModule, TrainSettings, fit_sequences, smoothed_cross_entropy
-
-from .task import FEATURISER, SMILES
+from gtx.tasks import ToSequence
+from gtx.tasks.losses import smoothed_cross_entropy
+from gtx.training import PropertyModule, TrainSettings, fit
+from tests.training.task import FEATURISER, SMILES
 
 SETTINGS = TrainSettings(epochs=8, lr=1e-2, batch_molecules=16, threads=1, progress=False, accelerator="cpu", ema=0.9)
 SMALL = {"channels": 16, "layers": 1, "heads": 2, "dropout": 0.0, "attention_dropout": 0.0}
@@ -27,6 +28,7 @@ def last_first(start: int, stop: int) -> Examples:
     return Examples.of(Sequences.of(tokens), Sequences.of([[one[-1], one[0]] for one in tokens]))
 
 
+TASK = ToSequence("text")
 TRAIN, VAL = last_first(0, 300), last_first(300, 400)
 
 
@@ -37,33 +39,34 @@ def model() -> MoleculeToSequence:
 
 def test_learns_and_says_so(tmp_path: Path) -> None:
     made = model()
-    done = fit_sequences(made, TRAIN, VAL, SETTINGS, tmp_path)
-    last = done["history"][-1]
+    (done,) = fit(made, TASK, TRAIN, VAL, SETTINGS, tmp_path)
+    last = done.history[-1]
+    assert done.model is made
     written = [one.tokens for one in greedy(made, VAL.source, 3)]
     right = sum(a == b for a, b in zip(written, VAL.targets.lists(), strict=True)) / len(VAL)
     assert right > 0.9 and not made.training
     assert last["val_sequence_accuracy"] == pytest.approx(right, abs=0.05)
-    assert last["val_loss"] < done["history"][0]["val_loss"] and last["val_perplexity"] < 1.5
-    with (tmp_path / "log.csv").open(newline="") as file:
+    assert last["val_loss"] < done.history[0]["val_loss"] and last["val_perplexity"] < 1.5
+    with (tmp_path / "members" / "0" / "log.csv").open(newline="") as file:
         assert [row["epoch"] for row in csv.DictReader(file)] == [str(i) for i in range(8)]
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "inverse_sqrt"])
 def test_goes_on_where_it_was_stopped(schedule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, stopped, step = model(), model(), SequenceModule.training_step
-    few = replace(SETTINGS, epochs=4)
-    fit_sequences(whole, TRAIN, VAL, few, tmp_path / "whole", schedule=schedule)
+    whole, stopped, step = model(), model(), PropertyModule.training_step
+    few = replace(SETTINGS, epochs=4, schedule=schedule)
+    fit(whole, TASK, TRAIN, VAL, few, tmp_path / "whole")
 
-    def interrupted(self: SequenceModule, batch: Examples, index: int) -> torch.Tensor:
+    def interrupted(self: PropertyModule, batch: Examples, index: int) -> torch.Tensor:
         if self.current_epoch == 2 and index == 2:
             raise KeyboardInterrupt
         return step(self, batch, index)
 
-    monkeypatch.setattr(SequenceModule, "training_step", interrupted)
+    monkeypatch.setattr(PropertyModule, "training_step", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        fit_sequences(stopped, TRAIN, VAL, few, tmp_path / "stopped", schedule=schedule)
+        fit(stopped, TASK, TRAIN, VAL, few, tmp_path / "stopped")
     monkeypatch.undo()
-    fit_sequences(stopped, TRAIN, VAL, few, tmp_path / "stopped", schedule=schedule)
+    fit(stopped, TASK, TRAIN, VAL, few, tmp_path / "stopped")
     for name, weight in whole.state_dict().items():
         assert stopped.state_dict()[name].equal(weight), name
 
@@ -72,17 +75,17 @@ def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.Monkey
     targets = Sequences.of([[2] * (1 + i % 7) for i in range(60)])
     examples, losses, plain = Examples.of(None, targets), [], []
 
-    def step(self: SequenceModule, batch: Examples, index: int) -> torch.Tensor:
+    def step(self: PropertyModule, batch: Examples, index: int) -> torch.Tensor:
         losses.append(original(self, batch, index))
         logits, labels, _ = self(batch)
         plain.append((smoothed_cross_entropy(logits, labels).detach(), len(labels)))
         return losses[-1]
 
-    original = SequenceModule.training_step
-    monkeypatch.setattr(SequenceModule, "training_step", step)
+    original = PropertyModule.training_step
+    monkeypatch.setattr(PropertyModule, "training_step", step)
     torch.manual_seed(0)
     settings = TrainSettings(epochs=1, batch_molecules=17, threads=1, progress=False, accelerator="cpu")
-    fit_sequences(MoleculeToSequence(None, 4, **SMALL), examples, examples.subset(torch.arange(0)), settings, tmp_path)
+    fit(MoleculeToSequence(None, 4, **SMALL), TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
     total = sum(n for _, n in plain)
     assert total == len(targets.items) + 60 and len(losses) == 4
     expected = sum(loss * n for loss, n in plain) / total
@@ -96,13 +99,13 @@ def test_molecules_teach_too_and_codes_are_observed(tmp_path: Path) -> None:
     encoder = standard(1, **sizes, channels=16, layers=1, heads=2)
     made = MoleculeToSequence(encoder, len(vocabulary), **SMALL)
     settings = TrainSettings(epochs=2, threads=1, progress=False, accelerator="cpu", batch_pairs=2000)
-    done = fit_sequences(made, examples, examples.subset(torch.arange(0)), settings, tmp_path)
-    assert done["history"][1]["train_loss"] < done["history"][0]["train_loss"]
+    (done,) = fit(made, TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
+    assert done.history[1]["train_loss"] < done.history[0]["train_loss"]
     assert not encoder.atom_vocabulary.seen.all()
 
 
 def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected training examples, got none"):
-        fit_sequences(model(), last_first(0, 0), VAL, SETTINGS, tmp_path)
+    with pytest.raises(InputError, match="no training molecules"):
+        fit(model(), TASK, last_first(0, 0), VAL, SETTINGS, tmp_path)
     with pytest.raises(ValueError, match="got 1 sources and 2 targets"):
         Examples.of(Sequences.of([[2]]), Sequences.of([[2], [3]]))

@@ -8,38 +8,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-LOSSES: dict[str, Callable[..., Tensor]] = {
-    "mse": F.mse_loss,
-    "mae": F.l1_loss,
-    "huber": F.huber_loss,
-    "bce": F.binary_cross_entropy_with_logits,
-}
+LOSSES: dict[str, Callable[..., Tensor]] = {"mse": F.mse_loss, "mae": F.l1_loss, "huber": F.huber_loss}
+"""Of numbers, by name: an `output` and a `target` to the loss of each, with `reduction="none"`."""
 
 
-def masked_loss(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+def masked_mean(elementwise: Callable[[Tensor, Tensor], Tensor], output: Tensor, target: Tensor) -> Tensor:
     """The mean of a loss over the entries that were observed.
 
     Args:
-        name: `"mse"`, `"mae"`, `"huber"` (delta 1, in scaled units) or `"bce"` (of logits).
+        elementwise: of outputs and targets, the loss of each entry `[B, T]`.
+        output: `[B, ...]`, as `elementwise` takes it.
+        target: `[B, T]`, NaN for blanks.
 
     Returns:
-        A function of outputs `[B, T]` in scaled units and targets `[B, T]`, NaN for blanks. A batch of blanks alone
-        gives 0, still a function of the outputs, so that every rank has gradients to exchange.
-
-    Raises:
-        ValueError: there is no such loss.
+        A number. A batch of blanks alone gives 0, still a function of the outputs, so that every rank has gradients to
+        exchange.
     """
-    if name not in LOSSES:
-        raise ValueError(f"expected a loss among {', '.join(LOSSES)}, got {name!r}")
-    elementwise = LOSSES[name]
-
-    def loss(output: Tensor, target: Tensor) -> Tensor:
-        observed = ~target.isnan()
-        # blanks are filled before the loss, not after: the gradient of a NaN is NaN even where it is masked
-        each = elementwise(output, torch.where(observed, target, 0.0), reduction="none")
-        return (each * observed).sum() / observed.sum().clamp(min=1)
-
-    return loss
+    observed = ~target.isnan()
+    # blanks are filled before the loss, not after: the gradient of a NaN is NaN even where it is masked
+    each = elementwise(output, torch.where(observed, target, 0.0))
+    return (each * observed).sum() / observed.sum().clamp(min=1)
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Tensor:

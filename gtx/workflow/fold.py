@@ -1,35 +1,38 @@
-"""One split of a benchmark: gtx and the baselines learn from the same rows and predict the same others."""
+"""One fold of a benchmark: gtx and the baselines learn from the same rows and predict the same others."""
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gtx.baselines import beside, predict_baselines
 from gtx.data import MoleculeStore, Split
+from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
-from gtx.report import beside, predict_baselines
-from gtx.training import RunFolder, TrainSettings, evaluate, fit, run_config
+from gtx.tasks import NumberTask
+from gtx.training import RunFolder, TrainSettings, fit, run_config
 from gtx.workflow.specs import model_spec
 
 OWN = "gtx"
 
 
 @dataclass(frozen=True)
-class Contest:
-    """One split of a benchmark, with all it takes to run it in a process of its own.
+class Fold:
+    """One fold of a benchmark, with all it takes to run it in a process of its own.
 
     Attributes:
         store: the molecules, with targets in their own units.
         smiles: their canonical SMILES.
-        task: "regression" or "classification".
-        names: of the targets.
+        task: what is learned, settled by the table.
         split: molecule indices of "train", "val" and "test".
         settings: how gtx trains; its seed also decides the forest.
         featuriser: how the molecules were read.
@@ -39,8 +42,7 @@ class Contest:
 
     store: MoleculeStore
     smiles: Sequence[str]
-    task: str
-    names: Sequence[str]
+    task: NumberTask
     split: Split
     settings: TrainSettings
     featuriser: Featuriser
@@ -54,7 +56,7 @@ class Contest:
             InputError: the folder holds a run of other settings, data or rows.
         """
         run = RunFolder(self.folder)
-        run.open(run_config(self.task, self.names, self.spec, self.settings, self.marks))
+        run.open(run_config(self.fitted, self.settings, self.marks | {"model": self.spec}))
         return json.loads(self.result_file.read_text()) if run.finished and self.result_file.exists() else None
 
     def run(self) -> dict[str, Any]:
@@ -62,29 +64,29 @@ class Contest:
 
         Returns:
             `rows` (how many of each part), `test` (their molecule indices), `scores` (by method, of the test rows, as
-            of `gtx.training.evaluate`), `predictions` (by method `[rows][targets]`, None where there is no finite
+            of `NumberTask.evaluate`), `predictions` (by method `[rows][outputs]`, None where there is no finite
             number), `seconds` and `parameters` of gtx.
 
         Raises:
             InputError: the folder holds a run of other settings, data or rows, or training is impossible.
         """
-        begun, test = time.perf_counter(), self.split["test"]
-        members = fit(self.store, self.split, self.task, self.names, self.spec, self.settings, self.folder, self.marks)
-        header = ModelHeader(self.task, list(self.names), self.featuriser, self.spec, members[0].scaler)
+        begun, test, task, spec = time.perf_counter(), self.split["test"], self.fitted, self.spec
+        train, val = (self.store.subset(self.split[part]) for part in ("train", "val"))
+        make = functools.partial(build_model, spec)
+        members = fit(make, task, train, val, self.settings, self.folder, marks=self.marks | {"model": spec})
+        header = ModelHeader(task, self.featuriser, spec)
         predictor = Predictor(
             [member.model for member in members], header, "cpu" if self.settings.accelerator == "cpu" else None
         )
         predictions = {OWN: predictor.predict_store(self.store.subset(test)).mean}
         seconds = time.perf_counter() - begun
-        y, more = self.store.y.numpy(), {"seed": self.settings.seed, **beside(self.store, header.scaler)}
-        for name, prediction, _ in predict_baselines(self.smiles, y, self.split, self.task, self.names, **more):
+        y, more = self.store.y.numpy(), {"seed": self.settings.seed, **beside(self.store, task)}
+        for name, prediction, _ in predict_baselines(self.smiles, y, self.split, task, **more):
             predictions[name] = prediction[test]
         result = {
             "rows": {part: len(rows) for part, rows in self.split.items()},
             "test": test.tolist(),
-            "scores": {
-                name: evaluate(y[test], prediction, self.task, self.names) for name, prediction in predictions.items()
-            },
+            "scores": {name: task.evaluate(y[test], prediction) for name, prediction in predictions.items()},
             "predictions": {name: _plain(prediction) for name, prediction in predictions.items()},
             "seconds": round(seconds, 1),
             "parameters": sum(p.numel() for p in members[0].model.parameters()),
@@ -98,7 +100,12 @@ class Contest:
     @property
     def spec(self) -> dict[str, Any]:
         """The model, as of `model_spec`."""
-        return model_spec(self.settings, self.featuriser, len(self.names), len(self.split["train"]))
+        return model_spec(self.settings, self.featuriser, self.task, len(self.split["train"]))
+
+    @cached_property
+    def fitted(self) -> NumberTask:
+        """The task, with what it learns of the training rows."""
+        return self.task.fitted(self.task.labelled(self.store.subset(self.split["train"])))
 
     @property
     def result_file(self) -> Path:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from gtx.training import evaluate
+from gtx.tasks import Classification, Regression
 
 RNG = np.random.default_rng(0)
 
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 def test_regression_agrees_with_scikit_learn_target_by_target() -> None:
     y, p = RNG.normal(1e3, 5, (40, 2)), RNG.normal(1e3, 5, (40, 2))
     y[::3, 1] = np.nan
-    scores = evaluate(y, p, "regression", ["a", "b"])
+    scores = Regression(["a", "b"]).evaluate(y, p)
     seen = ~np.isnan(y[:, 1])
     b = scores["per_target"]["b"]
     assert b["rmse"] == pytest.approx(sk.root_mean_squared_error(y[seen, 1], p[seen, 1]))
@@ -28,7 +28,7 @@ def test_regression_agrees_with_scikit_learn_target_by_target() -> None:
 
 def test_classification_agrees_with_scikit_learn() -> None:
     y, p = RNG.integers(0, 2, (60, 1)).astype(float), RNG.random((60, 1)).round(1)  # ties
-    scores = evaluate(y, p, "classification", ["a"])
+    scores = Classification(["a"]).evaluate(y, p)
     assert scores["roc_auc"] == pytest.approx(sk.roc_auc_score(y, p))
     assert scores["pr_auc"] == pytest.approx(sk.average_precision_score(y, p))
     assert scores["accuracy"] == pytest.approx(sk.accuracy_score(y, p > 0.5))
@@ -37,26 +37,26 @@ def test_classification_agrees_with_scikit_learn() -> None:
 def test_what_is_not_defined_is_none_and_left_out_of_the_mean() -> None:
     y = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, np.nan]])
     p = np.array([[0.1, 0.9, 0.5], [0.8, 0.2, 0.5]])
-    scores = evaluate(y, p, "classification", ["a", "one class", "blank"])
+    scores = Classification(["a", "one class", "blank"]).evaluate(y, p)
     assert scores["roc_auc"] == 1.0 and scores["accuracy"] == 0.75
     assert scores["per_target"]["one class"] == {"roc_auc": None, "pr_auc": None, "accuracy": 0.5}
     assert set(scores["per_target"]["blank"].values()) == {None}
-    one = evaluate(np.array([[2.0]]), np.array([[3.0]]), "regression", ["a"])
+    one = Regression(["a"]).evaluate(np.array([[2.0]]), np.array([[3.0]]))
     assert (one["rmse"], one["mae"], one["r2"]) == (1.0, 1.0, None)
-    none = evaluate(np.zeros((0, 1)), np.zeros((0, 1)), "regression", ["a"])
+    none = Regression(["a"]).evaluate(np.zeros((0, 1)), np.zeros((0, 1)))
     assert none["rmse"] is None and none["r2"] is None
 
 
 def test_is_plain_json_even_for_predictions_that_are_not_finite() -> None:
-    scores = evaluate(np.array([[1.0], [2.0]]), np.array([[np.nan], [2.0]]), "regression", ["a"])
+    scores = Regression(["a"]).evaluate(np.array([[1.0], [2.0]]), np.array([[np.nan], [2.0]]))
     assert json.loads(json.dumps(scores, allow_nan=False))["rmse"] is None
 
 
 @pytest.mark.filterwarnings("error")
 def test_one_class_alone_does_not_warn() -> None:
-    evaluate(np.zeros((5, 1)), np.full((5, 1), 0.2), "classification", ["a"])
+    Classification(["a"]).evaluate(np.zeros((5, 1)), np.full((5, 1), 0.2))
 
 
 def test_shapes_must_agree() -> None:
     with pytest.raises(ValueError, match=r"\[n, 2\]"):
-        evaluate(np.zeros((3, 1)), np.zeros((3, 1)), "regression", ["a", "b"])
+        Regression(["a", "b"]).evaluate(np.zeros((3, 1)), np.zeros((3, 1)))

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gtx.training import TargetScaler, composition
-from gtx.training.targets import tells_elements
+from gtx.tasks import TargetScaler, composition, tells_elements
 from tests.molecules_for_tests import SMILES, store
 from tests.tables import molecules
 
@@ -19,7 +18,7 @@ from tests.tables import molecules
 def test_z_scores_there_and_back(scale: float) -> None:
     y = scale * (torch.randn(50, 2).double() + 7)
     y[::4, 0] = torch.nan
-    scaler = TargetScaler.fit(y, "regression")
+    scaler = TargetScaler.fit(y)
     z = scaler.scale(y)
     assert torch.equal(z.isnan(), y.isnan())
     torch.testing.assert_close(z.double().nanmean(0), torch.zeros(2).double(), atol=1e-6, rtol=0)
@@ -28,7 +27,7 @@ def test_z_scores_there_and_back(scale: float) -> None:
 
 
 def test_a_target_that_never_varies_is_predicted_as_it_is() -> None:
-    scaler = TargetScaler.fit(torch.tensor([[0.1], [0.1], [torch.nan]]), "regression")
+    scaler = TargetScaler.fit(torch.tensor([[0.1], [0.1], [torch.nan]]))
     assert scaler.sd.tolist() == [0.0]
     assert scaler.unscale(torch.ones(1, 1)).item() == pytest.approx(0.1)
     assert scaler.scale(torch.tensor([[0.1], [7.0], [torch.nan]])).flatten().tolist()[:2] == [0.0, 0.0]
@@ -38,17 +37,10 @@ def test_a_target_that_never_varies_is_predicted_as_it_is() -> None:
 def test_a_sum_over_elements_leaves_nothing_to_the_network() -> None:
     counts = composition(store(molecules(80)["smiles"].tolist()))
     weight = counts[:, [6]] * 12.011 + counts[:, [1]] * 1.008 + counts[:, [8]] * 15.999
-    scaler = TargetScaler.fit(weight, "regression", counts, least=0.95)
+    scaler = TargetScaler.fit(weight, counts, least=0.95)
     assert scaler.sd.item() == 0 and scaler.extensive == [0]
     assert scaler.scale(weight + 100, counts).eq(0).all()  # an element that training lacked is no huge error
     torch.testing.assert_close(scaler.unscale(torch.ones(len(counts), 1), counts), weight, rtol=0, atol=1e-6)
-
-
-def test_classes_stay_and_logits_become_probabilities() -> None:
-    y = torch.tensor([[0.0], [1.0], [torch.nan]])
-    scaler = TargetScaler.fit(y, "classification")
-    assert torch.equal(scaler.scale(y).nan_to_num(5), y.nan_to_num(5))
-    assert scaler.unscale(torch.tensor([[0.0]])).item() == 0.5
 
 
 def test_composition_counts_implicit_and_explicit_hydrogens_alike() -> None:
@@ -65,7 +57,7 @@ def test_a_reference_per_element_takes_off_what_composition_explains() -> None:
     counts = composition(store(SMILES))
     energy = counts[:, [1]] * 100.0 + counts[:, [6]] * 170.0 + counts[:, [8]] * 50.0 + 3.0
     rest = 0.01 * torch.randn(len(counts), 1, generator=torch.Generator().manual_seed(0)).double()
-    scaler = TargetScaler.fit(energy + rest, "regression", counts)
+    scaler = TargetScaler.fit(energy + rest, counts)
     assert scaler.sd.item() < 0.02  # of a spread of thousands
     z = scaler.scale(energy + rest, counts)
     torch.testing.assert_close(scaler.unscale(z, counts), energy + rest, rtol=0, atol=1e-6)
@@ -79,16 +71,16 @@ def test_targets_that_composition_does_not_explain_keep_what_they_are() -> None:
     energy = counts[:, [1]] * 100.0 + counts[:, [6]] * 170.0 + noise
     some = energy.clone()
     some[::3] = torch.nan
-    scaler = TargetScaler.fit(torch.cat([energy, noise, some], 1), "regression", counts, least=0.95)
+    scaler = TargetScaler.fit(torch.cat([energy, noise, some], 1), counts, least=0.95)
     assert scaler.extensive == [0, 2] and scaler.reference[:, 1].eq(0).all() and scaler.sd[1] == noise.std(correction=0)
     for t in (0, 2):
         assert scaler.reference[6, t] == pytest.approx(170, rel=0.1) and scaler.sd[t] < 2
-    plain = TargetScaler.fit(noise, "regression", counts, least=0.95)
+    plain = TargetScaler.fit(noise, counts, least=0.95)
     assert plain.reference is None and plain.extensive == []
     # as many elements as molecules explain anything
     few = composition(store(["CO", "CN", "CF", "CCl", "CBr"]))
-    assert TargetScaler.fit(noise[:5], "regression", few, least=0.95).reference is None
-    assert TargetScaler.fit(torch.ones(5, 1), "regression", few, least=0.95).reference is None
+    assert TargetScaler.fit(noise[:5], few, least=0.95).reference is None
+    assert TargetScaler.fit(torch.ones(5, 1), few, least=0.95).reference is None
 
 
 def test_codes_of_another_kind_tell_no_elements() -> None:
@@ -101,7 +93,7 @@ def test_codes_of_another_kind_tell_no_elements() -> None:
 
 def test_an_element_unseen_in_training_has_no_reference() -> None:
     counts = composition(store(["C", "CC", "CCO", "CO"]))
-    scaler = TargetScaler.fit(counts[:, [6]] * 5, "regression", counts)
+    scaler = TargetScaler.fit(counts[:, [6]] * 5, counts)
     bromide = composition(store(["CBr"]))
     assert scaler.reference[35].item() == 0
     assert np.isfinite(scaler.unscale(torch.zeros(1, 1), bromide).item())
@@ -112,9 +104,9 @@ def test_an_element_unseen_in_training_has_no_reference() -> None:
 
 def test_plain_numbers_round_trip_exactly() -> None:
     counts = composition(store(SMILES))
-    scaler = TargetScaler.fit(torch.randn(len(counts), 2), "regression", counts)
+    scaler = TargetScaler.fit(torch.randn(len(counts), 2), counts)
     again = TargetScaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
     for name in ("mean", "sd", "reference"):
         assert torch.equal(getattr(again, name), getattr(scaler, name))
-    plain = TargetScaler.fit(torch.randn(5, 1), "regression")
+    plain = TargetScaler.fit(torch.randn(5, 1))
     assert TargetScaler.from_dict(plain.to_dict()).reference is None

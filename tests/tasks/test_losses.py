@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
 
-from gtx.training import masked_loss
-from gtx.training.losses import smoothed_cross_entropy
+from gtx.errors import InputError
+from gtx.tasks import Classification, Multiclass, Regression
+from gtx.tasks.losses import masked_mean, smoothed_cross_entropy
 
 PLAIN = {
-    "mse": F.mse_loss,
-    "mae": F.l1_loss,
-    "huber": F.huber_loss,
-    "bce": F.binary_cross_entropy_with_logits,
+    "mse": (Regression(("a", "b", "c"), loss="mse"), F.mse_loss),
+    "mae": (Regression(("a", "b", "c"), loss="mae"), F.l1_loss),
+    "huber": (Regression(("a", "b", "c"), loss="huber"), F.huber_loss),
+    "own": (Regression(("a", "b", "c"), loss=lambda output, target: (output - target).abs() ** 3), None),
+    "binary": (Classification(("a", "b", "c")), F.binary_cross_entropy_with_logits),
+    "several": (replace(Multiclass(("a", "b", "c")), classes=[("0", "1")] * 3), None),
 }
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_is_the_plain_loss_of_what_was_observed(name: str) -> None:
-    output = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
+    task, plain = PLAIN[name]
+    output = torch.randn(7, task.out_channels, dtype=torch.float64, requires_grad=True)
     target = torch.rand(7, 3, dtype=torch.float64).round()
     blank = torch.rand(7, 3) < 0.4
-    loss = masked_loss(name)(output, target.masked_fill(blank, torch.nan))
-    plain = PLAIN[name](output[~blank], target[~blank])
-    torch.testing.assert_close(loss, plain)
+    loss = masked_mean(task.elementwise, output, target.masked_fill(blank, torch.nan))
+    if name == "several":  # two outputs of each target
+        expected = F.cross_entropy(output.view(7, 3, 2)[~blank], target[~blank].long())
+        blank = blank.repeat_interleave(2, 1)
+    else:
+        own = (output[~blank] - target[~blank]).abs().pow(3).mean()
+        expected = plain(output[~blank], target[~blank]) if plain else own
+    torch.testing.assert_close(loss, expected)
     (got,) = torch.autograd.grad(loss, output)
-    (expected,) = torch.autograd.grad(plain, output)
-    torch.testing.assert_close(got, expected)
+    (gradient,) = torch.autograd.grad(expected, output)
+    torch.testing.assert_close(got, gradient)
     assert not got[blank].any()
 
 
 def test_blanks_alone_give_zero_with_a_gradient() -> None:
     output = torch.randn(4, 2, requires_grad=True)
-    loss = masked_loss("mse")(output, torch.full((4, 2), torch.nan))
+    loss = masked_mean(Regression(("a", "b")).elementwise, output, torch.full((4, 2), torch.nan))
     loss.backward()
     assert loss.item() == 0 and not output.grad.any()
 
 
 def test_unknown_loss_is_named() -> None:
-    with pytest.raises(ValueError, match="'msee'"):
-        masked_loss("msee")
+    with pytest.raises(InputError, match="expected one of mse, mae, huber for regression, got msee"):
+        Regression("y", loss="msee")
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])

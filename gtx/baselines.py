@@ -19,17 +19,19 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from gtx.report.words import TITLES
+from gtx.tasks.numbers import NumberTask
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
-    from gtx.training import TargetScaler
+    from gtx.dataset import Dataset
+    from gtx.tasks import Task
 
 RADIUS, BITS = 2, 2048
 MOST_ROWS = 50_000  # of more training rows, as many are drawn at random
 MOST_ROWS_OF_A_TREE = 20_000  # each tree draws its own
 CLIP = 5.0  # standard deviations of a descriptor
 FEWEST_TO_CHOOSE = 10  # measured validation rows for a penalty to be chosen on them
-SHARED_WORK = {"regression": 15e6, "classification": 500e6}  # rows × log2(rows) × trees × targets: about a minute
+SHARED_WORK = {False: 15e6, True: 500e6}  # rows × log2(rows) × trees × targets of numbers and classes: about a minute
 CHUNK = 10_000  # molecules whose counts are dense at a time
 
 
@@ -43,20 +45,63 @@ class Method(NamedTuple):
     scoring: str | None = None
 
 
+def score_baselines(dataset: Dataset, task: Task, seed: int = 0, progress: bool = False) -> dict[str, Any]:
+    """Score the usual baselines on the rows of a data set, beside a model that learned the fitted task from them.
+
+    Args:
+        dataset: molecules, targets and split.
+        task: fitted; one that is not of numbers or classes has no baselines.
+        seed: as of `baselines`.
+        progress: say on standard error what is under way.
+    """
+    from rich.console import Console
+    from rich.markup import escape
+
+    if not isinstance(task, NumberTask):
+        return {}
+    console = Console(stderr=True, quiet=not progress)
+    with console.status("Baselines") as status:
+
+        def tell(line: str) -> None:
+            status.update(escape(line))  # a target may be called "IC50 [nM]"
+
+        more = {"seed": seed, **beside(dataset.store, task)}
+        return baselines(dataset.smiles, dataset.y, dataset.split, task, progress=tell, **more)
+
+
 def baselines(
+    smiles: Sequence[str], y: np.ndarray, split: Mapping[str, np.ndarray], task: NumberTask, **more: Any
+) -> dict[str, dict[str, Any]]:
+    """Score the usual baselines on the split of a model; arguments as of `predict_baselines`.
+
+    Returns:
+        By baseline, `train`, `val` and `test` as of `NumberTask.evaluate`, and `settings`; all of it JSON.
+    """
+    y = np.asarray(y, dtype=np.float64)
+    return {
+        name: {part: task.evaluate(y[rows], prediction[rows]) for part, rows in split.items()} | {"settings": settings}
+        for name, prediction, settings in predict_baselines(smiles, y, split, task, **more)
+    }
+
+
+def beside(store: MoleculeStore, task: NumberTask) -> dict[str, np.ndarray | None]:
+    """What a model reads and its baselines are to read too, as arguments of `baselines`: `descriptors`, `known`."""
+    return {"descriptors": store.descriptors.cpu().numpy(), "known": task.known_part(store)}
+
+
+def predict_baselines(
     smiles: Sequence[str],
     y: np.ndarray,
     split: Mapping[str, np.ndarray],
-    task: str,
-    names: Sequence[str],
+    task: NumberTask,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
     descriptors: np.ndarray | None = None,
-    extensive: np.ndarray | None = None,
-) -> dict[str, dict[str, Any]]:
-    """Score the usual baselines on the split of a model.
+    known: np.ndarray | None = None,
+) -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
+    """Each baseline's name, its predictions `[n, P]` of all rows (of classes, probabilities) and its settings.
 
-    `mean` predicts each target's mean over the training rows (for classes, their share of 1). The others read Morgan
+    `mean` predicts each target's mean over the training rows (for classes, their shares). The others read Morgan
     counts (https://doi.org/10.1021/ci100050t) and, where there are any, descriptors as clipped z-scores of the training
     rows, an unknown one at the mean; they learn each target from the training rows where it is measured:
 
@@ -71,56 +116,17 @@ def baselines(
 
     Args:
         smiles: n molecules that can be read.
-        y: `[n, T]` in the targets' own units, or classes 0 and 1; NaN for blanks.
+        y: `[n, T]` in the targets' own units, or numbers of classes; NaN for blanks.
         split: row indices of "train", "val" and "test".
-        task: "regression" or "classification".
-        names: the T targets' names.
+        task: what is predicted.
         seed: decides the forest, and which rows are drawn.
         progress: called with a line of text whenever something new begins.
         descriptors: `[n, D]`, NaN where one is unknown; None reads the counts alone.
-        extensive: `[n, T]`, what the model's reference per element says; all but `mean` learn the rest.
-
-    Returns:
-        By baseline, `train`, `val` and `test` as of `gtx.training.evaluate`, and `settings`; all of it JSON.
-    """
-    from gtx.training import evaluate
-
-    y = np.asarray(y, dtype=np.float64)
-    return {
-        name: {part: evaluate(y[rows], prediction[rows], task, names) for part, rows in split.items()}
-        | {"settings": settings}
-        for name, prediction, settings in predict_baselines(
-            smiles, y, split, task, names, seed, progress, descriptors, extensive
-        )
-    }
-
-
-def beside(store: MoleculeStore, scaler: TargetScaler) -> dict[str, np.ndarray | None]:
-    """What a model sees and its baselines are to see too, as arguments of `baselines`: `descriptors`, `extensive`."""
-    from gtx.training import extensive_part
-
-    known = extensive_part(scaler, store)
-    return {"descriptors": store.descriptors.cpu().numpy(), "extensive": None if known is None else known.numpy()}
-
-
-def predict_baselines(
-    smiles: Sequence[str],
-    y: np.ndarray,
-    split: Mapping[str, np.ndarray],
-    task: str,
-    names: Sequence[str],
-    seed: int = 0,
-    progress: Callable[[str], None] | None = None,
-    descriptors: np.ndarray | None = None,
-    extensive: np.ndarray | None = None,
-) -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
-    """Each baseline's name, its predictions `[n, T]` of all rows (probabilities of class 1) and its settings.
-
-    Arguments as of `baselines`.
+        known: `[n, T]`, what the model's reference per element says; all but `mean` learn the rest.
     """
     progress = progress or (lambda line: None)
-    mean = np.array([_mean(column[split["train"]]) for column in y.T])
-    yield "mean", np.tile(mean, (len(y), 1)), {}
+    y, names = np.asarray(y, dtype=np.float64), task.targets
+    yield "mean", np.tile(_level(y[split["train"]], task), (len(y), 1)), {}
 
     progress(f"Morgan counts of {len(smiles)} molecules")
     counts = _counts(smiles)
@@ -130,50 +136,50 @@ def predict_baselines(
     read, scaled = f"Morgan counts, radius {RADIUS}, {BITS} bits", None
     if descriptors is not None and descriptors.shape[1]:
         read, scaled = f"{read}, and {descriptors.shape[1]} descriptors", _scaled(descriptors, train)
-    if extensive is None:
-        extensive = np.zeros_like(y)
+    if known is None:
+        known = np.zeros_like(y)
     else:
         read += "; extensive targets minus the model's reference per element"
-    rest = y - extensive
-    level = np.array([_mean(column[split["train"]]) for column in rest.T])
-    for method in _methods(counts, scaled, task, len(train), len(names), seed):
-        prediction = level + extensive
+    rest = y - known
+    level = _level(rest[split["train"]], task)
+    for method in _methods(counts, scaled, task, len(train), seed):
+        prediction = np.tile(level, (len(y), 1))
         settings = {"inputs": read, "training_rows": len(train)}
         settings |= _told(method.estimator)
-        for t, target in enumerate(names):
+        for t, (target, columns) in enumerate(task.places):
             progress(f"{TITLES[method.name]}: {target} ({t + 1} of {len(names)})")
             learn, choose = (rows[~np.isnan(y[rows, t])] for rows in (train, split["val"]))
-            if not _learnable(rest[learn, t], task):
-                continue  # the mean is all there is to learn
-            penalty = _choose(method, rest[:, t], learn, choose, task)
-            fitted = clone(method.estimator).set_params(**penalty).fit(method.inputs[learn], rest[learn, t])
-            prediction[:, t] = _predict(fitted, method.inputs) + extensive[:, t]
-            for key, value in penalty.items():
-                settings.setdefault(key, {})[target] = value
+            if _learnable(rest[learn, t], task):  # else the mean is all there is to learn
+                penalty = _choose(method, rest[:, t], learn, choose, task)
+                fitted = clone(method.estimator).set_params(**penalty).fit(method.inputs[learn], rest[learn, t])
+                prediction[:, columns] = _predict(fitted, method.inputs, columns.stop - columns.start)
+                for key, value in penalty.items():
+                    settings.setdefault(key, {})[target] = value
+            if not task.discrete:
+                prediction[:, columns] += known[:, [t]]
         yield method.name, prediction, settings
 
 
 def _methods(
-    counts: sparse.csr_array, descriptors: sparse.csr_array | None, task: str, rows: int, targets: int, seed: int
+    counts: sparse.csr_array, descriptors: sparse.csr_array | None, task: NumberTask, rows: int, seed: int
 ) -> Iterator[Method]:
     def joined(counts: sparse.csr_array) -> sparse.csr_array:
         return counts if descriptors is None else sparse.hstack([counts, descriptors], format="csr")
 
-    if task == "regression":
+    if not task.discrete:
         # counts as they are: a sum of group contributions, which scaled or squashed counts fit worse
         linear = Ridge(solver="lsqr", tol=1e-5)
         grid = {"alpha": np.logspace(-2, 4, 13).tolist()}
         yield Method("ridge", joined(counts), linear, grid, "neg_mean_squared_error")
     else:
         grid = {"C": np.logspace(-4, 2, 13).tolist()}
-        yield Method("logistic", joined(counts.log1p()), LogisticRegression(max_iter=2000), grid, "neg_log_loss")
+        # validation rows may lack one of many classes, for which the log loss is not defined
+        scoring = "neg_log_loss" if task.out_channels == len(task.targets) else "balanced_accuracy"
+        yield Method("logistic", joined(counts.log1p()), LogisticRegression(max_iter=2000), grid, scoring)
 
     drawn = min(rows, MOST_ROWS_OF_A_TREE)
-    forest, features = {
-        "regression": (RandomForestRegressor, 1 / 3),
-        "classification": (RandomForestClassifier, "sqrt"),
-    }[task]
-    trees = int(np.clip(SHARED_WORK[task] / (targets * drawn * np.log2(drawn + 1)), 25, 200))
+    forest, features = (RandomForestClassifier, "sqrt") if task.discrete else (RandomForestRegressor, 1 / 3)
+    trees = int(np.clip(SHARED_WORK[task.discrete] / (len(task.targets) * drawn * np.log2(drawn + 1)), 25, 200))
     estimator = forest(
         trees,
         max_features=features,
@@ -184,7 +190,7 @@ def _methods(
     yield Method("random_forest", joined(counts), estimator, {})
 
 
-def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, task: str) -> dict[str, float]:
+def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, task: NumberTask) -> dict[str, float]:
     if not method.grid:
         return {}
     if len(val) >= FEWEST_TO_CHOOSE and _learnable(y[val], task):
@@ -195,24 +201,37 @@ def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, t
     return search.fit(method.inputs, y).best_params_
 
 
-def _folder(y: np.ndarray, task: str) -> KFold | StratifiedKFold:
-    if task == "regression":
+def _folder(y: np.ndarray, task: NumberTask) -> KFold | StratifiedKFold:
+    if not task.discrete:
         return KFold(min(5, len(y)), shuffle=True, random_state=0)
-    return StratifiedKFold(min(5, _smaller_class(y)), shuffle=True, random_state=0)
+    return StratifiedKFold(max(2, min(5, _smallest_class(y))), shuffle=True, random_state=0)
 
 
-def _learnable(y: np.ndarray, task: str) -> bool:
-    return len(np.unique(y)) > 1 if task == "regression" else _smaller_class(y) > 1
+def _learnable(y: np.ndarray, task: NumberTask) -> bool:
+    return len(np.unique(y)) > 1 and (not task.discrete or _second_class(y) > 1)
 
 
-def _smaller_class(y: np.ndarray) -> int:
-    return int(min((y == 0).sum(), (y == 1).sum()))
+def _second_class(y: np.ndarray) -> int:
+    """How many rows the second most frequent class has."""
+    return int(np.sort(np.unique(y, return_counts=True)[1])[-2])
 
 
-def _predict(estimator: BaseEstimator, inputs: sparse.csr_array) -> np.ndarray:
+def _smallest_class(y: np.ndarray) -> int:
+    return int(np.unique(y, return_counts=True)[1].min())
+
+
+def _predict(estimator: BaseEstimator, inputs: sparse.csr_array, width: int) -> np.ndarray:
+    """`[n, width]`: numbers, the probability of class 1, or that of each of several classes."""
     if hasattr(estimator, "n_jobs"):
         estimator.n_jobs = 1  # threads add up the trees in an order of their own, and the last digit with it
-    return estimator.predict_proba(inputs)[:, 1] if hasattr(estimator, "classes_") else estimator.predict(inputs)
+    if not hasattr(estimator, "classes_"):
+        return estimator.predict(inputs)[:, None]
+    found = estimator.predict_proba(inputs)
+    if width == 1:
+        return found[:, 1:]
+    every = np.zeros((len(found), width))
+    every[:, estimator.classes_.astype(int)] = found
+    return every
 
 
 def _told(estimator: BaseEstimator) -> dict[str, Any]:
@@ -221,9 +240,18 @@ def _told(estimator: BaseEstimator) -> dict[str, Any]:
     return {word: values[name] for name, word in told.items() if values.get(name) is not None}
 
 
-def _mean(column: np.ndarray) -> float:
-    measured = column[~np.isnan(column)]
-    return float(measured.mean()) if len(measured) else np.nan
+def _level(y: np.ndarray, task: NumberTask) -> np.ndarray:
+    """`[P]`: the mean of each target, or the share of each of several classes; NaN of nothing."""
+    parts = []
+    for column, place in zip(y.T, task.places, strict=True):
+        width, measured = place.columns.stop - place.columns.start, column[~np.isnan(column)]
+        if not len(measured):
+            parts.append(np.full(width, np.nan))
+        elif width == 1:
+            parts.append(np.array([measured.mean()]))
+        else:
+            parts.append(np.bincount(measured.astype(int), minlength=width) / len(measured))
+    return np.concatenate(parts)
 
 
 def _scaled(descriptors: np.ndarray, train: np.ndarray) -> sparse.csr_array:

@@ -1,4 +1,4 @@
-"""From the targets' own units to numbers a network learns well, and back."""
+"""From the targets' own units to numbers that a network learns well, and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gtx.data import MoleculeStore
 from gtx.molecules import ATOM_COLUMNS
-from gtx.schema import ListOf, OrNone, Record, number, one_of
+from gtx.schema import ListOf, OrNone, Record, number
 
 EXTENSIVE = 0.95
 """The share of a target's variance among training molecules that composition explains if the target is extensive: of
@@ -29,18 +29,15 @@ class TargetScaler:
     .. math:: z = \frac{y - \sum_a n_a \varepsilon_a - \mu}{\sigma}
 
     with \(\varepsilon\) by least squares on the training rows: an extensive target, such as an atomisation energy, is
-    nearly all composition, and what the network should learn is the rest. Classes stay as they are, and outputs
-    (logits) become probabilities.
+    nearly all composition, and what the network should learn is the rest.
 
     Attributes:
-        task: `"regression"` or `"classification"`.
         mean: float64 `[T]`, in the targets' own units.
         sd: float64 `[T]`, in the targets' own units; 0 for a target of which nothing varies, which is then no matter of
             the network: its prediction is the mean.
         reference: float64 `[119, T]`, energy (or the like) per atom of each atomic number, or None.
     """
 
-    task: str
     mean: Tensor
     sd: Tensor
     reference: Tensor | None = None
@@ -51,19 +48,16 @@ class TargetScaler:
         return [] if self.reference is None else self.reference.any(0).nonzero().flatten().tolist()
 
     @classmethod
-    def fit(cls, y: Tensor, task: str, composition: Tensor | None = None, least: float | None = None) -> TargetScaler:
+    def fit(cls, y: Tensor, composition: Tensor | None = None, least: float | None = None) -> TargetScaler:
         """Learn from training rows alone.
 
         Args:
             y: `[n, T]` in own units, NaN for blanks; every target has at least one value.
-            task: `"regression"` or `"classification"`.
             composition: `[n, 119]` from `composition`, for a reference per element.
             least: a target has a reference only if it explains this share of the variance (adjusted for the number of
                 elements); None for every target.
         """
         targets = y.shape[1]
-        if task == "classification":
-            return cls(task, torch.zeros(targets).double(), torch.ones(targets).double())
         y = y.double().cpu()
         size, reference = y.abs().nanmean(0), None
         if composition is not None:
@@ -78,16 +72,14 @@ class TargetScaler:
         mean = y.nanmean(0)
         sd = (y - mean).square().nanmean(0).sqrt()
         varies = sd > 1e-7 * size  # what does not vary has a spread of rounding errors
-        return cls(task, mean, torch.where(varies, sd, 0.0), reference)
+        return cls(mean, torch.where(varies, sd, 0.0), reference)
 
     def scale(self, y: Tensor, composition: Tensor | None = None) -> Tensor:
         """Own units `[n, T]` to scaled units, float32, 0 where nothing varies; blanks stay blank."""
         return ((y.double() - self._offset(composition)) * torch.where(self.sd > 0, 1 / self.sd, 0.0)).float()
 
     def unscale(self, output: Tensor, composition: Tensor | None = None) -> Tensor:
-        """A network's output `[n, T]` to own units (regression) or probabilities (classification), float64."""
-        if self.task == "classification":
-            return output.double().sigmoid()
+        """A network's output `[..., n, T]` to own units, float64."""
         return output.double() * self.sd + self._offset(composition)
 
     def without_reference(self, composition: Tensor) -> Tensor:
@@ -99,7 +91,7 @@ class TargetScaler:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON; a float64 survives the round trip."""
         reference = None if self.reference is None else self.reference.tolist()
-        return {"task": self.task, "mean": self.mean.tolist(), "sd": self.sd.tolist(), "reference": reference}
+        return {"mean": self.mean.tolist(), "sd": self.sd.tolist(), "reference": reference}
 
     @classmethod
     def from_dict(cls, numbers: dict[str, Any]) -> TargetScaler:
@@ -113,7 +105,7 @@ class TargetScaler:
             None if numbers[name] is None else torch.tensor(numbers[name], dtype=torch.float64)
             for name in ("mean", "sd", "reference")
         )
-        return cls(numbers["task"], mean, sd, reference)
+        return cls(mean, sd, reference)
 
     def _offset(self, composition: Tensor | None) -> Tensor:
         if self.reference is None:
@@ -125,10 +117,10 @@ class TargetScaler:
 
 def _check(numbers: dict[str, Any]) -> None:
     """Whether these are the plain numbers of a scaler."""
-    Record({"task": one_of(("regression", "classification")), "mean": ListOf(number(), 1)}).check(numbers, "scaler")
+    Record({"mean": ListOf(number(), 1)}).check(numbers, "task.scaler")
     targets = len(numbers["mean"])
     table = ListOf(ListOf(number(), targets, targets), ELEMENTS, ELEMENTS)
-    Record({"sd": ListOf(number(0), targets, targets), "reference": OrNone(table)}).check(numbers, "scaler")
+    Record({"sd": ListOf(number(0), targets, targets), "reference": OrNone(table)}).check(numbers, "task.scaler")
 
 
 def extensive_part(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:

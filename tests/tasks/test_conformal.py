@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtx.prediction.conformal import conformal_half_width, conformal_interval
+from gtx.tasks.conformal import conformal_half_width, conformal_interval
 
 
 def test_the_interval_covers_what_it_promises() -> None:

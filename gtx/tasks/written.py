@@ -12,7 +12,6 @@ import numpy as np
 from gtx.data import featurise
 from gtx.data.rows import Row
 from gtx.molecules import Featuriser
-from gtx.prediction.model_file import ModelHeader
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class WrittenTexts:
         return np.isfinite(self.log_probability)
 
     def columns(self) -> list[np.ndarray]:
-        """As `SequencePredictor.output_columns` names them; None and NaN for a molecule that is not `finite`."""
+        """As `ToSequence.output_columns` names them; None and NaN for a molecule that is not `finite`."""
         given = [self.texts]
         if self.canonical is not None:
             given.append([smiles is not None for smiles in self.canonical])
@@ -87,12 +86,14 @@ class TextScores:
     """Texts beside the true ones, as far as the table holds them, and how many are no good; counts alone are kept.
 
     Args:
-        header: of the model.
+        target: the name of the column.
         columns: of the table.
+        limit: tokens at which a text is cut off.
     """
 
-    header: ModelHeader
+    target: str
     columns: Sequence[str]
+    limit: int
     written: int = 0
     cut: int = 0
     invalid: int | None = None
@@ -104,9 +105,8 @@ class TextScores:
         self.cut += int(answers.cut.sum())
         if answers.canonical is not None:
             self.invalid = (self.invalid or 0) + answers.canonical.count(None)
-        (target,) = self.header.targets
-        if self.columns.count(target) == 1:
-            at = self.columns.index(target)
+        if self.columns.count(self.target) == 1:
+            at = self.columns.index(self.target)
             truth = {i: row.cells[at].strip() for i, row in enumerate(rows)}
             self.found.update(answers.counts({i: text for i, text in truth.items() if text}))
 
@@ -115,7 +115,7 @@ class TextScores:
         if not self.found["sequences"]:
             return None
         found = scores(self.found)
-        return {**found, "per_target": {self.header.targets[0]: found}}
+        return {**found, "per_target": {self.target: found}}
 
     def notes(self) -> list[str]:
         """How many texts are no SMILES, and how many were cut off."""
@@ -123,7 +123,7 @@ class TextScores:
         if self.invalid is not None:
             words.append(f"{self.invalid} {'is' if self.invalid == 1 else 'are'} no valid SMILES")
         if self.cut:
-            words.append(f"{self.cut} ran into the limit of {self.header.limit} tokens")
+            words.append(f"{self.cut} ran into the limit of {self.limit} tokens")
         return [f"of {self.written} sequences written, {', '.join(words)}"] if words else []
 
 

@@ -1,0 +1,68 @@
+"""The task that the cells of a table pose, where the user does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gtx.data.targets import parse_number
+from gtx.errors import InputError
+from gtx.tasks.classification import Classification
+from gtx.tasks.labels import distinct, listed
+from gtx.tasks.options import chosen
+from gtx.tasks.regression import Regression
+from gtx.tasks.task import Task
+
+if TYPE_CHECKING:
+    from gtx.dataset import File
+
+
+class Inferred:
+    """Stands for a task until the table is read: `Classification` if every target has two classes (0 and 1, or two
+    texts and no number), else `Regression`.
+
+    Args:
+        targets: names of the target columns.
+        options: of either task; one that the task found does not have is an error.
+    """
+
+    def __init__(self, targets: Sequence[str], **options: object) -> None:
+        self.targets, self.options = tuple(targets), options
+
+    def settle(self, files: Sequence[File]) -> Task:
+        """The task, settled.
+
+        Raises:
+            InputError: a column is missing, blank, or holds texts that are not two classes.
+        """
+        found = all(_two_classes(files[0].cells(name), name) for name in self.targets)
+        return make(Classification if found else Regression, self.targets, self.options).settle(files)
+
+
+def make(kind: type[Task], targets: Sequence[str], options: dict[str, object]) -> Task:
+    """A task with those of the options that were given (are not None).
+
+    Raises:
+        InputError: the task does not have one of them.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    unknown = given.keys() - {field.name for field in chosen(kind)}
+    if unknown:
+        raise InputError(f"{min(unknown)}: {kind.name} has no such option; leave it out")
+    return kind(tuple(targets), **given)
+
+
+def _two_classes(cells: Sequence[str], name: str) -> bool:
+    numbers = np.array([parse_number(cell) for cell in cells])
+    finite = numbers[np.isfinite(numbers)]
+    if len(finite):
+        return bool(np.isin(finite, (0, 1)).all() and not np.isinf(numbers).any())
+    labels = distinct(cells)
+    if len(labels) > 2:
+        raise InputError(
+            f"target column {name!r} holds text: {listed(labels, 3)}; numbers were expected. "
+            "For classes say --task multiclass, for texts that a model is to write --task sequence"
+        )
+    return len(labels) == 2

@@ -1,0 +1,82 @@
+"""How good predictions are, in the targets' own units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gtx.tasks.task import Metric
+
+
+def has_values(y: Tensor) -> bool:
+    """Whether anything was measured."""
+    return len(y) > 0
+
+
+def varies(y: Tensor) -> bool:
+    """Whether there are two different values."""
+    return len(y) > 1 and bool((y != y[0]).any())
+
+
+class Target(NamedTuple):
+    """A target and its place in predictions.
+
+    Attributes:
+        name: of the target.
+        columns: of `[n, P]` predictions.
+    """
+
+    name: str
+    columns: slice
+
+
+def evaluate(
+    y: np.ndarray | Tensor, prediction: np.ndarray | Tensor, metrics: Mapping[str, Metric], targets: Sequence[Target]
+) -> dict[str, Any]:
+    """Score predictions against what was measured, target by target; blanks are left out.
+
+    Args:
+        y: `[n, T]` measured values in the targets' own units, or numbers of classes; NaN for blanks.
+        prediction: `[n, P]`: one column per target, or one per class of each target.
+        metrics: the scores by name.
+        targets: the T targets.
+
+    Returns:
+        The metrics as plain floats, each a mean over the targets where it is defined, and `per_target`, the metrics of
+        each target by name. A metric the values do not define (one class only, nothing observed, R² of fewer than
+        two different values) is None.
+    """
+    y, prediction = torch.as_tensor(y).double().cpu(), torch.as_tensor(prediction).double().cpu()
+    width = targets[-1].columns.stop
+    if y.dim() != 2 or y.shape[1] != len(targets) or prediction.shape != (len(y), width):
+        shapes = f"{list(y.shape)} and {list(prediction.shape)}"
+        raise ValueError(f"expected y [n, {len(targets)}] and predictions [n, {width}], got {shapes}")
+    per_target = {
+        target.name: _evaluate_one(y[:, t], prediction[:, target.columns].squeeze(1), metrics)
+        for t, target in enumerate(targets)
+    }
+    means = {metric: _mean(scores[metric] for scores in per_target.values()) for metric in metrics}
+    return {**means, "per_target": per_target}
+
+
+def _evaluate_one(y: Tensor, prediction: Tensor, metrics: Mapping[str, Metric]) -> dict[str, float | None]:
+    observed = ~y.isnan()
+    y, prediction = y[observed], prediction[observed]
+    return {
+        name: _plain(metric.function(prediction, y)) if metric.defined(y) and prediction.isfinite().all() else None
+        for name, metric in metrics.items()
+    }
+
+
+def _plain(value: Tensor | float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _mean(scores: Iterable[float | None]) -> float | None:
+    defined = [score for score in scores if score is not None]
+    return sum(defined) / len(defined) if defined else None

@@ -1,0 +1,204 @@
+"""One of several classes, for each of several targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torchmetrics.functional.classification import (
+    multiclass_accuracy,
+    multiclass_auroc,
+    multiclass_f1_score,
+    multiclass_matthews_corrcoef,
+)
+
+from gtx.data.targets import no_numbers
+from gtx.errors import InputError
+from gtx.schema import ListOf, OrNone, Record, number, text
+from gtx.tasks.labels import distinct, indices, listed
+from gtx.tasks.metrics import has_values, varies
+from gtx.tasks.numbers import NumberTask
+from gtx.tasks.options import ClassOptions, learned
+from gtx.tasks.task import Metric
+
+if TYPE_CHECKING:
+    from gtx.data import MoleculeStore
+    from gtx.dataset import File
+    from gtx.report.context import Report
+    from gtx.report.gallery import Panel
+    from gtx.report.similarity import Nearest
+
+MOST_CLASSES = 100
+
+
+def _roc_auc(p: Tensor, y: Tensor) -> Tensor:
+    """The mean over the classes that occur of each against the rest (Provost & Domingos 2001, unweighted)."""
+    each = multiclass_auroc(p, y.long(), p.shape[1], average=None)
+    return each[y.long().unique()].mean()
+
+
+@dataclass(frozen=True)
+class Multiclass(NumberTask, ClassOptions):
+    r"""C classes per target, by a softmax of C outputs, learned by cross-entropy: \(-\ln p_y\).
+
+    Answers are the likeliest class, `<target>_pred`, and the probability of each, `<target>_<class>`.
+
+    Args:
+        targets: names of the target columns.
+        class_weights: "balanced" gives all classes of a target the same say in the loss, whatever their numbers.
+        classes: per target its labels in order, settled by the table.
+        weights: per target the say of each class, learned of the training rows where weights are balanced.
+    """
+
+    name: ClassVar[str] = "multiclass"
+    epochs: ClassVar[int] = 20
+    discrete: ClassVar[bool] = True
+    metrics: ClassVar[dict[str, Metric]] = {
+        "roc_auc": Metric("ROC-AUC, one against rest", _roc_auc, varies),
+        "accuracy": Metric(
+            "accuracy", lambda p, y: multiclass_accuracy(p, y.long(), p.shape[1], average="micro"), has_values
+        ),
+        "f1": Metric("macro F1", lambda p, y: multiclass_f1_score(p, y.long(), p.shape[1]), has_values),
+        "mcc": Metric("Matthews", lambda p, y: multiclass_matthews_corrcoef(p, y.long(), p.shape[1]), varies),
+    }
+
+    classes: tuple[tuple[str, ...], ...] | None = learned()
+    weights: tuple[tuple[float, ...], ...] | None = learned()
+
+    def labels(self, target: int) -> tuple[str, ...]:
+        """The labels of a target's classes."""
+        return tuple(self.classes[target])
+
+    @property
+    def widths(self) -> list[int]:
+        return [len(labels) for labels in self.classes]
+
+    @property
+    def prediction_names(self) -> list[str]:
+        return [f"{name}_{label}" for t, name in enumerate(self.targets) for label in self.labels(t)]
+
+    def settle(self, files: Sequence[File]) -> Self:
+        classes = []
+        for name in self.targets:
+            cells = files[0].cells(name)
+            found = distinct(cells)
+            if len(found) < 2:
+                raise InputError(
+                    f"target column {name!r} holds only the class {found[0]!r}; {self.name} needs two or more"
+                    if found
+                    else no_numbers(cells, name)
+                )
+            if len(found) > MOST_CLASSES:
+                raise InputError(
+                    f"target column {name!r} holds {len(found)} different values, e.g. {listed(found, 3)}; "
+                    f"{self.name} takes at most {MOST_CLASSES} classes"
+                )
+            classes.append(found)
+        return replace(self, classes=tuple(classes))
+
+    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
+        return indices(cells, self.labels(target))
+
+    def complaint(self, target: int) -> str:
+        return f"is none of the classes {listed(self.labels(target))} of the training table, nor blank"
+
+    def fitted(self, train: MoleculeStore) -> Self:
+        super().fitted(train)
+        for t, name in enumerate(self.targets):
+            found = train.y[:, t][~train.y[:, t].isnan()].unique().long().tolist()
+            if len(found) < 2:
+                held = ", ".join(self.labels(t)[i] for i in found) or "none"
+                raise InputError(f"target {name!r}: expected two classes or more among training molecules, got {held}")
+        if self.class_weights == "none" or self.weights is not None:
+            return self
+        counts = [
+            torch.bincount(column[~column.isnan()].long(), minlength=c)
+            for column, c in zip(train.y.T, self.widths, strict=True)
+        ]
+        return replace(self, weights=tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts))
+
+    def adopting(self, other: NumberTask) -> Self:
+        if isinstance(other, Multiclass) and other.targets == self.targets and list(other.widths) != list(self.widths):
+            raise InputError(
+                f"the model knows the classes {listed(other.labels(0))}, the table {listed(self.labels(0))}"
+            )
+        return self
+
+    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        def one(t: int) -> Tensor:
+            weight = None if self.weights is None else output.new_tensor(self.weights[t])
+            return F.cross_entropy(output[:, self.places[t].columns], target[:, t].long(), weight, reduction="none")
+
+        return torch.stack([one(t) for t in range(len(self.targets))], dim=1)
+
+    def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
+        """The probability of each class."""
+        parts = [output.double()[..., place.columns].softmax(-1) for place in self.places]
+        return torch.cat(parts, dim=-1)
+
+    def kinds(self, target: int, members: int) -> dict[str, type]:
+        return super().kinds(target, members) | {"pred": str} | dict.fromkeys(self.labels(target), float)
+
+    def table(self, mean: np.ndarray, std: np.ndarray | None, low: Any, high: Any) -> list[np.ndarray]:
+        columns: list[np.ndarray] = []
+        for t, place in enumerate(self.places):
+            p = mean[:, place.columns]
+            best = p.argmax(1)
+            columns.append(np.array(self.labels(t), object)[best])
+            if std is not None:
+                columns.append(np.take_along_axis(std[:, place.columns], best[:, None], 1)[:, 0])
+            columns += list(p.T)
+        return columns
+
+    def quantity(self, column: int) -> str:
+        return f"probability of {self.prediction_names[column]}"
+
+    def notes(self) -> list[str]:
+        return [f"{name}: classes {listed(self.labels(t))}" for t, name in enumerate(self.targets)]
+
+    # what the report says of it
+
+    def panels(self, report: Report, t: int, near: Callable[[], Nearest]) -> Iterator[Panel]:
+        from gtx.report.panels import label_panels
+
+        return label_panels(report, t, near)
+
+    def lede(self, several: bool) -> str:
+        return ", each as one of several classes" if several else f", as one of the classes {listed(self.labels(0))}"
+
+    def panel_words(self, intervals: bool) -> str:
+        return "The confusion matrix counts how many molecules of each class were predicted to be of which class."
+
+    def likeliest(self, prediction: np.ndarray) -> np.ndarray:
+        """The number of the likeliest class of each molecule, `[m]`, of probabilities `[m, C]`."""
+        return prediction.argmax(-1)
+
+    def errors(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        """What the probability of the measured class lacks of 1."""
+        return 1 - np.take_along_axis(prediction, y.astype(int)[:, None], 1)[:, 0]
+
+    def value_text(self, t: int, y: float) -> str:
+        return self.labels(t)[int(y)]
+
+    def prediction_text(self, t: int, prediction: np.ndarray) -> str:
+        best = int(prediction.argmax())
+        return f"{self.labels(t)[best]} ({prediction[best]:.2f})"
+
+    def share_names(self, t: int) -> list[str]:
+        """Names of the classes whose shares are shown."""
+        return list(self.labels(t)) if len(self.targets) == 1 else [f"{self.targets[t]} {k}" for k in self.labels(t)]
+
+    def summary(self, t: int, y: np.ndarray) -> dict[str, str]:
+        counts = ", ".join(f"{name} {int((y == k).sum()):,}" for k, name in enumerate(self.labels(t)))
+        return {"molecules of each class": counts}
+
+    @classmethod
+    def kept_entries(cls, targets: int) -> Record:
+        classes = ListOf(ListOf(text(), 2, MOST_CLASSES), targets, targets)
+        weights = ListOf(ListOf(number(0)), targets, targets)
+        return Record({"classes": classes}, {"weights": OrNone(weights), "class_weights": text()})

@@ -1,0 +1,303 @@
+"""What regression and classification share: targets that are numbers, or numbers of classes, in columns of a table."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from torch import Tensor, nn
+
+from gtx.data.columns import column_index
+from gtx.data.ledger import Ledger
+from gtx.data.rows import Row
+from gtx.data.targets import parse_number
+from gtx.errors import InputError
+from gtx.tasks.losses import masked_mean
+from gtx.tasks.metrics import Target, evaluate
+from gtx.tasks.task import Task, fresh_columns
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gtx.data import MoleculeStore
+    from gtx.dataset import Dataset
+    from gtx.report.context import Report
+    from gtx.report.gallery import Panel
+    from gtx.report.similarity import Nearest
+
+BAD_TARGET = "with a bad target"
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Numbers for m molecules, in the targets' own units; for classes, probabilities.
+
+    Attributes:
+        mean: float64 `[m, P]`, the mean over members; a column per target, or one per class of each target.
+        std: float64 `[m, P]`, the members' sample standard deviation; None for a single member.
+        low, high: float64 `[m, T]`, bounds of an interval, or None; NaN for a target that has none.
+        remarks: per molecule, what there is to warn of.
+        table: `[m]` each, the columns that `Task.output_columns` names.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray | None
+    low: np.ndarray | None
+    high: np.ndarray | None
+    remarks: list[list[str]]
+    table: Sequence[np.ndarray] = ()
+
+    @property
+    def finite(self) -> np.ndarray:
+        """bool `[m]`: the molecules that every target has a number for."""
+        return np.isfinite(self.mean).all(axis=1)
+
+    def subset(self, rows: np.ndarray) -> Predictions:
+        """Those of the molecules `rows`."""
+        cut = [None if each is None else each[rows] for each in (self.mean, self.std, self.low, self.high)]
+        return Predictions(*cut, [self.remarks[i] for i in rows], [column[rows] for column in self.table])
+
+    def columns(self) -> list[np.ndarray]:
+        """As `Task.output_columns` names them; NaN or None for a molecule that is not `finite`."""
+        blanks = (np.nan if column.dtype.kind == "f" else None for column in self.table)
+        return [np.where(self.finite, column, blank) for column, blank in zip(self.table, blanks, strict=True)]
+
+
+@dataclass(frozen=True)
+class NumberTask(Task):
+    """A task of T columns of numbers. A subclass says what an output means (`unscaled`), what it costs
+    (`elementwise`), and how it is scored (`metrics`); see `gtx.tasks.regression` for the plainest."""
+
+    @property
+    def widths(self) -> list[int]:
+        """Outputs of each target: one, or one per class."""
+        return [1] * len(self.targets)
+
+    @property
+    def out_channels(self) -> int:
+        return sum(self.widths)
+
+    @cached_property
+    def places(self) -> list[Target]:
+        """Each target with its columns of the outputs `[B, P]`."""
+        ends = np.cumsum(self.widths).tolist()
+        starts = [0, *ends[:-1]]
+        return [Target(*each) for each in zip(self.targets, map(slice, starts, ends), strict=True)]
+
+    def quantity(self, column: int) -> str:
+        """What a column of predictions is, in words."""
+        return self.prediction_names[column]
+
+    @property
+    def prediction_names(self) -> list[str]:
+        """Names of the P columns of predictions."""
+        return list(self.targets)
+
+    # what a subclass says
+
+    @abstractmethod
+    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        """The loss of each entry, `[B, T]`, of outputs `[B, P]` and scaled targets `[B, T]` without blanks."""
+
+    @abstractmethod
+    def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
+        """Outputs `[..., m, P]` for the molecules of a store to the user's units or probabilities, float64."""
+
+    def scaled(self, store: MoleculeStore) -> Tensor:
+        """The targets of a store as the loss takes them, float32 `[m, T]`."""
+        return store.y.float().cpu()
+
+    def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
+        """Which epoch is best; lower is better. By default the loss."""
+        return logged["val_loss"]
+
+    def table(self, mean: np.ndarray, std: np.ndarray | None, low: Any, high: Any) -> list[np.ndarray]:
+        """The columns of answers, as `output_columns` names them."""
+        kinds = [kind for kind in (mean, std, low, high) if kind is not None]
+        return [kind[:, t] for t in range(len(self.targets)) for kind in kinds]
+
+    def kinds(self, target: int, members: int) -> dict[str, type]:
+        """What the columns of a target's answers are called, after its name, and what they hold."""
+        return {"pred": float} | ({"std": float} if members > 1 else {})
+
+    # what follows from it
+
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+        places = [column_index(columns, name) for name in self.targets]
+        cells = [["" if row.error else row.cells[place] for row in rows] for place in places]
+        y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
+        bad = np.isinf(y)
+        for i, t in zip(*np.nonzero(bad), strict=True):
+            ledger.error(rows[i].number, self.targets[t], cells[t][i], self.complaint(t), kind=BAD_TARGET)
+        y[bad.any(axis=1)] = np.nan
+        return y
+
+    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
+        """The values in the cells of a target, float64 `[n]`: NaN for blanks, infinity for what is none."""
+        return np.array([parse_number(cell) for cell in cells], np.float64)
+
+    def complaint(self, target: int) -> str:
+        """What is wrong with a cell that is no value of a target."""
+        return "is not a finite number, nor blank"
+
+    def fitted(self, train: MoleculeStore) -> Self:
+        for name, blank in zip(self.targets, train.y.isnan().all(0).tolist(), strict=True):
+            if blank:
+                raise InputError(f"target {name!r} has no value among the training molecules")
+        return self
+
+    def examples(self, store: MoleculeStore) -> MoleculeStore:
+        return store.with_targets(self.scaled(store))
+
+    def training_loss(self, output: Tensor, batch: Any) -> Tensor:
+        return masked_mean(self.elementwise, output, batch.y)
+
+    def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        y, scaled = val.y.cpu(), self.scaled(val)
+
+        def scores(output: Tensor) -> dict[str, float]:
+            output = output.float().cpu()
+            found = self.evaluate(y, self.unscaled(output, val))
+            logged = {f"val_{name}": found[name] for name in self.metrics if found[name] is not None}
+            logged["val_loss"] = float(masked_mean(self.elementwise, output, scaled))
+            return {**logged, "val_score": self.val_score(output, scaled, logged)}
+
+        return scores
+
+    def evaluate(self, y: np.ndarray | Tensor, prediction: np.ndarray | Tensor) -> dict[str, Any]:
+        """Score predictions `[n, P]` against what was measured `[n, T]`, see `gtx.tasks.metrics.evaluate`."""
+        return evaluate(y, prediction, self.metrics, self.places)
+
+    def judge(
+        self, members: Sequence[nn.Module], store: MoleculeStore, answers: Predictions, rows: np.ndarray
+    ) -> dict[str, Any]:
+        return self.evaluate(store.y.numpy()[rows], answers.mean[rows])
+
+    def known_part(self, store: MoleculeStore) -> np.ndarray | None:
+        """What is known of the targets before the network learns, `[m, T]`, such as a reference per element."""
+        return None
+
+    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
+        kinds = (
+            (f"{name}_{kind}", held)
+            for t, name in enumerate(self.targets)
+            for kind, held in self.kinds(t, members).items()
+        )
+        return fresh_columns(taken, kinds)
+
+    def decode(self, outputs: Tensor, store: MoleculeStore) -> Predictions:
+        members = self.unscaled(outputs.transpose(0, 1), store).numpy()  # [members, m, P]
+        mean = members.mean(0)
+        std = members.std(0, ddof=1) if len(members) > 1 else None
+        low, high = self.bounds(mean)
+        remarks = self.answer_remarks(store)
+        return Predictions(mean, std, low, high, remarks, self.table(mean, std, low, high))
+
+    def bounds(self, mean: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """An interval around predictions, low and high `[m, T]`, or None where there is none."""
+        return None, None
+
+    def answer_remarks(self, store: MoleculeStore) -> list[list[str]]:
+        """Per molecule, what there is to warn of in its answer."""
+        return [[] for _ in range(len(store))]
+
+    def write_report(self, path: Path, dataset: Dataset, answers: Predictions, facts: dict[str, Any]) -> list[str]:
+        from gtx.report import Report, write_report
+
+        numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
+        return write_report(path, Report(**facts, **numbers, task=self, targets=self.targets))
+
+    # what the report says of it
+
+    has_thresholds: ClassVar[bool] = False
+
+    def panels(self, report: Report, t: int, near: Callable[[], Nearest]) -> Iterator[Panel]:
+        """The pictures of a target's predictions."""
+        from gtx.report.panels import value_panels
+
+        return value_panels(report, t, near)
+
+    def lede(self, several: bool) -> str:
+        """What follows the names of the targets in the first sentence."""
+        return ""
+
+    def panel_words(self, intervals: bool) -> str:
+        """What to know of the pictures."""
+        words = "On the diagonal, prediction and measurement agree."
+        more = " Coverage compares intervals of every level, set by the validation molecules, with the share of test "
+        more += "molecules that lie inside; the grey band shows what chance does."
+        return words + more * intervals
+
+    def errors(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        """How far off predictions of a target are, `[m]`, with a sign."""
+        return prediction - y
+
+    def value_text(self, t: int, y: float) -> str:
+        """A measured value as a reader sees it."""
+        from gtx.report.words import number
+
+        return number(y)
+
+    def prediction_text(self, t: int, prediction: Any) -> str:
+        """A prediction as a reader sees it."""
+        from gtx.report.words import number
+
+        return number(float(prediction))
+
+    def summary(self, t: int, y: np.ndarray) -> dict[str, str]:
+        """How the measured values `[m]` of a target lie, in words."""
+        from gtx.report.words import number
+
+        found: dict[str, float | None] = dict.fromkeys(("mean", "sd", "smallest", "largest"))
+        if len(y):
+            found = {"mean": y.mean(), "sd": y.std(), "smallest": y.min(), "largest": y.max()}
+            if abs(found["mean"]) < 1e-6 * found["sd"]:
+                found["mean"] = 0.0  # a z-score's, but for rounding
+        return {name: number(value) for name, value in found.items()}
+
+    def scores(self, columns: Sequence[str]) -> NumberScores:
+        return NumberScores(self, columns)
+
+
+class NumberScores:
+    """Predictions beside the measured values, as far as the table holds them: 16 bytes per row and target.
+
+    Args:
+        task: of the model.
+        columns: of the table.
+    """
+
+    def __init__(self, task: NumberTask, columns: Sequence[str]) -> None:
+        self.task = task
+        self.held = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
+        self.y: list[np.ndarray] = []
+        self.prediction: list[np.ndarray] = []
+
+    def add(self, rows: Sequence[Row], answers: Predictions) -> None:
+        """Take in some rows and what was predicted for them."""
+        if not self.held:
+            return
+        y = np.full((len(rows), len(self.task.targets)), np.nan)
+        for t, place in self.held.items():
+            y[:, t] = self.task.values(t, [row.cells[place] for row in rows])
+        self.y.append(np.where(np.isinf(y), np.nan, y))
+        self.prediction.append(answers.mean)
+
+    def metrics(self) -> dict[str, Any] | None:
+        """As in `metrics.json`; None without a single measured value."""
+        if not self.y:
+            return None
+        y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
+        if np.isnan(y).all():
+            return None
+        found = self.task.evaluate(y, prediction)
+        names = [self.task.targets[t] for t in self.held]
+        return {**found, "per_target": {name: found["per_target"][name] for name in names}}
+
+    def notes(self) -> list[str]:
+        """Nothing: numbers speak for themselves."""
+        return []

@@ -1,0 +1,68 @@
+"""The tasks by the words that the command line and model files use, and the options of each; read without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Literal, NamedTuple
+
+
+def option(default: Any, text: str) -> Any:
+    """A field of a task that users choose; `text` is its help on the command line."""
+    return field(default=default, metadata={"help": text}, kw_only=True)
+
+
+def learned() -> Any:
+    """A field of a task that training fills in; it is written into the model file."""
+    return field(default=None, kw_only=True, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class NumberOptions:
+    """Options of `Regression`."""
+
+    loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
+    element_reference: bool | None = option(
+        None,
+        "Learn all targets, or none, minus a reference per element, fitted on the training rows; default: those that "
+        "are extensive, of whose variance the composition explains 95 %.",
+    )
+
+
+@dataclass(frozen=True)
+class ClassOptions:
+    """Options of `Classification` and `Multiclass`."""
+
+    class_weights: Literal["none", "balanced"] = option(
+        "none", "Weight of the classes in the loss: balanced weighs each by how rare it is among the training rows."
+    )
+
+
+@dataclass(frozen=True)
+class SequenceOptions:
+    """Options of `ToSequence`."""
+
+    tokens: Literal["smiles", "characters"] = option("smiles", "What a sequence is made of.")
+    max_tokens: int = option(256, "Longer sequences are errors.")
+    smoothing: float = option(0.1, "Share of a token's probability that the loss spreads over all tokens.")
+
+
+class Entry(NamedTuple):
+    """A task in the table of tasks: its class in `gtx.tasks`, and the class of its options."""
+
+    task: str
+    options: type
+
+
+TASKS = {
+    "regression": Entry("Regression", NumberOptions),
+    "classification": Entry("Classification", ClassOptions),
+    "multiclass": Entry("Multiclass", ClassOptions),
+    "sequence": Entry("ToSequence", SequenceOptions),
+}
+"""By the task's word, which is the name of its file too."""
+
+
+def chosen(kind: Any) -> list[Field]:
+    """The fields of a task, or of a class of options, that users choose."""
+    return [each for each in fields(kind) if "help" in each.metadata]

@@ -1,0 +1,257 @@
+"""What a task is: the one object that knows all that is special about what a model learns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gtx.data.table_writer import fresh_name
+from gtx.errors import InputError
+from gtx.schema import ListOf, Record, text
+from gtx.tasks.options import chosen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gtx.data import MoleculeStore
+    from gtx.data.ledger import Ledger
+    from gtx.data.rows import Row
+    from gtx.dataset import Dataset, File
+
+
+class Metric(NamedTuple):
+    """A score of one target.
+
+    Attributes:
+        title: what a reader calls it.
+        function: of prediction and truth, both without blanks.
+        defined: whether the truth defines it.
+        lower: whether lower is better.
+        in_units: whether it has the unit of the target.
+    """
+
+    title: str
+    function: Callable[[Tensor, Tensor], Tensor] | None = None
+    defined: Callable[[Tensor], bool] | None = None
+    lower: bool = False
+    in_units: bool = False
+
+
+class Answers(Protocol):
+    """What a model says of m molecules.
+
+    Attributes:
+        finite: bool `[m]`: the molecules it has an answer for.
+        remarks: per molecule, what there is to warn of.
+    """
+
+    finite: np.ndarray
+    remarks: list[list[str]]
+
+    def columns(self) -> list[np.ndarray]:
+        """`[m]` each, named by `Task.output_columns`; NaN or None where there is no answer."""
+
+
+class Scores(Protocol):
+    """Answers beside the truth, collected while a table is read."""
+
+    def add(self, rows: Sequence[Row], answers: Answers) -> None:
+        """Take in some rows and their answers."""
+
+    def metrics(self) -> dict[str, Any] | None:
+        """As in `metrics.json`; None if the table does not hold the truth."""
+
+    def notes(self) -> list[str]:
+        """What else to say of all answers, a line each."""
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """What a model learns of a molecule. Every method returns something new; a task never changes.
+
+    A task is used in this order: `settle` and `parse` read the cells of a table, `fitted` learns scales or classes of
+    the training rows, `examples`, `forward`, `training_loss` and `validation` serve training, `predict` and `decode`
+    turn outputs into answers, `calibrated` learns intervals of the validation rows, `judge` scores, `write_report`
+    says it in pictures, `to_dict` is what a model file keeps.
+
+    Attributes:
+        targets: names of the target columns.
+        name: what the command line and model files call the task.
+        epochs: passes over the training molecules where nothing else is asked for.
+        metrics: the scores by name, the leading one first.
+        discrete: whether targets are classes.
+        writes: whether the model writes sequences, and is none of the graph transformers with a readout.
+    """
+
+    targets: tuple[str, ...]
+
+    name: ClassVar[str]
+    epochs: ClassVar[int] = 60
+    metrics: ClassVar[dict[str, Metric]]
+    discrete: ClassVar[bool] = False
+    writes: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        names = (self.targets,) if isinstance(self.targets, str) else tuple(self.targets)
+        object.__setattr__(self, "targets", names)
+        if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
+            raise InputError(f"target column {repeated[0]!r} is named twice")
+
+    # a table's cells
+
+    def settle(self, files: Sequence[File]) -> Task:
+        """Settle what the cells of the tables decide, such as the names of classes.
+
+        Raises:
+            InputError: a column is missing or cannot be learned.
+        """
+        return self
+
+    @abstractmethod
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+        """The targets of all rows, float64 `[n, T]`, NaN for blanks; a cell that cannot be used is a row error."""
+
+    # training
+
+    @property
+    @abstractmethod
+    def out_channels(self) -> int:
+        """How many outputs per molecule the model has."""
+
+    def fitted(self, train: MoleculeStore) -> Self:
+        """What is learned of the training rows before the network is; as it is where that was done before.
+
+        Raises:
+            InputError: these rows cannot teach it.
+        """
+        return self
+
+    def adopting(self, other: Task) -> Self:
+        """What another task has learned of the same targets, when its model is trained further."""
+        return self
+
+    def labelled(self, store: MoleculeStore) -> MoleculeStore:
+        """The molecules that have a value; others can neither teach nor be scored."""
+        return store.subset((~store.y.isnan()).any(1).nonzero().flatten())
+
+    def examples(self, store: MoleculeStore) -> Any:
+        """What batches are cut out of, with targets as the loss takes them."""
+        return store
+
+    def remarks(self, store: MoleculeStore) -> dict[int, str]:
+        """What keeps the target of a molecule from being scored, by number of the molecule."""
+        return {}
+
+    def forward(self, model: nn.Module, batch: Any) -> Any:
+        """The model's output for a batch of `examples`."""
+        return model(batch)
+
+    @abstractmethod
+    def training_loss(self, output: Any, batch: Any) -> Tensor:
+        """The mean loss of a batch, a number."""
+
+    def share(self, examples: Any) -> int:
+        """How much say a batch has in an epoch, e.g. its number of molecules; of all `examples` likewise."""
+        return examples.num_graphs
+
+    def kept(self, output: Any, batch: Any) -> Tensor:
+        """What validation keeps of a batch, `[B, K]`."""
+        return output.float()
+
+    @abstractmethod
+    def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        """A function of what was `kept` of all validation rows, `[n, K]`, that gives the scores of an epoch.
+
+        They are named `val_...`; `val_score` decides which epoch is kept, lower is better.
+        """
+
+    # prediction
+
+    @abstractmethod
+    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
+        """The columns of answers, target by target, and whether they hold float, bool or str: `y_pred`, or `y_pred1`
+        where `taken` has that name."""
+
+    def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
+        """What the members say of the B molecules of a batch: `[B, members, C]`, or a list of B."""
+        return torch.stack([member(batch).double() for member in members], dim=1).cpu()
+
+    @abstractmethod
+    def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
+        """Answers in the user's units, out of what `predict` says of all molecules of a store."""
+
+    def calibrated(self, answers: Answers, y: np.ndarray) -> Self:
+        """What is learned of answers for held-out rows beside their targets `[n, T]`, such as intervals."""
+        return self
+
+    # scores and report
+
+    @abstractmethod
+    def judge(self, members: Sequence[nn.Module], store: MoleculeStore, answers: Answers, rows: np.ndarray) -> dict:
+        """Scores of the answers for the molecules `rows` of a store, as in `metrics.json`.
+
+        They are means over targets, and `per_target`; None where one is not defined.
+        """
+
+    @abstractmethod
+    def scores(self, columns: Sequence[str]) -> Scores:
+        """To score a table with these columns, as far as it holds the truth."""
+
+    @abstractmethod
+    def write_report(self, path: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:
+        """Write `report.html`; `facts` are what every task's report says. A line for each picture left out."""
+
+    def notes(self) -> list[str]:
+        """What a user should know of how the targets were understood, a line each."""
+        return []
+
+    # storage
+
+    def config(self) -> dict[str, Any]:
+        """What the user chose, as plain values, for `config.yaml`."""
+        given = {f.name: getattr(self, f.name) for f in chosen(self)}
+        plain = {name: getattr(value, "__name__", value) if callable(value) else value for name, value in given.items()}
+        return {"task": self.name, "targets": list(self.targets), **plain}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that predictions need, as plain values for JSON."""
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "targets"}
+        return {"name": self.name, "targets": list(self.targets), **{k: _plain(v) for k, v in kept.items()}}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Self:
+        """The task that `to_dict` described.
+
+        Raises:
+            InputError: an entry is missing, or not what `kept_entries` says.
+        """
+        Record({"targets": ListOf(text(), least=1)}).check(plain, "task")
+        cls.kept_entries(len(plain["targets"])).check(plain, "task")
+        known = {f.name for f in fields(cls)}
+        return cls(**{name: value for name, value in plain.items() if name in known})
+
+    @classmethod
+    def kept_entries(cls, targets: int) -> Record:
+        """What `to_dict` may hold for so many targets."""
+        return Record({})
+
+
+def fresh_columns(taken: Iterable[str], wanted: Iterable[tuple[str, type]]) -> dict[str, type]:
+    """The columns `wanted`, under names that are not `taken`."""
+    names, fresh = list(taken), {}
+    for name, kind in wanted:
+        names.append(fresh_name(names, name))
+        fresh[names[-1]] = kind
+    return fresh
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    return getattr(value, "__name__", str(value)) if callable(value) else value

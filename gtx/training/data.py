@@ -1,0 +1,115 @@
+"""Batches cut out of a store, for Lightning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from pytorch_lightning import LightningDataModule
+from torch import Tensor
+
+from gtx.data import MoleculeStore, PairBudgetSampler
+from gtx.tasks import Task
+from gtx.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from gtx.dataset import DataSettings
+
+
+class Batches:
+    """The batches of one epoch. A batch is index arithmetic on tensors, so no DataLoader and no workers are needed."""
+
+    def __init__(self, store: Any, indices: list[Tensor]) -> None:
+        self.store, self.indices = store, indices
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.store.batch, self.indices)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class MoleculeData(LightningDataModule):
+    """Training, validation and test molecules, held on the device they are used on.
+
+    Training batches are drawn anew each epoch, by seed and epoch; their number varies a little, so the Trainer must
+    ask for them anew (`reload_dataloaders_every_n_epochs=1`). Every rank gets the same number.
+
+    Args:
+        task: what is learned, fitted.
+        train: training molecules, targets in their own units.
+        val, test: the same of others; either may be empty.
+        settings: the pair budget and its like.
+        seed: of this member.
+
+    Attributes:
+        train, val, test: what batches are cut out of, see `Task.examples`.
+        truth: the validation and test molecules with targets in their own units.
+        budget: pairs of a batch; as the settings say, or less where memory is short (see `ForecastFirst`).
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        train: MoleculeStore,
+        val: MoleculeStore,
+        test: MoleculeStore | None = None,
+        settings: TrainSettings | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.task, self.settings, self.seed = task, settings or TrainSettings(), seed
+        self.truth = {"val": val, "test": test}
+        self.train, self.val = task.examples(train), task.examples(val)
+        self.test = None if test is None else task.examples(test)
+        self.budget = self.settings.batch_pairs
+
+    @classmethod
+    def from_table(cls, data: DataSettings, settings: TrainSettings | None = None) -> Self:
+        """Read a table, divide its rows, and learn of the training rows what the task needs.
+
+        Args:
+            data: which table and columns, how rows are divided, and the task.
+            settings: of batches.
+
+        Raises:
+            InputError: the table or the targets cannot be used.
+        """
+        from gtx.dataset import load
+
+        dataset = load(data)
+        train, val, test = (dataset.store.subset(dataset.split[part]) for part in ("train", "val", "test"))
+        return cls(dataset.task.fitted(train), train, val, test, settings)
+
+    def setup(self, stage: str) -> None:
+        device = self.trainer.strategy.root_device
+        self.train, self.val = self.train.to(device), self.val.to(device)
+        self.test = self.test and self.test.to(device)
+
+    def train_dataloader(self) -> Batches:
+        sampler = self.sampler(self.train, shuffle=True)
+        sampler.set_epoch(self.trainer.current_epoch)
+        return Batches(self.train, list(sampler))
+
+    def val_dataloader(self) -> Batches:
+        return Batches(self.val, list(self.sampler(self.val, shuffle=False)))
+
+    def test_dataloader(self) -> Batches:
+        return Batches(self.test, list(self.sampler(self.test, shuffle=False)))
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        return batch  # the store is there already
+
+    def sampler(self, store: Any, shuffle: bool) -> PairBudgetSampler:
+        """The batches of one epoch of these molecules."""
+        return PairBudgetSampler(
+            store.sizes,
+            self.budget,
+            max_molecules=self.settings.molecules_per_batch(len(self.train)),
+            shuffle=shuffle,
+            jitter=self.settings.jitter,
+            seed=self.seed,
+            rank=self.trainer.global_rank,
+            replicas=self.trainer.world_size,
+        )

@@ -1,0 +1,59 @@
+"""Going on from a trained model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from gtx.dataset import DataSettings
+from gtx.errors import InputError
+from gtx.prediction import ModelHeader, load_model
+from gtx.tasks import Task
+from gtx.training import Member, TrainSettings
+
+
+@dataclass(frozen=True)
+class Further:
+    """A trained model that is to be trained further: its architecture and featuriser are kept.
+
+    Attributes:
+        header: of its file.
+        members: its networks.
+    """
+
+    header: ModelHeader
+    members: list[Member]
+
+    @classmethod
+    def open(cls, path: str | Path, data: DataSettings, settings: TrainSettings) -> Self:
+        """Read a model file.
+
+        Raises:
+            InputError: it cannot be used, or what is asked contradicts what it decides.
+        """
+        networks, header = load_model(path)
+        _refuse_contradictions(data, settings, header)
+        return cls(header, [Member(network, header.task, [], -1, np.inf) for network in networks])
+
+    def spec(self, task: Task) -> dict[str, Any]:
+        """Its architecture, with outputs for a task."""
+        arguments = self.header.model["arguments"] | {"out_channels": task.out_channels}
+        return {"name": self.header.model["name"], "arguments": arguments}
+
+
+def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelHeader) -> None:
+    """What a trained model decides cannot be asked for otherwise."""
+    if header.task.writes or getattr(data.task, "writes", False):
+        raise InputError("--from goes on from a model that predicts numbers to one that does, not to or from sequences")
+    if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
+        raise InputError("a model that is trained further keeps its architecture: leave out --model, --model-arguments")
+    asked = data.task.config() if isinstance(data.task, Task) else getattr(data.task, "options", {})
+    if asked.get("element_reference") is not None and header.targets == list(data.target_columns):
+        raise InputError("a model that is trained further keeps its scale: leave out --element-reference")
+    asked, kept, usual = data.featuriser.to_dict(), header.featuriser.to_dict(), type(data.featuriser)().to_dict()
+    for name, value in asked.items():
+        if value not in (usual[name], kept[name]):
+            raise InputError(f"the trained model reads molecules with {name} {kept[name]}, not {value}")

@@ -1,0 +1,95 @@
+"""The list of tasks: whatever stands here is trained, stopped and continued, saved, loaded, predicted and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gtx.tasks import Classification, Inferred, Multiclass, NumberTask, Regression, Task, ToSequence
+from gtx.tasks.metrics import has_values
+from gtx.tasks.task import Metric
+
+
+class Counts(NumberTask):
+    """A task of one's own, in a user's file: counts, learned as the logarithm of a Poisson rate."""
+
+    name = "counts"
+    metrics: ClassVar = {"mae": Metric("MAE", lambda p, y: (p - y).abs().mean(), has_values, lower=True)}
+
+    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        return output.exp() - target * output
+
+    def unscaled(self, output: Tensor, store: object) -> Tensor:
+        return output.double().exp()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task, and how its targets follow from the bundled molecules.
+
+    Attributes:
+        task: what is asked.
+        cells: of the table `tests.tables.molecules`, the targets, a column each.
+        answers: columns of the predictions.
+        settled: the class that the table makes of the task; the same by default.
+    """
+
+    task: Task | Inferred
+    cells: Callable[[pd.DataFrame], dict[str, list]]
+    answers: tuple[str, ...]
+    settled: type[Task] | None = None
+
+
+def _above(column: pd.Series, low: object, high: object) -> list:
+    return np.where(column > column.median(), high, low).tolist()
+
+
+def _blanks(values: list) -> list:
+    return ["" if i % 7 == 3 else value for i, value in enumerate(values)]
+
+
+CASES = {
+    "regression": Case(
+        Regression(["gap", "dipole"], loss="mae"),
+        lambda t: {"gap": _blanks(t.gap.tolist()), "dipole": t.dipole.tolist()},
+        ("gap_pred", "gap_low", "gap_high", "dipole_pred", "dipole_low", "dipole_high"),
+    ),
+    "a loss of one's own": Case(
+        Regression("gap", loss=lambda output, target: torch.log(torch.cosh(output - target))),
+        lambda t: {"gap": t.gap.tolist()},
+        ("gap_pred", "gap_low", "gap_high"),
+    ),
+    "classification": Case(
+        Inferred(["polar", "apolar"]),
+        lambda t: {"polar": _blanks(_above(t.dipole, 0, 1)), "apolar": _above(-t.dipole, 0, 1)},
+        ("polar_pred", "apolar_pred"),
+        Classification,
+    ),
+    "two labels": Case(
+        Classification("activity", class_weights="balanced"),
+        lambda t: {"activity": _blanks(_above(t.dipole, "inactive", "active"))},
+        ("activity_pred", "activity_class"),
+    ),
+    "multiclass": Case(
+        Multiclass(["size", "kind"], class_weights="balanced"),
+        lambda t: {
+            "size": _blanks(pd.qcut(t.gap, 3, labels=["s", "m", "l"]).astype(str).tolist()),
+            "kind": [len(s) % 2 for s in t.smiles],
+        },
+        ("size_pred", "size_l", "size_m", "size_s", "kind_pred", "kind_0", "kind_1"),
+    ),
+    "sequence": Case(
+        ToSequence("product"),
+        lambda t: {"product": _blanks(t.smiles.tolist())},
+        ("product_pred", "product_log_probability", "product_valid"),
+    ),
+    "a task of one's own": Case(
+        Counts(["letters"]), lambda t: {"letters": [len(s) for s in t.smiles]}, ("letters_pred",)
+    ),
+}

@@ -1,0 +1,132 @@
+"""Every task of the list, from a table to a report, and on from where it was stopped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import gtx
+from gtx.dataset import DataSettings, load
+from gtx.errors import InputError
+from gtx.tasks import TASKS
+from gtx.training import PropertyModule, TrainSettings
+from gtx.workflow import train
+from tests.tables import TINY, molecules, read, write
+
+from .cases import CASES, Case, Counts
+
+ROWS = 100
+SMALL = {"channels": 16, "layers": 1, "heads": 2}
+SETTINGS = TrainSettings(**TINY | {"epochs": 3, "model_arguments": SMALL})
+
+
+def table(case: Case, path: Path) -> DataSettings:
+    frame = molecules(ROWS)
+    cells = case.cells(frame)
+    rows = [list(row) for row in zip(frame.smiles, *cells.values(), strict=True)]
+    rows[5][0] = "C1CC"
+    return DataSettings(str(write(path, rows, ["smiles", *cells])), task=case.task, workers=0)
+
+
+@pytest.fixture(scope="module", params=CASES)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, Path]:
+    """A run that was stopped in its second epoch and called again."""
+    case, folder = CASES[request.param], tmp_path_factory.mktemp("run")
+    data, step = table(case, folder / "data.csv"), PropertyModule.training_step
+
+    def stopped(self: PropertyModule, batch: object, index: int) -> torch.Tensor:
+        if self.current_epoch == 1:
+            raise KeyboardInterrupt
+        return step(self, batch, index)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PropertyModule, "training_step", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train(data, SETTINGS, folder / "cut", baselines=False)
+    train(data, SETTINGS, folder / "cut", baselines=False)
+    train(data, SETTINGS, folder / "whole")
+    return case, folder
+
+
+def model(case: Case, folder: Path) -> gtx.prediction.Predictor:
+    return gtx.load(folder / "model.gtx", "cpu", task=Counts if isinstance(case.task, Counts) else None)
+
+
+def test_stopped_and_called_again_it_ends_as_if_it_had_not_been(run: tuple[Case, Path]) -> None:
+    case, folder = run
+    one, other = (model(case, folder / name).members[0].state_dict() for name in ("cut", "whole"))
+    assert all(torch.equal(weight, other[name]) for name, weight in one.items())
+
+
+def test_the_table_settles_the_task_and_the_file_holds_it(run: tuple[Case, Path]) -> None:
+    case, folder = run
+    opened = model(case, folder / "whole")
+    assert type(opened.task) is (case.settled or type(case.task))
+    assert opened.header.targets == list(case.task.targets)
+    opened.save(folder / "again.gtx")
+    assert (folder / "again.gtx").read_bytes() == (folder / "whole" / "model.gtx").read_bytes()
+    described = opened.task.to_dict()
+    assert type(opened.task).from_dict(described).to_dict() == described
+
+
+def test_every_row_has_an_answer_or_an_error(run: tuple[Case, Path]) -> None:
+    case, folder = run
+    rows = read(folder / "whole" / "predictions.csv")
+    assert len(rows) == ROWS and tuple(rows[0])[-len(case.answers) - 3 : -3] == case.answers
+    assert [i for i, row in enumerate(rows) if row["error"]] == [5]
+    assert all(bool(row[name]) != bool(row["error"]) for row in rows for name in case.answers)
+    alone = model(case, folder / "whole").predict([row["smiles"] for row in rows[:8]])
+    assert tuple(alone)[1:-2] == case.answers
+    for name in case.answers:
+        for row, value in zip(rows[:8], alone[name], strict=True):
+            if isinstance(value, float) and row[name]:
+                assert float(row[name]) == pytest.approx(value, rel=1e-4, abs=1e-5)
+            elif isinstance(value, str):
+                assert row[name] == value
+
+
+def test_it_is_scored_and_reported(run: tuple[Case, Path]) -> None:
+    case, folder = run
+    data = table(case, folder / "data.csv")
+    again = train(data, SETTINGS, folder / "whole")
+    assert again.was_finished
+    for part in ("train", "val", "test"):
+        assert set(again.metrics[part]) == {*again.task.metrics, "per_target"}
+        assert list(again.metrics[part]["per_target"]) == list(case.task.targets)
+    page = (folder / "whole" / "report.html").read_text()
+    assert "could not be drawn" not in page and all(metric.title in page for metric in again.task.metrics.values())
+    assert bool(again.metrics["baseline"]) != again.task.writes
+
+
+def test_unlike_options_are_another_run(run: tuple[Case, Path]) -> None:
+    case, folder = run
+    changed = {"regression": {"loss": "mse"}, "two labels": {"class_weights": "none"}}
+    for name, options in changed.items():
+        if CASES[name] is case:
+            data = replace(table(case, folder / "data.csv"), task=replace(case.task, **options))
+            with pytest.raises(InputError, match=f"{next(iter(options))} .* there, .* now"):
+                train(data, SETTINGS, folder / "whole")
+
+
+def test_every_task_of_gtx_is_in_the_list() -> None:
+    settled = {(case.settled or type(case.task)).name for case in CASES.values()}
+    assert settled - {"counts"} == set(TASKS)
+
+
+def test_weights_of_classes_give_rare_ones_the_same_say(tmp_path: Path) -> None:
+    for name in ("two labels", "multiclass"):
+        case = CASES[name]
+        data = load(table(case, tmp_path / "data.csv"))
+        weighted, plain = (replace(data.task, class_weights=w).fitted(data.store) for w in ("balanced", "none"))
+        output = torch.zeros(len(data.store), weighted.out_channels)
+        y = torch.from_numpy(data.y).float()
+        known = ~y[:, 0].isnan()
+        loss = weighted.elementwise(output, y.nan_to_num(0))[known, 0]
+        shares = [float(loss[y[known, 0] == k].sum()) for k in np.unique(y[known, 0])]
+        assert max(shares) == pytest.approx(min(shares), rel=1e-4)
+        even = plain.elementwise(output, y.nan_to_num(0))[known, 0]
+        assert even.max() == even.min()

@@ -1,0 +1,153 @@
+"""Cells to targets: blanks and mistakes told apart, classes by their labels, and no label is ever dropped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gtx.data.ledger import Ledger
+from gtx.data.rows import Row
+from gtx.data.tables import open_table
+from gtx.dataset import File
+from gtx.errors import InputError
+from gtx.tasks import Classification, Inferred, Multiclass, Regression, Task
+
+COLUMNS = ["smiles", "y", "z"]
+
+
+def rows_of(*cells: tuple[str, str]) -> list[Row]:
+    return [Row(number, ["C", *pair], "C") for number, pair in enumerate(cells, start=1)]
+
+
+def file_of(*cells: tuple[str, str]) -> File:
+    return File("table.csv", COLUMNS, "smiles", rows_of(*cells), Ledger(), 0)
+
+
+def settled(task: Task | Inferred, *cells: tuple[str, str]) -> Task:
+    return task.settle([file_of(*cells)])
+
+
+def column(*labels: str) -> list[tuple[str, str]]:
+    return [(label, "") for label in labels]
+
+
+def test_numbers_with_blanks_and_bad_cells():
+    ledger = Ledger()
+    rows = [*rows_of(("1.5", ""), ("nan", "2"), ("x", "3"), ("4", "inf")), Row(5, ["C", "9", ""], "C", error="ragged")]
+    y = Regression(["z", "y"]).parse(rows, COLUMNS, ledger)
+    assert np.array_equal(y, [[np.nan, 1.5], [2, np.nan]] + [[np.nan] * 2] * 3, equal_nan=True)
+    assert ledger.errors == {
+        3: 'row 3, column "y", value "x": is not a finite number, nor blank',
+        4: 'row 4, column "z", value "inf": is not a finite number, nor blank',
+    }
+    with pytest.raises(InputError, match='row 3, column "y", value "x"'):
+        Regression(["y"]).parse(rows, COLUMNS, Ledger("fail"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "message"),
+    [
+        (
+            [("low", "1"), ("", "2"), ("high", "3"), ("x", "1")],
+            Inferred,
+            "'y' holds text: .*--task multiclass",
+        ),
+        ([("low", "1"), ("", "2"), ("high", "3")], Inferred, "'y' holds text, e.g. 'low'; numbers were expected"),
+        ([("", "1"), ("NaN", "2")], Inferred, "'y' is blank in all of the 2 rows"),
+        ([], Inferred, "'y' is blank in all of the 0 rows"),
+        ([("inf", "1"), ("inf", "2")], Regression, "'y' holds text, e.g. 'inf'"),
+        (
+            [("1", "0"), ("1", "1"), ("", "1")],
+            Inferred,
+            "'y' holds only the class 1; .*needs both 0 and 1",
+        ),
+        (
+            [("0", "0"), ("0", "1"), ("7", "1"), ("2", "1")],
+            Classification,
+            "'y' holds 3 classes, '0', '2', '7'.*--task multiclass",
+        ),
+        ([("2", "0"), ("2", "1")], Classification, "'y' holds only the class '2'; .*needs exactly two"),
+        ([("a", "0"), ("a", "1")], Multiclass, "'y' holds only the class 'a'; multiclass needs two or more"),
+    ],
+)
+def test_hopeless_targets_are_refused(cells, task, message):
+    with pytest.raises(InputError, match=message):
+        settled(task(["y", "z"]), *cells)
+
+
+def test_more_classes_than_a_softmax_should_have_are_refused():
+    with pytest.raises(InputError, match=r"holds 101 different values, e.g. '0', '1', '2' and 98 more; .*at most 100"):
+        settled(Multiclass(["y"]), *column(*map(str, range(101))))
+
+
+def test_a_missing_target_column():
+    for task in (Inferred(["w"]), Regression(["w"]), Multiclass(["w"])):
+        with pytest.raises(InputError, match="no column 'w'"):
+            settled(task, ("1", "2"))
+
+
+def test_a_target_named_twice():
+    with pytest.raises(InputError, match="'y' is named twice"):
+        Regression(["y", "z", "y"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (("0", "1.0", "", "1"), ("0", "1")),
+        (("inactive", "active", " active"), ("inactive", "active")),
+        (("yes", "no"), ("no", "yes")),
+        (("TRUE", "FALSE"), ("FALSE", "TRUE")),
+        (("b", "a"), ("a", "b")),
+        (("10", "9"), ("9", "10")),
+    ],
+)
+def test_two_labels_of_any_kind_are_two_classes(labels, classes):
+    """Numbers in order, else the one that names what is looked for comes last: its probability is predicted."""
+    task = settled(Classification(["y"]), *column(*labels))
+    assert task.labels(0) == classes
+    y = task.parse(rows_of(*column(*labels)), COLUMNS, Ledger())[:, 0]
+    known = [label.strip() for label in labels if label]
+    place = {name: i for i, name in enumerate(classes)} | {"1.0": 1}
+    assert y[~np.isnan(y)].tolist() == [place[label] for label in known]
+
+
+def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
+    task, ledger = settled(Classification(["y"]), *column("a", "b")), Ledger()
+    y = task.parse(rows_of(*column("b", "c", "")), COLUMNS, ledger)
+    assert np.array_equal(y[:, 0], [1, np.nan, np.nan], equal_nan=True)
+    assert ledger.errors == {2: 'row 2, column "y", value "c": is neither a nor b, nor blank'}
+    task, ledger = settled(Multiclass(["y"]), *column("a", "b", "10", "9")), Ledger()
+    assert task.labels(0) == ("9", "10", "a", "b")
+    assert task.parse(rows_of(*column("d")), COLUMNS, ledger).size
+    assert "is none of the classes '9', '10', 'a', 'b' of the training table" in ledger.errors[1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "task"),
+    [
+        (((("0", "1"), ("", "1"), ("1", "0"))), Classification),
+        (((("0", "1"), ("", "1"), ("1", "0.5"))), Regression),
+        (((("active", "1"), ("inactive", "0"))), Classification),
+        (((("1", "1"), ("0", "oops"))), Regression),
+    ],
+)
+def test_the_task_is_inferred(cells, task):
+    assert type(settled(Inferred(["y", "z"]), *cells)) is task
+
+
+def test_an_option_that_the_task_found_does_not_have_is_refused():
+    assert settled(Inferred(["y"], loss="mae", class_weights=None), ("1", ""), ("2", "")).loss == "mae"
+    with pytest.raises(InputError, match="loss: classification has no such option; leave it out"):
+        settled(Inferred(["y"], loss="mae"), ("1", ""), ("0", ""))
+
+
+def test_tox21(shared_data):
+    table = open_table(shared_data / "scaffold" / "tox21.csv")
+    names = [name for name in table.columns if name not in ("smiles", "split")]
+    file = File("tox21", table.columns, "smiles", list(table.rows), Ledger(), 0)
+    task = Inferred(names).settle([file])
+    y = task.parse(file.rows, file.columns, file.ledger)
+    assert y.shape == (7831, 12) and task.labels(0) == ("0", "1")
+    assert 0.1 < np.isnan(y).mean() < 0.25  # MoleculeNet counts about one blank in six
+    assert not file.ledger.errors
