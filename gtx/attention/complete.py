@@ -113,14 +113,17 @@ def attend(
     asking = graph.node_buckets(graph.nodes.pack(query))  # [b, r, H, C]
     answering = [graph.sender_buckets(graph.senders.pack(x)) for x in (key, value)]  # [b, s, H, C]
     rules = score, normaliser, edges, dropout, return_states
+    at_once = _matrix_form(score, edges, return_states) or torch.compiler.is_compiling()  # which unrolls loops
     parts = []
     features = zip(asking, *answering, buckets(edges.features), buckets(_bias(edges)), _receivers(graph), strict=True)
     for q, k, v, e, b, into in features:
-        n = q.shape[1]
-        rows = n if _matrix_form(score, edges, return_states) else max(1, _BLOCK // max(1, k.numel()))
-        blocks = [slice(start, start + rows) for start in range(0, n, rows)]
+        if at_once:
+            parts.append(attend_block(q, k, v, e, b, into, *rules))
+            continue
+        rows = max(1, _BLOCK // max(1, k.numel()))
+        blocks = [slice(start, start + rows) for start in range(0, q.shape[1], rows)]
         done = [attend_block(q[:, at], k, v, _rows(e, at), _rows(b, at), into.block(at), *rules) for at in blocks]
-        parts.append([torch.cat(x, 1) if len(x) > 1 else x[0] for x in zip(*done, strict=True)])
+        parts.append([torch.cat(x, 1) for x in zip(*done, strict=True)])
     out, weights, states = zip(*parts, strict=True)
 
     def unpack(pairs: tuple[Tensor, ...]) -> Tensor:

@@ -49,13 +49,14 @@ class BipartiteGraph(CompleteGraph):
     source_ptr: Tensor | None = None
 
     @classmethod
-    def between(cls, source_ptr: Tensor, target_ptr: Tensor, max_buckets: int = 4) -> BipartiteGraph:
+    def between(cls, source_ptr: Tensor, target_ptr: Tensor, max_buckets: int = 4, pack: bool = True) -> BipartiteGraph:
         """From the offsets of both sets.
 
         Args:
             source_ptr: int64 `[B + 1]`, of the senders.
             target_ptr: int64 `[B + 1]`, of the receivers.
             max_buckets: at most this many buckets of like size.
+            pack: as in `from_ptr`.
 
         Raises:
             ValueError: the two are of different numbers of graphs.
@@ -67,12 +68,15 @@ class BipartiteGraph(CompleteGraph):
         receivers = target_ptr.diff()
         pair_ptr = torch.cat([target_ptr[:1], (receivers * source_ptr.diff()).cumsum(0)])
         batch = torch.repeat_interleave(receivers)
-        return cls(target_ptr, batch, pair_ptr, int(pair_ptr[-1]), None, max_buckets, source_ptr=source_ptr)
+        graph = cls(target_ptr, batch, pair_ptr, int(pair_ptr[-1]), None, max_buckets, source_ptr=source_ptr)
+        if pack:
+            graph.num_senders, graph.all_receive, graph.packed, graph.pairs  # noqa: B018
+        return graph
 
     @property
     def num_senders(self) -> int:
         """All of them."""
-        return int(self.source_ptr[-1])
+        return self._once("num_senders", lambda: int(self.source_ptr[-1]))
 
     @property
     def all_receive(self) -> bool:

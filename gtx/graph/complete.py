@@ -29,6 +29,9 @@ class CompleteGraph:
     graphs padded to `size` nodes; its nodes fill the next `count * size` slots of `nodes`, its pairs the next
     `count * size**2` slots of `pairs`. The indices are made once here and shared by all layers.
 
+    Under `torch.compile(dynamic=True)` one compilation serves all batches with as many buckets, so with `max_buckets=1`
+    it serves all.
+
     Make one with `from_batch` or `from_ptr`.
 
     Attributes:

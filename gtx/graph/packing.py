@@ -31,10 +31,14 @@ class Packing(NamedTuple):
 
     def pack(self, rows: Tensor, fill: float = 0.0) -> Tensor:
         """`[R, *]` to `[S, *]`, with `fill` in the padding."""
+        if torch.compiler.is_compiling():
+            return rows.index_select(0, self.row_of_slot).index_fill(0, self.padding, fill)
         return _Pack.apply(rows, *self, fill)
 
     def unpack(self, slots: Tensor) -> Tensor:
         """`[S, *]` to `[R, *]`."""
+        if torch.compiler.is_compiling():
+            return slots.index_select(0, self.slot_of_row)
         return _Unpack.apply(slots, *self)
 
 

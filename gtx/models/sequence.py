@@ -89,7 +89,11 @@ class MoleculeToSequence(nn.Module):
         """The decoder: logits `[N, V]` of what comes after each token, given what was read."""
         graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
         graph = graph.where(Causal()(None, graph))
-        source = () if memory is None else (memory.items, BipartiteGraph.between(memory.ptr, tokens.ptr), weights)
+        source = (
+            ()
+            if memory is None
+            else (memory.items, BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False), weights)
+        )
         return self.decoder.embedding.scores(self.decoder(tokens, graph, *source))
 
     def observe(self, data: Any, more: bool = False) -> None:
@@ -106,7 +110,7 @@ class MoleculeToSequence(nn.Module):
         """Logits, and which atom each token looked at."""
         memory, weights = self.read(source), []
         logits = self.write(tokens, memory, weights)
-        return Looked(logits, BipartiteGraph.between(memory.ptr, tokens.ptr).edge_index, weights)
+        return Looked(logits, BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False).edge_index, weights)
 
     def begin(self, source: Batch | Sequences | None, limit: int, cached: bool = True) -> Writing | Rereading:
         """Sequences to be written, one per source; one if there is no source. See `gtx.sequence.greedy` and the like.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.testing import CompileCounter
 from torch.func import functional_call
 
 from gtx.graph import CompleteGraph
@@ -162,9 +164,19 @@ def test_compiles_without_graph_breaks(name: str, edges: Tensor | CompleteGraph)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_compiles_with_a_mask() -> None:
-    graph = GRAPH.where(GRAPH.pair_index[0] <= GRAPH.pair_index[1])
-    layer = make("EGT", torch.float32)
-    x, e = CASES["EGT"].inputs(dtype=torch.float32)
+@pytest.mark.parametrize(("name", "masked"), [("edges everywhere", True), ("GATv2, edges", False)])
+def test_one_compilation_serves_every_batch(name: str, masked: bool) -> None:
+    """With as many buckets: here one. The numbers of molecules and atoms are unlike those of channels and heads, since
+    the compiler takes equal sizes for the same size."""
+    layer, counter = make(name, torch.float32), CompileCounter()
     torch._dynamo.reset()
-    close(torch.compile(layer, fullgraph=True, backend="aot_eager")(x, graph, e), layer(x, graph, e), 1e-5)
+    compiled, made = torch.compile(layer, dynamic=True, fullgraph=True, backend=counter), []
+    for sizes in ([3, 9, 2, 6, 2, 2, 2], [4, 4, 9, 2, 6, 9, 9, 9], [1, 1, 1, 4, 20, 3, 1, 1, 1]):
+        graph = CompleteGraph.from_ptr(torch.tensor([0, *itertools.accumulate(sizes)]), max_buckets=1)
+        graph = graph.where(graph.pair_index[0] <= graph.pair_index[1]) if masked else graph
+        x, e = CASES[name].inputs(graph, torch.float32)
+        out, expected = compiled(x, graph, e), layer(x, graph, e)
+        close(out, expected, 1e-5)
+        close(*(torch.autograd.grad(o.square().sum(), x)[0] for o in (out, expected)), 1e-4)
+        made.append(counter.frame_count)
+    assert made == [1, 1, 1]
