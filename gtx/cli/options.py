@@ -157,9 +157,13 @@ _FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descript
 
 
 def resolve(name: str) -> NamedSet | None:
-    """The public set of that name, its file at hand; None if there is none, or a file of that name."""
+    """The public set of that name, its file at hand; None for what `gtx.data.open_table` reads."""
     if Path(name).exists():
         return None
     from gtx.data.named_sets import SETS, load_set
+    from gtx.data.sources import check_source
 
-    return load_set(name) if name in SETS else None
+    if name in SETS:
+        return load_set(name)
+    check_source(name, SETS)
+    return None

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from gtx.data import assembling
 from gtx.data.tables import open_table
-from gtx.errors import InputError
+from gtx.errors import InputError, did_you_mean
 
 _MOLECULENET = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
 _RAW = "https://raw.githubusercontent.com"
@@ -223,7 +223,8 @@ def load_set(name: str, root: str | os.PathLike[str] | None = None, download: bo
         InputError: for an unknown name, a file that is not what it should be, or one that cannot be had.
     """
     if name not in SETS:
-        raise InputError(f"there is no data set {name!r}; the names are {', '.join(SETS)}")
+        near = did_you_mean(name, SETS)
+        raise InputError(f"there is no data set {name!r}{near or ';'} the names are {', '.join(SETS)}")
     root = Path(root or os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
     entry = replace(SETS[name], path=root / SETS[name].path)
     if entry.path.is_file():

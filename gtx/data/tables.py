@@ -20,6 +20,7 @@ from gtx.data.columns import FIRST_ROWS, Wanted, is_molecule, smiles_index
 from gtx.data.delimited import records, sniff
 from gtx.data.lines import file_lines, standard_input, text_lines
 from gtx.data.rows import Row, Table, damage
+from gtx.data.sources import check_source
 from gtx.errors import InputError
 
 T = TypeVar("T")
@@ -27,9 +28,6 @@ Lines = Iterator[str | None]
 
 STDIN = "standard input"
 
-_FILE_NAME = re.compile(
-    r"\.(csv|tsv|tab|txt|dat|smi|smiles|ism|sdf?|mol2?|pdb|xyz|parquet|pq|xlsx?|json|gtx|npz|gz|zip)$", re.IGNORECASE
-)
 _COUNTS_LINE = re.compile(r".*\bV[23]000\s*$", re.DOTALL)  # the fourth line of a mol block
 
 
@@ -51,14 +49,13 @@ def open_table(
             case, the only one whose name contains that, and the only one whose first rows can be read as molecules.
 
     Raises:
-        InputError: for a missing, unreadable or empty file, or one without such a column.
+        InputError: for a missing, unreadable or empty file, one without such a column, or a SMILES that cannot be read.
     """
+    check_source(source)
     name, wanted = os.fspath(source), Wanted(smiles_column, usual_column)
     if name == "-":
         return _read_standard_input(wanted)
     if not os.path.exists(name):
-        if isinstance(source, os.PathLike) or _looks_like_path(name):
-            raise InputError(f"no such file: {name}")
         return Table(["smiles"], "smiles", iter([_row(1, [name], name)]), 1)
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if suffix in (".parquet", ".pq"):
@@ -75,10 +72,6 @@ def open_table(
     if kind == "sdf":
         return _read_sdf(lambda: file_lines(name), wanted, name)
     return _read_smiles(lines) if kind == "smiles" else _read_delimited(lines, wanted, name)
-
-
-def _looks_like_path(name: str) -> bool:
-    return bool(_FILE_NAME.search(name)) or name.startswith(("/", "~", "./", "../")) or "_" in name
 
 
 # What no name tells

@@ -118,6 +118,12 @@ def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.Monke
         (["predict", "no.gtx", "CCO"], "no such file: no.gtx"),
         (["info", "data.csv"], "not a whole gtx model file"),
         (["predict", "run/model.gtx", "no.csv"], "no such file: no.csv"),
+        (["predict", "run/model.gtx", "dat.csv"], "no such file: dat.csv; did you mean 'data.csv'?"),
+        (
+            ["predict", "run/model.gtx", "CCO", "--out", "p.xlsx"],
+            "one of .csv, .tsv, .tab (.gz may follow) and .parquet",
+        ),
+        (["train", "esoll", "--out", "x"], "there is no file or public set 'esoll'; did you mean 'esol'?"),
         (["train", "data.csv", "--target-columns", "gop", "--out", "x"], "there is no column 'gop'"),
         (["train", "data.csv", "--target-columns", "smiles", "--out", "x"], "holds the molecules"),
         (["train", "data.csv", "--target-columns", "gap", "--out", "data.csv"], "is a file"),

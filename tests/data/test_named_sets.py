@@ -109,7 +109,9 @@ def test_a_failed_download_says_what_where_and_what_to_do(toy, site, tmp_path, m
 
 
 def test_an_unknown_name():
-    with pytest.raises(InputError, match="no data set 'essol'; the names are xtb9, esol, freesolv"):
+    with pytest.raises(
+        InputError, match=r"no data set 'essol'; did you mean 'esol'\? the names are xtb9, esol, freesolv"
+    ):
         load_set("essol")
 
 

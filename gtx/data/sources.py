@@ -1,0 +1,54 @@
+"""What is meant by the name of a table: a file, standard input, a SMILES, or something that does not exist."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+from gtx.errors import InputError, did_you_mean, printable
+
+_FILE_NAME = re.compile(
+    r"\.(csv|tsv|tab|txt|dat|smi|smiles|ism|sdf?|mol2?|pdb|xyz|parquet|pq|xlsx?|json|gtx|npz|gz|zip)$", re.IGNORECASE
+)
+_MOST_FILES = 1000  # of a folder, among which a near name is looked for
+
+
+def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> None:
+    """Refuse what is neither a file nor "-" nor a SMILES that can be read.
+
+    Args:
+        source: what `gtx.data.open_table` is given.
+        sets: names of data sets that could have been meant.
+
+    Raises:
+        InputError: there is no such thing; the message has the nearest name among the sets and the files of the folder.
+    """
+    name, sets = os.fspath(source), list(sets)
+    if name == "-" or os.path.exists(name):
+        return
+    near = did_you_mean(name, [*sets, *_files_beside(name)])
+    if isinstance(source, os.PathLike) or _looks_like_path(name):
+        raise InputError(f"no such file: {name}{near}")
+    from gtx.molecules import MoleculeError, read_smiles
+
+    try:
+        read_smiles(name)
+    except MoleculeError as reason:
+        absent = f"there is no file {'or public set ' if sets else ''}{printable(name)!r}"
+        raise InputError(f"{absent}{f'{near} As' if near else ', and as'} a SMILES it {reason}") from None
+
+
+def _looks_like_path(name: str) -> bool:
+    return bool(_FILE_NAME.search(name)) or name.startswith(("/", "~", "./", "../")) or "_" in name
+
+
+def _files_beside(name: str) -> list[str]:
+    """The files of the folder where a file is said to be, written the same way."""
+    folder = os.path.dirname(name)
+    try:
+        with os.scandir(folder or ".") as entries:
+            return [os.path.join(folder, entry.name) for entry in islice(entries, _MOST_FILES)]
+    except (OSError, ValueError):  # a NUL is in no name
+        return []
