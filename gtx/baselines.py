@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
+from gtx.errors import printable
 from gtx.report.words import TITLES
 from gtx.tasks.numbers import NumberTask
 
@@ -63,7 +64,7 @@ def score_baselines(dataset: Dataset, task: Task, seed: int = 0, progress: bool 
     with console.status("Baselines") as status:
 
         def tell(line: str) -> None:
-            status.update(escape(line))  # a target may be called "IC50 [nM]"
+            status.update(escape(printable(line, None)))  # a target may be called "IC50 [nM]"
 
         more = {"seed": seed, **beside(dataset.store, task)}
         return baselines(dataset.smiles, dataset.y, dataset.split, task, progress=tell, **more)

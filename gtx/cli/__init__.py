@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import gtx
+from gtx.cli.printing import note
 from gtx.errors import InputError, did_you_mean
 from gtx.termination import Terminated, terminable
 
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _refuse_or_help(command)
             return _run(command, words[1:]) or 0
     except InputError as error:
-        print(f"gtx: {error}", file=sys.stderr)
+        note(f"gtx: {error}")
         return 2
     except (KeyboardInterrupt, Terminated) as end:
         word, status = ("terminated", end.code) if isinstance(end, Terminated) else ("interrupted", 130)
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a folder that cannot be made, a full disk
-        print(f"gtx: {error.filename or 'writing'}: {error.strerror or error}", file=sys.stderr)
+        note(f"gtx: {error.filename or 'writing'}: {error.strerror or error}")
         return 2
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, asked
 from gtx.cli.parser import Parser
+from gtx.cli.printing import cell, note, say
 
 if TYPE_CHECKING:
     from gtx.workflow.benchmark import Benchmark
@@ -73,19 +74,19 @@ def run(arguments: Namespace) -> int:
     data, settings = asked(given)
     counts = {name: given[name] for name in ("folds", "repeats", "jobs", "overwrite")}
     found = benchmark(data, settings, given["out"], **counts)
-    for note in found.notes:
-        print(note, file=sys.stderr)
+    for line in found.notes:
+        note(line)
     comparison_table(found, data.units)
     out = Path(given["out"])
-    print(f"table        {out / 'benchmark.csv'}\npicture      {out / 'benchmark.png'}")
-    print(f"everything   {out / 'benchmark.json'}\npredictions  {out / 'predictions.csv'}")
+    for what, name in (("table", "csv"), ("picture", "png"), ("everything", "json")):
+        say(f"{what:<11}  {out / f'benchmark.{name}'}")
+    say(f"predictions  {out / 'predictions.csv'}")
     return 0
 
 
 def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
     """Print each target's methods: scores over the splits, and gtx's leading metric minus theirs."""
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     from gtx.report.comparison import IN_UNITS, MEAN
@@ -121,7 +122,7 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
             low, high, p = (first[name] for name in ("low", "high", "p"))
             interval = "" if low is None else f"{signed(low)} to {signed(high)}"
             told = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-            table.add_row(escape(title), TITLES.get(method, method), *scores, difference, interval, told)
+            table.add_row(cell(title), TITLES.get(method, method), *scores, difference, interval, told)
             title = ""
         table.add_section()
     Console(width=None if sys.stdout.isatty() else 180).print(table)

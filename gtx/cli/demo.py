@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from gtx.cli.parser import Parser
+from gtx.cli.printing import say
 from gtx.training import TrainSettings
 
 EXAMPLES = """
@@ -40,5 +41,5 @@ def run(arguments: Namespace) -> int:
     data = DataSettings(str(xtb9.path), xtb9.targets, split_column=f"split_{arguments.split}", units=dict(xtb9.units))
     settings = TrainSettings(epochs=arguments.epochs)
     status = train_and_tell(data, settings, arguments.out, overwrite=arguments.overwrite)
-    print(f'try     gtx predict {arguments.out}/model.gtx "CCO"')
+    say(f'try     gtx predict {arguments.out}/model.gtx "CCO"')
     return status

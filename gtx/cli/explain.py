@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from gtx.cli.parser import Parser
+from gtx.cli.printing import say
 
 EXAMPLES = """
 The figure shows the attention of one layer and head, and two scores of the atoms: attention rollout and
@@ -51,7 +52,8 @@ def run(arguments: Namespace) -> int:
     check_name(arguments.out)
     options = {k: getattr(arguments, k) for k in ("target", "layer", "head", "receiver", "member", "draws", "seed")}
     explanation = explain(load(arguments.model, "cpu"), arguments.smiles, **options)
-    print(explanation.text())
+    for line in explanation.text().split("\n"):
+        say(line)
     explanation.save(arguments.out)
-    print(f"figure  {arguments.out}")
+    say(f"figure  {arguments.out}")
     return 0

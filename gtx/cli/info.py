@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from gtx.cli.parser import Parser
+from gtx.cli.printing import cell
 
 EXAMPLES = """
 It prints the architecture, the targets, how molecules are read, the split, the intervals, the versions of the libraries
@@ -25,7 +26,6 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Print the header of a model file."""
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     from gtx.cli.scores import metric_lines
@@ -50,6 +50,6 @@ def run(arguments: Namespace) -> int:
     for name, fact in facts.items():
         if fact is None:
             continue
-        table.add_row(f"[bold]{name}[/]", escape(fact))
+        table.add_row(f"[bold]{name}[/]", cell(fact))
     Console().print(table)
     return 0

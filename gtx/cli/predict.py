@@ -6,6 +6,7 @@ import sys
 from argparse import Namespace
 
 from gtx.cli.parser import Parser
+from gtx.cli.printing import note
 
 EXAMPLES = """
 Every input row comes out, in order and with its cells as they were. After them come <target>_pred (and, where the model
@@ -77,7 +78,7 @@ def run(arguments: Namespace) -> int:
         workers=arguments.workers,
         progress=sys.stderr.isatty(),
     )
-    print(outcome.ledger.summary(), file=sys.stderr)
+    note(outcome.ledger.summary())
     for line in (*outcome.notes, *(metric_lines(outcome.metrics) if outcome.metrics else ())):
-        print(line, file=sys.stderr)
+        note(line)
     return 0

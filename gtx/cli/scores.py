@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from gtx.cli.printing import cell
 from gtx.tasks import Metric
 
 METHODS = {"mean": "mean of training rows", "ridge": "ridge", "logistic": "logistic", "random_forest": "random forest"}
@@ -47,7 +47,7 @@ def score_table(
             best = (min if kinds[metric].lower else max)(defined, default=None)
             unit = (units or {}).get(target, "") if kinds[metric].in_units else ""
             cells = ["-" if s is None else f"[bold]{s:.4g}[/]" if s == best else f"{s:.4g}" for s in scores]
-            table.add_row(escape(target) if metric == shown[0] else "", escape(f"{metric} {unit}".strip()), *cells)
+            table.add_row(cell(target) if metric == shown[0] else "", cell(f"{metric} {unit}".strip()), *cells)
         table.add_section()
     Console().print(table)
 

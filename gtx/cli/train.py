@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, asked
 from gtx.cli.parser import Parser
+from gtx.cli.printing import note, say
 from gtx.tasks.options import TASKS
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **opti
     outcome = train(data, settings, out, **options)
     if outcome is None:
         return 0
-    for note in outcome.notes:
-        print(note, file=sys.stderr)
+    for line in outcome.notes:
+        note(line)
     if outcome.was_finished:
-        print(f"The run in {out} is finished; --overwrite trains it again.")
+        say(f"The run in {out} is finished; --overwrite trains it again.")
     score_table(outcome.metrics, outcome.task.metrics, data.units)
-    print(f"model   {Path(out) / 'model.gtx'}")
+    say(f"model   {Path(out) / 'model.gtx'}")
     if (report := Path(out) / "report.html").exists():
-        print(f"report  {report}")
+        say(f"report  {report}")
     return 0
