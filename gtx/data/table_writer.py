@@ -47,7 +47,7 @@ class TableWriter:
             for its first columns.
 
     Raises:
-        InputError: if the place cannot be written to, or its name has another ending.
+        InputError: if the place cannot be written to, the disk is full, or the name has another ending.
     """
 
     def __init__(
@@ -69,23 +69,34 @@ class TableWriter:
             self._write = self._open()
         except OSError as reason:
             self._stack.close()
-            raise InputError(f"cannot write {self.path}: {reason.strerror or reason}") from None
+            raise self._unwritable(reason) from None
         return self
 
     def write(self, cells: Sequence[Cell], record: Record | None = None) -> None:
         """Write one row: as many cells as there are columns and, given a schema, the first ones as `Row.record`."""
         if len(cells) != len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
-        self._write(cells, record)
+        try:
+            self._write(cells, record)
+        except OSError as reason:
+            raise self._unwritable(reason) from None
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             self._stack.close()
             if self._part and kind is None:
                 self._part.replace(self._target)
+        except OSError as reason:
+            if kind is None:  # or else what could not be written has been said
+                raise self._unwritable(reason) from None
         finally:
             if self._part:
                 self._part.unlink(missing_ok=True)
+
+    def _unwritable(self, reason: OSError) -> OSError | InputError:
+        if isinstance(reason, BrokenPipeError):  # the reader has gone, as `head` does
+            return reason
+        return InputError(f"cannot write {self.path}: {reason.strerror or reason}")
 
     def _open(self) -> Callable[[Sequence[Cell], Record | None], object]:
         if self.path == "-":

@@ -172,6 +172,25 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     assert pipe.is_fifo()
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+@pytest.mark.parametrize("rows", [1, 10_001])  # written at the end alone, or before
+def test_a_full_disk_is_one_error(tmp_path, name, rows):
+    (tmp_path / name).symlink_to("/dev/full")
+    with pytest.raises(InputError, match=rf"^cannot write .*{name}: No space left on device$") as error:
+        write(tmp_path / name, [["C" * 100, "1", str(n)] for n in range(rows)])
+    assert error.value.__context__ is None or error.value.__suppress_context__
+
+
+def test_a_reader_that_has_gone_is_no_error_of_the_input(tmp_path):
+    os.mkfifo(tmp_path / "t.csv")
+    reader = os.open(tmp_path / "t.csv", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(BrokenPipeError), TableWriter(tmp_path / "t.csv", COLUMNS) as out:
+        os.close(reader)
+        for _ in range(1000):
+            out.write(["C" * 100, "", ""])
+
+
 def test_what_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     for place in (tmp_path, tmp_path / "file" / "t.csv"):
