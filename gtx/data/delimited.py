@@ -26,7 +26,7 @@ def sniff(header: str, columns: Iterable[str] = (), default: str = ",") -> str:
     bare = re.sub(r'"[^"]*("|$)', '"', header.strip("\r\n"))
 
     def merit(delimiter: str) -> tuple[bool, int, bool]:
-        names = {name.strip(' "').lower() for name in header.strip("\r\n").split(delimiter)}
+        names = {name.strip().strip('"').strip().lower() for name in header.strip("\r\n").split(delimiter)}
         return bool(names.intersection(columns)), bare.count(delimiter), delimiter == default
 
     candidates = [delimiter for delimiter in DELIMITERS if delimiter in bare]

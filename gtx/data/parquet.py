@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from gtx.data.rows import Record
 
 BATCH = 4096  # rows decoded at a time, at most
-_FAULTS = (OSError, MemoryError, pa.ArrowException)
+NESTED_BATCH = 256  # the same where columns hold lists, whose lengths no file says beforehand
+_FAULTS = (OSError, MemoryError, ValueError, pa.ArrowException)  # a name that is no text is a ValueError
 
 
 def read_parquet(path: str, wanted: Wanted, name: str) -> Table:
@@ -36,11 +37,12 @@ def read_parquet(path: str, wanted: Wanted, name: str) -> Table:
         schema = pa.schema([field.with_nullable(True) for field in file.schema_arrow], file.schema_arrow.metadata)
         texts = [field.name for field in schema if _is_text(field.type)]
         packed = pq.ParquetFile(path, metadata=file.metadata, pre_buffer=False, read_dictionary=texts)
+        names = schema.names
     except _FAULTS as reason:
         raise InputError(f"cannot read {name}: {reason}") from None
-    places = [i for i, field in enumerate(schema) if field.name.lower() == "coordinates" and _is_numbers(field.type)]
+    places = [i for i, field in enumerate(schema) if names[i].lower() == "coordinates" and _is_numbers(field.type)]
     others = [i for i in range(len(schema)) if i not in places]
-    columns = [schema[i].name for i in others]
+    columns = [names[i] for i in others]
     if len(columns) > limits.MOST_COLUMNS:
         raise InputError(f"{name}: {limits.too_many_columns(len(columns))}")
 
@@ -73,6 +75,8 @@ def read_parquet(path: str, wanted: Wanted, name: str) -> Table:
                     yield Row(number, list(cells), text, coordinates, damage(text), (record, i))
         except _FAULTS as reason:
             raise InputError(f"cannot read {name} after row {number}: {reason}") from None
+        if number != (said := file.metadata.num_rows):
+            raise InputError(f"{name} is damaged: it says that it has {said} rows, and {number} came")
 
     given = pa.schema([schema[i] for i in others], schema.metadata)
     return Table(columns, columns[smiles], rows(), file.metadata.num_rows, given)
@@ -94,7 +98,7 @@ def gathered(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.Chu
 
 def _batches(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, list[bool]]]:
     """Some rows at a time: those that can be kept, decoded, and of each whether it can."""
-    for batch in file.iter_batches(batch_size=_batch_size(file.metadata)):
+    for batch in file.iter_batches(_batch_size(file.metadata, schema)):
         weights = _weights(batch)
         kept = weights <= limits.LONGEST_ROW
         for start, stop in _pieces(np.where(kept, weights, 0)):
@@ -104,15 +108,16 @@ def _batches(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[tuple[pa.Recor
             yield _decoded(part, schema), mask.tolist()
 
 
-def _batch_size(metadata: pq.FileMetaData) -> int:
-    """Rows of which `gtx.data.limits.HEAVIEST` bytes may come on average."""
-    most = 1.0
-    for g in range(metadata.num_row_groups):
-        group = metadata.row_group(g)
-        columns = [group.column(c) for c in range(group.num_columns)]
-        size = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
-        most = max(most, size / max(group.num_rows, 1) + 50 * len(columns))  # the cell of a row takes 50 bytes or more
-    return int(np.clip(limits.HEAVIEST / most, 1, BATCH))
+def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema) -> int:
+    """Rows of which `gtx.data.limits.HEAVIEST` bytes come on average, by what the file says of itself.
+
+    Of its columns one by one nothing is asked: pyarrow 26 aborts where that is damaged.
+    """
+    groups = (metadata.row_group(g) for g in range(metadata.num_row_groups))
+    most = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=0)
+    most += 50 * len(schema)  # what the string of a cell takes
+    nested = any(types.is_nested(field.type) for field in schema)
+    return int(np.clip(limits.HEAVIEST / most, 1, NESTED_BATCH if nested else BATCH))
 
 
 def _weights(batch: pa.RecordBatch) -> np.ndarray:

@@ -133,9 +133,13 @@ def _reason(parse: Callable[[], Chem.Mol | None]) -> str:
     """RDKit's own words on one line: no time stamps, not the text itself, no arrow into it, no stack trace."""
     with rdBase.BlockLogs(), rdBase.CaptureErrorLog() as log:
         parse()
-    if violation := _VIOLATION.search(log.messages):
+    try:
+        messages = log.messages
+    except UnicodeDecodeError:  # of a damaged mol block RDKit quotes half a letter, or bytes from elsewhere
+        messages = ""
+    if violation := _VIOLATION.search(messages):
         return f"{violation['what']} ({violation['kind']})"
-    lines = [_PREFIX.sub("", _STAMP.sub("", line).strip()) for line in log.messages.splitlines()]
+    lines = [_PREFIX.sub("", _STAMP.sub("", line).strip()) for line in messages.splitlines()]
     pointed_at = {i + 1 for i, line in enumerate(lines) if line.startswith("check for mistakes around position")}
     kept = [
         " ".join(_ECHO.sub("", line).split())

@@ -354,6 +354,25 @@ def test_a_damaged_parquet_file(table_of, content):
         table_of(content, "t.parquet")
 
 
+@pytest.mark.parametrize(
+    ("sound", "damaged", "message"),
+    [
+        (b"\x02\x18\x06smiles", b"\x02\x18\x06smi\xffes", "cannot read .*codec"),  # a column's name
+        (b"\0\0\0\x16\x06\x19", b"\0\0\0\x16\x08\x19", "says that it has 4 rows, and 3 came"),
+    ],
+)
+def test_a_parquet_file_with_a_damaged_footer(tmp_path, sound, damaged, message):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"smiles": ["CCO", "C", None]}), path, store_schema=False)
+    assert path.read_bytes().count(sound) == 1
+    path.write_bytes(path.read_bytes().replace(sound, damaged))
+    with pytest.raises(InputError, match=message):
+        list(open_table(path).rows)
+
+
 # SDF
 
 

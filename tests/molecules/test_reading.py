@@ -99,6 +99,7 @@ def test_mol_blocks_keep_coordinates_and_stereochemistry() -> None:
         ("\n".join(BLOCK.split("\n")[:5]), "EOF hit while reading atoms"),
         (BLOCK.replace(" O ", " Qq"), "Element 'Qq' not found"),
         (BLOCK.replace("  1  2  1", "  1  9  1"), "Range Error"),
+        (BLOCK.replace("  1  2  1", "  1 €2  1"), "no reason"),  # RDKit quotes half of the letter
         ("", "four lines or more; 0 came"),
         ("\n\n\n\n", "four lines or more; 0 came"),
         ("one line", "four lines or more; 1 came"),
