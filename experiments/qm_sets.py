@@ -86,6 +86,7 @@ def store(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) -> 
         atom_ptr=_offsets(num_atoms),
         bond_ptr=_offsets(bond_counts),
         positions=torch.from_numpy(positions).float(),
+        atom_columns=tuple(ATOM_COLUMNS),
     )
 
 

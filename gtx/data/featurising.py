@@ -162,7 +162,7 @@ def _tracked(stream: Iterator[FlatMolecules], total: int, label: str) -> Iterato
 
 def _key(featuriser: Featuriser, texts: Sequence[str], coordinates: Coordinates, smiles: bool) -> str:
     digest = hashlib.sha256(featuriser.cache_key.encode())
-    digest.update(b"" if smiles else b"no SMILES")
+    digest.update(b"columns have names" + (b"" if smiles else b"no SMILES"))
     for text in texts:
         encoded = text.encode("utf-8", "surrogateescape")
         digest.update(f"{len(encoded)} ".encode() + encoded)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -32,7 +33,7 @@ class MoleculeStore:
     Only what was read is kept; path distances, random walks and the like are functions of a batch (`gtx.encodings`).
 
     Attributes:
-        atoms: uint8 `[N, A]`, one code per atom and column of `gtx.molecules.ATOM_COLUMNS`.
+        atoms: uint8 `[N, A]`, one code per atom and column.
         bonds: int32 `[2, E]`, sender and receiver, numbered within their molecule; every bond in both directions.
         bond_codes: uint8 `[E, F]`, one code per bond and column of `gtx.molecules.BOND_COLUMNS`.
         descriptors: float32 `[M, D]`, global features u of each molecule; NaN where one could not be computed.
@@ -40,6 +41,8 @@ class MoleculeStore:
         bond_ptr: int64 `[M + 1]`, the same for bonds.
         positions: float32 `[N, 3]` in Å, NaN where unknown; or None.
         y: float64 `[M, T]`, targets in their own units (total energies need the digits), NaN for blanks, or None.
+        atom_columns: names of the columns of `atoms`, those of `gtx.molecules.ATOM_COLUMNS` where they have its codes;
+            empty if they are not known.
     """
 
     atoms: Tensor
@@ -50,6 +53,7 @@ class MoleculeStore:
     bond_ptr: Tensor
     positions: Tensor | None = None
     y: Tensor | None = None
+    atom_columns: tuple[str, ...] = ()
 
     @classmethod
     def from_flat(cls, parts: Sequence[FlatMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
@@ -59,6 +63,7 @@ class MoleculeStore:
             parts: what `gtx.molecules.featurise_texts` made, with one featuriser; the molecules that could be read.
             y: targets `[M, T]` of those molecules in their own units, NaN for blanks.
         """
+        from gtx.molecules import ATOM_COLUMNS
 
         def join(name: str, axis: int = 0) -> Tensor | None:
             arrays = [getattr(part, name) for part in parts]
@@ -72,6 +77,7 @@ class MoleculeStore:
             atom_ptr=_offsets(join("atom_counts")),
             bond_ptr=_offsets(join("bond_counts")),
             positions=join("positions"),
+            atom_columns=tuple(ATOM_COLUMNS),
         )
         return store if y is None else store.with_targets(y)
 
@@ -111,6 +117,7 @@ class MoleculeStore:
             bond_ptr=_offsets(self.bond_ptr.diff()[index]),
             positions=None if self.positions is None else self.positions[atom],
             y=None if self.y is None else self.y[index],
+            atom_columns=self.atom_columns,
         )
 
     def batch(self, index: Tensor | np.ndarray) -> Batch:
@@ -139,23 +146,29 @@ class MoleculeStore:
         increments = {**dict.fromkeys(slices, still), "edge_index": ptr}
         return _as_batch(contents, _num_graphs=count, _slice_dict=slices, _inc_dict=increments)
 
-    def __getstate__(self) -> dict[str, Tensor | None]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # the tensors alone, each once
+    def __getstate__(self) -> dict[str, object]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # the fields alone, each once
 
     def to(self, device: torch.device | str) -> MoleculeStore:
         """The same store with its tensors on `device`."""
-        moved = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{k: v.to(device) for k, v in moved.items() if v is not None})
+        return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors().items()})
 
     def save(self, path: str | Path, metadata: dict[str, str] | None = None) -> None:
         """Write to a safetensors file; the same molecules give the same bytes."""
-        tensors = {f.name: getattr(self, f.name) for f in fields(self)}
-        save_file({k: v.contiguous() for k, v in tensors.items() if v is not None}, path, metadata)
+        tensors = {name: tensor.contiguous() for name, tensor in self._tensors().items()}
+        save_file(tensors, path, {**(metadata or {}), "atom_columns": " ".join(self.atom_columns)})
 
     @classmethod
     def open(cls, path: str | Path) -> MoleculeStore:
         """Map a file written by `save` into memory."""
-        return cls(**load_file(path))
+        with safe_open(path, "pt") as file:
+            names = (file.metadata() or {}).get("atom_columns", "")
+        return cls(**load_file(path), atom_columns=tuple(names.split()))
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """The tensors there are, by name."""
+        held = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in held.items() if isinstance(value, Tensor)}
 
     def _cut_in_loops(self, index: Tensor) -> Iterable[Tensor]:
         """`bond_ptr`, `ptr`, `x`, `edge_index`, `edge_attr`, `u`, `batch`, `pos`, `y`, by compiled loops."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from gtx.attention import ClippedDot, GatedSoftmax
 from gtx.encodings import Bonds, RandomWalk, ShortestPath
-from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.graph_transformer import GraphTransformer, head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, EdgeUpdate, GraphTransformerLayer
 
@@ -47,7 +47,7 @@ def egt(
     def layer(i: int) -> GraphTransformerLayer:
         attention = EdgeAttention(
             channels,
-            channels // heads,
+            head_width(channels, heads),
             heads,
             edge_dim=pair_channels,
             score=ClippedDot(heads, pair_channels, clip),
@@ -66,7 +66,6 @@ def egt(
         encodings=[Bonds(bond_sizes), ShortestPath(farthest), RandomWalk(steps, pairs=False)],
         channels=channels,
         layers=layers,
-        heads=heads,
         pair_channels=pair_channels,
         pair_mlp=False,
         dropout=dropout,

@@ -10,7 +10,7 @@ from torch import nn
 from gtx.attention import GAT, GATv2, HeadGate, ScaledDot
 from gtx.encodings import Bonds
 from gtx.graph import BondedPairs
-from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.graph_transformer import GraphTransformer, head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
@@ -29,7 +29,7 @@ def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: A
     """
 
     def parts() -> dict[str, Any]:
-        return {"score": GAT(heads, channels // heads), "projections": "shared"}
+        return {"score": GAT(heads, head_width(channels, heads)), "projections": "shared"}
 
     return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
 
@@ -56,7 +56,7 @@ def gatv2(
     """
 
     def parts() -> dict[str, Any]:
-        score = GATv2(heads, channels // heads)
+        score = GATv2(heads, head_width(channels, heads))
         edges = {"edge_dim": pair_channels, "edge_bias": False, "edge_key": True}
         return {"score": score, "projections": "key_value", **edges}
 
@@ -97,13 +97,12 @@ def _over_bonds(
     """A model whose atoms attend to their neighbours and themselves; few edges, so they are written out."""
 
     def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(channels, channels // heads, heads, project=True, **parts())
+        attention = EdgeAttention(channels, head_width(channels, heads), heads, project=True, **parts())
         return GraphTransformerLayer(attention, None, channels, dropout=dropout)
 
     return GraphTransformer(
         out_channels,
         channels=channels,
-        heads=heads,
         dropout=dropout,
         local=False,
         edges=BondedPairs(),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtx.encodings import RandomWalk
-from gtx.models.graph_transformer import GraphTransformer, bond_messages
+from gtx.models.graph_transformer import GraphTransformer, bond_messages, head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, GPSLayer
 
@@ -35,14 +35,13 @@ def gps(
     """
 
     def layer(i: int) -> GPSLayer:
-        attention = EdgeAttention(channels, channels // heads, heads, dropout=attention_dropout, project=True)
+        attention = EdgeAttention(channels, head_width(channels, heads), heads, dropout=attention_dropout, project=True)
         return GPSLayer(attention, bond_messages(channels), channels, dropout=dropout)
 
     return GraphTransformer(
         out_channels,
         encodings=[RandomWalk(steps, pairs=False)],
         channels=channels,
-        heads=heads,
         dropout=dropout,
         norm_first=False,
         readout=readout,

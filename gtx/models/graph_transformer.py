@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from inspect import signature
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
@@ -85,11 +86,15 @@ class GraphTransformer(nn.Module):
         edges: which pairs are edges; all, unless said otherwise.
         virtual_nodes: nodes per molecule that are no atoms, joined to all; their states join the readout.
         layer: makes layer number i in place of the layers described so far, as `layer(i)`; called as
-            `gtx.nn.GraphTransformerLayer`.
+            `gtx.nn.GraphTransformerLayer`. It decides `heads`, `score`, `normaliser`, `edge_value`, `attention_dropout`
+            and `stochastic_depth`, which are then to be left out.
         recompute: in training, keep only what goes into a layer and work the layer out again in the backward pass:
             a third more time, and memory for one layer instead of all.
         edge_list: write the edges out and attend over that list: the definition. It suits few edges (bonds),
             explainers and checks.
+
+    Raises:
+        ValueError: arguments that do not fit together, or that `layer` would ignore.
 
     Shapes:
         a batch as `gtx.data.MoleculeStore.batch` gives it (`x` `[N, A]`, `edge_index` `[2, E]`, `edge_attr` `[E, F]`,
@@ -126,12 +131,16 @@ class GraphTransformer(nn.Module):
         edge_list: bool = False,
     ) -> None:
         super().__init__()
-        sizes = {"out_channels": out_channels, "channels": channels, "heads": heads, "layers": layers}
+        sizes = {"out_channels": out_channels, "channels": channels, "layers": layers}
         for name, size in {**sizes, "pair_channels": pair_channels}.items():
             if size is not None and size < 1:
                 raise ValueError(f"expected {name} of at least 1, got {size}")
-        if channels % heads:
-            raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
+        if layer is not None:
+            own = {"heads": heads, "score": score, "normaliser": normaliser, "edge_value": edge_value}
+            own |= {"attention_dropout": attention_dropout, "stochastic_depth": stochastic_depth}
+            usual = signature(GraphTransformer).parameters
+            if ignored := [name for name, value in own.items() if value != usual[name].default]:
+                raise ValueError(f"layer makes the layers and decides {', '.join(ignored)} itself: leave them out")
         for part, kind in ((score, Score), (normaliser, Normaliser), (substructures, Substructures)):
             if part is not None and not isinstance(part, kind):
                 home = kind.__module__.rpartition(".")[0]
@@ -164,7 +173,7 @@ class GraphTransformer(nn.Module):
         def standard_layer(i: int) -> GraphTransformerLayer:
             attention = EdgeAttention(
                 channels,
-                channels // heads,
+                head_width(channels, heads),
                 heads,
                 dropout=attention_dropout,
                 edge_dim=self.pair_embedding.width,
@@ -307,6 +316,17 @@ def fresh(module: nn.Module | None) -> nn.Module | None:
     if hasattr(copy, "reset_parameters"):
         copy.reset_parameters()
     return copy
+
+
+def head_width(channels: int, heads: int) -> int:
+    """Channels of each head.
+
+    Raises:
+        ValueError: the heads do not divide the channels.
+    """
+    if heads < 1 or channels % heads:
+        raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
+    return channels // heads
 
 
 def bond_messages(channels: int) -> GINEConv:

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from gtx.encodings import Degree, EdgePath, ShortestPath
-from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.graph_transformer import GraphTransformer, head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
@@ -43,7 +43,7 @@ def graphormer(
 
     def layer(i: int) -> GraphTransformerLayer:
         attention = EdgeAttention(
-            channels, channels // heads, heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
+            channels, head_width(channels, heads), heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
         )
         return GraphTransformerLayer(attention, None, channels, channels, dropout)
 
@@ -52,7 +52,6 @@ def graphormer(
         bond_sizes=bond_sizes,
         encodings=[Degree(), ShortestPath(farthest), EdgePath(bond_sizes[0], path, farthest)],
         channels=channels,
-        heads=heads,
         pair_channels=heads,
         pair_mlp=False,
         dropout=dropout,

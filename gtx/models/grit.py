@@ -7,7 +7,7 @@ from typing import Any
 
 from gtx.attention import VectorScore
 from gtx.encodings import Bonds, RandomWalk
-from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.graph_transformer import GraphTransformer, head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import DegreeScaler, EdgeAttention, EdgeUpdate, GraphTransformerLayer
 
@@ -42,10 +42,10 @@ def grit(
     def layer(i: int) -> GraphTransformerLayer:
         attention = EdgeAttention(
             channels,
-            channels // heads,
+            head_width(channels, heads),
             heads,
             edge_dim=channels,
-            score=VectorScore(heads, channels // heads, channels),
+            score=VectorScore(heads, head_width(channels, heads), channels),
             edge_bias=False,
             edge_value="state",
             project=True,
@@ -69,7 +69,6 @@ def grit(
         encodings=[Bonds(bond_sizes), RandomWalk(steps)],
         channels=channels,
         layers=layers,
-        heads=heads,
         pair_channels=channels,
         pair_mlp=False,
         dropout=dropout,

@@ -7,7 +7,7 @@ from typing import Any
 
 from gtx.attention import MoleculeBlend
 from gtx.encodings import PairDistance
-from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.graph_transformer import GraphTransformer, head_width
 from gtx.models.space import needs_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
@@ -42,7 +42,13 @@ def mat(
     def layer(i: int) -> GraphTransformerLayer:
         normaliser = MoleculeBlend(blend, learned, kernel)
         attention = EdgeAttention(
-            channels, channels // heads, heads, edge_dim=3, normaliser=normaliser, edge_bias=False, project=True
+            channels,
+            head_width(channels, heads),
+            heads,
+            edge_dim=3,
+            normaliser=normaliser,
+            edge_bias=False,
+            project=True,
         )
         return GraphTransformerLayer(attention, None, channels, channels, dropout)
 
@@ -50,7 +56,6 @@ def mat(
         out_channels,
         encodings=[PairDistance()],
         channels=channels,
-        heads=heads,
         pair_channels=None,
         dropout=dropout,
         local=False,

@@ -7,7 +7,7 @@ from typing import Any
 
 from gtx.attention import RelativeDot
 from gtx.encodings import BesselDistance, Bonds, ShortestPath
-from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.graph_transformer import GraphTransformer, head_width
 from gtx.models.space import needs_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
@@ -46,10 +46,10 @@ def rmat(
     def layer(i: int) -> GraphTransformerLayer:
         attention = EdgeAttention(
             channels,
-            channels // heads,
+            head_width(channels, heads),
             heads,
             edge_dim=pair_channels,
-            score=RelativeDot(heads, channels // heads, pair_channels),
+            score=RelativeDot(heads, head_width(channels, heads), pair_channels),
             edge_bias=False,
             edge_value=True,
             project=True,
@@ -61,7 +61,6 @@ def rmat(
         bond_sizes=bond_sizes,
         encodings=[Bonds(bond_sizes), ShortestPath(farthest), BesselDistance(radial, cutoff)],
         channels=channels,
-        heads=heads,
         pair_channels=pair_channels,
         dropout=dropout,
         local=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gtx.encodings import RandomWalk
-from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.graph_transformer import GraphTransformer, head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
@@ -32,14 +32,13 @@ def transformer(
     """
 
     def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(channels, channels // heads, heads, project=True)
+        attention = EdgeAttention(channels, head_width(channels, heads), heads, project=True)
         return GraphTransformerLayer(attention, None, channels, 4 * channels, dropout, norm_first=False)
 
     return GraphTransformer(
         out_channels,
         encodings=[RandomWalk(steps, pairs=False)],
         channels=channels,
-        heads=heads,
         dropout=dropout,
         norm_first=False,
         local=False,

@@ -17,7 +17,6 @@ EXTENSIVE = 0.95
 atomisation energies 0.998, of solubilities, free energies of solvation and gaps at most 0.73."""
 ELEMENTS = len(ATOM_COLUMNS["element"]) + 1
 """Columns of a composition: one per atomic number, and column 0 for atoms of no known element."""
-ELEMENT, HYDROGENS = (list(ATOM_COLUMNS).index(name) for name in ("element", "hydrogens"))
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,8 @@ def extensive_part(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
 
 
 def tells_elements(store: MoleculeStore) -> bool:
-    """Whether the atoms have the columns of gtx's own featuriser, of which one is the element."""
-    return store.atoms.shape[1] == len(ATOM_COLUMNS)
+    """Whether a column of the atoms is the element."""
+    return "element" in store.atom_columns
 
 
 def composition(store: MoleculeStore) -> Tensor:
@@ -139,16 +138,18 @@ def composition(store: MoleculeStore) -> Tensor:
     The column is the atomic number; column 0 counts atoms of no known element.
 
     Raises:
-        ValueError: the atoms' codes are not those of gtx's featuriser.
+        ValueError: no column of the atoms is the element.
     """
     if not tells_elements(store):
-        raise ValueError(f"expected atoms of {len(ATOM_COLUMNS)} columns, one the element, got {store.atoms.shape[1]}")
+        raise ValueError(f"expected atoms with a column 'element', got columns {list(store.atom_columns)}")
+    names = store.atom_columns
     each = torch.arange(len(store), device=store.device)
     molecule = torch.repeat_interleave(each, store.sizes)
     counts = torch.zeros(len(store), ELEMENTS, dtype=torch.float64, device=store.device)
-    counts.index_put_((molecule, store.atoms[:, ELEMENT].long()), counts.new_ones(1), accumulate=True)
-    # code i + 1 means i hydrogens that are not atoms of the graph
-    counts[:, 1].index_add_(0, molecule, (store.atoms[:, HYDROGENS].double() - 1).clamp(min=0))
+    counts.index_put_((molecule, store.atoms[:, names.index("element")].long()), counts.new_ones(1), accumulate=True)
+    if "hydrogens" in names:  # code i + 1 means i hydrogens that are not atoms of the graph
+        hydrogens = store.atoms[:, names.index("hydrogens")].double() - 1
+        counts[:, 1].index_add_(0, molecule, hydrogens.clamp(min=0))
     return counts.cpu()
 
 

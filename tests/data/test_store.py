@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from gtx.data import MoleculeStore
-from gtx.molecules import Featuriser
+from gtx.molecules import ATOM_COLUMNS, Featuriser
 from tests.molecules_for_tests import SMILES, store
 
 
@@ -62,6 +62,15 @@ def test_save_open_and_identical_bytes(molecules: MoleculeStore, tmp_path: Path)
     again = MoleculeStore.open(tmp_path / "one")
     index = torch.arange(len(molecules))
     assert again.batch(index).x.equal(molecules.batch(index).x) and again.positions is None
+
+
+def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeStore, tmp_path: Path) -> None:
+    molecules.save(tmp_path / "named"), replace(molecules, atom_columns=()).save(tmp_path / "nameless")
+    assert molecules.atom_columns == tuple(ATOM_COLUMNS)
+    opened, part = MoleculeStore.open(tmp_path / "named"), molecules.subset(np.array([6, 5]))
+    for other in (opened, part, molecules.to("cpu"), pickle.loads(pickle.dumps(molecules))):
+        assert other.atom_columns == molecules.atom_columns
+    assert MoleculeStore.open(tmp_path / "nameless").atom_columns == ()
 
 
 def test_subset(molecules: MoleculeStore) -> None:

@@ -11,6 +11,7 @@ from gtx.attention import ScaledDot, Score
 from gtx.encodings import ShortestPath
 from gtx.models import GraphTransformer, standard
 from gtx.molecules import Featuriser
+from gtx.nn import EdgeAttention, GraphTransformerLayer
 from tests.molecules_for_tests import SMILES, renumbered, store, whole_batch
 
 FEATURISER = Featuriser()
@@ -178,3 +179,28 @@ def test_heads_must_divide_the_channels() -> None:
         make(heads=5)
     with pytest.raises(ValueError, match="sum, mean, max, attention"):
         make(readout=("median",))
+
+
+def test_what_a_layer_of_ones_own_would_ignore_is_refused() -> None:
+    def layer(i: int) -> GraphTransformerLayer:
+        return GraphTransformerLayer(EdgeAttention(32, 8, 4, project=True), None, 32)
+
+    own = {"channels": 32, "local": False, "layer": layer}
+    made = GraphTransformer(1, **SIZES, **own, dropout=0.3, layers=3, norm_first=True, attention_dropout=0.0)
+    assert len(made.layers) == 3 and made(whole_batch()).shape == (len(SMILES), 1)
+    ignored = {"heads": 4, "score": ScaledDot(), "edge_value": False, "attention_dropout": 0.1, "stochastic_depth": 0.1}
+    for name, value in ignored.items():
+        with pytest.raises(ValueError, match=f"^layer makes the layers and decides {name} itself: leave them out$"):
+            GraphTransformer(1, **SIZES, **own, **{name: value})
+    with pytest.raises(
+        ValueError, match="decides heads, score, edge_value, attention_dropout, stochastic_depth itself"
+    ):
+        GraphTransformer(1, **SIZES, **own, **ignored)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"out_channels": 0}, {"channels": 0}, {"layers": 0}, {"pair_channels": 0}, {"heads": 0}, {"heads": 5}]
+)
+def test_sizes_that_make_no_model_are_refused(wrong: dict) -> None:
+    with pytest.raises(ValueError, match=f"expected {next(iter(wrong))}"):
+        GraphTransformer(**{"out_channels": 1, **SIZES, **wrong})

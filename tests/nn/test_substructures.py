@@ -92,3 +92,10 @@ def test_the_embedding_is_linear_in_log_counts() -> None:
     module, batch = Substructures(4).double().eval(), whole_batch()
     expected = torch.log1p(module.counts(batch).double()) @ module.embedding.weight.T
     torch.testing.assert_close(module(batch), expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("wrong", [{"radius": -1}, {"radius": 21}, {"folded": 0}])
+def test_counts_that_make_no_sense_are_refused(wrong: dict) -> None:
+    (name, value), *_ = wrong.items()
+    with pytest.raises(ValueError, match=f"expected a radius from 0 to 20 and at least 1 folded, got .*{name}={value}"):
+        Substructures(8, **wrong)

@@ -85,10 +85,16 @@ def test_targets_that_composition_does_not_explain_keep_what_they_are() -> None:
 
 def test_codes_of_another_kind_tell_no_elements() -> None:
     plain = store(["CC", "CCC", "CCCC", "CCCCC"])
-    other = replace(plain, atoms=plain.atoms[:, :1])
+    # ten columns, as gtx's own molecules have, but of something else
+    other = replace(plain, atom_columns=tuple("abcdefghij"))
     assert tells_elements(plain) and not tells_elements(other)
-    with pytest.raises(ValueError, match="expected atoms of 10 columns, one the element, got 1"):
+    with pytest.raises(ValueError, match=r"expected atoms with a column 'element', got columns \['a', 'b'"):
         composition(other)
+    with pytest.raises(ValueError, match="columns \\[\\]"):
+        composition(replace(other, atom_columns=()))
+    # and the element alone, wherever it stands, is enough
+    bare = replace(plain, atoms=plain.atoms[:, [3, 0]], atom_columns=("degree", "element"))
+    assert torch.equal(composition(bare)[:, 2:], composition(plain)[:, 2:]) and not composition(bare)[:, 1].any()
 
 
 def test_an_element_unseen_in_training_has_no_reference() -> None:
