@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from gtx.prediction.streaming import TableOutcome
 
 BATCH_PAIRS, BATCH_MOLECULES = 50_000, 256  # larger batches are hardly faster on a CPU, and need more memory
-LARGE = 64  # atoms; far outside most training sets, outputs can be so large that float32 rounds them visibly
+LARGE = 64
+"""Molecules of more atoms are worked out in float64: far outside most training sets, outputs can be so large that
+float32 rounds them visibly, and differently for every way to write the SMILES."""
 NOT_FINITE = "the model's output is no finite number"
 
 Made = TypeVar("Made")
@@ -136,25 +138,27 @@ class Predictor:
     def _featurise(self, texts: Sequence[str], workers: int | None) -> Featurised:
         return featurise(self.header.featuriser, texts, workers=workers)
 
-    def _batches(self, store: MoleculeStore) -> list[Tensor]:
-        """Which molecules go together."""
-        return PairBudgetSampler(store.sizes, BATCH_PAIRS, max_molecules=BATCH_MOLECULES, shuffle=False).batches()
+    def _batches(self, sizes: Tensor) -> list[Tensor]:
+        """Which molecules of so many atoms go together."""
+        return PairBudgetSampler(sizes, BATCH_PAIRS, max_molecules=BATCH_MOLECULES, shuffle=False).batches()
 
     def _run(
         self, store: MoleculeStore, ask: Callable[[Sequence[nn.Module], Batch], Any]
     ) -> tuple[Any, list[str | None]]:
         """What `ask(members, batch)` gives for each molecule, in order, and what of it training has not shown."""
-        held = store.to(self.device)
+        held, large = store.to(self.device), store.sizes > LARGE
 
         @torch.inference_mode()
         def run(rows: Tensor) -> tuple[Any, list[list[tuple[str, int, int]]]]:
             batch = held.batch(rows.to(self.device))
-            large = bool((store.sizes[rows] > LARGE).any())
-            members, given = (self._precise, _in_double(batch)) if large else (self.members, batch)
+            members, given = (self._precise, _in_double(batch)) if large[rows].any() else (self.members, batch)
             return ask(members, given), _unseen(members[0], batch)  # all members saw the same
 
+        # large molecules go apart, so that others are worked out as if those were not there
+        parts = [part.nonzero().flatten() for part in (large, ~large)]
+        batches = [part[rows] for part in parts for rows in self._batches(store.sizes[part])]
         # no molecules are one empty batch: its outputs have a width all the same
-        batches = self._batches(store) or [torch.zeros(0, dtype=torch.long)]
+        batches = batches or [torch.zeros(0, dtype=torch.long)]
         made = self._run_all(run, batches)
         order = torch.cat(batches).argsort()
         unseen = [name_unseen(codes) for codes in _in_order([found for _, found in made], order)]

@@ -60,6 +60,14 @@ def test_nor_for_molecules_so_large_that_float32_would_show(sequence: str, predi
     assert np.abs(numbers(predictor, written[0]) - predicted[0]).max() < 1e-5
 
 
+def test_a_large_molecule_leaves_its_batch_mates_alone(predictor: Predictor) -> None:
+    large = ["C" * 65, "C" * 90]
+    alone, beside = predictor.predict(SMILES), predictor.predict([large[0], *SMILES, large[1]])
+    columns = [name for name in alone if name.startswith(("gap", "solvation"))]
+    assert beside[columns][1:-1].reset_index(drop=True).equals(alone[columns])  # to the last bit
+    assert beside[columns].iloc[[0, -1]].reset_index(drop=True).equals(predictor.predict(large)[columns])
+
+
 def numbers(predictor: Predictor, smiles: list[str] | str) -> np.ndarray:
     """Predictions in standard deviations of the targets."""
     return predictor.predict(smiles)[["gap_pred", "solvation_water_pred"]].to_numpy() / predictor.task.scaler.sd.numpy()
