@@ -133,7 +133,10 @@ def _from_format_2(plain: dict[str, Any]) -> dict[str, Any]:
 def _check_agreement(header: ModelHeader) -> None:
     """Whether the entries of a header suit each other; each by itself is in order."""
     model, given, read = header.model["name"], header.model["arguments"], header.featuriser
-    _agree("model.name", model, list(WRITERS if header.task.writes else ARCHITECTURES))
+    known = WRITERS if header.task.writes else ARCHITECTURES
+    if model not in known:
+        names = ", ".join(known)
+        raise InputError(f"model.name: {shown(model)} is not one of gtx's own: give load(..., model=...); own: {names}")
     coordinates = given.get("coordinates", not header.task.writes and ARCHITECTURES[model].coordinates == "needed")
     _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])
     _agree("model.arguments.atom_sizes", given.get("atom_sizes"), [list(read.atom_sizes)])

@@ -8,7 +8,7 @@ from copy import deepcopy
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,9 @@ from gtx.prediction.threads import in_threads
 from gtx.tasks.task import Answers
 
 if TYPE_CHECKING:
+    from gtx.molecules import Featuriser
     from gtx.prediction.streaming import TableOutcome
+    from gtx.training import Member
 
 BATCH_PAIRS, BATCH_MOLECULES = 50_000, 256  # larger batches are hardly faster on a CPU, and need more memory
 LARGE = 64
@@ -50,6 +52,18 @@ class Predictor:
         self.header = header
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.members = [member.to(self.device).eval() for member in members]
+
+    @classmethod
+    def of(cls, members: Sequence[Member], featuriser: Featuriser, device: str | None = None) -> Self:
+        """Of what `gtx.training.fit` gives, for a model of one's own.
+
+        Args:
+            members: trained.
+            featuriser: how their molecules were read.
+            device: where they run; by default a GPU if there is one.
+        """
+        spec = {"name": type(members[0].model).__name__, "arguments": {}}
+        return cls([member.model for member in members], ModelHeader(members[0].task, featuriser, spec), device)
 
     def __repr__(self) -> str:
         h = self.header

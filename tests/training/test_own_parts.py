@@ -1,0 +1,80 @@
+"""A model, a loss and a task of one's own are trained into a model file that is read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.nn import AttentiveFP
+
+import gtx
+from gtx.errors import InputError
+from gtx.prediction import Predictor
+from gtx.tasks import Regression
+from gtx.training import TrainSettings, fit
+
+from .task import FEATURISER, LOGP, SMALL, SMILES, SPLIT, store
+
+
+class Fingerprint(nn.Module):
+    """PyG's AttentiveFP on the codes of atoms and bonds."""
+
+    def __init__(self, hidden: int = 16) -> None:
+        super().__init__()
+        sizes = len(FEATURISER.atom_sizes), hidden, 1, len(FEATURISER.bond_sizes)
+        self.net = AttentiveFP(*sizes, num_layers=2, num_timesteps=1)
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.net(batch.x.float(), batch.edge_index, batch.edge_attr.float(), batch.batch)
+
+
+def log_cosh(output: Tensor, target: Tensor) -> Tensor:
+    return torch.log(torch.cosh(output - target))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[nn.Module, Path]:
+    folder, model = tmp_path_factory.mktemp("own"), Fingerprint()
+    train, val = (store().subset(SPLIT[part]) for part in ("train", "val"))
+    task = Regression("logP", loss=log_cosh, element_reference=False)
+    settings = TrainSettings(**SMALL | {"epochs": 30, "lr": 1e-2})
+    members = fit(model, task, train, val, settings, folder / "run")
+    assert members[0].model is model
+    Predictor.of(members, FEATURISER).save(folder / "model.gtx")
+    return model, folder
+
+
+def test_it_learns_and_its_file_predicts_the_same(trained: tuple[nn.Module, Path]) -> None:
+    model, folder = trained
+    opened = gtx.load(folder / "model.gtx", "cpu", model=Fingerprint)
+    frame = opened.predict(SMILES)
+    scores = opened.task.evaluate(LOGP[SPLIT["test"]], frame[["logP_pred"]].to_numpy()[SPLIT["test"]])
+    assert scores["r2"] > 0.5 and frame.error.isna().all()
+    with torch.no_grad():
+        output = model(store().batch(np.arange(len(SMILES))))
+    np.testing.assert_allclose(frame.logP_pred, opened.task.unscaled(output, store())[:, 0], rtol=1e-4, atol=1e-4)
+    assert "log_cosh" in (folder / "run" / "config.yaml").read_text()
+
+
+def test_a_file_of_another_model_needs_the_model(trained: tuple[nn.Module, Path]) -> None:
+    _, folder = trained
+    with pytest.raises(InputError, match=r"'Fingerprint' is not one of gtx's own: give load\(..., model=...\)"):
+        gtx.load(folder / "model.gtx")
+    with pytest.raises(InputError, match=r"tensor members.0.net.* the header's model has F32 .*the file F32"):
+        gtx.load(folder / "model.gtx", model=Fingerprint(8))
+    with pytest.raises(InputError, match="has no method embed"):
+        gtx.load(folder / "model.gtx", model=Fingerprint()).embed(["CCO"])
+
+
+def test_an_ensemble_needs_a_function_that_makes_its_members(tmp_path: Path) -> None:
+    train, val = (store().subset(SPLIT[part]) for part in ("train", "val"))
+    settings = TrainSettings(**SMALL | {"ensemble": 2, "epochs": 1})
+    with pytest.raises(InputError, match="an ensemble of 2 needs a function that makes a model"):
+        fit(Fingerprint(), Regression("y"), train, val, settings, tmp_path)
+    members = fit(Fingerprint, Regression("y"), train, val, settings, tmp_path)
+    one, other = (member.model.state_dict()["net.lin1.weight"] for member in members)
+    assert len(members) == 2 and not torch.equal(one, other)
