@@ -65,13 +65,11 @@ def parity(
 
 def error_histogram(errors: Columns, unit: str) -> Figure:
     """How predicted minus measured values are distributed in each part, and where their mean lies."""
-    with panel(
-        "Errors and their means", f"predicted − measured{in_unit(unit)}", "share of molecules", height=3
-    ) as axes:
+    with panel("Errors", f"predicted − measured{in_unit(unit)}", "share of molecules", height=3) as axes:
         widest = np.percentile(np.abs(np.concatenate([*errors.values(), [0.0]])), 99.5) or 1.0
         edges = np.linspace(-widest, widest, 36)
         for part, error in errors.items():
-            _steps(axes, np.clip(error, -widest, widest), edges, part, f"{PARTS[part]} {signed(error.mean())}")
+            _steps(axes, np.clip(error, -widest, widest), edges, part, f"{PARTS[part]}, mean {signed(error.mean())}")
         axes.axvline(0, ymax=1 / 1.3, color=INK, linewidth=0.8)
         axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
         _legend(axes, loc="upper left", handlelength=1)
@@ -92,7 +90,9 @@ def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
     places = np.ceil(levels * (n + 1)).astype(int) - 1  # the finite-sample quantile of split conformal prediction
     widths = np.concatenate([ratios["val"], [np.inf]])[np.clip(places, 0, n)]
     inside = np.where(levels > 0, np.searchsorted(ratios["test"], widths, side="right") / m, 0)
-    with panel("Coverage of intervals", "asked for", "found among test molecules", square=True) as axes:
+    with panel(
+        "Coverage of intervals", "level of the intervals", "share of test molecules inside", square=True
+    ) as axes:
         spread = 1.96 * np.sqrt(levels * (1 - levels) / m)
         axes.fill_between(levels, levels - spread, levels + spread, color=FAINT, alpha=0.7, linewidth=0)
         axes.plot(levels, inside, color=COLOURS["test"], drawstyle="steps-post")

@@ -36,7 +36,7 @@ class Headline:
     Attributes:
         label: what the score is.
         text: the model's.
-        span: where the score lies in 95% of sets resampled from the judged molecules, or "".
+        span: a 95% interval of the score by resampling the judged molecules, or "".
         bars: the model and the baselines, the best first.
         verdict: whether the model beats the baselines, in a sentence; "" without baselines.
     """
@@ -104,15 +104,22 @@ def _verdict(report: Report, metric: str, higher: bool, span: tuple[float, float
     duels = list(_duels(report, metric, higher))
     won = sum(ours > theirs if higher else ours < theirs for ours, theirs, _ in duels)
     if not duels:
-        return "Too little is measured there to compare it with the baselines."
+        return "Too few values are measured there for a comparison with the baselines."
     if len(duels) > 1:
-        return f"It beats the best baseline in {won} of {len(duels)} targets."
+        return f"This model is better than the best baseline for {won} of {len(duels)} targets."
     ours, theirs, rival = duels[0]
-    gap = f"{abs(ours - theirs):.3f}" if higher else f"{abs(ours / theirs - 1):.0%}"
-    said = f"It beats the best baseline, {rival.lower()}, by {gap}" if won else f"{rival} does better, by {gap}"
+    if ours == theirs:
+        return f"This model and the best baseline ({rival.lower()}) are equally good."
+    worse, better = sorted((ours, theirs), reverse=not higher)
+    gap = f"{better - worse:.3f} higher" if higher else f"{1 - better / worse:.0%} lower"
+    title = report.task.metrics[metric].title
+    if won:
+        said = f"This model is better than the best baseline ({rival.lower()}): its {title} is {gap}."
+    else:
+        said = f"{rival} is better than this model: its {title} is {gap}."
     if span and span[0] <= theirs <= span[1]:
-        said += ", which is no more than another draw of test molecules might change"
-    return f"{said}."
+        said += " The interval of this model contains the score of the baseline, so the difference may be chance."
+    return said
 
 
 def _duels(report: Report, metric: str, higher: bool) -> Iterator[tuple[float, float, str]]:
@@ -124,7 +131,7 @@ def _duels(report: Report, metric: str, higher: bool) -> Iterator[tuple[float, f
             for name, scores in report.baselines.items()
         }
         theirs = {title: score for title, score in theirs.items() if score is not None}
-        if ours is not None and any(theirs.values()):
+        if ours is not None and theirs:
             best = (max if higher else min)(theirs, key=theirs.get)
             yield ours, theirs[best], best
 

@@ -158,8 +158,8 @@ class Classification(NumberTask, ClassOptions):
 
     def panel_words(self, intervals: bool) -> str:
         return (
-            "Calibration compares predicted probabilities with how often class 1 was found among molecules with about "
-            "the same probability. Dotted lines show the precision of guessing."
+            "Dotted lines are the precision of random guesses. The calibration picture groups molecules by predicted "
+            "probability and shows which share of each group is in the class; on the diagonal line both are equal."
         )
 
     def likeliest(self, prediction: np.ndarray) -> np.ndarray:

@@ -227,9 +227,10 @@ class NumberTask(Task):
 
     def panel_words(self, intervals: bool) -> str:
         """What to know of the pictures."""
-        words = "On the diagonal, prediction and measurement agree."
-        more = " Coverage compares intervals of every level, set by the validation molecules, with the share of test "
-        more += "molecules that lie inside; the grey band shows what chance does."
+        words = "On the diagonal line, the prediction equals the measurement."
+        more = " Vertical lines are intervals. The validation molecules set the width of intervals of every level; the "
+        more += "coverage picture shows which share of the test molecules is inside. In the grey band, the difference "
+        more += "can be chance."
         return words + more * intervals
 
     def errors(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:

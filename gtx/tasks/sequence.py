@@ -57,10 +57,10 @@ class ToSequence(Task, SequenceOptions):
     name: ClassVar[str] = "sequence"
     metrics: ClassVar[dict[str, Metric]] = {
         "molecule_accuracy": Metric("right molecule"),
-        "exact_accuracy": Metric("right to the letter"),
+        "exact_accuracy": Metric("right text"),
         "token_accuracy": Metric("right tokens"),
         "perplexity": Metric("perplexity", lower=True),
-        "invalid": Metric("no SMILES", lower=True),
+        "invalid": Metric("invalid SMILES", lower=True),
     }
     writes: ClassVar[bool] = True
 

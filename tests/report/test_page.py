@@ -83,7 +83,9 @@ def test_a_page_needs_nothing_beside_it(page, make_report, task, targets):
 def test_a_page_says_what_was_trained_and_how_well(words, make_report):
     report = make_report(targets=("additive",), units={"additive": "kcal/mol"}, footnotes=["Trained in 3 s."])
     text = words(report)
-    assert "predicts additive (kcal/mol). It learnt from 80 molecules, was tuned on 20 and is judged here on 20" in text
+    assert "This model predicts additive (kcal/mol) from the structure of a molecule." in text
+    assert "It was trained on 80 molecules; 20 other molecules (validation) chose the epoch." in text
+    assert "The first score is for 20 molecules that it never saw (test)." in text
     for scores in (report.scores, *report.baselines.values()):
         for part in ("train", "val", "test"):
             assert f"{scores[part]['rmse']:#.3g}" in text
@@ -133,7 +135,7 @@ def test_nothing_of_the_users_becomes_markup(page, make_report):
 def test_without_a_test_set_the_validation_molecules_are_judged(words, make_report):
     split = {**SPLIT, "test": SPLIT["test"][:0]}
     text = words(make_report(targets=("additive",), split=split))
-    assert "Validation RMSE" in text and "no test set was kept apart" in text
+    assert "Validation RMSE" in text and "There is no test set: the first score is for the validation molecules" in text
 
 
 def test_a_target_measured_in_training_alone_has_no_pictures_of_predictions(words, make_report, y):
@@ -163,13 +165,13 @@ def test_errors_are_shown_by_similarity_and_classes_at_thresholds(words, make_re
 
 def test_thresholds_chosen_on_the_judged_molecules_are_said_to_flatter(words, make_report):
     split = {**SPLIT, "test": SPLIT["test"][:0]}
-    assert "their scores are too good" in words(make_report(Classification, targets=("additive",), split=split))
+    assert "Their scores are too good" in words(make_report(Classification, targets=("additive",), split=split))
 
 
 @pytest.mark.parametrize("task", [Regression, Classification])
 def test_predictions_that_are_no_numbers_leave_a_page(words, make_report, task):
     report = make_report(task, targets=("additive",), prediction=np.full((len(SMILES), 1), np.nan))
-    assert "Furthest off" in words(report)
+    assert "Largest errors" in words(report)
 
 
 def test_infinite_intervals_are_not_drawn(words, make_report):

@@ -42,11 +42,11 @@ def page(folder: Path, **changes: object) -> Page:
 
 def test_says_how_much_is_right_and_shows_what_is_wrong(tmp_path: Path) -> None:
     made = page(tmp_path)
-    assert "this model writes product , out of 3 tokens" in made.text
+    assert "This model reads a molecule and writes product . It knows 3 tokens." in made.text
     assert "Test sequences, right molecule 0.500" in made.text
     assert "2 sequences of the test set are wrong" in made.text
     assert "row 5 of CN right CN written CO" in made.text
-    assert "row 6 written no SMILES of CC right CC written C(" in made.text
+    assert "row 6 written invalid SMILES of CC right CC written C(" in made.text
     assert all(f"#{name}" in made.references and name in made.ids for name in ("scores", "wrong", "data", "learning"))
     assert made.tags.count("svg") == 1 + 3 + 5  # the brand, two right and one wrong molecule, sizes and four curves
     assert "product_valid" in made.text and "Validation perplexity" in made.text
@@ -63,4 +63,4 @@ def test_texts_that_are_no_smiles_are_not_drawn(empty: bool, tmp_path: Path) -> 
     scores = {"exact_accuracy": None if empty else 0.5, "token_accuracy": 0.9, "perplexity": 1.5}
     made = page(tmp_path, canonical=None, scores=dict.fromkeys(("train", "val", "test"), scores))
     assert made.tags.count("svg") == 1 + 5 and "product_valid" not in made.text
-    assert "Test sequences, right to the letter " + ("–" if empty else "0.500") in made.text
+    assert "Test sequences, right text " + ("–" if empty else "0.500") in made.text
