@@ -63,14 +63,14 @@ def distances(
         n: atoms of the molecule; an even share is 1/n.
         ends: the lowest and highest value there is.
     """
-    x = np.arange(len(apart))
+    x, few = np.arange(len(apart)), len(apart) <= MOST_CELLS
     for k, mean in enumerate(means):
         if k != chosen:
-            axes.plot(x, mean, "o-", color=BLUES(0.25 + 0.4 * k / len(means)), linewidth=1.2, ms=2.5)
-    axes.plot(x, means[chosen], "o-", color=INK, linewidth=2.4, ms=4, label=names[chosen])
+            axes.plot(x, mean, "o-", color=BLUES(0.25 + 0.4 * k / len(means)), linewidth=1.2, ms=2.5 * few)
+    axes.plot(x, means[chosen], "o-", color=INK, linewidth=1.2 + 1.2 * few, ms=4 * few, label=names[chosen])
     axes.axhline(1 / n, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="even share, 1/n")
     labels = [f"{d:.0f}" if np.isfinite(d) else "∞" for d in apart]
-    step = -(-len(labels) // 12)
+    step = -(-len(labels) // (12 if len(labels) < 100 else 8))
     shown = x[::step] if np.isfinite(apart[-1]) else [*x[: -step or None : step], x[-1]]
     axes.set_xticks(shown, [labels[k] for k in shown])
     low, high = min(0.0, ends[0]), max(ends[1], 1 / n)

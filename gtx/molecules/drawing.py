@@ -20,6 +20,7 @@ Colour = tuple[float, float, float]
 _BLUE, _RED = np.array([0.20, 0.47, 0.80]), np.array([0.84, 0.28, 0.22])
 SCALE = 36  # height of the colour scale, in pixels
 _BOND = 34  # longest a bond is drawn, in pixels
+MOST_BOLD = 60  # atoms; the bonds of larger molecules are thin lines
 
 
 def draw_molecule(
@@ -164,7 +165,8 @@ class _Drawing(NamedTuple):
 
     def rings(self, atoms: Sequence[int]) -> str:
         return "".join(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:.1f}" fill="none" stroke="#111" stroke-width="2.5"/>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:.1f}" fill="none" stroke="#111" '
+            f'stroke-width="{min(2.5, 0.4 * self.radius):.1f}"/>'
             for x, y in (self.places[atom] for atom in atoms)
         )
 
@@ -172,14 +174,21 @@ class _Drawing(NamedTuple):
         """Every atom's number beside it, from 0."""
         font = float(np.clip(0.36 * self.bond_length, 7, 11))
         paths = re.findall(r"<path class='atom-\d+' d='([^']*)'", self.body)  # bonds have a class of their own
-        letters = np.array([point for path in paths for point in re.findall(r"([-\d.]+)[ ,]([-\d.]+)", path)], float)
+        letters = [_corners(np.array(re.findall(r"([-\d.]+)[ ,]([-\d.]+)", path), float)) for path in paths]
         atoms = np.array(self.places).reshape(-1, 2)
-        middles = place_numbers(atoms, self.bonds, letters.reshape(-1, 2), self.radius, font, self.size)
+        middles = place_numbers(atoms, self.bonds, np.reshape(letters, (-1, 2)), self.radius, font, self.size)
         return "".join(
             f'<text class="number" x="{x:.1f}" y="{y + 0.36 * font:.1f}" text-anchor="middle" font-family="sans-serif" '
             f'font-size="{font:.1f}" fill="#444">{i}</text>'
             for i, (x, y) in enumerate(middles)
         )
+
+
+def _corners(points: np.ndarray) -> np.ndarray:
+    """`[5, 2]`: of the box around points, and its middle."""
+    (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
+    middle = ((left + right) / 2, (top + bottom) / 2)
+    return np.array([(left, top), (right, top), (left, bottom), (right, bottom), middle])
 
 
 def _draw(
@@ -194,6 +203,8 @@ def _draw(
     options.prepareMolsBeforeDrawing = False
     options.clearBackground = False
     options.fixedBondLength = _BOND
+    options.bondLineWidth = 2 if mol.GetNumAtoms() <= MOST_BOLD else 1
+    options.flagCloseContactsDist = -1  # no red boxes where a large molecule is drawn small
     options.atomHighlightsAreCircles = True
     options.highlightRadius = 0.5  # where a bond is 1.5 long
     atoms = {}

@@ -38,15 +38,19 @@ def place_numbers(
     placed = np.empty((0, 2))
     for i, atom in enumerate(atoms):
         places = atom + (disc + reach[i]) * DIRECTIONS
-        others = np.delete(atoms, i, axis=0)
         room = [
-            _distance(places, points),
-            _distance(places, others) - disc,
-            _distance(places, placed) - reach[i],
+            _distance(places, _near(points, atom, disc, font)),
+            _distance(places, _near(np.delete(atoms, i, axis=0), atom, disc, font)) - disc,
+            _distance(places, _near(placed, atom, disc, font)) - reach[i],
             np.minimum(places, np.array(size) - places).min(axis=1),  # to the edge of the picture
         ]
         placed = np.concatenate([placed, places[[np.argmax(np.round(np.min(room, axis=0), 3))]]])
     return placed
+
+
+def _near(points: np.ndarray, atom: np.ndarray, disc: float, font: float) -> np.ndarray:
+    """Those that a number of the atom may meet."""
+    return points[(np.abs(points - atom) < 4 * (disc + font)).all(axis=1)]
 
 
 def _distance(places: np.ndarray, points: np.ndarray) -> np.ndarray:

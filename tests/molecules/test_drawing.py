@@ -34,6 +34,11 @@ def test_anything_readable_can_be_drawn(smiles: str) -> None:
     assert (element.get("width"), element.get("height")) == ("260", "180")
 
 
+@pytest.mark.parametrize("smiles", ["C" * 300, "C1" + "C" * 200 + "1"])
+def test_a_large_molecule_has_no_marks_of_close_contacts(smiles: str) -> None:
+    assert "#FF0000" not in draw_molecule(smiles, size=(260, 180))  # hydrocarbons have no red atom
+
+
 def test_values_shade_atoms_red_and_blue() -> None:
     svg = draw_molecule("CCO", [1.0, 0.0, -1.0])
     red, white, blue = (tuple(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in fills(svg))
