@@ -9,5 +9,10 @@ class MoleculeError(ValueError):
     @classmethod
     def because(cls, what: str, error: Exception) -> MoleculeError:
         """`what`, and what RDKit's exception says in its first lines; a trace of RDKit's own code follows there."""
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return cls(f"{what}: {'; '.join(lines[:2]) or type(error).__name__}")
+        lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
+        return cls(f"{what}: {shortened('; '.join(lines[:2])) or type(error).__name__}")
+
+
+def shortened(reason: str, most: int = 200) -> str:
+    """A reason that does not list a thousand atoms."""
+    return reason if len(reason) <= most else f"{reason[: most - 1]}…"

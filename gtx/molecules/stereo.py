@@ -18,6 +18,7 @@ UNDECIDED = "?"
 """The label of a centre or double bond whose configuration was given but could not be named."""
 
 _MAX_ITERATIONS = 100_000  # about 0.1 s; most molecules need fewer than 10,000
+_MAX_VISITS = 30_000_000  # iterations times atoms: what an iteration keeps in memory grows with the molecule
 _TAGGED = rdqueries.HasChiralTagQueryAtom()
 _TETRAHEDRAL_OR_NONE = (ChiralType.CHI_UNSPECIFIED, ChiralType.CHI_TETRAHEDRAL_CW, ChiralType.CHI_TETRAHEDRAL_CCW)
 _NO_CENTRE = atom_code("chirality", "none")
@@ -56,7 +57,8 @@ def label_stereo(mol: Chem.Mol) -> None:
         mol: read with `legacy_perception`, as `read_smiles` and `read_molblock` do.
     """
     try:
-        rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=_MAX_ITERATIONS)
+        most = min(_MAX_ITERATIONS, max(1, _MAX_VISITS // max(1, mol.GetNumAtoms())))
+        rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=most)
     except RuntimeError:  # too many iterations; which labels were found by then depends on the order of atoms
         bonds = [bond for bond in mol.GetBonds() if bond.GetStereo() not in _NO_STEREO]
         for owner in (*mol.GetAtomsMatchingQuery(_TAGGED), *bonds):

@@ -103,6 +103,7 @@ def test_mol_blocks_keep_coordinates_and_stereochemistry() -> None:
         ("", "four lines or more; 0 came"),
         ("\n\n\n\n", "four lines or more; 0 came"),
         ("one line", "four lines or more; 1 came"),
+        ("form\x0cfeeds\x0care\x0cno\x0clines", "four lines or more; 1 came"),
         ("\n\n\n  0  0  0  0  0  0  0  0  0  0999 V2000\nM  END\n", "it has no atoms"),
     ],
 )
@@ -113,14 +114,25 @@ def test_refused_mol_blocks_name_the_reason(block: str, reason: str, capfd: pyte
     assert capfd.readouterr() == ("", "")
 
 
-def test_molecules_without_stereo_are_what_rdkit_reads(shared_data: Path) -> None:
-    """Those take a way of their own."""
-    texts = [*ODD, *column(shared_data / "scaffold" / "tox21.csv")[:600]]
-    plain = [text for text in texts if not set(text) & set("@/\\")]
-    assert len(plain) > 400
-    for text in plain:
+@pytest.mark.parametrize("remove_hydrogens", [True, False])
+def test_molecules_are_what_rdkit_reads(remove_hydrogens: bool, shared_data: Path) -> None:
+    """Step by step, for those that need a step alone."""
+    params = Chem.SmilesParserParams()
+    params.allowCXSMILES, params.parseName, params.removeHs = False, False, remove_hydrogens
+    texts = [
+        *ODD,
+        *column(shared_data / "scaffold" / "tox21.csv")[:400],
+        *column(shared_data / "scaffold" / "bbbp.csv"),
+    ]
+    read = 0
+    for text in texts[:800]:
         with quietly():
-            if (expected := Chem.MolFromSmiles(text)) is None:
+            if (expected := Chem.MolFromSmiles(text, params)) is None:
                 continue
-            assert Chem.MolToSmiles(read_smiles(text)) == Chem.MolToSmiles(expected)
-            assert read_smiles(text).ToBinary() == expected.ToBinary()  # every property of every atom and bond
+            full = Chem.MolToSmiles(Chem.AddHs(expected))
+            for written, mol in ((text, expected), (full, Chem.MolFromSmiles(full, params))):
+                ours = read_smiles(written, remove_hydrogens)
+                assert ours.ToBinary() == mol.ToBinary(), written  # every property of every atom and bond
+                assert Chem.MolToSmiles(ours) == Chem.MolToSmiles(mol), written
+                read += 1
+    assert read > 1500
