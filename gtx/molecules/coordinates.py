@@ -44,3 +44,30 @@ def without_hydrogens(mol: Chem.Mol) -> tuple[Chem.Mol, list[int]]:
         atom.SetIntProp("_node", atom.GetIdx())
     bare = Chem.RemoveHs(mol)
     return bare, [atom.GetIntProp("_node") for atom in bare.GetAtoms()]
+
+
+def with_given_hydrogens(bare: Chem.Mol, given: Chem.Mol) -> Chem.Mol:
+    """`bare` with the hydrogen atoms of `given` at their places, as far as its atoms still have them.
+
+    Where standardising took protons from an atom, the hydrogen atoms farthest from it are left out. Where it gave some,
+    these are counted, to be placed later.
+
+    Args:
+        bare: what `without_hydrogens(given)` returned, standardised or not.
+        given: with a conformer.
+    """
+    full, points = Chem.RWMol(bare), given.GetConformer().GetPositions()
+    conformer = full.GetConformer()
+    nodes = {atom.GetIntProp("_node"): atom.GetIdx() for atom in bare.GetAtoms()}
+    for node, i in nodes.items():
+        near = {atom.GetIdx() for atom in given.GetAtomWithIdx(node).GetNeighbors()} - nodes.keys()
+        nearest = sorted(near, key=lambda j, node=node: np.linalg.norm(points[j] - points[node]))
+        atom = full.GetAtomWithIdx(i)
+        hydrogens = nearest[: atom.GetTotalNumHs()]
+        atom.SetNumExplicitHs(max(0, atom.GetNumExplicitHs() - len(hydrogens)))
+        for j in hydrogens:
+            added = full.AddAtom(Chem.Atom(1))
+            full.AddBond(i, added, Chem.BondType.SINGLE)
+            conformer.SetAtomPosition(added, Point3D(*points[j].tolist()))
+    full.UpdatePropertyCache(strict=False)
+    return full.GetMol()

@@ -11,7 +11,7 @@ from rdkit import Chem
 
 from gtx.molecules.binary import binary
 from gtx.molecules.conformers import Conformer, make_conformer
-from gtx.molecules.coordinates import with_coordinates, without_hydrogens
+from gtx.molecules.coordinates import with_coordinates, with_given_hydrogens, without_hydrogens
 from gtx.molecules.descriptors import DESCRIPTORS, ask, beyond, rounded, tabulate
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.graphs import Graphs
@@ -147,13 +147,20 @@ def read_molecule(
     else:
         mol = read(text, remove_hydrogens=not featuriser.hydrogens)
     if featuriser.standardise:
-        mol = standardise(Chem.RemoveHs(mol))
+        mol = _standardised(mol, featuriser.hydrogens)
     if featuriser.hydrogens:
         mol = Chem.AddHs(mol, addCoords=mol.GetNumConformers() > 0)
         Chem.SetHybridization(mol)
     if (count := mol.GetNumAtoms()) > featuriser.max_atoms:
         raise MoleculeError(f"has {count} atoms; the limit is {featuriser.max_atoms}")
     return mol, finished
+
+
+def _standardised(mol: Chem.Mol, hydrogens: bool) -> Chem.Mol:
+    """Without hydrogen atoms; but those that were given with coordinates are kept if `hydrogens`."""
+    bare, _ = without_hydrogens(mol)
+    bare = standardise(bare)
+    return with_given_hydrogens(bare, mol) if hydrogens and mol.GetNumConformers() else bare
 
 
 def _read(featuriser: Featuriser, number: int, text: str, coordinates: np.ndarray | None, smiles: bool) -> _Read:

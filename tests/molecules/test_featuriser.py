@@ -63,6 +63,32 @@ def test_hydrogens_as_nodes_keep_their_coordinates(alanine: Chem.Mol, places: np
     assert elements(added) == elements(molecule) and np.isfinite(added.positions).all()
 
 
+@pytest.mark.parametrize(
+    ("smiles", "expected", "placed"),
+    [
+        (ALANINE, ALANINE, 0),
+        ("[Na+].C[C@H]([NH3+])C(=O)[O-].O", ALANINE, 1),  # the acid's proton has no place yet
+        ("c1cc[nH+]cc1.[Cl-]", "c1ccncc1", 0),
+        ("c1cc[nH]c1", "c1cc[nH]c1", 0),
+        ("[2H]C([2H])[NH3+]", "[2H]C([2H])N", 0),
+        ("C[C@@](F)(Cl)[NH3+]", "C[C@@](N)(F)Cl", 0),
+        ("[H][H]", "[H][H]", 0),
+    ],
+)
+def test_standardising_keeps_the_hydrogens_that_were_given(smiles: str, expected: str, placed: int) -> None:
+    mol = Chem.AddHs(Chem.MolFromSmiles(smiles))
+    assert AllChem.EmbedMolecule(mol, randomSeed=1) == 0
+    given = mol.GetConformer().GetPositions()
+    for arguments in ((smiles, given), (Chem.MolToMolBlock(mol),)):
+        molecule = replace(NODES, standardise=True)(*arguments)
+        assert molecule.smiles == expected
+        assert len(molecule.atoms) == Chem.AddHs(Chem.MolFromSmiles(expected)).GetNumAtoms()
+        apart = np.linalg.norm(molecule.positions[:, None] - given, axis=-1).min(axis=1)
+        assert (apart > 1e-3).sum() == placed
+        bonds = np.linalg.norm(np.diff(molecule.positions[molecule.bonds], axis=0)[0], axis=-1)
+        assert bonds.min() > 0.6 and bonds.max() < 2  # what belongs together is together
+
+
 def test_explicit_hydrogens_in_the_text_have_their_places(alanine: Chem.Mol, places: np.ndarray) -> None:
     order = np.random.default_rng(0).permutation(13).tolist()
     written = Chem.RenumberAtoms(alanine, order)
