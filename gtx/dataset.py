@@ -263,6 +263,9 @@ def _named(file: File) -> Iterator[None]:
 def _featurise(
     files: Sequence[File], rows: Sequence[Row], settings: DataSettings, cache: str | Path | None, progress: bool
 ) -> Featurised:
+    fail = settings.on_error == "fail"
+    if fail and (bad := [file.start + min(file.ledger.errors) for file in files if file.ledger.errors]):
+        rows, cache = rows[: bad[0]], None  # what follows the first bad row is not read
     done = featurise(
         settings.featuriser,
         [row.readable for row in rows],
@@ -270,9 +273,10 @@ def _featurise(
         workers=settings.workers,
         cache=cache,
         progress=progress,
+        to_first_error=fail,
     )
     for file in files:
-        for i, row in enumerate(file.rows, file.start):
+        for i, row in enumerate(file.rows[: max(0, len(done.errors) - file.start)], file.start):
             if done.errors[i] and not row.error:
                 file.ledger.error(row.number, file.smiles_column, row.shown, done.errors[i])
             for warning in done.warnings[i]:

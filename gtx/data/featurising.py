@@ -117,6 +117,7 @@ def featurise(
     progress: bool = False,
     chunk: int | None = None,
     smiles: bool = True,
+    to_first_error: bool = False,
 ) -> Featurised:
     """Featurise `texts`, or take them from the cache.
 
@@ -129,6 +130,7 @@ def featurise(
         progress: show a progress bar.
         chunk: texts handed to a worker at a time; default as `chunk_size` says.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
+        to_first_error: stop after the chunk with the first text that cannot be read; the outcome ends there.
     """
     chunk = chunk or chunk_size(featuriser)
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
@@ -142,7 +144,12 @@ def featurise(
     )
     stream = featurise_stream(featuriser, chunks, workers, smiles=smiles)
     label = "Making conformers" if featuriser.conformers else "Reading molecules"
-    done = Featurised.join(list(_tracked(stream, len(texts), label) if progress else stream))
+    parts = []
+    for part in _tracked(stream, len(texts), label) if progress else stream:
+        parts.append(part)
+        if to_first_error and any(part.errors):
+            return Featurised.join(parts)
+    done = Featurised.join(parts)
     if file is not None:
         _save(done, file)
     return done

@@ -31,6 +31,15 @@ def test_workers_and_chunks_change_nothing() -> None:
     assert one.store.atoms.equal(two.store.atoms) and one.store.bonds.equal(two.store.bonds)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_it_can_stop_at_the_first_error(workers: int, tmp_path: Path) -> None:
+    texts = [*SMILES[:4], "C1CC", *SMILES * 100]
+    done = featurise(Featuriser(), texts, workers=workers, chunk=2, cache=tmp_path, to_first_error=True)
+    assert [error is None for error in done.errors] == [True] * 4 + [False, True] and len(done.store) == 5
+    assert not list(tmp_path.iterdir())  # half an outcome is not kept
+    assert len(featurise(Featuriser(), SMILES, workers=0, chunk=2, to_first_error=True).errors) == len(SMILES)
+
+
 def test_without_smiles_everything_else_is_the_same(tmp_path: Path) -> None:
     with_smiles = featurise(Featuriser(), TEXTS, workers=0, cache=tmp_path)
     for workers in (0, 2):

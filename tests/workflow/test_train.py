@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gtx
+from gtx.data import featurising
 from gtx.dataset import DataSettings, fingerprint, load
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
@@ -277,6 +278,28 @@ def test_unusable_input_is_one_clear_error(change: dict, message: str, tmp_path:
     }
     with pytest.raises(InputError, match=message):
         train(DataSettings(**settings | change), TrainSettings(**TINY), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("bad", "count"),
+    [({4: ("C1CC", 1)}, 500), ({4: ("C", "x")}, 4), ({4: ("C1CC", 1), 2: ("C", "x")}, 2), ({1100: ("C1CC", 1)}, 1200)],
+    ids=str,
+)
+def test_fail_stops_at_the_first_bad_row(
+    bad: dict, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No molecule behind it is read, but for those of its chunk."""
+    texts = []
+    whole = featurising.featurise_texts
+    monkeypatch.setattr(featurising, "featurise_texts", lambda f, t, *a, **k: texts.extend(t) or whole(f, t, *a, **k))
+    rows = [list(bad.get(i, ("C", i / 2))) for i in range(1, 1201)]
+    data = DataSettings(
+        str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0, on_error="fail",
+        featuriser=Featuriser(descriptors=False),
+    )  # fmt: skip
+    with pytest.raises(InputError, match=rf"data\.csv: row {min(bad)}, "):
+        load(data)
+    assert len(texts) == count
 
 
 SHORT = TrainSettings(**TINY | {"epochs": 1})
