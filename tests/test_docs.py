@@ -19,7 +19,7 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     code = "\n".join(blocks)
     assert code
-    exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
+    exec(compile(code, str(page), "exec", dont_inherit=True), {"__name__": "__main__"})
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
