@@ -28,6 +28,7 @@ from gtx.data import (
     random_split,
     scaffold_split,
 )
+from gtx.data.columns import listed
 from gtx.errors import InputError
 from gtx.molecules import Featuriser, scaffold
 from gtx.tasks import Inferred, Task
@@ -157,7 +158,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     """
     files = _read(settings)
     if not settings.target_columns:
-        names = ", ".join(map(repr, files[0].columns))
+        names = listed(files[0].columns)
         raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
     task, y = _targets(files, settings)
     rows = [row for file in files for row in file.rows]
