@@ -54,7 +54,7 @@ LIBRARIES = {
 }
 
 
-CIRCLES = {"attention", "explain", "molecules", "prediction"}  # rooms that still hold files which know each other
+CIRCLES = {"explain", "molecules", "prediction"}  # rooms that still hold files which know each other
 
 
 def imports(file: Path, types: bool = False) -> set[str]:

@@ -36,8 +36,9 @@ from torch_geometric.utils import scatter, softmax
 
 from experiments.speed import attentions
 from experiments.speed.attentions import HEADS, Batch, Call
-from gtx.attention import EdgeFeatures, ScaledDot, Softmax, attend, ragged
+from gtx.attention import EdgeFeatures, ScaledDot, Softmax, attend
 from gtx.attention import size_classes as classes
+from gtx.attention.fast import ragged
 from gtx.graph import CompleteGraph
 
 SIZES = {"drug-like": (128, 9, 38), "tiny": (512, 4, 9), "peptide-like": (16, 80, 300)}  # graphs, least, most nodes
@@ -198,7 +199,7 @@ def through_kernel(batch: Batch) -> tuple[nn.Module, Call]:
     layer, _ = attentions.gtx_bias(batch)
 
     def call(x: Tensor, e: Tensor) -> Tensor:
-        q, k, v = layer._project(x, x)
+        q, k, v = layer.queries(x), *layer.keys_and_values(x)
         return layer.lin_out(ragged.ragged_attention(batch.graph, q, k, v, layer.lin_edge_bias(e)).flatten(1))
 
     return layer, call

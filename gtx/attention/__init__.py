@@ -2,8 +2,9 @@
 
 from gtx.attention.additive import GAT, Concat, GATv2
 from gtx.attention.blends import GatedSoftmax, MoleculeBlend
-from gtx.attention.complete import Attended, EdgeFeatures, attend, attend_block
+from gtx.attention.complete import Attended, attend_block
 from gtx.attention.dropout import dropout
+from gtx.attention.edge_features import EdgeFeatures
 from gtx.attention.edge_states import ClippedDot, VectorScore
 from gtx.attention.gates import HeadGate
 from gtx.attention.merging import ConcatHeads, MaxHeads, MeanHeads, Merge, WeightedHeads, WeightTensor
@@ -11,6 +12,7 @@ from gtx.attention.normalisers import Hardmax, Normaliser, Sigmoid, Softmax, Unn
 from gtx.attention.receivers import EdgeListReceivers, PairReceivers, Receivers
 from gtx.attention.relative import RelativeDot
 from gtx.attention.scores import General, ScaledDot, Score
+from gtx.attention.sums import attend
 
 __all__ = [
     "GAT",

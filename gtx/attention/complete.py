@@ -1,46 +1,23 @@
-"""Attention over the pairs of a complete graph: matrix products in size buckets."""
+"""Attention over the pairs of a complete graph in plain torch: matrix products in size buckets.
+
+`attend_block` is the sum itself. Its parts are read next: `gtx/attention/scores.py` and `gtx/attention/normalisers.py`.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from gtx.attention import compiled, ragged
 from gtx.attention.dropout import dropout as drop
+from gtx.attention.edge_features import EdgeFeatures
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.receivers import PairReceivers
 from gtx.attention.scores import Score
-from gtx.graph import BipartiteGraph, CompleteGraph
+from gtx.graph import CompleteGraph
 
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
-
-
-class EdgeFeatures(NamedTuple):
-    r"""What edge features e do in an attention.
-
-    Attributes:
-        features: e, `[num_pairs, K]`, or None.
-        bias: b, `[num_pairs, H]`, added to the score.
-        score: \(w_b\), `[H, K]`: \(w_b \cdot e_{rs}\) is added to the score.
-        key: \(W_K\), `[H, C, K]`: \(k_s + W_K e_{rs}\).
-        value: \(W_V\), `[H, D, K]`: \(v_s + W_V e_{rs}\).
-        state_value: \(W_S\), `[H, D, S]`: \(v_s + W_S \hat e_{rs}\), with the score's state \(\hat e\).
-    """
-
-    features: Tensor | None = None
-    bias: Tensor | None = None
-    score: Tensor | None = None
-    key: Tensor | None = None
-    value: Tensor | None = None
-    state_value: Tensor | None = None
-
-    @property
-    def used_channels(self) -> int:
-        """K, or 0 where the features do nothing but stand for a bias."""
-        return 0 if all(w is None for w in (self.score, self.key, self.value)) else self.features.shape[1]
 
 
 class Attended(NamedTuple):
@@ -57,66 +34,32 @@ class Attended(NamedTuple):
     states: Tensor | None = None
 
 
-def attend(
+def attend_pairs(
     graph: CompleteGraph,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     score: Score,
     normaliser: Normaliser,
-    edges: EdgeFeatures | None = None,
+    edges: EdgeFeatures,
     dropout: float = 0.0,
     return_weights: bool = False,
     return_states: bool = False,
 ) -> Attended:
-    r"""Weigh what the senders offer and sum it, for every receiver.
-
-    \[ s_{rs} = \mathrm{score}(q_r,\, k_s + W_K e_{rs},\, e_{rs}) + w_b \cdot e_{rs} + b_{rs}, \quad
-       w_{r\cdot} = \mathrm{normalise}(s_{r\cdot}), \quad
-       o_r = \sum_s w_{rs} (v_s + W_V e_{rs} + W_S \hat e_{rs}) \]
-
-    Edge features never become keys or values of their own where that can be avoided: for a bilinear score
-    \(q \cdot W_K e = (W_K^\top q) \cdot e\), and always \(\sum_s w_{rs} W_V e_{rs} = W_V \sum_s w_{rs} e_{rs}\).
-
-    Args:
-        graph: who attends to whom; of two sets, M senders and N receivers, a `BipartiteGraph`.
-        query: `[N, H, C]`.
-        key: `[N, H, C]`, or `[M, H, C]`.
-        value: `[N, H, D]`, or `[M, H, D]`.
-        score: the score.
-        normaliser: from scores to weights.
-        edges: edge features and what they do.
-        dropout: share of the weights set to zero.
-        return_weights: also give the weights.
-        return_states: also give the score's states.
-    """
-    edges = EdgeFeatures() if edges is None else edges
-    H = value.shape[1]
-    if graph.num_nodes == 0:
-        weights = value.new_zeros(0, H) if return_weights else None
-        return Attended(value[:0], weights, value.new_zeros(0, H, score.state_channels) if return_states else None)
-    one_set = not isinstance(graph, BipartiteGraph)
-    if (
-        one_set
-        and ragged.wanted()
-        and ragged.can_run(graph, query, score, normaliser, edges, dropout, return_weights, return_states)
-    ):
-        q, bias = score.prepare(query), _bias(edges)
-        return Attended(ragged.ragged_attention(graph, q, key, value, bias, 1.0, dropout))
-    if compiled.can_run(graph, query, key, value, score, normaliser, edges, return_weights or return_states):
-        return Attended(compiled.attention(graph, score.prepare(query), key, value, edges, dropout))
+    """As `gtx.attention.attend`, of at least one node: bucket by bucket, and where a score has no matrix form, some
+    receivers of a bucket at a time."""
 
     def buckets(pairs: Tensor | None) -> list:
         none = [None] * len(graph.buckets)
         return none if pairs is None else graph.pair_buckets(graph.pairs.pack(pairs))
 
-    asking = graph.node_buckets(graph.nodes.pack(query))  # [b, r, H, C]
-    answering = [graph.sender_buckets(graph.senders.pack(x)) for x in (key, value)]  # [b, s, H, C]
+    queries = graph.node_buckets(graph.nodes.pack(query))  # [b, r, H, C]
+    keys, values = (graph.sender_buckets(graph.senders.pack(x)) for x in (key, value))  # [b, s, H, C]
     rules = score, normaliser, edges, dropout, return_states
     at_once = _matrix_form(score, edges, return_states) or torch.compiler.is_compiling()  # which unrolls loops
     parts = []
-    features = zip(asking, *answering, buckets(edges.features), buckets(_bias(edges)), _receivers(graph), strict=True)
-    for q, k, v, e, b, into in features:
+    features, biases = buckets(edges.features), buckets(edges.whole_bias)
+    for q, k, v, e, b, into in zip(queries, keys, values, features, biases, _receivers(graph), strict=True):
         if at_once:
             parts.append(attend_block(q, k, v, e, b, into, *rules))
             continue
@@ -134,14 +77,6 @@ def attend(
         unpack(weights) if return_weights else None,
         unpack(states) if return_states else None,
     )
-
-
-def _bias(edges: EdgeFeatures) -> Tensor | None:
-    """All that is added to the scores."""
-    if edges.score is None:
-        return edges.bias
-    linear = F.linear(edges.features, edges.score)
-    return linear if edges.bias is None else edges.bias + linear
 
 
 def attend_block(

@@ -204,7 +204,7 @@ def test_the_two_multihead_attentions_are_the_same_function(batch: Batch) -> Non
 def test_the_floor_counts_what_torch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
-    from gtx.attention import compiled
+    from gtx.attention.fast import compiled
 
     monkeypatch.setattr(compiled, "can_run", lambda *_: False)  # torch cannot count in a compiled loop
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import ctypes
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.utils import scatter, softmax
 
-from gtx.attention.building import build
 from gtx.attention.dropout import dropout as drop
+from gtx.attention.edge_features import EdgeFeatures
+from gtx.attention.fast.building import build
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
 from gtx.graph import CompleteGraph
 from gtx.threads import shares
-
-if TYPE_CHECKING:
-    from gtx.attention.complete import EdgeFeatures
 
 _SOURCE = Path(__file__).with_name("ragged.c")
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
@@ -35,16 +33,14 @@ def can_run(
     score: Score,
     normaliser: Normaliser,
     edges: EdgeFeatures,
-    asked_for_more: bool = False,
 ) -> bool:
     """Whether `attention` computes this attention: float32 or float64 on a CPU with a C compiler, a score bilinear in
-    query and key, a softmax at temperature 1, 1, 2, 4, 8 or 16 heads, and nothing asked for but the output. Under
-    `torch.compile`, `torch.func` and autocast it does not."""
+    query and key, a softmax at temperature 1, and 1, 2, 4, 8 or 16 heads. Under `torch.compile`, `torch.func` and
+    autocast it does not."""
     H, C, D = query.shape[1], query.shape[2], value.shape[2]
     tensors = [x for x in (query, key, value, edges.features, edges.bias) if x is not None]
     return (
-        not asked_for_more
-        and not torch.compiler.is_compiling()
+        not torch.compiler.is_compiling()
         and all(x.device.type == "cpu" and x.dtype == query.dtype and type(x) is Tensor for x in map(_plain, tensors))
         and query.dtype in (torch.float32, torch.float64)
         and score.bilinear

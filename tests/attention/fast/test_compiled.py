@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from gtx import code_cache
-from gtx.attention import ScaledDot, Softmax, attend, building, compiled
-from gtx.attention.complete import EdgeFeatures
+from gtx.attention import EdgeFeatures, ScaledDot, Softmax, attend
+from gtx.attention.fast import building, compiled
 from gtx.graph import CompleteGraph
 
 SIZES = [9, 1, 23, 0, 38, 2, 17]
@@ -159,7 +159,6 @@ def test_what_it_declines_goes_the_plain_way() -> None:
     none = EdgeFeatures()
     assert compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), none)
     assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(2.0), none)
-    assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), none, True)
     assert not compiled.can_run(graph, *(x[:, :3] for x in (q, k, v)), ScaledDot(), Softmax(), none)
     assert not compiled.can_run(graph, *(x.half() for x in (q, k, v)), ScaledDot(), Softmax(), none)
     with torch.autocast("cpu", torch.bfloat16):

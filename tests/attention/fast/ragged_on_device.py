@@ -1,8 +1,8 @@
 """The kernel against the definition: on a GPU, or under triton's interpreter (then run in a process of its own).
 
-`tests/attention/test_ragged.py` runs this file; by itself, with triton:
+`tests/attention/fast/test_ragged.py` runs this file; by itself, with triton:
 
-    TRITON_INTERPRET=1 python -m pytest tests/attention/ragged_on_device.py     # or without, on a GPU
+    TRITON_INTERPRET=1 python -m pytest tests/attention/fast/ragged_on_device.py     # or without, on a GPU
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.attention import EdgeFeatures, General, Hardmax, ScaledDot, Softmax, ragged, size_classes
-from gtx.attention.ragged import ragged_attention
-from gtx.graph import CompleteGraph
+from gtx.attention import EdgeFeatures, General, Hardmax, ScaledDot, Softmax
+from gtx.attention.fast import ragged, size_classes
+from gtx.attention.fast.ragged import ragged_attention
+from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, complete
 
@@ -145,7 +146,7 @@ def test_equals_edge_attention_on_the_edge_list() -> None:
     layer = EdgeAttention(10, 8, heads=4, edge_dim=3).to(DEVICE)
     x, e = torch.randn(graph.num_nodes, 10, device=DEVICE), torch.randn(graph.num_pairs, 3, device=DEVICE)
     x.requires_grad_()
-    query, key, value = layer._project(x, x)
+    query, key, value = layer.queries(x), *layer.keys_and_values(x)
     out = ragged_attention(graph, layer.score.prepare(query), key, value, layer.lin_edge_bias(e), 1.0).flatten(1)
     expected = layer(x, graph.edge_index, graph.select(e))
     close(out, expected, 1e-5)
@@ -278,13 +279,13 @@ def test_says_what_it_can_run() -> None:
     assert ragged.can_run(graph, q.bfloat16(), General(H, C), Softmax())
     assert not can(bias._replace(value=torch.zeros(H, D, 3)))
     assert not can(bias._replace(key=torch.zeros(H, C, 3)))
-    assert not can(return_weights=True) and not can(return_states=True)
     assert not ragged.can_run(graph, q, ScaledDot(), Hardmax())
     assert not ragged.can_run(graph, q, ScaledDot(), Softmax(2.0))
     assert not ragged.can_run(graph, q, SimpleNamespace(bilinear=False), Softmax())
     assert not ragged.can_run(graph, q.int(), ScaledDot(), Softmax())
     assert not ragged.can_run(made([300]), q, ScaledDot(), Softmax())
     assert not ragged.can_run(made([]), q, ScaledDot(), Softmax())
+    assert not ragged.can_run(BipartiteGraph.between(graph.ptr, graph.ptr), q, ScaledDot(), Softmax())
 
 
 def test_autocast_is_followed() -> None:

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from gtx.attention.size_classes import power_of_two
-
-if TYPE_CHECKING:
-    from gtx.attention.size_classes import Plan
+from gtx.attention.fast.size_classes import Plan, power_of_two
 
 # rows of a strip, warps: by the size T of the tile
 SHAPES = {16: (16, 1), 32: (32, 2), 64: (16, 4), 128: (16, 8), 256: (16, 8)}

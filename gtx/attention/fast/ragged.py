@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from gtx.attention.edge_features import EdgeFeatures
+from gtx.attention.fast.size_classes import Plan, limit, plan
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
-from gtx.attention.size_classes import Plan, limit, plan
-from gtx.graph import CompleteGraph
-
-if TYPE_CHECKING:
-    from gtx.attention.complete import EdgeFeatures
+from gtx.graph import BipartiteGraph, CompleteGraph
 
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # triton, too, asks when it is imported
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, *([torch.float64] if _INTERPRETED else []))
@@ -43,14 +41,12 @@ def can_run(
     normaliser: Normaliser,
     edges: EdgeFeatures | None = None,
     dropout: float = 0.0,
-    return_weights: bool = False,
-    return_states: bool = False,
 ) -> bool:
     """Whether `ragged_attention` computes this attention, on this device.
 
-    It does for a score bilinear in query and key, a softmax at temperature 1, edge features that enter as a bias alone,
-    and nothing asked for but the output; on a GPU (or where the interpreter is on) in float32, bfloat16 or float16, if
-    any molecule is small enough (`size_classes.limit`). Under `torch.compile` it does not, since the compiler cannot
+    It does for one set of nodes, a score bilinear in query and key, a softmax at temperature 1, and edge features that
+    enter as a bias alone; on a GPU (or where the interpreter is on) in float32, bfloat16 or float16, if any molecule is
+    small enough (`size_classes.limit`). Under `torch.compile` it does not, since the compiler cannot
     look into the launch.
     """
     here = query.is_cuda or (_INTERPRETED and query.device.type == "cpu")
@@ -61,7 +57,7 @@ def can_run(
         and type(normaliser) is Softmax
         and normaliser.temperature == 1.0
         and (edges is None or all(w is None for w in (edges.key, edges.value, edges.state_value)))
-        and not (return_weights or return_states)
+        and not isinstance(graph, BipartiteGraph)
         and 0.0 <= dropout < 1.0
         and bool(graph.buckets)
         and graph.buckets[0][1] <= limit(query.shape[-1], query.dtype)
@@ -179,7 +175,7 @@ class _Ragged(torch.autograd.Function):
         scale: float,
         dropout: float,
     ) -> Tensor:
-        from gtx.attention import triton_kernels as kernels
+        from gtx.attention.fast import triton_kernels as kernels
 
         q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
         seed = torch.randint(2**62, (1,), device=q.device) if dropout else None  # on the device: nobody waits
@@ -192,7 +188,7 @@ class _Ragged(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple:
-        from gtx.attention import triton_kernels as kernels
+        from gtx.attention.fast import triton_kernels as kernels
 
         q, k, v, bias, mask, seed = ctx.saved_tensors
         grads = [_empty(x, ctx.work) for x in (q, k, v)]

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from gtx.attention import ScaledDot, Softmax, ragged
-from gtx.attention.size_classes import limit, plan
+from gtx.attention import ScaledDot, Softmax
+from gtx.attention.fast import ragged
+from gtx.attention.fast.size_classes import limit, plan
 from gtx.graph import CompleteGraph
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed (it is for Linux only)")
@@ -26,14 +27,14 @@ def test_the_kernel_against_the_definition(where: str) -> None:
         pytest.skip("no CUDA device")
     environment = os.environ | {"TRITON_INTERPRET": "1" if where == "interpreter" else "0"}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore"]
-    command += ["tests/attention/ragged_on_device.py"]
+    command += ["tests/attention/fast/ragged_on_device.py"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
 
 
 def test_without_triton_nothing_breaks_before_it_is_called() -> None:
     code = (
-        "import sys; sys.modules['triton'] = None; import torch, gtx.nn; from gtx.attention import ragged; "
+        "import sys; sys.modules['triton'] = None; import torch, gtx.nn; from gtx.attention.fast import ragged; "
         "from gtx.graph import CompleteGraph; torch.cuda.is_available = lambda: True; x = torch.zeros(3, 2, 4); "
         "print(ragged.available()); ragged.ragged_attention(CompleteGraph.from_ptr(torch.tensor([0, 3])), x, x, x)"
     )

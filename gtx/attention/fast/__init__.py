@@ -1,0 +1,32 @@
+"""The sum of `gtx.attention.complete` again, compiled: a loop in C on a processor, a Triton kernel on a GPU.
+
+Where neither computes an attention, or the environment has `GTX_COMPILED=0`, matrix products in plain torch do.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gtx.attention.edge_features import EdgeFeatures
+from gtx.attention.fast import compiled, ragged
+from gtx.attention.normalisers import Normaliser
+from gtx.attention.scores import Score
+from gtx.graph import CompleteGraph
+
+
+def attend(
+    graph: CompleteGraph,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score: Score,
+    normaliser: Normaliser,
+    edges: EdgeFeatures,
+    dropout: float = 0.0,
+) -> Tensor | None:
+    """The output of `gtx.attention.attend`, `[N, H, D]`, or None where no compiled form computes it."""
+    if ragged.wanted() and ragged.can_run(graph, query, score, normaliser, edges, dropout):
+        return ragged.ragged_attention(graph, score.prepare(query), key, value, edges.whole_bias, 1.0, dropout)
+    if compiled.can_run(graph, query, key, value, score, normaliser, edges):
+        return compiled.attention(graph, score.prepare(query), key, value, edges, dropout)
+    return None
