@@ -54,7 +54,7 @@ LIBRARIES = {
 }
 
 
-CIRCLES = {"explain", "molecules", "prediction"}  # rooms that still hold files which know each other
+CIRCLES = {"molecules"}  # rooms that still hold files which know each other
 
 
 def imports(file: Path, types: bool = False) -> set[str]:

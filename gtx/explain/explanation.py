@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,57 +12,22 @@ from torch import nn
 
 from gtx.data import MoleculeStore, featurise
 from gtx.errors import InputError
-from gtx.explain.account import Account, account, copies, random_model
+from gtx.explain.account import account, copies, random_model
 from gtx.explain.distances import bond_distances
-from gtx.explain.removal import rank_correlation
+from gtx.explain.findings import Findings, chosen
 from gtx.molecules.naming import name_code
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import NumberTask
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Explanation(Account):
+class Explanation(Findings):
     """The account of a trained network, with the account of the same network with random weights for comparison.
 
-    Attention weights are a picture of the computation, not a proof of reasons.
-
-    Attributes:
-        smiles: the molecule as given.
-        mol: the RDKit molecule whose atoms are the n atoms.
-        atoms: `[n]`, symbol and number of each, as "O2".
-        distance: float64 `[n, n]`, bonds between atoms, infinite where nothing connects them.
-        target: name of the target.
-        quantity: what is predicted, in words.
-        layer, head, receiver: what the pictures show, from 0; head None is the mean over heads.
-        seed: of the random weights and the random removals.
-        random: the account of the network with random weights.
-        notes: what a reader should know about this model and molecule.
+    Attention weights are a picture of the computation, not a proof of reasons. Attributes as `Findings`.
     """
-
-    smiles: str
-    mol: object
-    atoms: list[str]
-    distance: np.ndarray
-    target: str
-    quantity: str
-    layer: int
-    head: int | None
-    receiver: int
-    seed: int
-    random: Account
-    notes: list[str]
 
     def __repr__(self) -> str:
         return f"Explanation({self.smiles}, {self.target} = {self.prediction:.4g}, {self.weights.shape[0]} layers)"
-
-    def shown(self, account: Account | None = None) -> np.ndarray:
-        """The attention of the chosen layer and head, `[n, n]`, of this network or of another account."""
-        return _shown((account or self).weights, self.layer, self.head)
-
-    def agreement(self) -> dict[str, float]:
-        """Spearman's rank correlation of each score with that of random weights; NaN if either is even or n < 3."""
-        scores = {name: (getattr(self, name), getattr(self.random, name)) for name in self.faithfulness}
-        return {name: rank_correlation(*pair) for name, pair in scores.items()}
 
     def text(self) -> str:
         """What was found, in lines of text."""
@@ -153,7 +117,7 @@ def explain(
     layer = _index("layer", layer, layers)
     head = None if head is None else _index("head", head, heads)
     if receiver is None:
-        receiver = most_telling(_shown(trained.weights, layer, head))
+        receiver = most_telling(chosen(trained.weights, layer, head))
     return Explanation(
         **vars(trained),
         smiles=done.smiles[0] if "\n" in smiles else smiles,
@@ -177,10 +141,6 @@ def most_telling(weights: np.ndarray) -> int:
     share = np.maximum(size / np.maximum(size.sum(1, keepdims=True), 1e-300), 1e-300)
     entropy, even = -(share * np.log(share)).sum(1), np.log(np.maximum((size > 0).sum(1), 1))
     return int(np.argmax(np.round(even - entropy, 9)))  # of equals, the first
-
-
-def _shown(weights: np.ndarray, layer: int, head: int | None) -> np.ndarray:
-    return weights[layer].mean(0) if head is None else weights[layer, head]
 
 
 def _notes(model: nn.Module, store: MoleculeStore, header: ModelHeader, member: int, members: int) -> Iterator[str]:

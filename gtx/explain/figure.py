@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from gtx.explain import panels
 from gtx.explain.account import Account
 from gtx.explain.distances import by_distance
-from gtx.explain.explanation import Explanation
+from gtx.explain.findings import Findings
 from gtx.explain.removal import highest
 from gtx.explain.words import caption, report
 from gtx.molecules import draw_attention, draw_molecule
@@ -30,7 +30,7 @@ MOST_NUMBERS = 50  # of atoms, that can be read in a panel
 LINE, LETTERS = 19, 150  # height of a line of the caption, and how much it holds
 
 
-def figure(explanation: Explanation) -> str:
+def figure(explanation: Findings) -> str:
     """The figure as one SVG element: attention, then scores of atoms; below each the same with random weights."""
     e = explanation
     lines = [line for text in caption(e) for line in textwrap.wrap(text, LETTERS)]
@@ -59,7 +59,7 @@ def _short(text: str, letters: int) -> str:
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
-def page(explanation: Explanation) -> str:
+def page(explanation: Findings) -> str:
     """The figure and the text as an HTML page."""
     title = escape(f"{explanation.smiles}: {explanation.quantity}")
     return (
@@ -70,7 +70,7 @@ def page(explanation: Explanation) -> str:
     )
 
 
-def _attention(sheet: _Sheet, e: Explanation, account: Account, y: float) -> None:
+def _attention(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
     """A row of panels: one atom's attention, every atom's, and attention by distance."""
     x, middle, right = COLUMNS
     sheet.say(x, y, f"Attention of atom {e.atoms[e.receiver]}", size=13, weight="bold")
@@ -92,7 +92,7 @@ def _attention(sheet: _Sheet, e: Explanation, account: Account, y: float) -> Non
     panels.distances(sheet.axes(right + 54, y + 16, CELL[0] - 62, 204), *means, chosen, names, n, ends)
 
 
-def _scores(sheet: _Sheet, e: Explanation, account: Account, y: float) -> None:
+def _scores(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
     """A row of panels: two scores of the atoms, and the check of both."""
     numbers = len(e.atoms) <= MOST_NUMBERS
     titles = {"rollout": "Rollout", "gradient": "Gradient-weighted attention"}
@@ -107,7 +107,7 @@ def _scores(sheet: _Sheet, e: Explanation, account: Account, y: float) -> None:
     panels.removals(sheet.axes(COLUMNS[2] + 54, y + 16, CELL[0] - 62, 150), account)
 
 
-def _by_distance(e: Explanation, account: Account) -> tuple[np.ndarray, np.ndarray]:
+def _by_distance(e: Findings, account: Account) -> tuple[np.ndarray, np.ndarray]:
     """Of all layers where the mean over heads is shown, else of all heads of the layer."""
     return by_distance(account.weights.mean(1) if e.head is None else account.weights[e.layer], e.distance)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from gtx.explain.account import Account
-from gtx.explain.explanation import Explanation
+from gtx.explain.findings import Findings
 
 CAVEAT = "Attention weights are a picture of the computation, not a proof of reasons."
 
 
-def which(explanation: Explanation) -> str:
+def which(explanation: Findings) -> str:
     """The chosen layer and head, counted from 0."""
     layers, heads = explanation.weights.shape[:2]
     head = f"mean of {heads} heads" if explanation.head is None else f"head {explanation.head} of {heads}"
     return f"layer {explanation.layer} of {layers}, {head if heads > 1 else 'one head'}"
 
 
-def report(explanation: Explanation) -> str:
+def report(explanation: Findings) -> str:
     """The whole text, for a terminal."""
     e = explanation
     lines = [
@@ -59,7 +59,7 @@ def _table(name: str, account: Account) -> list[str]:
     return lines
 
 
-def caption(explanation: Explanation) -> list[str]:
+def caption(explanation: Findings) -> list[str]:
     """Sentences under the figure, for a chemist."""
     e = explanation
     notes = "".join(f" {_sentence(note)}" for note in e.notes)

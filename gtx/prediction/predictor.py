@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise
-from gtx.data.table_writer import Cell
 from gtx.errors import InputError
 from gtx.molecules.naming import name_code
+from gtx.prediction.answering import NOT_FINITE
+from gtx.prediction.given import as_texts, given_smiles
 from gtx.prediction.model_file import ModelHeader, save_model
 from gtx.prediction.onednn import without_onednn
 from gtx.prediction.threads import in_threads
@@ -34,7 +35,6 @@ BATCH_PAIRS, BATCH_MOLECULES = 50_000, 256  # larger batches are hardly faster o
 LARGE = 64
 """Molecules of more atoms are worked out in float64: far outside most training sets, outputs can be so large that
 float32 rounds them visibly, and differently for every way to write the SMILES."""
-NOT_FINITE = "the model's output is no finite number"
 
 Made = TypeVar("Made")
 
@@ -101,17 +101,17 @@ class Predictor:
             remarks[:0] = [found] if found else []
         return answers
 
-    def embed(self, smiles: Iterable[str] | str, workers: int | None = None) -> np.ndarray:
+    def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:
         """One vector per SMILES, float32 `[n, width]`: what the head of the network sees.
 
         An ensemble's members are laid side by side. A SMILES that cannot be read gives a row of NaN and a warning.
 
         Raises:
-            InputError: the model has no `embed`.
+            InputError: the model has no `embed`; or as `predict`.
         """
         if not all(hasattr(member, "embed") for member in self.members):
             raise InputError(f"{self.header.model['name']} has no method embed that gives a vector per molecule")
-        texts = as_texts(smiles)
+        texts = as_texts(given_smiles(smiles, self.header.smiles_column))
         done = self._featurise(texts, workers)
         vectors, _ = self._run(done.store, lambda members, batch: torch.cat([m.embed(batch) for m in members], 1).cpu())
         rows = np.full((len(texts), vectors.shape[1]), np.nan, np.float32)
@@ -121,18 +121,22 @@ class Predictor:
             warnings.warn(f"{bad} of {len(texts)} SMILES give NaN; number {first}: {done.errors[first]}", stacklevel=2)
         return rows
 
-    def predict(self, smiles: Iterable[str] | str, workers: int | None = None) -> pd.DataFrame:
+    def predict(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> pd.DataFrame:
         """Predict molecules given as SMILES.
 
         Args:
-            smiles: one, or any number of them (a list, an array, a pandas column).
+            smiles: one, or any number of them: a list, an array, a pandas column; or a pandas table with a column of
+                them, called as in training or "smiles", or with one column alone.
             workers: processes that read molecules; by default none for a few, all cores for many.
 
         Returns:
             A row per SMILES, in order: `smiles` as given, the columns that `output_columns` names, `error` and
             `warning` (both missing where there is none). A row has an answer or an error, never both.
+
+        Raises:
+            InputError: a table whose column of SMILES cannot be told, or what holds no SMILES.
         """
-        given = [smiles] if isinstance(smiles, str) else list(smiles)
+        given = given_smiles(smiles, self.header.smiles_column)
         done = self._featurise(as_texts(given), workers)
         answers = self.predict_store(done.store)
         errors, notes = list(done.errors), [list(entry) for entry in done.warnings]
@@ -208,17 +212,6 @@ def _in_double(batch: Batch) -> Batch:
 def name_unseen(codes: Sequence[tuple[str, int, int]]) -> str | None:
     """What a model has not seen of a molecule, in words; None if there is no such thing."""
     return f"not seen in training: {', '.join(name_code(*code) for code in codes)}" if codes else None
-
-
-def as_texts(smiles: Iterable[str] | str) -> list[str]:
-    """As a list; what is no text (a gap of a pandas column) is an empty one, which cannot be read."""
-    texts = [smiles] if isinstance(smiles, str) else list(smiles)
-    return [text if isinstance(text, str) else "" for text in texts]
-
-
-def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
-    """Per molecule, its answer, as `gtx.data.TableWriter` takes it."""
-    return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
 
 
 def _spread(column: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from gtx.data.ledger import Ledger
 from gtx.data.rows import Row, Table
 from gtx.data.table_writer import Cell, TableWriter, fresh_name
 from gtx.data.tables import open_table
-from gtx.prediction.predictor import NOT_FINITE, Predictor, as_rows
+from gtx.prediction.answering import NOT_FINITE, Answering, as_rows
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TableOutcome:
 
 
 def predict_table(
-    predictor: Predictor,
+    predictor: Answering,
     source: str | Path,
     out: str | Path,
     *,
@@ -112,7 +112,7 @@ def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
     return header
 
 
-def _featurised(predictor: Predictor, table: Table, workers: int | None) -> Generator[tuple[list[Row], Featurised]]:
+def _featurised(predictor: Answering, table: Table, workers: int | None) -> Generator[tuple[list[Row], Featurised]]:
     """Chunks of rows, each with its molecules; workers are at the next ones meanwhile."""
     featuriser = predictor.header.featuriser
     chunks, least = table.chunks(chunk_size(featuriser)), worth_workers(featuriser)

@@ -11,7 +11,7 @@ import numpy as np
 
 from gtx.data import TableWriter, fresh_name
 from gtx.dataset import Dataset
-from gtx.prediction.predictor import NOT_FINITE
+from gtx.prediction.answering import NOT_FINITE
 from gtx.prediction.streaming import output_header, output_row
 from gtx.report.words import TITLES
 from gtx.tasks import NumberTask

@@ -10,8 +10,8 @@ import numpy as np
 
 from gtx.data import TableWriter, fresh_name
 from gtx.dataset import Dataset
-from gtx.prediction import library_versions
-from gtx.prediction.predictor import Predictor, as_rows
+from gtx.prediction import Predictor, library_versions
+from gtx.prediction.answering import as_rows
 from gtx.prediction.streaming import note_answer, output_header, output_row
 from gtx.tasks.task import Answers
 from gtx.training import Member, TrainSettings
