@@ -1,0 +1,73 @@
+"""What the README says can be done, can be done."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from importlib import import_module
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+import gtx
+from gtx.cli.parser import Parser
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+COMMANDS = {
+    line.partition(" # ")[0].strip()
+    for page in (*PAGES, ROOT / "examples" / "README.md", *ROOT.glob("docs/*.md"))
+    for line in page.read_text().splitlines()
+    if line.startswith("    gtx ")
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+    assert not [link for link in links if "://" not in link and not (page.parent / link).exists()]
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    settings, citation = (ROOT / "pyproject.toml").read_text(), (ROOT / "CITATION.cff").read_text()
+    assert f'\nversion = "{gtx.__version__}"\n' in settings and f"\nversion: {gtx.__version__}\n" in citation
+    assert f"## [{gtx.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("line", sorted(COMMANDS))
+def test_every_command_has_these_options(line: str) -> None:
+    _, command, *words = shlex.split(line)
+    module, parser = import_module(f"gtx.cli.{command}"), Parser(f"gtx {command}")
+    module.add(parser)
+    parser.parse_args(words)
+
+
+def test_the_python_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On fewer molecules, for one epoch, and with a small model in place of the one that the commands train."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("examples", "run"):
+        (tmp_path / folder).mkdir()
+    pd.read_csv(ROOT / "examples" / "solvation.csv").head(60).to_csv("examples/solvation.csv", index=False)
+    shutil.copy(ROOT / "tests" / "prediction" / "golden" / "regression.gtx", "run/model.gtx")
+    shorter = {
+        "Regressor()": "Regressor(epochs=1)",
+        "Classifier()": "Classifier(epochs=1)",
+        "TrainSettings()": "TrainSettings(epochs=1)",
+        "ForestClassifier(200)": "ForestClassifier(3)",
+    }
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        for usual, short in shorter.items():
+            block = block.replace(usual, short)
+        if "pair_attr" in block:  # two molecules, of three atoms and of two
+            names |= {"x": torch.randn(5, 64), "batch": torch.tensor([0, 0, 0, 1, 1]), "pair_attr": torch.randn(13, 8)}
+            names |= {"edge_index": torch.tensor([[0, 1, 3], [1, 2, 4]]), "edge_attr": torch.randn(3, 8)}
+        exec(block, names)
+    assert names["classifier"].predict_proba(["CCO"]).shape == (1, 3)
+    assert len(names["members"]) == 1 and Path("own/config.yaml").exists()
+    assert names["model"](names["store"].batch(torch.arange(3))).shape == (3, 1)
+    assert names["both"].predict(["CCO"])[0] in ("strong", "medium", "weak")
