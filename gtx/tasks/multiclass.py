@@ -59,7 +59,7 @@ class Multiclass(NumberTask, ClassOptions):
     epochs: ClassVar[int] = 20
     discrete: ClassVar[bool] = True
     metrics: ClassVar[dict[str, Metric]] = {
-        "roc_auc": Metric("ROC-AUC, one against rest", _roc_auc, varies),
+        "roc_auc": Metric("macro ROC-AUC", _roc_auc, varies),
         "accuracy": Metric(
             "accuracy", lambda p, y: multiclass_accuracy(p, y.long(), p.shape[1], average="micro"), has_values
         ),
