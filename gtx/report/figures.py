@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -14,12 +15,15 @@ from scipy.stats import binned_statistic
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
-from gtx.report.drawing import COLOURS, FAINT, INK, SMALL, panel
+from gtx.report.drawing import COLOURS, FAINT, INK, LETTERS, SMALL, panel
 from gtx.report.words import PARTS, in_unit, signed
 
 MOST_VECTORS = 400  # points drawn one by one; more become one image inside the picture
 MOST_POINTS = 5_000  # more become a density
 MOLECULES_A_BIN = 20  # or more, whose mean error is shown
+MOST_CELLS, MOST_NAMES = 6, 8  # classes whose counts and whose names a confusion matrix has room for
+MOST_SHARES = 30  # classes whose shares are bars
+MOST_LETTERS = 12  # of the name of a class
 MOST_INTERVALS = 150  # error bars that can be told apart
 
 Columns = Mapping[str, np.ndarray]
@@ -156,15 +160,19 @@ def confusion(y: np.ndarray, predicted: np.ndarray, classes: Sequence[str] = ("0
     counts = confusion_matrix(y, predicted, labels=range(len(classes)))
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     with panel("Confusion", "predicted class", "measured class", square=True) as axes:
+        cells = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in np.argwhere(counts)]
+        look = {"facecolor": COLOURS["test"], "linewidth": 0, "rasterized": len(cells) > MOST_VECTORS}
+        axes.add_collection(PatchCollection(cells, alpha=0.55 * shares[counts > 0], **look))
         for (row, column), number in np.ndenumerate(counts):
-            share = shares[row, column]
-            corner = (column - 0.5, row - 0.5)
-            axes.add_patch(Rectangle(corner, 1, 1, color=COLOURS["test"], alpha=0.55 * share, linewidth=0))
-            axes.text(column, row, f"{number:,}\n{share:.0%}", ha="center", va="center")
-        ends = (-0.5, len(classes) - 0.5)
+            share = f"\n{shares[row, column]:.0%}" * (len(classes) < 4)
+            if len(classes) <= MOST_CELLS:
+                axes.text(column, row, f"{number:,}{share}", ha="center", va="center", fontsize=SMALL)
+        ends, step = (-0.5, len(classes) - 0.5), -(-len(classes) // MOST_NAMES)
         axes.set(xlim=ends, ylim=ends[::-1])
-        axes.set_xticks(range(len(classes)), classes)
-        axes.set_yticks(range(len(classes)), classes)
+        names = [_short(name) for name in classes][::step]
+        upright = sum(map(len, names)) > LETTERS / 2
+        axes.set_xticks(range(0, len(classes), step), names, rotation=90 if upright else 0)
+        axes.set_yticks(range(0, len(classes), step), names)
         axes.grid(visible=False)
     return axes.figure
 
@@ -243,18 +251,19 @@ def value_histogram(values: Columns, quantity: str) -> Figure:
 
 
 def class_shares(shares: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:
-    """The share of a class among the measured molecules of each part.
+    """The share of a class among the measured molecules of each part; of many classes the first.
 
     Args:
         shares: T values for each part, NaN where nothing is measured.
         names: of the T classes.
     """
+    shares, names = {part: share[:MOST_SHARES] for part, share in shares.items()}, names[:MOST_SHARES]
     with panel("", "share of the molecules", "") as axes:
         axes.figure.set_figheight(1.1 + 0.34 * len(names))
         height = 0.8 / len(shares)
         for i, (part, share) in enumerate(shares.items()):
             axes.barh(np.arange(len(names)) + i * height, share, height * 0.9, color=COLOURS[part], label=PARTS[part])
-        axes.set_yticks(np.arange(len(names)) + 0.8 / 2 - height / 2, names)
+        axes.set_yticks(np.arange(len(names)) + 0.8 / 2 - height / 2, [_short(name) for name in names])
         axes.grid(visible=False, axis="y")
         axes.invert_yaxis()
         _legend_above(axes)
@@ -282,8 +291,13 @@ def _steps(axes: Axes, values: np.ndarray, edges: np.ndarray, part: str, label: 
     axes.stairs(shares, edges, color=colour, linewidth=1.3, label=label)
 
 
+def _short(name: str) -> str:
+    """The name of a class, that a small panel has room for."""
+    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
+
+
 def _legend_above(axes: Axes) -> None:
-    _legend(axes, loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, handlelength=1.1, columnspacing=1, borderpad=0)
+    axes.figure.legend(loc="outside upper left", ncols=3, handlelength=1.1, columnspacing=1)
 
 
 def _legend(axes: Axes, **options: object) -> None:

@@ -172,7 +172,10 @@ class Multiclass(NumberTask, ClassOptions):
         return ", each as one of several classes" if several else f", as one of the classes {listed(self.labels(0))}"
 
     def panel_words(self, intervals: bool) -> str:
-        return "The confusion matrix counts how many molecules of each class were predicted to be of which class."
+        return (
+            "In the confusion matrix, rows are measured classes and columns are predicted classes. Numbers count "
+            "molecules; a darker cell has a larger share of its row."
+        )
 
     def likeliest(self, prediction: np.ndarray) -> np.ndarray:
         """The number of the likeliest class of each molecule, `[m]`, of probabilities `[m, C]`."""

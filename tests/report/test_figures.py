@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from pathlib import Path
@@ -116,6 +117,28 @@ def test_a_confusion_matrix_counts_true_classes_in_rows():
     texts = [text.text for text in parse(inline(figure, "confusion")).iter("text")]
     cells = [words for words in texts if words and words[0].isdigit()]
     assert cells == ["3", "75%", "1", "25%", "0", "0%", "2", "100%"] and texts.count("inactive") == 2
+
+
+@pytest.mark.parametrize("count", [3, 6, 30, 100])
+def test_names_and_counts_of_many_classes_do_not_overlap(count):
+    y = np.arange(4 * count) % count
+    figure = figures.confusion(y, np.roll(y, 1), [f"a class with a long name, {i}" for i in range(count)])
+    assert len(inline(figure, "confusion")) < 60_000
+    boxes = [
+        [text.get_window_extent() for text in texts]
+        for texts in (figure.axes[0].get_yticklabels(), figure.axes[0].get_xticklabels(), figure.axes[0].texts)
+    ]
+    for box in boxes:
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(box, 2))
+    assert len(boxes[2]) == (count**2 if count <= 6 else 0)
+
+
+def test_shares_of_many_classes_with_long_names_leave_room_for_the_legend():
+    names = [f"a class with a long name, {i}" for i in range(100)]
+    figure = figures.class_shares({"train": np.ones(100), "val": np.ones(100), "test": np.ones(100)}, names)
+    figure.draw_without_rendering()
+    legend, (_, height) = figure.legends[0].get_window_extent(), figure.get_size_inches()
+    assert legend.x0 >= 0 and legend.x1 <= figure.bbox.x1 and height < 15
 
 
 @pytest.mark.filterwarnings("error")
