@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from inspect import signature
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -27,13 +27,11 @@ from gtx.nn import (
     PairEmbedding,
     Readout,
     Substructures,
+    TrainingSet,
     VirtualNodes,
     Vocabulary,
     embed,
 )
-
-if TYPE_CHECKING:
-    from gtx.data import MoleculeStore
 
 
 class Seen(NamedTuple):
@@ -277,19 +275,19 @@ class GraphTransformer(nn.Module):
             parts.append(self.substructures(batch))
         return torch.cat(parts, -1)
 
-    def observe(self, store: MoleculeStore, more: bool = False) -> None:
+    def observe(self, molecules: TrainingSet, more: bool = False) -> None:
         """Learn from the TRAINING molecules which codes there are and how descriptors are distributed.
 
         Args:
-            store: the training molecules.
+            molecules: the training molecules.
             more: this model was trained before: codes add to those it knows, and its scale of descriptors stays.
         """
-        self.atom_vocabulary.observe(store.atoms, more)
-        self.bond_vocabulary.observe(store.bond_codes, more)
+        self.atom_vocabulary.observe(molecules.atoms, more)
+        self.bond_vocabulary.observe(molecules.bond_codes, more)
         if len(self.descriptor_scaler.mean) and not more:
-            self.descriptor_scaler.observe(store.descriptors)
+            self.descriptor_scaler.observe(molecules.descriptors)
         if self.substructures is not None and not more:
-            self.substructures.observe(store)
+            self.substructures.observe(molecules)
 
     def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
         """Per molecule, the codes treated as "other": ("atom" or "bond", column, code)."""

@@ -89,12 +89,10 @@ class MoleculeToSequence(nn.Module):
         """The decoder: logits `[N, V]` of what comes after each token, given what was read."""
         graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
         graph = graph.where(Causal()(None, graph))
-        source = (
-            ()
-            if memory is None
-            else (memory.items, BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False), weights)
-        )
-        return self.decoder.embedding.scores(self.decoder(tokens, graph, *source))
+        if memory is None:
+            return self.decoder.embedding.scores(self.decoder(tokens, graph))
+        cross = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
+        return self.decoder.embedding.scores(self.decoder(tokens, graph, memory.items, cross, weights))
 
     def observe(self, data: Any, more: bool = False) -> None:
         """Learn from training molecules (or examples of them) which codes there are, as the encoder does."""

@@ -15,6 +15,7 @@ from gtx.nn.scaling import ClippedScaler
 from gtx.nn.stochastic_depth import StochasticDepth
 from gtx.nn.substructures import Substructures
 from gtx.nn.token_embedding import TokenEmbedding
+from gtx.nn.training_set import TrainingSet
 from gtx.nn.transformer_layer import GraphTransformerLayer
 from gtx.nn.virtual_nodes import Nodes, VirtualNodes
 
@@ -36,6 +37,7 @@ __all__ = [
     "StochasticDepth",
     "Substructures",
     "TokenEmbedding",
+    "TrainingSet",
     "VirtualNodes",
     "Vocabulary",
     "embed",

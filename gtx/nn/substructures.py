@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.nn.dropout import Dropout
-
-if TYPE_CHECKING:
-    from gtx.data import MoleculeStore
+from gtx.nn.training_set import TrainingSet
 
 _SPREAD, _CHAIN, _ROUND = 0x5851F42D4C957F2D, 0x14057B7EF767814F, 0x2545F4914F6CDD1D  # any odd numbers would do
 
@@ -89,9 +86,9 @@ class Substructures(nn.Module):
         counts = kind.new_zeros(batch.num_graphs * self.folded).index_add_(0, kind, torch.ones_like(kind))
         return counts.view(batch.num_graphs, self.folded)
 
-    def observe(self, store: MoleculeStore) -> None:
+    def observe(self, molecules: TrainingSet) -> None:
         """Learn from the TRAINING molecules which substructures occur often enough."""
-        batches = (store.batch(rows) for rows in torch.arange(len(store)).split(512))
+        batches = (molecules.batch(rows) for rows in torch.arange(len(molecules)).split(512))
         self.used.copy_(sum((self.counts(batch) > 0).sum(0) for batch in batches) >= self.least)
 
     def forward(self, batch: Batch) -> Tensor:
