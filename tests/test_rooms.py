@@ -19,6 +19,7 @@ ROOMS = {
     "errors": set(),
     "lazy": set(),
     "schema": {"errors"},
+    "architectures": set(),
     "threads": set(),
     "gelu": set(),
     "code_cache": set(),
@@ -29,7 +30,7 @@ ROOMS = {
     "encodings": {"graph", "gelu", "threads", "jit"},
     "nn": {"attention", "encodings", "graph", "gelu"},
     "sequence": {"schema", "errors"},
-    "models": {"schema", "errors", "nn", "attention", "encodings", "graph", "sequence"},
+    "models": {"architectures", "schema", "errors", "nn", "attention", "encodings", "graph", "sequence"},
     "molecules": {"schema", "errors", "jit"},
     "data": {"molecules", "errors", "threads", "jit"},
     "report": {"data", "molecules", "errors"},
@@ -44,8 +45,8 @@ ROOMS = {
     },
     "estimators": {"workflow", "prediction", "training", "tasks", "models", "data", "molecules", "errors"},
     "cli": {
-        *("workflow", "explain", "dataset", "prediction", "training", "tasks", "report", "models", "data", "molecules"),
-        *("errors", "termination"),
+        *("workflow", "explain", "dataset", "prediction", "training", "tasks", "report", "data", "molecules"),
+        *("architectures", "errors", "termination"),
     },
 }
 LIBRARIES = {
@@ -174,10 +175,14 @@ def test_the_word_of_a_task_stands_in_tasks_and_on_the_command_line_alone() -> N
         assert not texts & {"regression", "classification", "multiclass", "sequence"}, file
 
 
+QUIETLY = "import io; o, sys.stdout = sys.stdout, io.StringIO(); import gtx.cli; gtx.cli.main(['{}']); sys.stdout = o"
+
+
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
         ("import gtx", ["torch", "rdkit", "pandas", "numpy"]),
+        (QUIETLY.format("models"), ["torch", "rdkit", "pandas", "numpy"]),
         ("import gtx.molecules", ["torch", "pandas", "sklearn", "numba"]),
         ("import gtx.nn", ["rdkit", "pytorch_lightning"]),
         ("import gtx.models", ["rdkit", "pytorch_lightning"]),

@@ -25,20 +25,10 @@ def run(arguments: Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from gtx.models import ARCHITECTURES
-    from gtx.molecules import Featuriser
+    from gtx.architectures import DESCRIBED
 
-    featuriser = Featuriser()
     table = Table("name", "what", "source", "coordinates", "parameters", title="gtx train --model NAME")
-    for name, entry in ARCHITECTURES.items():
-        model = entry.make(
-            1,
-            atom_sizes=featuriser.atom_sizes,
-            bond_sizes=featuriser.bond_sizes,
-            num_descriptors=featuriser.num_descriptors,
-            coordinates=entry.coordinates == "needed",
-        )
-        weights = sum(p.numel() for p in model.parameters())
-        table.add_row(name, entry.about, entry.source, entry.coordinates, f"{weights:,}")
+    for name, entry in DESCRIBED.items():
+        table.add_row(name, entry.about, entry.source, entry.coordinates, f"{entry.weights:,}")
     Console(width=None if sys.stdout.isatty() else 180).print(table)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gtx.architectures import DESCRIBED
 from gtx.models.egt import egt
 from gtx.models.gat import gaan, gat, gatv2
 from gtx.models.gps import gps
@@ -19,7 +20,7 @@ from gtx.models.transformer import transformer
 
 
 class Architecture(NamedTuple):
-    """A named setting of the graph transformer, as `gtx models` lists it.
+    """A named setting of the graph transformer.
 
     Attributes:
         make: makes the model: `make(out_channels, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`.
@@ -37,34 +38,10 @@ class Architecture(NamedTuple):
         return getattr(self.make, "coordinates", "optional")
 
 
-ARCHITECTURES: dict[str, Architecture] = {
-    "standard": Architecture(
-        standard,
-        "the default: full attention beside bond message passing, pairs in score and value; substructures counted",
-        "gtx",
-    ),
-    "transformer": Architecture(
-        transformer, "attention over all pairs by content alone", "Vaswani et al. 2017, arXiv:1706.03762"
-    ),
-    "gat": Architecture(gat, "additive attention over the bonds", "Veličković et al. 2018, arXiv:1710.10903"),
-    "gatv2": Architecture(
-        gatv2,
-        "as gat, the ranking of senders up to the receiver; bond types",
-        "Brody et al. 2022, arXiv:2105.14491",
-    ),
-    "gaan": Architecture(gaan, "dot products over the bonds, with gated heads", "Zhang et al. 2018, arXiv:1803.07294"),
-    "mat": Architecture(mat, "attention blended with distances and bonds", "Maziarka et al. 2020, arXiv:2002.08264"),
-    "rmat": Architecture(
-        rmat, "relative embeddings of each pair in key and value", "Maziarka et al. 2021, arXiv:2110.05841"
-    ),
-    "graphormer": Architecture(
-        graphormer, "degrees, path distances and paths as biases; a virtual node", "Ying et al. 2021, arXiv:2106.05234"
-    ),
-    "egt": Architecture(egt, "gates and edge states updated in every layer", "Hussain et al. 2022, arXiv:2108.03348"),
-    "grit": Architecture(
-        grit, "vectors as scores and edge states, pair random walks", "Ma et al. 2023, arXiv:2305.17589"
-    ),
-    "gps": Architecture(gps, "message passing and attention in parallel", "Rampášek et al. 2022, arXiv:2205.12454"),
+_MAKERS = (standard, transformer, gat, gatv2, gaan, mat, rmat, graphormer, egt, grit, gps)
+ARCHITECTURES = {
+    make.__name__: Architecture(make, DESCRIBED[make.__name__].about, DESCRIBED[make.__name__].source)
+    for make in _MAKERS
 }
 """What `gtx train --model` takes."""
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 import gtx.models
+from gtx.architectures import DESCRIBED
 from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.molecules import Featuriser
 from tests.molecules_for_tests import renumbered, store, whole_batch
@@ -54,6 +55,18 @@ def test_the_names_are_those_promised() -> None:
         assert getattr(gtx.models, name) is ARCHITECTURES[name].make
         documented = inspect.getdoc(ARCHITECTURES[name].make)
         assert "Args:" in documented and (name == "standard" or "arXiv:" in documented)
+
+
+def test_what_gtx_models_says_of_them_is_true() -> None:
+    assert list(DESCRIBED) == NAMES
+    for name, said in DESCRIBED.items():
+        entry = ARCHITECTURES[name]
+        assert (said.about, said.source, said.coordinates) == (entry.about, entry.source, entry.coordinates)
+        sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
+        more = {"num_descriptors": FEATURISER.num_descriptors, "coordinates": said.coordinates == "needed"}
+        with torch.device("meta"):  # counted, not made
+            model = entry.make(1, **sizes, **more)
+        assert sum(p.numel() for p in model.parameters()) == said.weights, name
 
 
 @pytest.mark.parametrize("name", NAMES)

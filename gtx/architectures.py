@@ -1,0 +1,72 @@
+"""The architectures there are, as `gtx models` lists them: without torch, whose import alone takes seconds.
+
+`gtx.models.ARCHITECTURES` has the functions that make them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Described(NamedTuple):
+    """A named setting of the graph transformer.
+
+    Attributes:
+        about: what it is, in a line.
+        source: the paper.
+        coordinates: one of "needed", "optional" and "none".
+        weights: how many it has at its defaults, for one target and gtx's featuriser; a test counts them.
+    """
+
+    about: str
+    source: str
+    coordinates: str
+    weights: int
+
+
+DESCRIBED = {
+    "standard": Described(
+        "the default: full attention beside bond message passing, pairs in score and value; substructures counted",
+        "gtx",
+        "optional",
+        231_073,
+    ),
+    "transformer": Described(
+        "attention over all pairs by content alone", "Vaswani et al. 2017, arXiv:1706.03762", "none", 232_641
+    ),
+    "gat": Described("additive attention over the bonds", "Veličković et al. 2018, arXiv:1710.10903", "none", 132_865),
+    "gatv2": Described(
+        "as gat, the ranking of senders up to the receiver; bond types",
+        "Brody et al. 2022, arXiv:2105.14491",
+        "none",
+        158_273,
+    ),
+    "gaan": Described(
+        "dot products over the bonds, with gated heads", "Zhang et al. 2018, arXiv:1803.07294", "none", 188_449
+    ),
+    "mat": Described(
+        "attention blended with distances and bonds", "Maziarka et al. 2020, arXiv:2002.08264", "needed", 124_417
+    ),
+    "rmat": Described(
+        "relative embeddings of each pair in key and value",
+        "Maziarka et al. 2021, arXiv:2110.05841",
+        "needed",
+        177_602,
+    ),
+    "graphormer": Described(
+        "degrees, path distances and paths as biases; a virtual node",
+        "Ying et al. 2021, arXiv:2106.05234",
+        "none",
+        125_561,
+    ),
+    "egt": Described(
+        "gates and edge states updated in every layer", "Hussain et al. 2022, arXiv:2108.03348", "none", 184_225
+    ),
+    "grit": Described(
+        "vectors as scores and edge states, pair random walks", "Ma et al. 2023, arXiv:2305.17589", "none", 218_305
+    ),
+    "gps": Described(
+        "message passing and attention in parallel", "Rampášek et al. 2022, arXiv:2205.12454", "none", 210_241
+    ),
+}
+"""What `gtx train --model` takes."""
