@@ -89,5 +89,5 @@ def _are_molecules(cells: Sequence[str]) -> bool:
 
 def listed(columns: Sequence[str], most: int = 40) -> str:
     """The names of columns as a message shows them."""
-    names = ", ".join(repr(printable(column)) for column in columns[:most])
+    names = ", ".join(f"'{printable(column)}'" for column in columns[:most])
     return names + (f" and {len(columns) - most} more" if len(columns) > most else "")

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from joblib.externals.loky import get_reusable_executor
-from safetensors import safe_open
 
-from gtx.data.store import MoleculeStore
+from gtx.data.store import MoleculeStore, saved_words
 from gtx.data.workers import default_workers, stop_workers
 from gtx.errors import InputError
 from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
@@ -187,7 +186,6 @@ def _save(done: Featurised, file: Path) -> None:
 
 
 def _open(file: Path) -> Featurised:
-    with safe_open(file, "pt") as opened:
-        words = json.loads(opened.metadata()["texts"])
+    words = json.loads(saved_words(file)["texts"])
     warnings = [tuple(entry) for entry in words["warnings"]]
     return Featurised(MoleculeStore.open(file), words["smiles"], words["errors"], warnings)

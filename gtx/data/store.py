@@ -6,6 +6,7 @@ from disk, by compiled loops over the molecules of the batch, elsewhere by index
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -156,13 +157,13 @@ class MoleculeStore:
     def save(self, path: str | Path, metadata: dict[str, str] | None = None) -> None:
         """Write to a safetensors file; the same molecules give the same bytes."""
         tensors = {name: tensor.contiguous() for name, tensor in self._tensors().items()}
-        save_file(tensors, path, {**(metadata or {}), "atom_columns": " ".join(self.atom_columns)})
+        words = {**(metadata or {}), "atom_columns": " ".join(self.atom_columns)}
+        save_file(tensors, path, {"words": json.dumps(words)})  # of several entries the order changes from run to run
 
     @classmethod
     def open(cls, path: str | Path) -> MoleculeStore:
         """Map a file written by `save` into memory."""
-        with safe_open(path, "pt") as file:
-            names = (file.metadata() or {}).get("atom_columns", "")
+        names = saved_words(path).get("atom_columns", "")
         return cls(**load_file(path), atom_columns=tuple(names.split()))
 
     def _tensors(self) -> dict[str, Tensor]:
@@ -207,6 +208,12 @@ class MoleculeStore:
     def _cut(self, index: Tensor | np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         index = torch.as_tensor(index, device=self.device)
         return index, _ranges(self.atom_ptr, index), _ranges(self.bond_ptr, index)
+
+
+def saved_words(path: str | Path) -> dict[str, str]:
+    """What a file written by `MoleculeStore.save` holds beside the molecules."""
+    with safe_open(path, "pt") as file:
+        return json.loads((file.metadata() or {}).get("words", "{}"))
 
 
 def _offsets(counts: Sequence[int] | Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from gtx.data import MoleculeStore
+from gtx.data.store import saved_words
 from gtx.molecules import ATOM_COLUMNS, Featuriser
 from tests.molecules_for_tests import SMILES, store
 
@@ -57,8 +58,12 @@ def test_to_data_list_gives_the_molecules_back(molecules: MoleculeStore) -> None
 
 
 def test_save_open_and_identical_bytes(molecules: MoleculeStore, tmp_path: Path) -> None:
-    molecules.save(tmp_path / "one"), molecules.save(tmp_path / "two")
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    more = {"texts": "[]", "about": "eight"}
+    for name in "abcdefgh":
+        molecules.save(tmp_path / name, more)
+    assert len({(tmp_path / name).read_bytes() for name in "abcdefgh"}) == 1
+    assert saved_words(tmp_path / "a").items() >= more.items()
+    molecules.save(tmp_path / "one")
     again = MoleculeStore.open(tmp_path / "one")
     index = torch.arange(len(molecules))
     assert again.batch(index).x.equal(molecules.batch(index).x) and again.positions is None
