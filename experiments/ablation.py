@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments import archive
 from experiments.archive import RESULTS
-from experiments.record import machine
+from experiments.jobs import Job, job_options, run_jobs
+from experiments.record import circumstances
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 SEEDS = (0, 1, 2)
 
 
-class Task(NamedTuple):
+class SmallSet(NamedTuple):
     """What is predicted, from which rows, for how long."""
 
     set: str
@@ -45,21 +44,19 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    "xtb9-water": Task("xtb9", "solvation_water", "split_random", 2000, 15, "kcal/mol"),
-    "xtb9-gap": Task("xtb9", "gap", "split_random", 2000, 15, "eV"),
-    "freesolv": Task("mat/freesolv", "y", "split_random_0", 2000, 30, "sd"),
+    "xtb9-water": SmallSet("xtb9", "solvation_water", "split_random", 2000, 15, "kcal/mol"),
+    "xtb9-gap": SmallSet("xtb9", "gap", "split_random", 2000, 15, "eV"),
+    "freesolv": SmallSet("mat/freesolv", "y", "split_random_0", 2000, 30, "sd"),
 }
 
 
-def run(name: str, model: str, seed: int) -> None:
+def train_and_record(name: str, model: str, seed: int, results: Path = RESULTS) -> None:
     """Train one model in this process, score it, write its result."""
-    import torch
-
     from gtx.data.named_sets import load_set
     from gtx.dataset import DataSettings, fingerprint, load
     from gtx.models import ARCHITECTURES, build_model
     from gtx.molecules import Featuriser
-    from gtx.prediction import ModelHeader, Predictor, library_versions
+    from gtx.prediction import ModelHeader, Predictor
     from gtx.training import TrainSettings, fit
     from gtx.workflow.specs import model_spec
 
@@ -104,11 +101,9 @@ def run(name: str, model: str, seed: int) -> None:
         "rows": {part: len(rows) for part, rows in split.items()},
         "without_coordinates": _unplaced(dataset.store),
         **{part: {"rmse": scores[part]["rmse"]} for part in ("train", "val", "test")},
-        "machine": machine(),
-        "versions": library_versions() | {"torch": torch.__version__},
-        "command": f"python -m experiments.ablation --tasks {name} --models {model} --seeds {seed}",
+        **circumstances(_command(name, model, seed)),
     }
-    archive.put(RESULTS, result)
+    archive.put(results, result)
 
 
 def _unplaced(store: MoleculeStore) -> int | None:
@@ -119,13 +114,13 @@ def _unplaced(store: MoleculeStore) -> int | None:
     return len(owner[store.positions.isnan().any(1)].unique())
 
 
-def table() -> str:
+def ablation_table(results: Path) -> str:
     """What has been measured, as Markdown."""
     lines = []
     for name, task in TASKS.items():
-        found = archive.runs(RESULTS, "ablation", name)
+        found = archive.runs(results, "ablation", name)
         rows = [(model, [run for run in found if run["model"] == model]) for model in _models()]
-        rows = [(model, results) for model, results in rows if results]
+        rows = [(model, runs) for model, runs in rows if runs]
         if not rows:
             continue
         counts = rows[0][1][0]["rows"]
@@ -161,34 +156,38 @@ def _mean(results: list[dict[str, Any]], part: str) -> tuple[float, float]:
     return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def main() -> None:
-    """Run what is asked for and not there yet, several at a time, each in a process of its own; then the table."""
+def main() -> int:
+    """Make the runs that are requested and not there yet; then the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--models", nargs="+", default=_models(), choices=_models())
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument("--table", action="store_true", help="write the table of what there is, and train nothing")
-    arguments = parser.parse_args()
-    asked = [(t, m, s) for s in arguments.seeds for t in arguments.tasks for m in arguments.models]
-    done = {(run["folder"], run["name"]) for run in archive.runs(RESULTS, "ablation")}
-    missing = [(t, m, s) for t, m, s in asked if (t, f"{m}-{s}") not in done]
-    if len(asked) == 1 and missing:
-        return run(*asked[0])
-    if not arguments.table:
-
-        def start(one: tuple[str, str, int]) -> None:
-            name, model, seed = one
-            words = ["--tasks", name, "--models", model, "--seeds", str(seed)]
-            subprocess.run([sys.executable, "-m", "experiments.ablation", *words], check=True)
-            print(f"{name} {model} {seed} done", flush=True)
-
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            list(pool.map(start, missing))
+    job_options(parser)
+    options = parser.parse_args()
+    done = {(run["folder"], run["name"]) for run in archive.runs(options.out, "ablation")}
+    jobs = [
+        _job(task, model, seed, options.out)
+        for seed in options.seeds
+        for task in options.tasks
+        for model in options.models
+        if (task, f"{model}-{seed}") not in done
+    ]
+    failed = [] if options.table else run_jobs(jobs, options)
     head = f"# Every named model on the same small budget\n\n{__doc__.split(chr(10), 1)[1].strip()}\n\n"
-    (RESULTS / "ablation.md").write_text(head + table())
-    print(table())
+    (options.out / "ablation.md").write_text(head + ablation_table(options.out))
+    print(ablation_table(options.out))
+    return bool(failed)
+
+
+def _job(task: str, model: str, seed: int, results: Path) -> Job:
+    command = _command(task, model, seed)
+    return Job(f"{task} {model} {seed}", command, lambda: train_and_record(task, model, seed, results))
+
+
+def _command(task: str, model: str, seed: int) -> str:
+    return f"python -m experiments.ablation --tasks {task} --models {model} --seeds {seed}"
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,9 +2,10 @@
 
     python -m experiments.archive elsewhere/results      # takes over the runs of another folder of results
 
-A run is known by its recipe ("benchmark", "tuning", "learning", "ablation" or "sequence"), its set and its name.
-Several processes may add runs at once: each waits for a lock, which goes with the process that holds it. A run is
-there once its line is; its predictions are written before. Who is killed between leaves the table as it was.
+A run is known by its recipe (benchmark, tuning, learning, ablation, sequence or speed), its set and its name. Several
+processes may add runs at once: each waits for a lock, and the lock of a process that is killed is free. A run exists
+once it has its line; its predictions are written before. A process that is killed between the two leaves all other
+runs as they were.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ DIGITS = 6
 """Of a prediction: as many as a float32 holds, so that the decimal number comes back as it was."""
 
 
-class Predictions(NamedTuple):
+class KeptPredictions(NamedTuple):
     """What a run predicted of its test rows.
 
     Attributes:
@@ -83,7 +84,7 @@ def runs(results: Path, recipe: str = "benchmark", folder: str | None = None) ->
     return [run for run in found if folder in (None, run["folder"])]
 
 
-def find(results: Path, folder: str, name: str, recipe: str = "benchmark") -> Record | None:
+def run_named(results: Path, folder: str, name: str, recipe: str = "benchmark") -> Record | None:
     """One run, or None where it is not there."""
     return next((run for run in runs(results, recipe, folder) if run["name"] == name), None)
 
@@ -97,7 +98,7 @@ def predicted_runs(results: Path) -> list[Record]:
     return found
 
 
-def predictions(results: Path, run: Record) -> Predictions | None:
+def predictions(results: Path, run: Record) -> KeptPredictions | None:
     """What a run predicted; None where that was not kept."""
     file = results / PREDICTIONS
     frames = _frames(file, file.stat().st_mtime_ns) if file.exists() else {}
@@ -107,18 +108,23 @@ def predictions(results: Path, run: Record) -> Predictions | None:
     digits = [float(f"{value:.{DIGITS}g}") for value in own["prediction"]]
     values, measured = (np.reshape(column, (len(names), -1)).T for column in (digits, own["measured"].to_numpy()))
     rows = own["row"].to_numpy()[: len(values)].astype(int)
-    return Predictions(rows, names, values, None if np.isnan(measured).all() else measured)
+    return KeptPredictions(rows, names, values, None if np.isnan(measured).all() else measured)
 
 
-def put(results: Path, run: Record, predicted: Predictions | None = None) -> None:
+def lock(results: Path) -> FileLock:
+    """To be held while a table is read and written."""
+    results.mkdir(parents=True, exist_ok=True)
+    return FileLock(results / f"{RUNS}.lock")
+
+
+def put(results: Path, run: Record, predicted: KeptPredictions | None = None) -> None:
     """Add a run, or put it in the place of one of the same recipe, set and name."""
     put_all(results, [(run, predicted)])
 
 
-def put_all(results: Path, added: Sequence[tuple[Record, Predictions | None]]) -> None:
+def put_all(results: Path, added: Sequence[tuple[Record, KeptPredictions | None]]) -> None:
     """`put` for several runs."""
-    results.mkdir(parents=True, exist_ok=True)
-    with FileLock(results / f"{RUNS}.lock"):
+    with lock(results):
         keys, held = {_key(run) for run, _ in added}, SHEET.read(results / RUNS)
         others = [run for run in held if _key(run) not in keys]
         if len(others) < len(held):  # lines go first: never an old line beside new predictions
@@ -129,8 +135,8 @@ def put_all(results: Path, added: Sequence[tuple[Record, Predictions | None]]) -
 
 
 def take_over(results: Path, other: Path) -> int:
-    """Put all runs of another folder of results into this one; how many."""
-    found = SHEET.read(other / RUNS)
+    """Put all runs of another folder of results, but those of speed, into this one; how many."""
+    found = [run for run in SHEET.read(other / RUNS) if run["recipe"] != "speed"]
     put_all(results, [(run, predictions(other, run) if run["recipe"] == "benchmark" else None) for run in found])
     return len(found)
 
@@ -146,7 +152,7 @@ def _frames(file: Path, changed: int) -> dict[tuple[str, str], pd.DataFrame]:
     return dict(iter(frame.groupby(["folder", "name"], observed=True, sort=False)))
 
 
-def _frame(run: Record, predicted: Predictions) -> pd.DataFrame:
+def _frame(run: Record, predicted: KeptPredictions) -> pd.DataFrame:
     """Target by target, row by row."""
     n, count = predicted.values.shape
     columns = {

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,11 +24,12 @@ import numpy as np
 
 from experiments import archive
 from experiments.archive import RESULTS, ROOT
-from experiments.models import MODELS, answer
+from experiments.contenders import MODELS, fit_predict
+from experiments.error_analysis import SETS
+from experiments.jobs import Job, job_options, run_jobs
 from experiments.on_store import predict
-from experiments.problem import Problem, Run
+from experiments.public_sets import LoadedRun, Run
 from experiments.record import commit
-from experiments.where import SETS
 
 NAMES = (
     "gtx",
@@ -70,36 +72,36 @@ def curve(folder: str, results: Path = RESULTS) -> list[Point]:
     return sorted(points, key=lambda point: (list(MODELS).index(point.model), point.rows))
 
 
-def add(folder: str, model: str, repeat: int, share: int, results: Path = RESULTS, runs: Path = ROOT / "runs") -> None:
+def train_on_share(
+    folder: str, model: str, repeat: int, share: int, results: Path = RESULTS, runs: Path = ROOT / "runs"
+) -> None:
     """Train a model on a share of the training rows, and keep its score on the validation rows.
 
     Args:
         folder: of the set's results, such as `scaffold-esol`.
-        model: its name, see `experiments.models`.
+        model: its name, see `experiments.contenders`.
         repeat: decides the sample, and the split or the seed.
         share: one training row in so many.
         results: the folder of all results.
         runs: where runs keep what they need to go on.
     """
-    from gtx.dataset import load
-
     run = _run(folder, model, repeat)
-    data = run.benchmark.data(run.split)
-    dataset = load(data, cache=runs / "cache")
-    split = {"train": sample(dataset.split["train"], share, repeat), "val": dataset.split["val"]}
-    problem = Problem(run, data, replace(dataset, split=split), runs)
+    loaded = LoadedRun.of(run, runs)
+    dataset = loaded.dataset
+    split = {"train": row_sample(dataset.split["train"], share, repeat), "val": dataset.split["val"]}
+    loaded = loaded._replace(dataset=replace(dataset, split=split))
     if model == "gtx":
-        prediction = _gtx(problem, runs / "learning" / folder / f"{run.name}-{share}")
+        prediction = _gtx(loaded, runs / "learning" / folder / f"{run.name}-{share}")
     else:
-        prediction = answer(problem).prediction
-    val, metric = split["val"], run.benchmark.metric
+        prediction = fit_predict(loaded).prediction
+    val, metric = split["val"], run.public_set.metric
     score = dataset.task.evaluate(dataset.y[val], prediction[val])[metric]
     result = {
         "recipe": "learning",
         "folder": folder,
         "name": _name(model, repeat, share),
-        "set": run.benchmark.name,
-        "split": run.benchmark.splits[run.split],
+        "set": run.public_set.name,
+        "split": run.public_set.splits[run.split],
         "model": model,
         "seed": run.seed,
         "metric": metric,
@@ -111,22 +113,22 @@ def add(folder: str, model: str, repeat: int, share: int, results: Path = RESULT
     archive.put(results, result)
 
 
-def sample(rows: np.ndarray, share: int, repeat: int) -> np.ndarray:
+def row_sample(rows: np.ndarray, share: int, repeat: int) -> np.ndarray:
     """One in `share` of the rows, in their order; a smaller sample lies within a larger one of the same repeat."""
     chosen = np.random.default_rng(repeat).permutation(len(rows))[: len(rows) // share]
     return rows[np.sort(chosen)]
 
 
-def _gtx(problem: Problem, out: Path) -> np.ndarray:
+def _gtx(loaded: LoadedRun, out: Path) -> np.ndarray:
     """What the defaults of `gtx train` for so many rows predict; goes on where it was stopped."""
     from gtx.models import build_model
     from gtx.training import TrainSettings, fit
     from gtx.workflow.specs import model_spec
 
-    dataset = problem.dataset
-    settings = TrainSettings(seed=problem.run.seed, threads=1, progress=False)
+    dataset = loaded.dataset
+    settings = TrainSettings(seed=loaded.run.seed, threads=1, progress=False)
     train, val = (dataset.store.subset(dataset.split[part]) for part in ("train", "val"))
-    spec = model_spec(settings, problem.data.featuriser, dataset.task, len(train))
+    spec = model_spec(settings, loaded.data.featuriser, dataset.task, len(train))
     marks = {"train": [int(row) for row in dataset.split["train"]], "model": spec}
     (member,) = fit(partial(build_model, spec), dataset.task, train, val, settings, out, marks=marks)
     return predict(member, dataset.store)
@@ -142,24 +144,34 @@ def _name(model: str, repeat: int, share: int) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Make what is missing, one after the other."""
+    """Make what is missing; the exit status is 1 if a run failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--models", nargs="+", default=["gtx", "forest-descriptors"], choices=NAMES)
-    parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of results")
-    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="the folder where runs keep what they need")
-    asked = parser.parse_args(words)
-    for repeat in range(REPEATS):
-        for folder in asked.sets:
-            for model in asked.models:
-                for share in SHARES:
-                    if not archive.find(asked.out, folder, _name(model, repeat, share), "learning"):
-                        add(folder, model, repeat, share, asked.out, asked.runs)
-            for point in curve(folder, asked.out):
-                print(
-                    f"{folder:17} {point.model:18} {point.rows:6} rows {statistics.mean(point.scores):.4f}", flush=True
-                )
-    return 0
+    parser.add_argument("--repeats", nargs="+", type=int, default=list(range(REPEATS)), choices=range(REPEATS))
+    parser.add_argument("--shares", nargs="+", type=int, default=SHARES, choices=SHARES)
+    job_options(parser)
+    options = parser.parse_args(words)
+    done = {(run["folder"], run["name"]) for run in archive.runs(options.out, "learning")}
+    jobs = [
+        _job(folder, model, repeat, share, options)
+        for repeat, folder, model, share in product(options.repeats, options.sets, options.models, options.shares)
+        if (folder, _name(model, repeat, share)) not in done
+    ]
+    failed = run_jobs(jobs, options)
+    for folder in options.sets:
+        for point in curve(folder, options.out):
+            print(f"{folder:17} {point.model:18} {point.rows:6} rows {statistics.mean(point.scores):.4f}")
+    return bool(failed)
+
+
+def _job(folder: str, model: str, repeat: int, share: int, options: argparse.Namespace) -> Job:
+    words = f"--sets {folder} --models {model} --repeats {repeat} --shares {share}"
+    return Job(
+        f"{folder} {_name(model, repeat, share)}",
+        f"python -m experiments.learning {words}",
+        lambda: train_on_share(folder, model, repeat, share, options.out, options.runs),
+    )
 
 
 if __name__ == "__main__":

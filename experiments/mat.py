@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import sys
 
-from experiments.problem import Benchmark
+from experiments.public_sets import PublicSet
 from experiments.recipe import main
 
 SPLITS = tuple(f"split_random_{i}" for i in range(6))
-SETS = {name: Benchmark(f"mat/{name}", "rmse", SPLITS, f"mat-{name}") for name in ("freesolv", "esol")}
+SETS = {name: PublicSet(f"mat/{name}", "rmse", SPLITS, f"mat-{name}") for name in ("freesolv", "esol")}
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, "experiments.mat", SETS))

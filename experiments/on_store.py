@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from experiments.problem import Answer, Problem, Run
+from experiments.public_sets import FitResult, LoadedRun, Run
 from experiments.record import kept, write
 from gtx.data import Duplicates, MoleculeStore, PairBudgetSampler, Split
 from gtx.dataset import Dataset, DataSettings, sha256
@@ -87,7 +87,7 @@ def execute(study: Study, results: Path, runs: Path) -> dict[str, Any]:
         "resumed": resumed,
         "best_epoch": member.best_epoch,
     }
-    answer = Answer(
+    answer = FitResult(
         predict(member, molecules.store),
         sum(p.numel() for p in member.model.parameters()),
         {
@@ -115,8 +115,8 @@ def _check_size(study: Study) -> None:
         raise ValueError(f"expected a model of at most {study.most:,} weights, got {weights:,}")
 
 
-def _problem(study: Study, runs: Path) -> Problem:
+def _problem(study: Study, runs: Path) -> LoadedRun:
     store, split, rows, names, source = study.molecules
     nothing = Duplicates(0, 0, 0)
-    dataset = Dataset([], study.task, store, rows, [], split, study.run.benchmark.splits[0], nothing, {})
-    return Problem(study.run, DataSettings(str(source), tuple(names)), dataset, runs)
+    dataset = Dataset([], study.task, store, rows, [], split, study.run.public_set.splits[0], nothing, {})
+    return LoadedRun(study.run, DataSettings(str(source), tuple(names)), dataset, runs)

@@ -19,25 +19,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from experiments import archive
-from experiments.archive import RESULTS, ROOT
-from experiments.problem import Benchmark, Run
-from experiments.recipe import at_least_one, elsewhere
+from experiments import archive, coordinate_models
+from experiments.jobs import Job, job_options, run_jobs
+from experiments.on_store import Study, execute
+from experiments.public_sets import PublicSet, Run
+from experiments.qm_sets import SIZES, SOURCES, molecules
 from experiments.record import kept
 from experiments.summary import lines
+from gtx.tasks import Regression
+from gtx.training import TrainSettings
 
 SPLITS = ("random 0", "random 1", "random 2")
-SETS = {name: Benchmark(name, "mae", SPLITS, name) for name in ("qm9-gap", "qm9-u0", "qm7-energy")}
+SETS = {name: PublicSet(name, "mae", SPLITS, name) for name in ("qm9-gap", "qm9-u0", "qm7-energy")}
 SETTINGS = {"epochs": 200, "jitter": 0.2, "batch_molecules": 32, "ema": 0.999, "threads": 1}
 MODELS: dict[str, dict[str, Any]] = {
     "gtx": {"name": "space", "arguments": {"channels": 96, "layers": 2, "pair_channels": 64, "dropout": 0.0}},
@@ -47,80 +45,49 @@ TITLES = {"gtx": "gtx, full attention in space", "schnet": "SchNet of PyG"}
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run what is asked for and not there yet, several at a time, each in a process of its own."""
-    asked = _read(words)
-    wanted = [(s, m, k) for k in asked.splits for s in asked.sets for m in asked.models]
-    missing = [one for one in wanted if kept(_run(*one, asked), _command(*one, asked), asked.out) is None]
-    if asked.here:
-        failed = [one for one in missing if not _done(*one, asked)]
-    else:
-
-        def start(one: tuple[str, str, int]) -> bool:
-            return _start(*one, asked)
-
-        with ThreadPoolExecutor(asked.jobs) as pool:
-            failed = [one for one, bad in zip(missing, pool.map(start, missing), strict=True) if bad]
-    keys = {_run(*one, asked).key for one in wanted}
-    print(*lines(run for run in archive.runs(asked.out) if (run["folder"], run["name"]) in keys), sep="\n")
-    for one in failed:
-        print(f"failed: {' '.join([_command(*one, asked), *map(shlex.quote, elsewhere(asked))])}", file=sys.stderr)
+    """Make the runs that are requested and not there yet; the exit status is 1 if one failed."""
+    options = _read(words)
+    requested = [(name, model, split) for split in options.splits for name in options.sets for model in options.models]
+    runs = {_run(*one, options).key: one for one in requested}
+    missing = [one for one in requested if kept(_run(*one, options), _command(*one, options), options.out) is None]
+    failed = run_jobs([_job(*one, options) for one in missing], options, ["--no-progress"])
+    print(*lines(run for run in archive.runs(options.out) if (run["folder"], run["name"]) in runs), sep="\n")
     return bool(failed)
 
 
-def _done(name: str, model: str, split: int, asked: argparse.Namespace) -> bool:
-    from gtx.errors import InputError
+def _job(name: str, model: str, split: int, options: argparse.Namespace) -> Job:
+    command = _command(name, model, split, options)
 
-    try:
-        _execute(name, model, split, asked)
-    except InputError as reason:  # the others go on
-        print(f"{name} {_run(name, model, split, asked).name}: {reason}", file=sys.stderr)
-        return False
-    return True
+    def work() -> None:
+        execute(_study(name, model, split, options), options.out, options.runs)
+
+    return Job(" ".join(_run(name, model, split, options).key), command, work)
 
 
-def _execute(name: str, model: str, split: int, asked: argparse.Namespace) -> None:
-    from experiments.on_store import Study, execute
-    from experiments.qm_sets import SIZES, SOURCES, molecules
-    from experiments.space import MODELS as MAKERS
-    from gtx.tasks import Regression
-    from gtx.training import TrainSettings
-
+def _study(name: str, model: str, split: int, options: argparse.Namespace) -> Study:
     of, extensive = MODELS[model], SOURCES[name].extensive
-    arguments = {"out_channels": 1, **SIZES, "extensive": extensive, **of["arguments"], **asked.model_arguments}
-    chosen = SETTINGS | of.get("settings", {}) | asked.settings
-    settings = TrainSettings(**chosen, seed=split, progress=asked.progress)
+    arguments = {"out_channels": 1, **SIZES, "extensive": extensive, **of["arguments"], **options.model_arguments}
+    chosen = SETTINGS | of.get("settings", {}) | options.settings
+    settings = TrainSettings(**chosen, seed=split, progress=options.progress)
     spec = {"name": of["name"], "arguments": arguments}
-    run, command = _run(name, model, split, asked), _command(name, model, split, asked)
-    title = TITLES[model] + (f", {asked.name}" if asked.name else "")
+    title = TITLES[model] + (f", {options.name}" if options.name else "")
+    run, command = _run(name, model, split, options), _command(name, model, split, options)
     given = molecules(name, split)
     task = Regression(given.names, loss="mae", element_reference=extensive)
-    make = partial(MAKERS[of["name"]].make, **arguments)
-    execute(Study(run, given, task, make, spec, settings, title, command), asked.out, asked.runs)
+    make = partial(coordinate_models.MODELS[of["name"]].make, **arguments)
+    return Study(run, given, task, make, spec, settings, title, command)
 
 
-def _run(name: str, model: str, split: int, asked: argparse.Namespace) -> Run:
-    return Run(SETS[name], f"{model}-{asked.name}" if asked.name else model, split, 0)
+def _run(name: str, model: str, split: int, options: argparse.Namespace) -> Run:
+    return Run(SETS[name], f"{model}-{options.name}" if options.name else model, split, 0)
 
 
-def _start(name: str, model: str, split: int, asked: argparse.Namespace) -> bool:
-    """In a process of its own; whether it failed."""
-    words = [sys.executable, "-m", "experiments.qm", "--sets", name, "--models", model, "--splits", str(split)]
-    words += [*elsewhere(asked), "--here", "--no-progress"]
-    for option in ("model_arguments", "settings"):
-        words += [f"--{option.replace('_', '-')}", json.dumps(getattr(asked, option))]
-    words += ["--name", asked.name] if asked.name else []
-    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(words, env=one_thread, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
-    print(name, _run(name, model, split, asked).name, "failed" if done.returncode else "done", flush=True)
-    return bool(done.returncode)
-
-
-def _command(name: str, model: str, split: int, asked: argparse.Namespace) -> str:
+def _command(name: str, model: str, split: int, options: argparse.Namespace) -> str:
     words = [f"python -m experiments.qm --sets {name} --models {model}"]
     for option in ("model_arguments", "settings"):
-        if given := getattr(asked, option):
+        if given := getattr(options, option):
             words.append(f"--{option.replace('_', '-')} '{json.dumps(given)}'")
-    return " ".join([*words, *[f"--name {asked.name}"] * bool(asked.name), f"--splits {split}"])
+    return " ".join([*words, *[f"--name {options.name}"] * bool(options.name), f"--splits {split}"])
 
 
 def _read(words: Sequence[str] | None) -> argparse.Namespace:
@@ -128,14 +95,11 @@ def _read(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2], choices=range(len(SPLITS)))
-    parser.add_argument("--jobs", type=at_least_one, default=1, help="runs at a time")
     parser.add_argument("--name", default="", help="added to the models' names, for a trial with other settings")
     parser.add_argument("--model-arguments", type=json.loads, default={}, help="JSON, beside the model's own")
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
-    parser.add_argument("--here", action="store_true", help="run in this process, one after the other")
     parser.add_argument("--no-progress", dest="progress", action="store_false", help="show no bar")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of results")
-    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="the folder where runs keep what they need")
+    job_options(parser)
     return parser.parse_args(words)
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments import archive
-from experiments.archive import ROOT, Predictions
-from experiments.problem import Answer, Problem, Run
+from experiments.archive import ROOT, KeptPredictions
+from experiments.public_sets import FitResult, LoadedRun, Run
 
 if TYPE_CHECKING:
     from gtx.dataset import Dataset
@@ -28,8 +28,8 @@ LEDGER_COLUMNS = ("date", "commit", "folder", "model", "split", "seed", "metric"
 
 
 def write(
-    problem: Problem,
-    answer: Answer,
+    loaded: LoadedRun,
+    answer: FitResult,
     figures: Mapping[str, Any],
     command: str,
     results: Path,
@@ -39,7 +39,7 @@ def write(
     """Score an answer on all parts of the split, and write it down.
 
     Args:
-        problem: what was asked.
+        loaded: the run and its molecules.
         answer: the predictions.
         figures: of the run: seconds and the like.
         command: that makes it again.
@@ -48,47 +48,42 @@ def write(
         measured: the targets of the test rows `[n, T]`, of a set that is no table.
     """
     from gtx.dataset import sha256
-    from gtx.prediction import library_versions
 
-    run, dataset = problem.run, problem.dataset
+    run, dataset = loaded.run, loaded.dataset
     scores = {
         part: dataset.task.evaluate(dataset.y[rows], answer.prediction[rows]) for part, rows in dataset.split.items()
     }
-    if len(problem.names) == 1:  # the scores of the one target are those of all
+    if len(loaded.names) == 1:  # the scores of the one target are those of all
         scores = {part: {k: v for k, v in found.items() if k != "per_target"} for part, found in scores.items()}
     result = {
         "recipe": "benchmark",
-        "folder": run.benchmark.folder,
+        "folder": run.public_set.folder,
         "name": run.name,
-        "set": run.benchmark.name,
-        "split": run.benchmark.splits[run.split],
+        "set": run.public_set.name,
+        "split": run.public_set.splits[run.split],
         "model": run.model,
         "seed": run.seed,
         "task": dataset.task.name,
-        "metric": run.benchmark.metric,
+        "metric": run.public_set.metric,
         "rows": {part: len(rows) for part, rows in dataset.split.items()},
         **{part: scores[part] for part in ("train", "val", "test")},
         "parameters": answer.parameters,
         "settings": dict(answer.settings),
         **figures,
-        "machine": machine(threads),
-        "versions": library_versions() | dict(answer.versions),
-        "sha256": {"data": sha256(problem.data.data), "split": split_digest(dataset)},
-        "commit": commit(),
-        "date": date.today().isoformat(),
-        "command": command,
+        "sha256": {"data": sha256(loaded.data.data), "split": split_digest(dataset)},
+        **circumstances(command, threads, answer.versions),
     }
     test = dataset.split["test"]
     results.mkdir(parents=True, exist_ok=True)
     enter(results / LEDGER, result)
-    found = Predictions(dataset.rows[test], tuple(problem.names), answer.prediction[test], measured)
+    found = KeptPredictions(dataset.rows[test], tuple(loaded.names), answer.prediction[test], measured)
     archive.put(results, result, found)
     return result
 
 
 def kept(run: Run, command: str, results: Path) -> dict[str, Any] | None:
     """A run that is there; if another command made it, that is said on stderr. None where it is not there."""
-    result = archive.find(results, *run.key)
+    result = archive.run_named(results, *run.key)
     if result is not None and result["command"] != command:
         print(
             f"{'/'.join(run.key)} is kept, made by `{result['command']}`; another --name keeps another run",
@@ -113,6 +108,25 @@ def enter(ledger: Path, result: Mapping[str, Any]) -> None:
     writer.writerow(values[name] for name in LEDGER_COLUMNS)
     with ledger.open("a") as file:
         file.write(text.getvalue())
+
+
+def circumstances(command: str, threads: int = 1, versions: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Where and by what a run is made.
+
+    Args:
+        command: that makes it again.
+        threads: it computes with.
+        versions: of libraries beyond those of gtx.
+    """
+    from gtx.prediction import library_versions
+
+    return {
+        "machine": machine(threads),
+        "versions": library_versions() | dict(versions or {}),
+        "commit": commit(),
+        "date": date.today().isoformat(),
+        "command": command,
+    }
 
 
 def machine(threads: int = 1) -> dict[str, Any]:

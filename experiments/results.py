@@ -19,16 +19,16 @@ from pathlib import Path
 
 from experiments.aims import AIMS
 from experiments.archive import RESULTS, ROOT, predicted_runs
-from experiments.averaged import averaged
-from experiments.comparison import compared
-from experiments.figures import curves, dots
+from experiments.contenders import MODELS
+from experiments.error_analysis import SETS, table
+from experiments.forest_average import forest_average_section
 from experiments.learning import curve
-from experiments.models import MODELS
+from experiments.model_comparison import difference_text
 from experiments.parts import PARTS
 from experiments.record import LEDGER
+from experiments.result_figures import learning_curves, score_plot
 from experiments.rivals.published import Published, published, source
-from experiments.summary import HIGHER, OURS, Row, places, rows
-from experiments.where import SETS, table
+from experiments.summary import HIGHER, OURS, ModelRuns, places, rows
 
 WORDS = {"rmse": "RMSE", "mae": "MAE", "roc_auc": "ROC-AUC", "r2": "R²"}
 INTRODUCTION = """# How accurate gtx is
@@ -56,15 +56,15 @@ BEGIN, END = "<!-- measured: python -m experiments.results -->", "<!-- until her
 """Around the table in the README."""
 
 
-def gather(results: Path) -> dict[str, list[Row]]:
+def gather(results: Path) -> dict[str, list[ModelRuns]]:
     """All results by set."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[ModelRuns]] = {}
     for row in rows(predicted_runs(results)):
         found.setdefault(row.folder, []).append(row)
     return found
 
 
-def page(results: Path, data: bool = True) -> str:
+def results_page(results: Path, data: bool = True) -> str:
     """The page in Markdown; its figures are drawn on the way.
 
     Args:
@@ -76,11 +76,11 @@ def page(results: Path, data: bool = True) -> str:
     looks = evaluations(results / LEDGER)
     parts = [INTRODUCTION, overview(found)]
     parts += [section(folder, found[folder], looks.get(folder, Counter()), results, data) for folder in order]
-    parts += [averaged(found)] if data else []
+    parts += [forest_average_section(found)] if data else []
     return "\n".join(parts)
 
 
-def overview(found: Mapping[str, Sequence[Row]]) -> str:
+def overview(found: Mapping[str, Sequence[ModelRuns]]) -> str:
     """What was to be reached beside what was, set by set."""
     lines = ["## What was aimed at, and what was reached", ""]
     lines += [
@@ -94,18 +94,18 @@ def overview(found: Mapping[str, Sequence[Row]]) -> str:
         for model, goal in (("gtx", single), ("gtx-ensemble", aim.ensemble)):
             alone = " (1 run)" if model in models and model == "gtx" and models[model].counted == "1 run" else ""
             cells += [
-                score(models.get(model)) + alone,
+                score_text(models.get(model)) + alone,
                 "" if goal is None else f"{goal:.3g}",
                 verdict(models.get(model), goal),
             ]
         others = rivals(models)
-        cells.append(f"{title(others[0])}: {score(others[0])}" if others else "")
+        cells.append(f"{title(others[0])}: {score_text(others[0])}" if others else "")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def short(found: Mapping[str, Sequence[Row]], data: bool = True) -> str:
-    """A line per set that gtx was run on, for the README; arguments as `page`."""
+def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
+    """A line per set that gtx was run on, for the README; arguments as `results_page`."""
     heads = [
         "set",
         "metric",
@@ -125,9 +125,9 @@ def short(found: Mapping[str, Sequence[Row]], data: bool = True) -> str:
         quoted = sorted(published(folder, aim.metric), key=lambda one: one.mean, reverse=better == "higher")
         lines.append(
             f"| {aim.title} | {WORDS[aim.metric]}{aim.unit and f', {aim.unit}'}, {better} is better "
-            f"| {score(models['gtx'])} ({models['gtx'].counted}) | {score(models.get('gtx-ensemble'))} "
-            f"| {f'{title(others[0])}: {score(others[0])}' if others else ''} "
-            f"| {compared(others[0], models['gtx']) if others and data else ''} "
+            f"| {score_text(models['gtx'])} ({models['gtx'].counted}) | {score_text(models.get('gtx-ensemble'))} "
+            f"| {f'{title(others[0])}: {score_text(others[0])}' if others else ''} "
+            f"| {difference_text(others[0], models['gtx']) if others and data else ''} "
             f"| {f'{quoted[0].model}: {quote(quoted[0])}' if quoted else ''} |"
         )
     return "\n".join(lines)
@@ -140,7 +140,7 @@ def into(readme: str, table: str) -> str:
     )
 
 
-def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, data: bool) -> str:
+def section(folder: str, models: Sequence[ModelRuns], looks: Counter, results: Path, data: bool) -> str:
     """One set: its table, its picture, where errors are, and what each part is worth."""
     aim, metric = AIMS.get(folder), models[0].metric
     quoted = published(folder, metric)
@@ -152,7 +152,7 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
     axis = f"test {WORDS[metric]}{unit}, {'higher' if metric in HIGHER else 'lower'} is better"
     picture = results / "figures" / f"{folder}.svg"
     drawn = [row for row in shown if row.model != "mean"]  # so far off that the others would fall together
-    dots(drawn, [title(row) for row in drawn], quoted, aim, axis, picture)
+    score_plot(drawn, [title(row) for row in drawn], quoted, aim, axis, picture)
     lines = [f"## {aim.title if aim else folder}", "", about(models, looks), ""]
     if aim and aim.beside:
         lines += [f"Known beforehand: {aim.beside}.", ""]
@@ -161,8 +161,8 @@ def section(folder: str, models: Sequence[Row], looks: Counter, results: Path, d
     ]
     lines += ["|---|--:|---|--:|--:|--:|--:|---|"]
     for row in shown:
-        gap = compared(row, ours) if data and ours and row is not ours else ""
-        cells = [title(row), score(row), row.counted, score(row, "val"), gap, parameters(row), seconds(row)]
+        gap = difference_text(row, ours) if data and ours and row is not ours else ""
+        cells = [title(row), score_text(row), row.counted, score_text(row, "val"), gap, parameters(row), seconds(row)]
         cells.append(f"`{command(row)}`" if command(row) else "")
         lines.append(f"| {' | '.join(cells)} |")
     lines += [f"| {one.model} | {quote(one)} | published | | | | | |" for one in quoted]
@@ -188,7 +188,7 @@ def learnt(folder: str, metric: str, results: Path) -> list[str]:
         return []
     titles = {model: MODELS[model].title for model in dict.fromkeys(point.model for point in points)}
     picture = results / "figures" / f"{folder}-learning.svg"
-    curves(points, titles, f"validation {WORDS[metric]}", picture)
+    learning_curves(points, titles, f"validation {WORDS[metric]}", picture)
     lines = ["How the score on validation rows grows with the number of training rows, three samples of each size:", ""]
     lines += ["| training molecules | " + " | ".join(titles.values()) + " |", "|--:|" + "--:|" * len(titles)]
     for size in sorted({point.rows for point in points}):
@@ -202,7 +202,7 @@ def learnt(folder: str, metric: str, results: Path) -> list[str]:
     return [*lines, "", f"`{command}`", "", f"![learning curves of {folder}](results/figures/{picture.name})", ""]
 
 
-def ablation(parts: Sequence[Row], ours: Row, data: bool) -> list[str]:
+def ablation(parts: Sequence[ModelRuns], ours: ModelRuns, data: bool) -> list[str]:
     """The default model less a part at a time, each beside the same splits and seeds of the whole."""
     rows = []
     for row in sorted(parts, key=lambda row: list(MODELS).index(row.model)):
@@ -210,16 +210,22 @@ def ablation(parts: Sequence[Row], ours: Row, data: bool) -> list[str]:
         whole = ours._replace(results=[r for r in ours.results if (r["split"], r["seed"]) in runs])
         if len(whole.results) != len(runs):
             continue  # until the whole was run there too
-        gap = compared(row, whole) if data else ""
-        cells = [title(row).removeprefix("gtx "), score(row), row.counted, score(row, "val"), score(whole)]
-        rows.append(f"| {' | '.join([*cells, score(whole, 'val'), gap, f'`{command(row)}`'])} |")
+        gap = difference_text(row, whole) if data else ""
+        cells = [
+            title(row).removeprefix("gtx "),
+            score_text(row),
+            row.counted,
+            score_text(row, "val"),
+            score_text(whole),
+        ]
+        rows.append(f"| {' | '.join([*cells, score_text(whole, 'val'), gap, f'`{command(row)}`'])} |")
     lines = ["One change at a time to gtx; gtx as it is beside it, on the same splits and seeds.", ""]
     lines += ["| gtx | test | over | validation | as it is | its validation | difference | command |"]
     lines += ["|---|--:|---|--:|--:|--:|--:|---|"]
     return [*lines, *rows, ""] if rows else []
 
 
-def about(models: Sequence[Row], looks: Counter) -> str:
+def about(models: Sequence[ModelRuns], looks: Counter) -> str:
     """Rows, and how often the test rows were looked at."""
     first = next((row.results[0] for row in models if "rows" in row.results[0]), None)
     counts = ", ".join(f"{n:,} {part}" for part, n in first["rows"].items()) + " rows. " if first else ""
@@ -242,34 +248,34 @@ def evaluations(ledger: Path) -> dict[str, Counter]:
     return found
 
 
-def rivals(models: Mapping[str, Row]) -> list[Row]:
+def rivals(models: Mapping[str, ModelRuns]) -> list[ModelRuns]:
     """Models that are not gtx's, the best first; those alone that were run on every split that gtx was."""
 
-    def splits(row: Row) -> set[str]:
+    def splits(row: ModelRuns) -> set[str]:
         return {result["split"] for result in row.results}
 
     needed = splits(models["gtx"]) if "gtx" in models else set()
     return ranked([row for row in models.values() if not row.ours and splits(row) >= needed])
 
 
-def ranked(models: Sequence[Row]) -> list[Row]:
+def ranked(models: Sequence[ModelRuns]) -> list[ModelRuns]:
     """The best first; a score that is undefined last."""
 
-    def key(row: Row) -> tuple[bool, float]:
+    def key(row: ModelRuns) -> tuple[bool, float]:
         mean = row.mean()
         return mean is None, 0.0 if mean is None else -mean if row.metric in HIGHER else mean
 
     return sorted(models, key=key)
 
 
-def verdict(row: Row | None, goal: float | None) -> str:
+def verdict(row: ModelRuns | None, goal: float | None) -> str:
     """Whether a goal was reached."""
     if row is None or goal is None or row.mean() is None:
         return ""
     return "reached" if (row.mean() >= goal if row.metric in HIGHER else row.mean() <= goal) else "missed"
 
 
-def score(row: Row | None, part: str = "test") -> str:
+def score_text(row: ModelRuns | None, part: str = "test") -> str:
     """Mean ± sd."""
     if row is None:
         return ""
@@ -285,7 +291,7 @@ def quote(one: Published) -> str:
     return f"{one.mean:.3f}" + (f" ± {one.sd:.3f}" if one.sd is not None else "")
 
 
-def title(row: Row) -> str:
+def title(row: ModelRuns) -> str:
     """What a reader calls a model."""
     if "title" in row.results[0]:  # of a recipe with settings of its own
         return row.results[0]["title"]
@@ -293,19 +299,19 @@ def title(row: Row) -> str:
     return MODELS[row.model].title + (f" on {tuned_on}" if tuned_on else "")
 
 
-def parameters(row: Row) -> str:
+def parameters(row: ModelRuns) -> str:
     """How many, where that can be said."""
     found = row.results[0].get("parameters")
     return "" if found is None else f"{found:,}"
 
 
-def seconds(row: Row) -> str:
+def seconds(row: ModelRuns) -> str:
     """The median over runs made in one go."""
     found = [result["cpu_seconds"] for result in row.results if not result.get("resumed", True)]
     return f"{statistics.median(found):,.0f}" if found else ""
 
 
-def command(row: Row) -> str:
+def command(row: ModelRuns) -> str:
     """The line that makes all runs of a row, and no others, unless some splits have fewer seeds so far."""
     each = [result.get("command", "") for result in row.results]
     whole = re.sub(r" --(splits|seeds)( \d+)+", "", each[0])
@@ -322,13 +328,13 @@ def main(words: Sequence[str] | None = None) -> int:
         "--results", type=Path, default=RESULTS, help="the folder of results; the page stands beside it"
     )
     parser.add_argument("--without-data", action="store_true", help="leave out paired differences")
-    asked = parser.parse_args(words)
-    if not asked.without_data and not published("scaffold-esol", "rmse"):
+    options = parser.parse_args(words)
+    if not options.without_data and not published("scaffold-esol", "rmse"):
         print("published/scaffold_published.csv is not below $GTX_DATA: the page goes without it", file=sys.stderr)
-    (asked.results.parent / "RESULTS.md").write_text(page(asked.results, not asked.without_data))
+    (options.results.parent / "RESULTS.md").write_text(results_page(options.results, not options.without_data))
     readme = ROOT / "README.md"
-    if asked.results.resolve() == RESULTS and readme.exists():
-        readme.write_text(into(readme.read_text(), short(gather(asked.results), not asked.without_data)))
+    if options.results.resolve() == RESULTS and readme.exists():
+        readme.write_text(into(readme.read_text(), short(gather(options.results), not options.without_data)))
     return 0
 
 

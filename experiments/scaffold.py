@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sys
 
-from experiments.problem import Benchmark
+from experiments.public_sets import PublicSet
 from experiments.recipe import main
 
 METRICS = {"esol": "rmse", "freesolv": "rmse", "bbbp": "roc_auc", "bace": "roc_auc", "tox21": "roc_auc"}
-SETS = {name: Benchmark(f"scaffold/{name}", metric, ("split",), f"scaffold-{name}") for name, metric in METRICS.items()}
+SETS = {name: PublicSet(f"scaffold/{name}", metric, ("split",), f"scaffold-{name}") for name, metric in METRICS.items()}
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, "experiments.scaffold", SETS))

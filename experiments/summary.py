@@ -13,7 +13,7 @@ OURS = ("gtx", "standard")
 """How names of gtx's own models begin; the first lines of the ledger have the architecture's."""
 
 
-class Row(NamedTuple):
+class ModelRuns(NamedTuple):
     """All runs of a model on a set.
 
     Attributes:
@@ -63,13 +63,13 @@ class Row(NamedTuple):
         return " × ".join(words) or "1 run"
 
 
-def rows(runs: Iterable[dict[str, Any]]) -> Iterator[Row]:
+def rows(runs: Iterable[dict[str, Any]]) -> Iterator[ModelRuns]:
     """Runs by set and model."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in runs:
         found.setdefault((run["folder"], run["model"]), []).append(run)
     for (folder, model), results in sorted(found.items()):
-        yield Row(folder, model, sorted(results, key=lambda result: (result["split"], result["seed"])))
+        yield ModelRuns(folder, model, sorted(results, key=lambda result: (result["split"], result["seed"])))
 
 
 def places(score: float) -> int:

@@ -27,18 +27,24 @@ from pathlib import Path
 from typing import Any
 
 from experiments import archive, recipe
-from experiments.archive import RESULTS, ROOT
+from experiments.jobs import Job, job_options, run_jobs
 from experiments.on_store import Molecules, Study, execute
-from experiments.pace import epochs_for
-from experiments.problem import Benchmark, Run
+from experiments.public_sets import PublicSet, Run
+from experiments.time_budget import epochs_for
+from experiments.zinc_graphs import SIZES, graphs
+from gtx.data.named_sets import load_set
+from gtx.dataset import load
+from gtx.models import ARCHITECTURES
+from gtx.tasks import Regression
+from gtx.training import TrainSettings
 
 SETS = {
-    "graphs": Benchmark("zinc12k", "mae", ("split",), "zinc12k-graphs"),
-    "smiles": Benchmark("zinc12k", "mae", ("split",), "zinc12k", featuriser={"descriptors": False}),
+    "graphs": PublicSet("zinc12k", "mae", ("split",), "zinc12k-graphs"),
+    "smiles": PublicSet("zinc12k", "mae", ("split",), "zinc12k", featuriser={"descriptors": False}),
 }
 MOST = 500_000  # weights
 RIVALS = ("mean", "ridge-counts", "forest-counts", "boosting-counts", "gine", "gps", "chemprop")
-"""Of `experiments.models`, those that can do without descriptors."""
+"""Of `experiments.contenders`, those that can do without descriptors."""
 ARGUMENTS = {"channels": 64, "layers": 8, "heads": 8, "steps": 16, "dropout": 0.0, "attention_dropout": 0.2}
 SEES = {
     "graphs": {
@@ -52,71 +58,57 @@ SETTINGS = {"jitter": 0.2, "batch_molecules": 32, "ema": 0.999}
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run what is asked for, one after the other; the exit status is 1 if a run failed."""
-    from gtx.errors import InputError
-
-    asked, failed = _read(words), False
-    for seed, name, model in product(asked.seeds, asked.sets, asked.rivals or [asked.name]):
-        title = f"{SETS[name].folder:15} {model}-{seed}"
-        try:
-            if asked.rivals:
-                result = rival(name, model, seed, asked)
-            else:
-                result = execute(study(name, seed, asked), asked.out, asked.runs)
-        except InputError as reason:  # the others go on
-            print(f"{title}: {reason}", file=sys.stderr)
-            failed = True
-            continue
-        scores = " ".join(f"{part} {result[part]['mae']:.4f}" for part in ("train", "val", "test"))
-        print(f"{title}  MAE {scores}  {result['seconds'] / 3600:.2f} h")
-    return int(failed)
+    """Make the runs that are requested and not there yet; the exit status is 1 if one failed."""
+    options = _read(words)
+    requested = list(product(options.seeds, options.sets, options.rivals or [options.name]))
+    failed = run_jobs([_job(*one, options) for one in requested], options, ["--no-progress"])
+    for seed, name, model in requested:
+        if (result := archive.run_named(options.out, SETS[name].folder, f"{model}-{seed}")) is not None:
+            scores = " ".join(f"{part} {result[part]['mae']:.4f}" for part in ("train", "val", "test"))
+            title = f"{SETS[name].folder:15} {model}-{seed}"
+            print(f"{title}  MAE {scores}  {result['seconds'] / 3600:.2f} h")
+    return bool(failed)
 
 
-def rival(name: str, model: str, seed: int, asked: argparse.Namespace) -> dict[str, Any]:
-    """The result of another model, on the molecules as their SMILES tell them; made where it is not there yet."""
-    run = Run(SETS[name], model, 0, seed)
-    found = archive.find(asked.out, *run.key)
-    if found is None:
-        command = f"python -m experiments.zinc --sets {name} --rivals {model} --seeds {seed}"
-        found = recipe.execute(run, command, asked.out, asked.runs)
-    return found
+def _job(seed: int, name: str, model: str, options: argparse.Namespace) -> Job:
+    run, command = Run(SETS[name], model, 0, seed), _command(name, model, seed, options)
+
+    def work() -> None:
+        if not options.rivals:
+            execute(study(name, seed, options), options.out, options.runs)
+        elif archive.run_named(options.out, *run.key) is None:
+            recipe.execute(run, command, options.out, options.runs)
+
+    return Job(" ".join(run.key), command, work)
 
 
-def study(name: str, seed: int, asked: argparse.Namespace) -> Study:
+def study(name: str, seed: int, options: argparse.Namespace) -> Study:
     """The run of one set and seed."""
-    from gtx.models import ARCHITECTURES
-    from gtx.tasks import Regression
-    from gtx.training import TrainSettings
-
-    run = Run(SETS[name], asked.name, 0, seed)
-    molecules, sizes = (of_graphs if name == "graphs" else of_smiles)(asked.runs)
-    arguments = ({**ARGUMENTS, **SEES[name]} if asked.model == "standard" else {}) | asked.model_arguments
-    spec = {"name": asked.model, "arguments": {"out_channels": 1, **sizes, **arguments}}
-    task, make = Regression(molecules.names, loss="mae"), partial(ARCHITECTURES[asked.model].make, **spec["arguments"])
-    chosen = {**SETTINGS, **asked.settings, "seed": seed, "threads": asked.threads, "progress": asked.progress}
+    run = Run(SETS[name], options.name, 0, seed)
+    molecules, sizes = (of_graphs if name == "graphs" else of_smiles)(options.runs)
+    arguments = ({**ARGUMENTS, **SEES[name]} if options.model == "standard" else {}) | options.model_arguments
+    spec = {"name": options.model, "arguments": {"out_channels": 1, **sizes, **arguments}}
+    task = Regression(molecules.names, loss="mae")
+    make = partial(ARCHITECTURES[options.model].make, **spec["arguments"])
+    chosen = {**SETTINGS, **options.settings, "seed": seed, "threads": options.threads, "progress": options.progress}
     settings = TrainSettings(**chosen)
-    epochs = asked.epochs
+    epochs = options.epochs
     if epochs is None:
         train = molecules.store.subset(molecules.split["train"])
-        epochs = epochs_for(asked.hours, run.folder(asked.runs), train, make, task, settings)
+        epochs = epochs_for(options.hours, run.folder(options.runs), train, make, task, settings)
     settings = TrainSettings(**chosen, epochs=epochs)
     shape = ", ".join(f"{k} {v}" for k, v in arguments.items() if k in ("layers", "channels"))
-    title = f"gtx, {asked.model}, {shape}, {epochs} epochs, {asked.threads} thread{'s' * (asked.threads > 1)}"
-    return Study(run, molecules, task, make, spec, settings, title, _command(name, seed, asked), MOST)
+    title = f"gtx, {options.model}, {shape}, {epochs} epochs, {options.threads} thread{'s' * (options.threads > 1)}"
+    return Study(run, molecules, task, make, spec, settings, title, _command(name, options.name, seed, options), MOST)
 
 
 def of_graphs(runs: Path) -> tuple[Molecules, dict[str, Any]]:
     """The benchmark's graphs, and how many codes there are."""
-    from experiments.zinc_graphs import SIZES, graphs
-    from gtx.data.named_sets import load_set
-
     return graphs(load_set("zinc12k").path), SIZES
 
 
 def of_smiles(runs: Path) -> tuple[Molecules, dict[str, Any]]:
     """The same molecules with gtx's own features, no descriptors."""
-    from gtx.dataset import load
-
     data = SETS["smiles"].data(0)
     dataset = load(data, runs / "cache")
     sizes = {"atom_sizes": list(data.featuriser.atom_sizes), "bond_sizes": list(data.featuriser.bond_sizes)}
@@ -140,27 +132,28 @@ def _read(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model-arguments", type=json.loads, default={}, help=f"JSON, beside {beside}")
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
     parser.add_argument("--no-progress", dest="progress", action="store_false", help="show no bar")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of results")
-    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="the folder where runs keep what they need")
-    asked = parser.parse_args(words)
-    if asked.rivals and asked.sets != ["smiles"]:
+    job_options(parser)
+    options = parser.parse_args(words)
+    options.here |= options.jobs == 1  # so that the bar is seen
+    if options.rivals and options.sets != ["smiles"]:
         parser.error("--rivals read SMILES: expected --sets smiles")
-    return asked
+    return options
 
 
 def _architecture(name: str) -> str:
-    from gtx.models import ARCHITECTURES
-
     if name not in ARCHITECTURES:
         raise argparse.ArgumentTypeError(f"expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
     return name
 
 
-def _command(name: str, seed: int, asked: argparse.Namespace) -> str:
-    length = f"--hours {asked.hours:g}" if asked.epochs is None else f"--epochs {asked.epochs}"
-    words = [f"python -m experiments.zinc --sets {name} {length} --threads {asked.threads}"]
-    words += [f"--name {asked.name}"] * (asked.name != "gtx") + [f"--model {asked.model}"] * (asked.model != "standard")
-    given = {"model-arguments": asked.model_arguments, "settings": asked.settings}
+def _command(name: str, model: str, seed: int, options: argparse.Namespace) -> str:
+    if options.rivals:
+        return f"python -m experiments.zinc --sets {name} --rivals {model} --seeds {seed}"
+    length = f"--hours {options.hours:g}" if options.epochs is None else f"--epochs {options.epochs}"
+    words = [f"python -m experiments.zinc --sets {name} {length} --threads {options.threads}"]
+    words += [f"--name {options.name}"] * (options.name != "gtx")
+    words += [f"--model {options.model}"] * (options.model != "standard")
+    given = {"model-arguments": options.model_arguments, "settings": options.settings}
     words += [f"--{word} '{json.dumps(value)}'" for word, value in given.items() if value]
     return " ".join([*words, f"--seeds {seed}"])  # last, where the page of results replaces it
 

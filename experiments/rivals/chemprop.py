@@ -1,6 +1,6 @@
 """chemprop's D-MPNN (Yang et al. 2019, arXiv:1904.01561) by its own command, with its defaults, on the same rows.
 
-It runs in an environment of its own, made at the first call (`experiments.speed.chemprop_env`). `chemprop-rdkit` adds
+It runs in an environment of its own, made at the first call (`experiments.rivals.chemprop_env`). `chemprop-rdkit` adds
 its normalised RDKit features, unscaled, as its manual advises.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.problem import Answer, Problem
-from experiments.speed import chemprop_env
+from experiments.public_sets import FitResult, LoadedRun
+from experiments.rivals import chemprop_env
 from gtx.errors import InputError
 
 FEATURES = ("--molecule-featurizers", "v1_rdkit_2d_normalized", "--no-descriptor-scaling")
@@ -28,7 +28,7 @@ print(json.dumps([sum(p.numel() for p in model.parameters()), versions]))
 """
 
 
-def answer(problem: Problem) -> Answer:
+def fit_predict(loaded: LoadedRun) -> FitResult:
     """Train from the run's seed, keep the epoch that is best on the validation rows, predict all rows.
 
     Raises:
@@ -39,27 +39,27 @@ def answer(problem: Problem) -> Answer:
     except chemprop_env.Unavailable as reason:
         raise InputError(str(reason)) from None
     command = python.with_name("chemprop")
-    table, out, predicted = (problem.folder / name for name in ("data.csv", "chemprop", "predicted.csv"))
-    write_table(problem, table)
-    words = ["--splits-column", "split", "--task-type", problem.dataset.task.name]
-    words += ["--smiles-columns", "smiles", "--target-columns", *problem.names]
-    features = FEATURES if problem.run.model == "chemprop-rdkit" else ()
-    seed = ["--pytorch-seed", str(problem.run.seed), "--num-workers", "0", "--accelerator", "cpu"]
+    table, out, predicted = (loaded.folder / name for name in ("data.csv", "chemprop", "predicted.csv"))
+    write_table(loaded, table)
+    words = ["--splits-column", "split", "--task-type", loaded.dataset.task.name]
+    words += ["--smiles-columns", "smiles", "--target-columns", *loaded.names]
+    features = FEATURES if loaded.run.model == "chemprop-rdkit" else ()
+    seed = ["--pytorch-seed", str(loaded.run.seed), "--num-workers", "0", "--accelerator", "cpu"]
     _run([command, "train", "--data-path", table, "--output-dir", out, *words, *seed, *features])
     model = out / "model_0" / "best.pt"
     paths = ["--test-path", table, "--model-paths", model, "--preds-path", predicted, "--smiles-columns", "smiles"]
     _run([command, "predict", *paths, "--accelerator", "cpu", *features])
     parameters, versions = json.loads(_run([python, "-c", TELL, model]))
     settings = {"options": " ".join([*words, *features]), "else": "chemprop's defaults"}
-    prediction = read_table(predicted, problem.names)
-    if prediction.shape != problem.dataset.y.shape:
-        raise InputError(f"chemprop: expected predictions {problem.dataset.y.shape}, got {prediction.shape}")
-    return Answer(prediction, parameters, settings, versions)
+    prediction = read_table(predicted, loaded.names)
+    if prediction.shape != loaded.dataset.y.shape:
+        raise InputError(f"chemprop: expected predictions {loaded.dataset.y.shape}, got {prediction.shape}")
+    return FitResult(prediction, parameters, settings, versions)
 
 
-def write_table(problem: Problem, path: Path) -> None:
+def write_table(loaded: LoadedRun, path: Path) -> None:
     """The molecules as the data set writes them, blanks as blanks, with the part each belongs to."""
-    dataset = problem.dataset
+    dataset = loaded.dataset
     part = np.full(len(dataset.y), "", dtype=object)
     for name, rows in dataset.split.items():
         part[rows] = name
@@ -68,7 +68,7 @@ def write_table(problem: Problem, path: Path) -> None:
     texts = [dataset.files[0].rows[row].text for row in dataset.rows]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["smiles", *problem.names, "split"])
+        writer.writerow(["smiles", *loaded.names, "split"])
         for text, values, name in zip(texts, dataset.y, part, strict=True):
             writer.writerow([text, *("" if np.isnan(value) else repr(float(value)) for value in values), name])
 

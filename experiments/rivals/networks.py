@@ -7,6 +7,7 @@ a molecule's descriptors are joined to it is one of the things that are tuned.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,8 +19,7 @@ from torch_geometric.nn import GINEConv, GPSConv, global_add_pool, global_max_po
 from torch_geometric.transforms import AddRandomWalkPE
 
 STEPS = 16
-HEADS = 4
-EPOCHS, BATCH, RATE, DECAY, CLIP = 60, 32, 1e-3, 1e-5, 1.0
+EPOCHS, RATE, DECAY, CLIP = 60, 1e-3, 1e-5, 1.0
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "mse": nn.functional.mse_loss,
     "mae": nn.functional.l1_loss,
@@ -35,12 +35,24 @@ class Configuration(NamedTuple):
         dropout: after every layer and in the head.
         descriptors: joined to the readout.
         channels: width.
+        heads: of GPS's attention.
+        batch: molecules of a batch.
     """
 
     layers: int
     dropout: float
     descriptors: bool
     channels: int = 128
+    heads: int = 4
+    batch: int = 32
+
+
+class Trained(NamedTuple):
+    """The best validation loss, its epoch, and the seconds of each epoch, validation included."""
+
+    loss: float
+    epoch: int
+    seconds: list[float]
 
 
 class Network(nn.Module):
@@ -71,7 +83,7 @@ class Network(nn.Module):
         self.walks = nn.Linear(STEPS, width) if kind == "gps" else None
         convolutions = [GINEConv(_mlp(width)) for _ in range(how.layers)]
         if kind == "gps":
-            convolutions = [GPSConv(width, conv, heads=HEADS, dropout=how.dropout) for conv in convolutions]
+            convolutions = [GPSConv(width, conv, heads=how.heads, dropout=how.dropout) for conv in convolutions]
         self.layers = nn.ModuleList(convolutions)
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(how.layers if kind == "gine" else 0))
         self.head = nn.Sequential(
@@ -103,9 +115,9 @@ def with_walks(molecules: list[Data]) -> list[Data]:
     return [transform(molecule) for molecule in molecules]
 
 
-def train(
+def train_network(
     network: Network, molecules: list[Data], val: list[Data], kind: str, seed: int, epochs: int = EPOCHS
-) -> tuple[float, int]:
+) -> Trained:
     """Train with AdamW and a cosine; the weights that are best on the validation molecules are left in the network.
 
     Args:
@@ -115,18 +127,17 @@ def train(
         kind: of the loss, one of `LOSSES`.
         seed: of batches and dropout.
         epochs: passes over the molecules.
-
-    Returns:
-        The best validation loss and its epoch.
     """
     torch.manual_seed(seed)
     # a batch of one atom has no variance to normalise by
-    loader = DataLoader(molecules, BATCH, shuffle=True, drop_last=len(molecules) % BATCH == 1)
+    size = network.how.batch
+    loader = DataLoader(molecules, size, shuffle=True, drop_last=len(molecules) % size == 1)
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
     y = torch.cat([molecule.y for molecule in val])
-    best, best_epoch, weights = float("inf"), -1, {}
+    best, best_epoch, weights, seconds = float("inf"), -1, {}, []
     for epoch in range(epochs):
+        begun = time.perf_counter()
         network.train()
         for batch in loader:
             optimiser.zero_grad()
@@ -134,12 +145,13 @@ def train(
             nn.utils.clip_grad_norm_(network.parameters(), CLIP)
             optimiser.step()
         schedule.step()
-        found = float(loss(outputs(network, val), y, kind))
+        found = float(loss(network_outputs(network, val), y, kind))
         if found < best:
             best, best_epoch = found, epoch
             weights = {name: value.clone() for name, value in network.state_dict().items()}
+        seconds.append(time.perf_counter() - begun)
     network.load_state_dict(weights)
-    return best, best_epoch
+    return Trained(best, best_epoch, seconds)
 
 
 def loss(out: Tensor, y: Tensor, kind: str) -> Tensor:
@@ -149,7 +161,7 @@ def loss(out: Tensor, y: Tensor, kind: str) -> Tensor:
 
 
 @torch.no_grad()
-def outputs(network: Network, molecules: list[Data]) -> Tensor:
+def network_outputs(network: Network, molecules: list[Data]) -> Tensor:
     """Outputs `[n, T]`."""
     network.eval()
     return torch.cat([network(batch) for batch in DataLoader(molecules, 128)])

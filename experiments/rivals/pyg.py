@@ -10,48 +10,50 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from experiments.problem import Answer, Problem
-from experiments.rivals.networks import Configuration, Network, outputs, train, with_walks
-from experiments.rivals.tuning import CONFIGURATIONS, TUNED_ON, best
+from experiments.public_sets import FitResult, LoadedRun
+from experiments.rivals.configurations import CONFIGURATIONS, TUNED_ON, best
+from experiments.rivals.networks import EPOCHS, Configuration, Network, network_outputs, train_network, with_walks
 
 CLIP = 5.0
 
 
-def answer(problem: Problem) -> Answer:
+def fit_predict(loaded: LoadedRun) -> FitResult:
     """Train with the configuration that was best for the task.
 
     Raises:
         InputError: the model has not been tuned yet.
     """
-    number = best(problem.run.model, problem.dataset.task.name)
+    number = best(loaded.run.model, loaded.dataset.task.name)
     how = CONFIGURATIONS[number]
-    found = fitted(problem, how)
-    settings = {"configuration": number, **how._asdict(), "tuned_on": TUNED_ON[problem.dataset.task.name].name}
-    settings["descriptors"] &= problem.data.featuriser.num_descriptors > 0  # some benchmarks bar them
-    settings |= {"loss": loss_of(problem), "descriptors_missing": found.gaps}
-    return Answer(found.prediction, found.parameters, settings)
+    found = fitted(loaded, how)
+    settings = {"configuration": number, **how._asdict(), "tuned_on": TUNED_ON[loaded.dataset.task.name].name}
+    settings["descriptors"] &= loaded.data.featuriser.num_descriptors > 0  # some benchmarks bar them
+    settings |= {"loss": loss_of(loaded), "descriptors_missing": found.gaps}
+    return FitResult(found.prediction, found.parameters, settings)
 
 
-def loss_of(problem: Problem) -> str:
+def loss_of(loaded: LoadedRun) -> str:
     """The benchmark's own metric where that is the absolute error, as gtx has it there."""
-    if problem.dataset.task.discrete:
+    if loaded.dataset.task.discrete:
         return "bce"
-    return "mae" if problem.run.benchmark.metric == "mae" else "mse"
+    return "mae" if loaded.run.public_set.metric == "mae" else "mse"
 
 
 class Fitted(NamedTuple):
-    """A trained network's predictions `[m, T]`, number of parameters and validation loss; descriptors it lacked."""
+    """A trained network's predictions `[m, T]`, number of parameters and validation loss; descriptors it lacked; and
+    the seconds of each epoch."""
 
     prediction: np.ndarray
     parameters: int
     val_loss: float
     gaps: int
+    seconds: list[float]
 
 
-def fitted(problem: Problem, how: Configuration) -> Fitted:
+def fitted(loaded: LoadedRun, how: Configuration, epochs: int = EPOCHS) -> Fitted:
     """Train with one configuration and predict all molecules."""
-    data, classes = problem.dataset, problem.dataset.task.discrete
-    featuriser, seed = problem.data.featuriser, problem.run.seed
+    data, classes = loaded.dataset, loaded.dataset.task.discrete
+    featuriser, seed = loaded.data.featuriser, loaded.run.seed
     u, gaps = scaled(data.store.descriptors, data.split["train"])
     y, mean, sd = data.store.y.float(), 0.0, 1.0
     if not classes:
@@ -62,16 +64,16 @@ def fitted(problem: Problem, how: Configuration) -> Fitted:
     molecules = data.store.batch(torch.arange(len(data.store))).to_data_list()
     for number, molecule in enumerate(molecules):
         molecule.u, molecule.y = u[number : number + 1], y[number : number + 1]
-    if problem.run.model == "gps":
+    if loaded.run.model == "gps":
         molecules = with_walks(molecules)
     torch.manual_seed(seed)
     sizes = featuriser.atom_sizes, featuriser.bond_sizes
-    network = Network(problem.run.model, how, *sizes, u.shape[1], y.shape[1])
+    network = Network(loaded.run.model, how, *sizes, u.shape[1], y.shape[1])
     parts = ([molecules[i] for i in data.split[part]] for part in ("train", "val"))
-    loss, _ = train(network, *parts, loss_of(problem), seed)
-    out = outputs(network, molecules).double()
+    trained = train_network(network, *parts, loss_of(loaded), seed, epochs)
+    out = network_outputs(network, molecules).double()
     prediction = out.sigmoid() if classes else out * sd + mean
-    return Fitted(prediction.numpy(), sum(p.numel() for p in network.parameters()), loss, gaps)
+    return Fitted(prediction.numpy(), sum(p.numel() for p in network.parameters()), trained.loss, gaps, trained.seconds)
 
 
 def scaled(u: torch.Tensor, train: np.ndarray) -> tuple[torch.Tensor, int]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import random
 
 from experiments.sequence.running import options
-from experiments.sequence.toy import Task, solve
+from experiments.sequence.toy import StringPairs, solve
 
 
-def addition(rows: int = 50_000, held_out: int = 1000, reverse: bool = False, seed: int = 0) -> Task:
+def addition(rows: int = 50_000, held_out: int = 1000, reverse: bool = False, seed: int = 0) -> StringPairs:
     """So many sums for training, and others for validation and test.
 
     Args:
@@ -28,7 +28,7 @@ def addition(rows: int = 50_000, held_out: int = 1000, reverse: bool = False, se
     sums = random.Random(seed).sample(range(900 * 900), rows + 2 * held_out)
     pairs = [(100 + each // 900, 100 + each % 900) for each in sums]
     sources = [f"{a}+{b}" for a, b in pairs]
-    return Task([s[::-1] for s in sources] if reverse else sources, [str(a + b) for a, b in pairs], held_out)
+    return StringPairs([s[::-1] for s in sources] if reverse else sources, [str(a + b) for a, b in pairs], held_out)
 
 
 if __name__ == "__main__":

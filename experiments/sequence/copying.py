@@ -11,12 +11,12 @@ from __future__ import annotations
 import random
 
 from experiments.sequence.running import options
-from experiments.sequence.toy import Task, solve
+from experiments.sequence.toy import StringPairs, solve
 
 LETTERS, LONGEST = "abcdefghijklmnop", 20
 
 
-def copying(rows: int = 10_000, held_out: int = 1000, seed: int = 0) -> Task:
+def copying(rows: int = 10_000, held_out: int = 1000, seed: int = 0) -> StringPairs:
     """So many strings for training, and others for validation and test."""
     draw = random.Random(seed)
     texts: dict[str, None] = {}
@@ -24,7 +24,7 @@ def copying(rows: int = 10_000, held_out: int = 1000, seed: int = 0) -> Task:
         texts["".join(draw.choices(LETTERS, k=draw.randint(1, LONGEST)))] = None
     strings = list(texts)
     draw.shuffle(strings)
-    return Task(strings, strings, held_out)
+    return StringPairs(strings, strings, held_out)
 
 
 if __name__ == "__main__":

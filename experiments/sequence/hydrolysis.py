@@ -21,9 +21,9 @@ from pathlib import Path
 from rdkit import Chem
 
 from experiments.sequence.hydrolysis_rule import products
-from experiments.sequence.molecules import SETTING, Pair, Task, run
+from experiments.sequence.judging import canonical
+from experiments.sequence.molecules import SETTING, MoleculePairs, Pair, train_and_write
 from experiments.sequence.running import kept, options, publish
-from experiments.sequence.verdict import canonical
 from gtx.data import open_table
 from gtx.data.named_sets import load_set
 
@@ -79,7 +79,7 @@ def condensed(answers: Sequence[str], count: int, seed: int, largest: int = LARG
             yield smiles
 
 
-def task(more: int, runs: Path, rows: int | None = None, seed: int = 0) -> Task:
+def task(more: int, runs: Path, rows: int | None = None, seed: int = 0) -> MoleculePairs:
     """What is learned.
 
     Args:
@@ -97,7 +97,7 @@ def task(more: int, runs: Path, rows: int | None = None, seed: int = 0) -> Task:
     made = kept(file, lambda: condensed([products(each) for each in own], more, seed))
     texts = [*own, *(each for each in made if each not in known and serves(each))]
     random.Random(seed).shuffle(texts)
-    return Task(*(_answered(some) for some in (texts, val, test)), [found[each] for each in test])
+    return MoleculePairs(*(_answered(some) for some in (texts, val, test)), [found[each] for each in test])
 
 
 def _answered(texts: Sequence[str]) -> list[Pair]:
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--more", type=int, default=40_000, help="molecules to make of the products")
     read = parser.parse_args()
     runs = read.runs / "hydrolysis"
-    found = run(task(read.more, runs, read.rows), SETTING.given(read), runs)
+    found = train_and_write(task(read.more, runs, read.rows), SETTING.given(read), runs)
     print(f"hydrolysis: {found['test']['same']:.1%} of unseen molecules' products all right")
     publish("hydrolysis", f"hydrolysis --more {read.more}", {"hydrolysis": found | {"made": read.more}}, read)
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from experiments.sequence.running import Setting, fit, options, publish
+from experiments.sequence.judging import canonical
+from experiments.sequence.running import Setting, options, publish, train_or_resume
 from experiments.sequence.smiles import spelled
-from experiments.sequence.verdict import canonical
 from gtx.models import MoleculeToSequence
 from gtx.sequence import Examples, TokenVocabulary, sample
 
@@ -30,7 +30,7 @@ SETTING = Setting(
 SAMPLES, LIMIT = 1000, 120
 
 
-def run(parts: dict[str, list[str]], setting: Setting, runs: Path, count: int = SAMPLES) -> dict[str, Any]:
+def train_and_sample(parts: dict[str, list[str]], setting: Setting, runs: Path, count: int = SAMPLES) -> dict[str, Any]:
     """Train, draw samples, count.
 
     Args:
@@ -44,7 +44,7 @@ def run(parts: dict[str, list[str]], setting: Setting, runs: Path, count: int = 
     seed = setting.training["seed"]
     torch.manual_seed(seed)
     model = MoleculeToSequence(None, len(vocabulary), **setting.network)
-    done = fit(model, train, val, setting, runs)
+    done = train_or_resume(model, train, val, setting, runs)
     drawn = [vocabulary.decode(one.tokens) for one in sample(model, None, LIMIT, count=count, seed=seed)]
     return {"rows": {"train": len(train), "val": len(val)}, **counted(drawn, parts["train"]), **done}
 
@@ -73,7 +73,7 @@ def counted(drawn: Sequence[str], known: Iterable[str]) -> dict[str, Any]:
 def main(read: argparse.Namespace) -> None:
     parts = spelled("zinc12k")
     parts["train"] = parts["train"][: read.rows]
-    found = run(parts, SETTING.given(read), read.runs / "language")
+    found = train_and_sample(parts, SETTING.given(read), read.runs / "language")
     print(f"language: {found['valid']:.1%} valid, {found['unique']:.1%} of them unique, {found['novel']:.1%} novel")
     publish("language", "language", {"ZINC": found}, read)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from experiments.sequence.running import Setting, fit
-from experiments.sequence.verdict import judge, tally
+from experiments.sequence.judging import judge, tally
+from experiments.sequence.running import Setting, train_or_resume
 from gtx.data import MoleculeStore, featurise
 from gtx.errors import InputError
 from gtx.models.sequence import MoleculeToSequence, molecule_to_sequence
@@ -39,7 +39,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Task:
+class MoleculePairs:
     """What is read and what is to be written.
 
     Attributes:
@@ -57,7 +57,7 @@ class Task:
     first: Sequence[Pair] = ()
 
 
-def run(task: Task, setting: Setting, runs: Path) -> dict[str, Any]:
+def train_and_write(task: MoleculePairs, setting: Setting, runs: Path) -> dict[str, Any]:
     """Train, write the test rows' answers, score them.
 
     Args:
@@ -73,8 +73,8 @@ def run(task: Task, setting: Setting, runs: Path) -> dict[str, Any]:
     before = None
     if task.first:
         once = replace(setting, training=setting.training | {"epochs": 1})
-        before = fit(model, examples(task.first, vocabulary, runs), val, once, runs)
-    done = fit(model, train, val, setting, runs)
+        before = train_or_resume(model, examples(task.first, vocabulary, runs), val, once, runs)
+    done = train_or_resume(model, train, val, setting, runs)
     began = time.process_time()
     written = write(model, vocabulary, [read for read, _ in task.test], 2 * int(train.targets.sizes.max()))
     verdicts = [judge(one, true) for one, (_, true) in zip(written, task.test, strict=True)]

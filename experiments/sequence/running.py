@@ -6,21 +6,18 @@ import argparse
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from experiments import archive
 from experiments.archive import RESULTS, ROOT
-from experiments.record import commit, machine
+from experiments.record import circumstances
 from experiments.sequence.curves import draw
-from gtx import training
-from gtx.prediction import library_versions
 from gtx.sequence import Examples
 from gtx.tasks import ToSequence
-from gtx.training import TrainSettings
+from gtx.training import TrainSettings, fit
 
 RUNS = ROOT / "runs" / "sequence"
 
@@ -57,7 +54,7 @@ def options(about: str, epochs: int | None) -> argparse.ArgumentParser:
     return parser
 
 
-def fit(model: nn.Module, train: Examples, val: Examples, setting: Setting, runs: Path) -> dict[str, Any]:
+def train_or_resume(model: nn.Module, train: Examples, val: Examples, setting: Setting, runs: Path) -> dict[str, Any]:
     """Train, or go on; the same model, examples and setting find the same folder again.
 
     Args:
@@ -73,7 +70,7 @@ def fit(model: nn.Module, train: Examples, val: Examples, setting: Setting, runs
     folder = runs / _digest(model, train, val, settings, setting.smoothing)
     model.train()
     task = ToSequence("sequence", smoothing=setting.smoothing)
-    (done,) = training.fit(model, task, train, val, settings, folder)
+    (done,) = fit(model, task, train, val, settings, folder)
     history = done.history
     return {
         "best_epoch": done.best_epoch,
@@ -101,21 +98,17 @@ def publish(name: str, words: str, runs: Mapping[str, Mapping[str, Any]], read: 
     Args:
         name: of the task.
         words: that follow `python -m experiments.sequence.` and tell the task.
-        runs: by their titles, as `fit` gives them and with scores.
+        runs: by their titles, as `train_or_resume` gives them and with scores.
         read: the options.
     """
+    given = f"--epochs {read.epochs} --seed {read.seed} --threads {read.threads}"
     more = f" --rows {read.rows}" if read.rows else ""
     shared = {
         "recipe": "sequence",
         "folder": name,
         "task": "sequence",
         "seed": read.seed,
-        "machine": machine(read.threads),
-        "versions": library_versions(),
-        "commit": commit(),
-        "date": date.today().isoformat(),
-        "command": f"python -m experiments.sequence.{words} --epochs {read.epochs} --seed {read.seed}"
-        f" --threads {read.threads}{more}",
+        **circumstances(f"python -m experiments.sequence.{words} {given}{more}", read.threads),
     }
     for title, run in runs.items():
         archive.put(read.out, {**shared, "name": title, **run})
@@ -127,7 +120,7 @@ def _digest(model: nn.Module, train: Examples, val: Examples, settings: TrainSet
     found = hashlib.sha256(f"{settings.decisive()} {smoothing} {model}".encode())
     for part in (train.source, train.targets, val.source, val.targets):
         given = () if part is None else (getattr(part, each.name) for each in fields(part))
-        for tensor in (each for each in given if each is not None):
+        for tensor in (each for each in given if isinstance(each, Tensor)):
             found.update(tensor.contiguous().numpy())
     for weight in model.state_dict().values():
         found.update(weight.numpy())

@@ -24,9 +24,9 @@ from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnum
 
 from experiments.sequence.hydrolysis import condensed
 from experiments.sequence.hydrolysis_rule import products
-from experiments.sequence.molecules import SETTING, Pair, Task, run
+from experiments.sequence.judging import canonical
+from experiments.sequence.molecules import SETTING, MoleculePairs, Pair, train_and_write
 from experiments.sequence.running import kept, options, publish
-from experiments.sequence.verdict import canonical
 from experiments.xtb9.generate import candidates
 from gtx.data import open_table
 from gtx.data.named_sets import load_set
@@ -64,8 +64,8 @@ def mirrored(smiles: str) -> str:
 def isomers(smiles: str, most: int, seed: int) -> list[str]:
     """Canonical SMILES of some stereoisomers of a constitution, drawn by the seed."""
     with quietly():
-        asked = StereoEnumerationOptions(onlyUnassigned=False, unique=True, maxIsomers=most, rand=seed)
-        drawn = [Chem.MolToSmiles(each) for each in EnumerateStereoisomers(Chem.MolFromSmiles(smiles), asked)]
+        options = StereoEnumerationOptions(onlyUnassigned=False, unique=True, maxIsomers=most, rand=seed)
+        drawn = [Chem.MolToSmiles(each) for each in EnumerateStereoisomers(Chem.MolFromSmiles(smiles), options)]
     return sorted({canonical(each) for each in drawn})
 
 
@@ -84,7 +84,7 @@ def grown(count: int, forbidden: Iterable[str]) -> Iterator[str]:
             yield from isomers(each, 2, i)
 
 
-def task(name: str, runs: Path, rows: int | None = None) -> Task:
+def task(name: str, runs: Path, rows: int | None = None) -> MoleculePairs:
     """What is learned on a set.
 
     Args:
@@ -105,7 +105,7 @@ def task(name: str, runs: Path, rows: int | None = None) -> Task:
     else:
         texts, first = [*_with_mirrored(own), *small], []
     kinds = [STEREO if set("@/\\") & set(each) else FLAT for each in parts["test"]]
-    return Task(_pairs(texts, held), _pairs(parts["val"]), _pairs(parts["test"]), kinds, _pairs(first, held))
+    return MoleculePairs(_pairs(texts, held), _pairs(parts["val"]), _pairs(parts["test"]), kinds, _pairs(first, held))
 
 
 def _with_mirrored(texts: Sequence[str]) -> Iterator[str]:
@@ -124,7 +124,7 @@ def main() -> None:
     read.epochs = read.epochs or EPOCHS[read.set]
     name = f"smiles-{read.set}"
     runs = read.runs / name
-    found = run(task(read.set, runs, read.rows), SETTING.given(read), runs)
+    found = train_and_write(task(read.set, runs, read.rows), SETTING.given(read), runs)
     test = found["test"]
     print(f"{name}: {test['same']:.1%} the same molecule, {test['same_constitution']:.1%} apart from stereochemistry")
     publish(name, f"smiles --set {read.set}", {read.set: found}, read)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from experiments.sequence.running import Setting, fit, publish
+from experiments.sequence.running import Setting, publish, train_or_resume
 from gtx.models import MoleculeToSequence, SequenceEncoder
 from gtx.sequence import CHARACTERS, Examples, TokenVocabulary, greedy
 from gtx.tasks import exact
@@ -23,7 +23,7 @@ SETTING = Setting(
 
 
 @dataclass(frozen=True)
-class Task:
+class StringPairs:
     """What is read and what is to be written, text by text; no text that is read comes twice.
 
     Attributes:
@@ -36,7 +36,7 @@ class Task:
     held_out: int
 
 
-def run(task: Task, setting: Setting, runs: Path) -> dict[str, Any]:
+def train_and_write(task: StringPairs, setting: Setting, runs: Path) -> dict[str, Any]:
     """Train, write the test rows' answers, score them.
 
     Args:
@@ -55,7 +55,7 @@ def run(task: Task, setting: Setting, runs: Path) -> dict[str, Any]:
     train, test, val = (examples.subset(rows) for rows in cuts.values())
     torch.manual_seed(setting.training["seed"])
     model = MoleculeToSequence(SequenceEncoder(len(vocabulary), **setting.network), len(vocabulary), **setting.network)
-    done = fit(model, train, val, setting, runs)
+    done = train_or_resume(model, train, val, setting, runs)
     longest = int(write.sizes.max())
     written = [vocabulary.decode(one.tokens) for one in greedy(model, test.source, longest)]
     truth = [task.targets[i] for i in cuts["test"].tolist()]
@@ -68,7 +68,7 @@ def run(task: Task, setting: Setting, runs: Path) -> dict[str, Any]:
     }
 
 
-def solve(name: str, variants: dict[str, Task], read: argparse.Namespace) -> None:
+def solve(name: str, variants: dict[str, StringPairs], read: argparse.Namespace) -> None:
     """Every variant of a task trained, scored, written down and drawn.
 
     Args:
@@ -78,6 +78,6 @@ def solve(name: str, variants: dict[str, Task], read: argparse.Namespace) -> Non
     """
     setting, runs = SETTING.given(read), {}
     for title, task in variants.items():
-        runs[title] = run(task, setting, read.runs / name)
+        runs[title] = train_and_write(task, setting, read.runs / name)
         print(f"{name}, {title}: {runs[title]['test_exact']:.1%} of unseen rows exact, {runs[title]['seconds']:.0f} s")
     publish(name, name, runs, read)

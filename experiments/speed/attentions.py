@@ -81,38 +81,26 @@ class PaddedAttention(nn.Module):
 
     Args:
         channels: of the nodes.
-        flex: call `flex_attention` in its place, compiled, with the bias in its `score_mod`.
     """
 
-    def __init__(self, channels: int, flex: bool = False) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
         self.lin_in, self.lin_out = nn.Linear(channels, 3 * channels), nn.Linear(channels, channels)
         self.lin_bias = nn.Linear(EDGE_DIM, HEADS, bias=False)
-        self.flex = None
-        if flex:
-            from torch.nn.attention.flex_attention import flex_attention
-
-            self.flex = torch.compile(flex_attention)
 
     def forward(self, x: Tensor, edge_attr: Tensor, dense: Dense) -> Tensor:
         count, size, node, pair, real = dense
-        flat = self.lin_in(x)
+        flat, pairs = self.lin_in(x), self.lin_bias(edge_attr)
         slots = flat.new_zeros(count * size, flat.shape[1]).index_copy(0, node, flat)
         q, k, v = slots.view(count, size, 3, HEADS, -1).permute(2, 0, 3, 1, 4)  # [b, H, n, C] each
-        bias = flat.new_zeros(count * size * size, HEADS).index_copy(0, pair, self.lin_bias(edge_attr))
+        bias = pairs.new_zeros(count * size * size, HEADS).index_copy(0, pair, pairs)
         bias = bias.view(count, size, size, HEADS).permute(0, 3, 1, 2)
-        if self.flex is None:
-            out = F.scaled_dot_product_attention(q, k, v, bias.masked_fill(~real[:, None, None], -torch.inf))
-        else:
-
-            def score_mod(score: Tensor, b: Tensor, h: Tensor, r: Tensor, s: Tensor) -> Tensor:
-                return torch.where(real[b, s], score + bias[b, h, r, s], -torch.inf)
-
-            out = self.flex(q, k, v, score_mod=score_mod)
+        out = F.scaled_dot_product_attention(q, k, v, bias.masked_fill(~real[:, None, None], -torch.inf))
         return self.lin_out(out.transpose(1, 2).reshape(count * size, -1)[node])
 
 
 Call = Callable[[Tensor, Tensor], Tensor]  # from x [N, channels] and edge_attr [num_pairs, EDGE_DIM]
+Contender = Callable[[Batch], tuple[nn.Module, Call]]
 
 
 def gtx_bias(batch: Batch) -> tuple[nn.Module, Call]:
@@ -161,10 +149,4 @@ def gps_conv(batch: Batch) -> tuple[nn.Module, Call]:
 def padded_sdpa(batch: Batch) -> tuple[nn.Module, Call]:
     """`scaled_dot_product_attention` with the bias, padded by hand."""
     layer, dense = PaddedAttention(batch.channels), batch.dense
-    return layer, lambda x, e: layer(x, e, dense)
-
-
-def flex_attention(batch: Batch) -> tuple[nn.Module, Call]:
-    """FlexAttention with the bias, padded by hand; on a GPU."""
-    layer, dense = PaddedAttention(batch.channels, flex=True), batch.dense
     return layer, lambda x, e: layer(x, e, dense)

@@ -1,6 +1,6 @@
 """Trains chemprop's D-MPNN by its own command, with a stopwatch on; runs in chemprop's environment, without gtx.
 
-    <python of chemprop_env> -m experiments.speed.chemprop_run DATA.csv OUT EPOCHS THREADS
+    <python of experiments.rivals.chemprop_env> -m experiments.speed.chemprop_run DATA.csv OUT EPOCHS THREADS
 
 DATA has the columns smiles, y and split. Everything else is chemprop's default. Prints figures as one line of JSON.
 """
@@ -16,8 +16,7 @@ import torch
 from chemprop.cli.main import main as chemprop
 from chemprop.models import MPNN
 
-from experiments.speed.measure import Gauge
-from experiments.speed.stopwatch import Stopwatch
+from experiments.speed.measure import Gauge, Stopwatch
 
 
 class Epochs(pl.Callback):
@@ -55,20 +54,8 @@ def main() -> None:
     watch.put_on(MPNN, "validation_step", "forward")
     gauge = Gauge("cpu")
     wall, cpu = time.perf_counter(), time.process_time()
-    sys.argv = [
-        "chemprop",
-        "train",
-        "--data-path",
-        data,
-        "--output-dir",
-        out,
-        "--epochs",
-        epochs,
-        "--accelerator",
-        "cpu",
-    ]
-    sys.argv += ["--smiles-columns", "smiles", "--target-columns", "y", "--splits-column", "split"]
-    sys.argv += ["--task-type", "regression"]
+    words = "--smiles-columns smiles --target-columns y --splits-column split --task-type regression --accelerator cpu"
+    sys.argv = ["chemprop", "train", "--data-path", data, "--output-dir", out, "--epochs", epochs, *words.split()]
     chemprop()
     figures = {"wall": [time.perf_counter() - wall], "cpu": [time.process_time() - cpu], "peak": gauge.read()}
     print(json.dumps({**figures, "epochs": epochs_seen.seconds, "parts": epochs_seen.parts}))

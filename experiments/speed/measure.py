@@ -1,4 +1,4 @@
-"""How long a step takes and how much memory it takes at its peak, in this process."""
+"""How long a step takes, in parts and in all, and how much memory it takes at its peak, in this process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import torch
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -26,51 +30,40 @@ class Gauge:
 
     def __init__(self, device: str) -> None:
         self.cuda = device.startswith("cuda")
-        self.start = self._held()
+        self._give_back()
+        self.start = torch.cuda.memory_allocated() if self.cuda else _status("VmRSS")
         self.reset()
 
     def reset(self) -> None:
-        """Forget the peak so far; freed memory goes back to the system first, so that it is not counted again."""
-        gc.collect()
+        """Forget the peak so far."""
+        self._give_back()
         if self.cuda:
-            import torch
-
             torch.cuda.reset_peak_memory_stats()
         elif CLEAR.exists():
-            _trim()
             CLEAR.write_text("5")  # see proc_pid_clear_refs(5)
 
     def read(self) -> int:
         """Bytes, never below 0."""
-        if self.cuda:
-            import torch
+        return max(0, (torch.cuda.max_memory_allocated() if self.cuda else _status("VmHWM")) - self.start)
 
-            return max(0, torch.cuda.max_memory_allocated() - self.start)
-        return max(0, _status("VmHWM") - self.start)
-
-    def _held(self) -> int:
+    def _give_back(self) -> None:
+        """Freed memory goes back to the system, so that it is not counted again."""
         gc.collect()
-        if self.cuda:
-            import torch
-
-            return torch.cuda.memory_allocated()
-        _trim()
-        return _status("VmRSS")
+        if not self.cuda and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):  # of glibc alone
+            trim(0)
 
 
 def _status(name: str) -> int:
     """Bytes of a line of `/proc/self/status`; where there is none, the process's high-water mark."""
     if STATUS.exists():
-        return int(next(line for line in STATUS.read_text().splitlines() if line.startswith(name)).split()[1]) * 1024
+        return _kibibytes(STATUS, name)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _trim() -> None:
-    if sys.platform.startswith("linux"):
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
-        if trim is not None:
-            trim(0)
+def _kibibytes(file: Path, name: str) -> int:
+    """Bytes of a line such as `VmRSS:   123 kB`."""
+    return int(next(line for line in file.read_text().splitlines() if line.startswith(name)).split()[1]) * 1024
 
 
 def burst(step: Callable[[], Any], seconds: float, synchronise: Callable[[], None] | None = None) -> dict[str, Any]:
@@ -105,13 +98,68 @@ def limit_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
-def free_memory() -> int:
+def spare_memory() -> int:
     """Bytes that are free on this machine, or to this container."""
     info = Path("/proc/meminfo")
     if not info.exists():
         return 8 << 30
-    free = int(next(line for line in info.read_text().splitlines() if line.startswith("MemAvailable")).split()[1])
     limit, used = (Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory.current"))
-    if limit.exists() and limit.read_text().strip() != "max":
-        return min(free * 1024, int(limit.read_text()) - int(used.read_text()))
-    return free * 1024
+    own = limit.read_text().strip() if limit.exists() else "max"
+    free = _kibibytes(info, "MemAvailable")
+    return free if own == "max" else min(free, int(own) - int(used.read_text()))
+
+
+class Stopwatch:
+    """Seconds spent in parts of a program, summed; a part within another counts for itself alone.
+
+    Attributes:
+        seconds: by part.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._running: list[str] = []
+        self._since = 0.0
+
+    @contextmanager
+    def running(self, part: str) -> Iterator[None]:
+        """Count what is done within to a part."""
+        self._turn()
+        self._running.append(part)
+        try:
+            yield
+        finally:
+            self._turn()
+            self._running.pop()
+
+    def put_on(self, owner: object, name: str, part: str) -> None:
+        """Count every call of `owner.name` to a part, from now on in this process."""
+        function = getattr(owner, name)
+
+        def timed(*arguments: object, **named: object) -> object:
+            with self.running(part):
+                return function(*arguments, **named)
+
+        setattr(owner, name, timed)
+
+    def put_on_training(self) -> None:
+        """Count "backward" and "optimiser" (Adam and AdamW) of all training in this process."""
+        self.put_on(torch.autograd, "backward", "backward")
+        step = torch.optim.Adam.step
+
+        def timed(optimiser: torch.optim.Optimizer, closure: Callable | None = None) -> object:
+            with self.running("optimiser"):
+                return step(optimiser, None if closure is None else partial(self._elsewhere, closure))
+
+        torch.optim.Adam.step = timed
+
+    def _elsewhere(self, closure: Callable) -> object:
+        with self.running("elsewhere"):  # Lightning puts forward, backward and more into the optimiser's step
+            return closure()
+
+    def _turn(self) -> None:
+        now = time.perf_counter()
+        if self._running:
+            part = self._running[-1]
+            self.seconds[part] = self.seconds.get(part, 0.0) + now - self._since
+        self._since = now

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import sys
 
-from experiments.problem import Benchmark
+from experiments.public_sets import PublicSet
 from experiments.recipe import main
 
-SETS = {name: Benchmark("xtb9", "r2", (f"split_{name}",), f"xtb9-{name}") for name in ("random", "scaffold")}
+SETS = {name: PublicSet("xtb9", "r2", (f"split_{name}",), f"xtb9-{name}") for name in ("random", "scaffold")}
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, "experiments.xtb9", SETS))

@@ -164,7 +164,7 @@ def written(mol: Chem.Mol) -> tuple[str, list[int]]:
     return smiles, source + hydrogens
 
 
-def label(candidate: str) -> dict:
+def label_molecule(candidate: str) -> dict:
     """One record: the SMILES of the geometry, its five labels, coordinates in the order of the SMILES (Å)."""
     mol = conformer(candidate)
     try:
@@ -206,7 +206,7 @@ def main() -> None:
         for count, candidate in enumerate(todo, 1):
             begin = time.perf_counter()
             try:
-                record = {"status": "ok", **label(candidate)}
+                record = {"status": "ok", **label_molecule(candidate)}
                 good += 1
             except LeftOutError as reason:
                 record = {"status": str(reason)}

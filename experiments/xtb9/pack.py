@@ -33,7 +33,7 @@ UNITS = {
 DECIMALS = {"gap": 4, "dipole": 4, "atomisation": 3, "solvation_water": 3, "solvation_octanol": 3}
 
 
-def random_split(count: int, seed: int = SPLIT_SEED) -> list[str]:
+def xtb9_random_split(count: int, seed: int = SPLIT_SEED) -> list[str]:
     """'train', 'val' or 'test' for each of `count` rows, 80/10/10 by a seeded permutation."""
     split, tenth = np.full(count, "train", dtype=object), round(count / 10)
     order = np.random.default_rng(seed).permutation(count)
@@ -41,7 +41,7 @@ def random_split(count: int, seed: int = SPLIT_SEED) -> list[str]:
     return split.tolist()
 
 
-def scaffold_split(smiles: list[str]) -> list[str]:
+def xtb9_scaffold_split(smiles: list[str]) -> list[str]:
     """'train', 'val' or 'test' by Bemis-Murcko scaffold, 80/10/10 at most; no scaffold in two of them.
 
     Scaffolds go by size, the largest first (ties by their SMILES): to train while it has room, then to val,
@@ -83,8 +83,8 @@ def table(records: list[dict]) -> pa.Table:
     columns = {"smiles": pa.array(smiles)}
     for name, decimals in DECIMALS.items():
         columns[name] = pa.array([round(record[name], decimals) for record in records], pa.float64())
-    columns["split_random"] = pa.array(random_split(len(records)))
-    columns["split_scaffold"] = pa.array(scaffold_split(smiles))
+    columns["split_random"] = pa.array(xtb9_random_split(len(records)))
+    columns["split_scaffold"] = pa.array(xtb9_scaffold_split(smiles))
     columns["coordinates"] = pa.array([r["coordinates"] for r in records], pa.list_(pa.float32()))
     columns["num_atoms"] = pa.array([check(record) for record in records], pa.int16())
     metadata = {

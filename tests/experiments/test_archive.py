@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from experiments import archive
-from experiments.archive import RESULTS, Predictions
+from experiments.archive import RESULTS, KeptPredictions
 from experiments.sheet import Sheet
 
 ROOT = Path(__file__).parents[2]
@@ -40,8 +40,8 @@ def test_predictions_come_back_to_six_digits_in_the_order_they_were_given(tmp_pa
     rows = random.permutation(50)
     values = random.normal(size=(50, 2)) * 10.0 ** random.integers(-8, 8, (50, 2))
     values[3, 1] = np.nan
-    archive.put(tmp_path, run("gtx-0"), Predictions(rows, ("z", "a"), values))
-    archive.put(tmp_path, run("gtx-1"), Predictions(rows[:2], ("z",), values[:2, :1], measured=values[:2, :1] / 3))
+    archive.put(tmp_path, run("gtx-0"), KeptPredictions(rows, ("z", "a"), values))
+    archive.put(tmp_path, run("gtx-1"), KeptPredictions(rows[:2], ("z",), values[:2, :1], measured=values[:2, :1] / 3))
     one, other = (found["predictions"] for found in archive.predicted_runs(tmp_path))
     assert one.names == ("z", "a") and one.measured is None
     np.testing.assert_array_equal(one.rows, rows)
@@ -54,7 +54,9 @@ def test_predictions_come_back_to_six_digits_in_the_order_they_were_given(tmp_pa
 def test_a_run_made_again_stands_in_the_place_of_the_first(tmp_path: Path) -> None:
     for value in (1.0, 2.0):
         for name in ("gtx-0", "gtx-1"):
-            archive.put(tmp_path, run(name, seconds=value), Predictions(np.arange(3), ("y",), np.full((3, 1), value)))
+            archive.put(
+                tmp_path, run(name, seconds=value), KeptPredictions(np.arange(3), ("y",), np.full((3, 1), value))
+            )
     archive.put(tmp_path, run("gtx-0") | {"recipe": "tuning"})
     found = archive.predicted_runs(tmp_path)
     assert [(one["name"], one["seconds"], one["predictions"].values.sum()) for one in found] == [
@@ -62,12 +64,15 @@ def test_a_run_made_again_stands_in_the_place_of_the_first(tmp_path: Path) -> No
         ("gtx-1", 2.0, 6.0),
     ]
     assert len(pd.read_parquet(tmp_path / archive.PREDICTIONS)) == 6
-    assert archive.find(tmp_path, "toy", "gtx-0", "tuning") is not None and archive.find(tmp_path, "toy", "no") is None
+    assert (
+        archive.run_named(tmp_path, "toy", "gtx-0", "tuning") is not None
+        and archive.run_named(tmp_path, "toy", "no") is None
+    )
 
 
 def test_runs_that_end_at_once_are_all_kept(tmp_path: Path) -> None:
     def add(number: int) -> None:
-        archive.put(tmp_path, run(f"gtx-{number}"), Predictions(np.arange(4), ("y",), np.full((4, 1), number)))
+        archive.put(tmp_path, run(f"gtx-{number}"), KeptPredictions(np.arange(4), ("y",), np.full((4, 1), number)))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(add, range(24)))
@@ -77,7 +82,7 @@ def test_runs_that_end_at_once_are_all_kept(tmp_path: Path) -> None:
 
 
 def test_who_is_killed_loses_no_other_run(tmp_path: Path) -> None:
-    archive.put(tmp_path, run("gtx-0"), Predictions(np.arange(2), ("y",), np.ones((2, 1))))
+    archive.put(tmp_path, run("gtx-0"), KeptPredictions(np.arange(2), ("y",), np.ones((2, 1))))
     code = """
 import os, signal, sys
 from pathlib import Path
@@ -85,20 +90,22 @@ import numpy as np
 from experiments import archive
 archive.Sheet.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # predictions are written, the line is not
 run = {"recipe": "benchmark", "folder": "toy", "name": "gtx-1"}
-archive.put(Path(sys.argv[1]), run, archive.Predictions(np.arange(2), ("y",), np.zeros((2, 1))))
+archive.put(Path(sys.argv[1]), run, archive.KeptPredictions(np.arange(2), ("y",), np.zeros((2, 1))))
 """
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False)
     assert killed.returncode == -9
     (only,) = archive.predicted_runs(tmp_path)
     assert only["name"] == "gtx-0" and only["predictions"].values.sum() == 2
-    archive.put(tmp_path, run("gtx-1"), Predictions(np.arange(2), ("y",), np.full((2, 1), 3.0)))  # nobody is locked out
+    archive.put(
+        tmp_path, run("gtx-1"), KeptPredictions(np.arange(2), ("y",), np.full((2, 1), 3.0))
+    )  # nobody is locked out
     assert [one["predictions"].values.sum() for one in archive.predicted_runs(tmp_path)] == [2, 6]
 
 
 def test_another_folder_is_taken_over(tmp_path: Path) -> None:
     for place, names in (("here", ("gtx-0", "gtx-1")), ("there", ("gtx-1", "gtx-2"))):
         for name in names:
-            given = Predictions(np.arange(2), ("y",), np.full((2, 1), len(place)))
+            given = KeptPredictions(np.arange(2), ("y",), np.full((2, 1), len(place)))
             archive.put(tmp_path / place, run(name, command=place), given)
     archive.put(tmp_path / "there", {"recipe": "tuning", "folder": "toy", "name": "gine-0"})
     assert archive.take_over(tmp_path / "here", tmp_path / "there") == 3

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments import archive, learning, results
-from experiments.problem import Run
+from experiments.public_sets import Run
 from experiments.recipe import execute
 from gtx.data import named_sets
 from gtx.dataset import load
@@ -29,15 +29,16 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_smaller_sample_lies_within_a_larger_one_and_the_repeat_draws_it() -> None:
     rows = np.arange(100, 141)
-    small, large = (learning.sample(rows, share, 0) for share in (8, 2))
+    small, large = (learning.row_sample(rows, share, 0) for share in (8, 2))
     assert (len(small), len(large)) == (5, 20)
     assert set(small) < set(large) < set(rows)
     assert (np.diff(large) > 0).all()
-    assert set(learning.sample(rows, 2, 1)) != set(large)
+    assert set(learning.row_sample(rows, 2, 1)) != set(large)
 
 
 def words(tmp_path: Path, *models: str) -> list[str]:
-    return ["--sets", "toy", "--models", *models, "--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs")]
+    folders = ["--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs")]
+    return ["--here", "--sets", "toy", "--models", *models, *folders]
 
 
 def test_a_curve_has_what_was_trained_and_the_whole_from_the_benchmarks_own_runs(
@@ -62,7 +63,7 @@ def test_a_curve_has_what_was_trained_and_the_whole_from_the_benchmarks_own_runs
     assert [run | {"commit": 0} for run in again if run["commit"] != "kept"] == [lost | {"commit": 0}]
     points = learning.curve("toy", tmp_path / "out")
     assert [(point.rows, len(point.scores)) for point in points] == [(5, 3), (10, 3), (20, 3), (40, 3)]
-    whole = archive.find(tmp_path / "out", "toy", "ridge-counts-0")
+    whole = archive.run_named(tmp_path / "out", "toy", "ridge-counts-0")
     assert points[-1].scores[0] == whole["val"]["rmse"]
     assert not list((tmp_path / "out").glob("*.partial"))
     assert "toy               ridge-counts" in capsys.readouterr().out
@@ -79,7 +80,7 @@ def test_test_rows_are_not_looked_at(toy: Path, tmp_path: Path, monkeypatch: pyt
 
     def scores(out: str) -> list[float]:
         for model in ("gtx", "ridge-counts"):
-            learning.add("toy", model, 0, 2, tmp_path / out, tmp_path / f"runs-{out}")
+            learning.train_on_share("toy", model, 0, 2, tmp_path / out, tmp_path / f"runs-{out}")
         return [run["val"]["rmse"] for run in archive.runs(tmp_path / out, "learning")]
 
     before = scores("before")

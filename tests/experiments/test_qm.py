@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from experiments import archive, qm, qm_files, qm_sets, space
-from experiments.comparison import compared
+from experiments import archive, coordinate_models, qm, qm_files, qm_sets
+from experiments.model_comparison import difference_text
 from experiments.summary import rows
 from gtx.data import MoleculeStore
 from gtx.models import ARCHITECTURES
@@ -22,7 +22,7 @@ from tests.molecules_for_tests import store as read
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Training knows its models here, and in no other test."""
-    for name, architecture in space.MODELS.items():
+    for name, architecture in coordinate_models.MODELS.items():
         monkeypatch.setitem(ARCHITECTURES, name, architecture)
 
 
@@ -57,7 +57,7 @@ def made(arrays: dict[str, np.ndarray]) -> MoleculeStore:
 
 def model(name: str, extensive: bool = True) -> torch.nn.Module:
     torch.manual_seed(0)
-    make = {"space": space.space, "schnet": space.schnet}[name]
+    make = {"space": coordinate_models.space, "schnet": coordinate_models.schnet}[name]
     return make(1, **qm_sets.SIZES, extensive=extensive, **SMALL[name]).eval()
 
 
@@ -110,7 +110,7 @@ def test_the_targets_are_those_of_the_files(shared_data: Path, monkeypatch: pyte
 
 def test_pairs_within_the_cutoff_are_all_of_them_and_no_others(made: MoleculeStore) -> None:
     batch = whole(made)
-    edges, apart = space.WithinCutoff(3.0)(batch.pos, batch.batch)
+    edges, apart = coordinate_models.WithinCutoff(3.0)(batch.pos, batch.batch)
     distance = torch.cdist(batch.pos, batch.pos)
     near = (distance < 3.0) & (batch.batch[:, None] == batch.batch) & ~torch.eye(len(distance), dtype=torch.bool)
     assert (
@@ -157,7 +157,7 @@ def test_the_graph_transformer_is_a_sum_over_atoms(made: MoleculeStore) -> None:
 
 def test_schnet_predicts_one_number() -> None:
     with pytest.raises(ValueError, match="expected out_channels 1, got 2"):
-        space.schnet(2, **qm_sets.SIZES, extensive=True)
+        coordinate_models.schnet(2, **qm_sets.SIZES, extensive=True)
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_both_models_are_measured_on_the_same_rows(folder: Path, capsys: pytest.
     assert own["command"] == "python -m experiments.qm --sets qm7-energy --models gtx --splits 1"
     first, second = rows([own, other])  # no named set holds these rows: the results themselves do
     assert (first.model, second.model) == ("gtx", "schnet")
-    assert float(compared(second, first).split()[0]) == pytest.approx(
+    assert float(difference_text(second, first).split()[0]) == pytest.approx(
         other["test"]["mae"] - own["test"]["mae"], abs=2e-3
     )
     files = {file: file.stat().st_mtime_ns for file in (folder / "results").iterdir()}

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import archive, mat, ours, recipe, record, scaffold
-from experiments.problem import Answer, Problem, Run
+from experiments import archive, gtx_models, jobs, mat, recipe, record, scaffold
+from experiments.public_sets import FitResult, LoadedRun, Run
 from gtx.data import named_sets
 from gtx.dataset import load
 from gtx.errors import InputError
@@ -27,12 +27,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Problem:
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedRun:
     csv_file = toy_recipe.write(tmp_path / "toy.csv")
     monkeypatch.setitem(named_sets.SETS, "toy", toy_recipe.known(csv_file))
     run = Run(toy_recipe.SETS["toy"], "mean", 0, 0)
-    data = run.benchmark.data(0)
-    return Problem(run, data, load(data), tmp_path / "runs")
+    data = run.public_set.data(0)
+    return LoadedRun(run, data, load(data), tmp_path / "runs")
 
 
 def test_runs_are_named_by_seed_or_by_split() -> None:
@@ -42,20 +42,20 @@ def test_runs_are_named_by_seed_or_by_split() -> None:
     assert Run(several, "gtx", 5, 2).name == "gtx-5-seed2"
 
 
-def asked(**given: object) -> Namespace:
+def options(**given: object) -> Namespace:
     return Namespace(
         **{"seeds": None, "splits": None, "sets": ["esol"], "models": ["mean", "chemprop", "gtx"], **given}
     )
 
 
 def test_seeds_are_as_many_as_make_a_row() -> None:
-    found = [(run.model, run.seed) for run in recipe.wanted(asked(), scaffold.SETS)]
+    found = [(run.model, run.seed) for run in recipe.requested_runs(options(), scaffold.SETS)]
     assert found[:3] == [("mean", 0), ("chemprop", 0), ("gtx", 0)]
     assert [seed for model, seed in found if model == "chemprop"] == [0, 1, 2]
     assert len(found) == 1 + 3 + 5
-    many = [(run.split, run.seed) for run in recipe.wanted(asked(models=["gtx"]), mat.SETS)]
+    many = [(run.split, run.seed) for run in recipe.requested_runs(options(models=["gtx"]), mat.SETS)]
     assert many == [(split, 0) for split in range(6)]
-    some = list(recipe.wanted(asked(models=["gtx"], splits=[2], seeds=[1, 4]), mat.SETS))
+    some = list(recipe.requested_runs(options(models=["gtx"], splits=[2], seeds=[1, 4]), mat.SETS))
     assert [(run.split, run.seed) for run in some] == [(2, 1), (2, 4)]
 
 
@@ -72,7 +72,7 @@ def test_a_command_writes_a_result(tmp_path: Path) -> None:
 
 
 def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
-    problem: Problem, tmp_path: Path, capsys: pytest.CaptureFixture
+    loaded: LoadedRun, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--here"]
 
@@ -111,7 +111,7 @@ def test_a_process_that_fails_does_not_stop_the_others(monkeypatch: pytest.Monke
         started.append(command)
         return Namespace(returncode="chemprop" in command)
 
-    monkeypatch.setattr(recipe.subprocess, "run", start)
+    monkeypatch.setattr(jobs.subprocess, "run", start)
     words = ["--sets", "esol", "--seeds", "0", "--models", "gtx-ensemble", "chemprop", "gtx", "--out", str(tmp_path)]
     assert recipe.main("", "experiments.scaffold", scaffold.SETS, words) == 1
     models = [command[command.index("--models") + 1] for command in started]
@@ -119,30 +119,30 @@ def test_a_process_that_fails_does_not_stop_the_others(monkeypatch: pytest.Monke
     assert all("--here" in command for command in started)
 
 
-def test_what_is_written_can_be_scored_again(problem: Problem, tmp_path: Path) -> None:
-    prediction = problem.dataset.y + np.linspace(-1, 1, len(problem.dataset.y))[:, None]
-    result = record.write(problem, Answer(prediction), {}, "", tmp_path)
+def test_what_is_written_can_be_scored_again(loaded: LoadedRun, tmp_path: Path) -> None:
+    prediction = loaded.dataset.y + np.linspace(-1, 1, len(loaded.dataset.y))[:, None]
+    result = record.write(loaded, FitResult(prediction), {}, "", tmp_path)
     kept = archive.predictions(tmp_path, result)
     assert kept.names == (toy_recipe.TARGET,) and kept.measured is None
-    scores = Regression([toy_recipe.TARGET]).evaluate(problem.dataset.y[kept.rows], kept.values)
+    scores = Regression([toy_recipe.TARGET]).evaluate(loaded.dataset.y[kept.rows], kept.values)
     assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
 
 
-def test_a_benchmark_may_have_rules_of_its_own(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_benchmark_may_have_rules_of_its_own(loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     ruled = toy_recipe.SETS["toy"]._replace(
         featuriser={"descriptors": False}, settings={"patience": 7}, task={"loss": "mae"}
     )
     assert ruled.data(0).featuriser.num_descriptors == 0 and ruled.data(0).task.options == {"loss": "mae"}
-    asked = []
-    monkeypatch.setattr(ours, "train", lambda data, settings, *_, **__: asked.append(settings))
-    monkeypatch.setattr(ours, "_read", lambda *_: None)
-    ours.answer(problem._replace(run=problem.run._replace(model="gtx", benchmark=ruled, seed=3)))
-    assert (asked[0].patience, asked[0].seed, asked[0].epochs) == (7, 3, TrainSettings().epochs)
+    settings_used = []
+    monkeypatch.setattr(gtx_models, "train", lambda data, settings, *_, **__: settings_used.append(settings))
+    monkeypatch.setattr(gtx_models, "_read", lambda *_: None)
+    gtx_models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx", public_set=ruled, seed=3)))
+    assert (settings_used[0].patience, settings_used[0].seed, settings_used[0].epochs) == (7, 3, TrainSettings().epochs)
 
 
-def test_every_look_at_the_test_rows_is_entered(problem: Problem, tmp_path: Path) -> None:
+def test_every_look_at_the_test_rows_is_entered(loaded: LoadedRun, tmp_path: Path) -> None:
     for value in (0.0, 1.0):
-        record.write(problem, Answer(np.full_like(problem.dataset.y, value)), {}, "", tmp_path)
+        record.write(loaded, FitResult(np.full_like(loaded.dataset.y, value)), {}, "", tmp_path)
     with (tmp_path / record.LEDGER).open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 2
@@ -150,8 +150,8 @@ def test_every_look_at_the_test_rows_is_entered(problem: Problem, tmp_path: Path
     assert (lines[0]["folder"], lines[0]["model"]) == ("toy", "mean")
 
 
-def test_the_digest_tells_splits_apart_and_nothing_else(problem: Problem) -> None:
-    dataset = problem.dataset
+def test_the_digest_tells_splits_apart_and_nothing_else(loaded: LoadedRun) -> None:
+    dataset = loaded.dataset
     digest = record.split_digest(dataset)
     turned = {part: rows[::-1] for part, rows in reversed(dataset.split.items())}
     assert record.split_digest(replace(dataset, split=turned)) == digest
@@ -160,17 +160,18 @@ def test_the_digest_tells_splits_apart_and_nothing_else(problem: Problem) -> Non
 
 
 def test_an_ensemble_is_the_mean_of_the_models_in_their_files(
-    problem: Problem, monkeypatch: pytest.MonkeyPatch
+    loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ours, "MEMBERS", 2)
-    monkeypatch.setattr(ours, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
-    ensemble = problem._replace(run=problem.run._replace(model="gtx-ensemble"))
+    monkeypatch.setattr(gtx_models, "MEMBERS", 2)
+    monkeypatch.setattr(gtx_models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
+    ensemble = loaded._replace(run=loaded.run._replace(model="gtx-ensemble"))
     with pytest.raises(InputError, match=r"expected .*toy/gtx-0/model.gtx; run gtx with seed 0"):
-        ours.answer(ensemble)
+        gtx_models.fit_predict(ensemble)
     each = [
-        ours.answer(problem._replace(run=problem.run._replace(model="gtx", seed=seed))).prediction for seed in range(2)
+        gtx_models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx", seed=seed))).prediction
+        for seed in range(2)
     ]
-    together = ours.answer(ensemble)
+    together = gtx_models.fit_predict(ensemble)
     np.testing.assert_allclose(together.prediction, np.mean(each, axis=0))
     assert not np.allclose(each[0], each[1])
     assert "seed" not in together.settings["training"]

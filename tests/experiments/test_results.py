@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
-from experiments import archive, averaged, comparison, results
-from experiments.archive import Predictions
+from experiments import archive, forest_average, model_comparison, results
+from experiments.archive import KeptPredictions
 from experiments.paired import SCORES, Split, difference
-from experiments.summary import Row, rows
+from experiments.summary import ModelRuns, rows
 from gtx.report.comparison import corrected_resampled_t
 
 
@@ -78,18 +78,18 @@ def result(model: str, value: float, split: str = "split", seed: int = 0, **more
 
 
 def test_seeds_are_averaged_before_splits() -> None:
-    row = Row("toy", "gtx", [result("gtx", 1.0, "a"), result("gtx", 3.0, "a", 1), result("gtx", 5.0, "b")])
+    row = ModelRuns("toy", "gtx", [result("gtx", 1.0, "a"), result("gtx", 3.0, "a", 1), result("gtx", 5.0, "b")])
     assert (row.scores(), row.mean(), row.counted) == ([2.0, 5.0], 3.5, "2 splits × 1 to 2 seeds")
     assert row.sd() == pytest.approx(4.5**0.5)
-    seeds = Row("toy", "gtx", [result("gtx", 1.0), result("gtx", 2.0, seed=1), result("gtx", 3.0, seed=2)])
+    seeds = ModelRuns("toy", "gtx", [result("gtx", 1.0), result("gtx", 2.0, seed=1), result("gtx", 3.0, seed=2)])
     assert (seeds.scores(), seeds.sd(), seeds.counted) == ([1.0, 2.0, 3.0], 1.0, "3 seeds")
-    assert Row("toy", "gtx", [result("gtx", 1.0)]).sd() is None
+    assert ModelRuns("toy", "gtx", [result("gtx", 1.0)]).sd() is None
 
 
 def test_a_score_has_no_more_decimals_than_it_is_worth() -> None:
     for values, text in (((0.7, 0.8), "0.750 ± 0.071"), ((222.0, 221.0), "221.5 ± 0.7"), ((9.9994,), "9.999")):
-        row = Row("toy", "gtx", [result("gtx", value, seed=seed) for seed, value in enumerate(values)])
-        assert results.score(row) == text
+        row = ModelRuns("toy", "gtx", [result("gtx", value, seed=seed) for seed, value in enumerate(values)])
+        assert results.score_text(row) == text
 
 
 def put(folder: Path, name: str, **values: object) -> None:
@@ -100,7 +100,7 @@ def put(folder: Path, name: str, **values: object) -> None:
 def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
-    assert "## What was aimed at" in results.page(folder, data=False)
+    assert "## What was aimed at" in results.results_page(folder, data=False)
     command = "python -m experiments.scaffold --sets esol --models {} --seeds {}"
     for seed, value in enumerate((0.70, 0.80)):
         put(folder, f"scaffold-esol/gtx-{seed}", value=value, seed=seed, command=command.format("gtx", seed))
@@ -108,7 +108,7 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     put(folder, "scaffold-esol/gtx-without-local-0", value=0.9, command=command.format("gtx-without-local", 0))
     archive.put(folder, {"recipe": "tuning", "folder": "mat-freesolv", "name": "gine-0", "val": {"loss": 0.1}})
     (folder / "test_evaluations.csv").write_text("folder,model\n" + "scaffold-esol,gtx\n" * 3 + "scaffold-esol,mean\n")
-    page = results.page(folder, data=False)
+    page = results.results_page(folder, data=False)
     lines = page.splitlines()
     first = next(line for line in lines if line.startswith("| ESOL, scaffold split"))
     assert "| 0.750 ± 0.071 | 0.78 | reached |  | 0.75 |  | mean of the training rows: 2.000 |" in first
@@ -127,13 +127,15 @@ def test_an_aim_may_be_a_share_of_another_models_score(tmp_path: Path) -> None:
     for split, value in ((0, 0.7), (2, 0.9)):
         more = {"split": f"random {split}", "seed": split, "command": command.format("gtx", split)}
         put(tmp_path / "results", f"qm9-u0/gtx-{split}", value=value, **more)
-    page = results.page(tmp_path / "results", data=False)
+    page = results.results_page(tmp_path / "results", data=False)
     title = results.AIMS["qm9-u0"].title
     assert f"| {title} | MAE, kcal/mol | 0.800 ± 0.141 |  |  |" in page  # SchNet was not measured
     assert f"`{command.format('gtx', '0 2')}`" in page
     for split in (0, 2):
         put(tmp_path / "results", f"qm9-u0/schnet-{split}", value=2.0, split=f"random {split}", title="SchNet")
-    assert f"| {title} | MAE, kcal/mol | 0.800 ± 0.141 | 1.6 | reached |" in results.page(tmp_path / "results", False)
+    assert f"| {title} | MAE, kcal/mol | 0.800 ± 0.141 | 1.6 | reached |" in results.results_page(
+        tmp_path / "results", False
+    )
 
 
 def test_the_readme_has_the_short_form(tmp_path: Path) -> None:
@@ -150,8 +152,8 @@ def test_the_readme_has_the_short_form(tmp_path: Path) -> None:
 
 
 def test_more_is_better_for_some_metrics() -> None:
-    def row(model: str, value: float) -> Row:
-        return Row("toy", model, [result(model, value) | {"metric": "roc_auc", "test": {"roc_auc": value}}])
+    def row(model: str, value: float) -> ModelRuns:
+        return ModelRuns("toy", model, [result(model, value) | {"metric": "roc_auc", "test": {"roc_auc": value}}])
 
     assert results.verdict(row("gtx", 0.9), 0.8) == "reached"
     assert results.verdict(row("gtx", 0.7), 0.8) == "missed"
@@ -162,41 +164,41 @@ def test_the_same_results_give_the_same_picture(tmp_path: Path) -> None:
     put(tmp_path / "results", "scaffold-esol/gtx-0", value=0.7)
     pictures = []
     for _ in range(2):
-        results.page(tmp_path / "results", data=False)
+        results.results_page(tmp_path / "results", data=False)
         pictures.append((tmp_path / "results" / "figures" / "scaffold-esol.svg").read_bytes())
     assert pictures[0] == pictures[1]
 
 
 def predicted(model: str, rows_: str, values: str, seed: int = 0) -> dict:
     at, found = np.array(rows_.split(), int), np.array(values.split(), float)[:, None]
-    return result(model, 1.0, seed=seed) | {"predictions": Predictions(at, ("y",), found)}
+    return result(model, 1.0, seed=seed) | {"predictions": KeptPredictions(at, ("y",), found)}
 
 
 def test_models_are_compared_on_the_rows_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "truth", lambda name, targets: np.array([[9.0], [1.0], [2.0], [3.0]]))
-    ours = Row("toy", "gtx", [predicted("gtx", "1 2 3", "1 2 3"), predicted("gtx", "1 2 3", "2 3 4", 1)])
-    theirs = Row("toy", "mean", [predicted("mean", "1 2 3", "2 3 4")])
-    assert comparison.compared(theirs, ours) == "+0.500 [+0.500, +0.500]"
-    early = Row("toy", "old", [result("old", 1.0)])
-    assert comparison.compared(early, ours) == ""
-    others = Row("toy", "mean", [predicted("mean", "0 2 3", "2 3 4")])
+    monkeypatch.setattr(model_comparison, "truth", lambda name, targets: np.array([[9.0], [1.0], [2.0], [3.0]]))
+    ours = ModelRuns("toy", "gtx", [predicted("gtx", "1 2 3", "1 2 3"), predicted("gtx", "1 2 3", "2 3 4", 1)])
+    theirs = ModelRuns("toy", "mean", [predicted("mean", "1 2 3", "2 3 4")])
+    assert model_comparison.difference_text(theirs, ours) == "+0.500 [+0.500, +0.500]"
+    early = ModelRuns("toy", "old", [result("old", 1.0)])
+    assert model_comparison.difference_text(early, ours) == ""
+    others = ModelRuns("toy", "mean", [predicted("mean", "0 2 3", "2 3 4")])
     with pytest.raises(ValueError, match="mean and gtx were tested on different rows"):
-        comparison.compared(others, ours)
+        model_comparison.difference_text(others, ours)
 
 
 def test_the_mean_with_a_forest_is_scored_on_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "truth", lambda name, targets: np.array([[1.0], [2.0], [3.0]]))
+    monkeypatch.setattr(model_comparison, "truth", lambda name, targets: np.array([[1.0], [2.0], [3.0]]))
     ours = [predicted("gtx", "0 1 2", values, seed) for seed, values in enumerate(("1 2 4", "1 2 7", "1 2 3"))]
     forests = {
         name: [predicted(name, "0 1 2", values, seed) for seed, values in enumerate(("1 2 2", "1 2 -1"))]
-        for name in averaged.FORESTS
+        for name in forest_average.FORESTS
     }
     each = {"gtx": ours, **forests}
-    found = {"scaffold-esol": [Row("scaffold-esol", model, [*runs]) for model, runs in each.items()]}
+    found = {"scaffold-esol": [ModelRuns("scaffold-esol", model, [*runs]) for model, runs in each.items()]}
     # of the means the first two hit every value; the third (of the third run and the first forest) is half off
     errors = (1 + 4 + 0) / 3**0.5 / 3, 0.5 / 3**0.5 / 3
     gap = errors[1] - errors[0]
-    line = averaged.averaged(found).splitlines()[-1]
+    line = forest_average.forest_average_section(found).splitlines()[-1]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[:4] == [
         "ESOL, scaffold split",
@@ -205,7 +207,7 @@ def test_the_mean_with_a_forest_is_scored_on_the_same_rows(monkeypatch: pytest.M
         f"{1 + gap:.3f}",
     ]  # 1 is what the runs say of themselves
     assert cells[4].startswith(f"{gap:+.3f} [") and cells[5:] == cells[2:5]
-    assert averaged.averaged({"scaffold-esol": found["scaffold-esol"][:2]}) == ""
+    assert forest_average.forest_average_section({"scaffold-esol": found["scaffold-esol"][:2]}) == ""
 
 
 def test_what_is_there_is_read_by_set_and_model(tmp_path: Path) -> None:
@@ -216,9 +218,9 @@ def test_what_is_there_is_read_by_set_and_model(tmp_path: Path) -> None:
 
 
 def test_the_best_other_was_run_on_every_split_that_gtx_was() -> None:
-    ours = Row("toy", "gtx", [result("gtx", 1.0, "a"), result("gtx", 1.0, "b")])
-    half = Row("toy", "gine", [result("gine", 0.5, "a")])
-    whole = Row("toy", "mean", [result("mean", 2.0, "a"), result("mean", 2.0, "b")])
+    ours = ModelRuns("toy", "gtx", [result("gtx", 1.0, "a"), result("gtx", 1.0, "b")])
+    half = ModelRuns("toy", "gine", [result("gine", 0.5, "a")])
+    whole = ModelRuns("toy", "mean", [result("mean", 2.0, "a"), result("mean", 2.0, "b")])
     assert results.rivals({row.model: row for row in (ours, half, whole)}) == [whole]
     assert results.rivals({"gine": half}) == [half]
 
@@ -229,4 +231,4 @@ def test_the_page_at_hand_was_made_of_the_tables_at_hand(file: Path) -> None:
     written = (archive.ROOT / "experiments" / "RESULTS.md").read_text()
     assert results.overview(found) in written and results.INTRODUCTION in written
     for row in (row for rows_ in found.values() for row in rows_ if row.model not in results.PARTS):
-        assert f"| {results.title(row)} | {results.score(row)} | {row.counted} |" in written
+        assert f"| {results.title(row)} | {results.score_text(row)} | {row.counted} |" in written

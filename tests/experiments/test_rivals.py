@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from experiments import archive
-from experiments.problem import Problem, Run
-from experiments.rivals import chemprop, networks, pyg, simple, tuning
-from experiments.rivals.descriptors import NAMES, rdkit_descriptors
+from experiments.public_sets import LoadedRun, Run
+from experiments.rivals import chemprop, classical, configurations, networks, pyg
 from experiments.rivals.published import published, source
+from experiments.rivals.rdkit_descriptors import NAMES, rdkit_descriptors
 from gtx.data import named_sets
 from gtx.dataset import load
 from gtx.errors import InputError
@@ -24,24 +24,24 @@ SIMPLE = [f"{kind}-{inputs}" for kind in ("ridge", "forest", "boosting") for inp
 
 
 @pytest.fixture(scope="module")
-def regression(tmp_path_factory: pytest.TempPathFactory) -> Problem:
+def regression(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
     folder = tmp_path_factory.mktemp("rivals")
     file = toy_recipe.write(folder / "toy.csv", 90)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(named_sets.SETS, "toy", toy_recipe.known(file))
         run = Run(toy_recipe.SETS["toy"], "mean", 0, 0)
-        data = run.benchmark.data(0)
-    return Problem(run, data, load(data), folder)
+        data = run.public_set.data(0)
+    return LoadedRun(run, data, load(data), folder)
 
 
-def with_targets(problem: Problem, y: np.ndarray, kind: type[Task]) -> Problem:
+def with_targets(loaded: LoadedRun, y: np.ndarray, kind: type[Task]) -> LoadedRun:
     names = tuple(f"y{t}" for t in range(y.shape[1]))
-    dataset = replace(problem.dataset, task=kind(names), store=problem.dataset.store.with_targets(y))
-    return problem._replace(dataset=dataset, data=replace(problem.data, target_columns=names))
+    dataset = replace(loaded.dataset, task=kind(names), store=loaded.dataset.store.with_targets(y))
+    return loaded._replace(dataset=dataset, data=replace(loaded.data, target_columns=names))
 
 
 @pytest.fixture(scope="module")
-def classes(regression: Problem) -> Problem:
+def classes(regression: LoadedRun) -> LoadedRun:
     """Three tasks: one with blanks, one that training rows know one class of alone, one without a gap."""
     y = (regression.dataset.y > np.median(regression.dataset.y)).astype(float).repeat(3, 1)
     y[::7, 0] = np.nan
@@ -49,34 +49,34 @@ def classes(regression: Problem) -> Problem:
     return with_targets(regression, y, Classification)
 
 
-def named(problem: Problem, model: str) -> Problem:
-    return problem._replace(run=problem.run._replace(model=model))
+def named(loaded: LoadedRun, model: str) -> LoadedRun:
+    return loaded._replace(run=loaded.run._replace(model=model))
 
 
-def rmse(problem: Problem, prediction: np.ndarray, part: str) -> float:
-    rows = problem.dataset.split[part]
-    return float(np.sqrt(((prediction - problem.dataset.y)[rows] ** 2).mean()))
+def rmse(loaded: LoadedRun, prediction: np.ndarray, part: str) -> float:
+    rows = loaded.dataset.split[part]
+    return float(np.sqrt(((prediction - loaded.dataset.y)[rows] ** 2).mean()))
 
 
 @pytest.mark.parametrize("model", SIMPLE)
 def test_simple_models_learn_and_never_see_test_targets(
-    regression: Problem, model: str, monkeypatch: pytest.MonkeyPatch
+    regression: LoadedRun, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simple, "TREES", 20)
-    found = simple.answer(named(regression, model)).prediction
-    mean = simple.answer(regression).prediction
+    monkeypatch.setattr(classical, "TREES", 20)
+    found = classical.fit_predict(named(regression, model)).prediction
+    mean = classical.fit_predict(regression).prediction
     assert rmse(regression, found, "train") < 0.8 * rmse(regression, mean, "train")
     y = regression.dataset.y.copy()
     y[regression.dataset.split["test"]] += 100.0
     np.testing.assert_array_equal(
-        simple.answer(named(with_targets(regression, y, Regression), model)).prediction, found
+        classical.fit_predict(named(with_targets(regression, y, Regression), model)).prediction, found
     )
 
 
 @pytest.mark.parametrize("model", SIMPLE)
-def test_simple_models_of_classes(classes: Problem, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simple, "TREES", 20)
-    answer = simple.answer(named(classes, model))
+def test_simple_models_of_classes(classes: LoadedRun, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classical, "TREES", 20)
+    answer = classical.fit_predict(named(classes, model))
     assert ((answer.prediction >= 0) & (answer.prediction <= 1)).all()
     assert (answer.prediction[:, 1] == 1.0).all()  # the training rows know nothing else
     assert list(answer.settings["chosen_on_validation"]) == ["y0", "y2"]
@@ -85,13 +85,13 @@ def test_simple_models_of_classes(classes: Problem, model: str, monkeypatch: pyt
     assert found[y == 1].mean() > found[y == 0].mean()
 
 
-def test_what_is_chosen_is_chosen_on_validation_rows(regression: Problem) -> None:
-    chosen = simple.answer(named(regression, "ridge-counts")).settings["chosen_on_validation"]
+def test_what_is_chosen_is_chosen_on_validation_rows(regression: LoadedRun) -> None:
+    chosen = classical.fit_predict(named(regression, "ridge-counts")).settings["chosen_on_validation"]
     y, (train, val) = regression.dataset.y[:, 0], (regression.dataset.split[part] for part in ("train", "val"))
-    x, _ = simple.features(regression, "counts")
+    x, _ = classical.features(regression, "counts")
     losses = {
         each.choice["alpha"]: ((each.estimator.fit(x[train], y[train]).predict(x[val]) - y[val]) ** 2).mean()
-        for each in simple.candidates("ridge", "counts", False, 0)
+        for each in classical.candidates("ridge", "counts", False, 0)
     }
     assert chosen[toy_recipe.TARGET]["alpha"] == min(losses, key=losses.get)
 
@@ -104,16 +104,16 @@ def test_a_descriptor_that_fails_is_a_gap_and_the_linear_model_is_told(tmp_path:
     (file,) = tmp_path.iterdir()
     np.save(file, values + 1)
     np.testing.assert_array_equal(rdkit_descriptors(["CCO", "[Na+].[Cl-]"], tmp_path), values + 1)  # not made again
-    *steps, _ = next(simple.candidates("ridge", "descriptors", False, 0)).estimator
+    *steps, _ = next(classical.candidates("ridge", "descriptors", False, 0)).estimator
     gap = np.array([[1.0], [2.0], [np.nan]])
     for step in steps:
         gap = step.fit_transform(gap)
     np.testing.assert_allclose(gap, [[-1, 0], [1, 0], [0, 1]])
 
 
-@pytest.mark.parametrize("kind", tuning.KINDS)
+@pytest.mark.parametrize("kind", configurations.KINDS)
 def test_a_network_keeps_its_best_epoch_and_ignores_blanks(
-    classes: Problem, kind: str, monkeypatch: pytest.MonkeyPatch
+    classes: LoadedRun, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, how = classes.dataset, networks.Configuration(2, 0.1, True, channels=16)
     molecules = networks.with_walks(data.store.batch(torch.arange(len(data.store))).to_data_list())
@@ -124,44 +124,46 @@ def test_a_network_keeps_its_best_epoch_and_ignores_blanks(
     train, val = ([molecules[i] for i in data.split[part]] for part in ("train", "val"))
     y = torch.cat([molecule.y for molecule in val])
     assert y.isnan().any()
-    outputs, seen = networks.outputs, []
+    outputs, seen = networks.network_outputs, []
 
     def best_at_epoch_1(*given: object) -> torch.Tensor:
         seen.append(outputs(*given) + 50.0 * (len(seen) != 1))
         return seen[-1]
 
-    monkeypatch.setattr(networks, "outputs", best_at_epoch_1)
+    monkeypatch.setattr(networks, "network_outputs", best_at_epoch_1)
     network = networks.Network(kind, how, featuriser.atom_sizes, featuriser.bond_sizes, u.shape[1], 3)
-    best, epoch = networks.train(network, train, val, "bce", 0, epochs=3)
-    assert epoch == 1
+    best, epoch, seconds = networks.train_network(network, train, val, "bce", 0, epochs=3)
+    assert epoch == 1 and len(seconds) == 3
     assert best == pytest.approx(float(networks.loss(outputs(network, val), y, "bce")), rel=1e-6)
 
 
-def test_pyg_answers_in_the_targets_units(regression: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyg, "train", lambda network, *rest: (network.eval(), 0)[::-1])
+def test_pyg_answers_in_the_targets_units(regression: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        pyg, "train_network", lambda network, *rest: networks.Trained(0.0, 0, [float(network.eval().training)])
+    )
     shifted = with_targets(regression, regression.dataset.y * 1000 + 1e6, Regression)
     how = networks.Configuration(2, 0.0, False, channels=16)
-    one, other = (pyg.fitted(named(problem, "gine"), how).prediction for problem in (regression, shifted))
+    one, other = (pyg.fitted(named(loaded, "gine"), how).prediction for loaded in (regression, shifted))
     np.testing.assert_allclose(other, one * 1000 + 1e6, rtol=1e-6)
 
 
 def test_where_descriptors_are_barred_networks_do_without_and_learn_the_metric(
-    regression: Problem, monkeypatch: pytest.MonkeyPatch
+    regression: LoadedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    barred = regression.run.benchmark._replace(featuriser={"descriptors": False}, metric="mae")
+    barred = regression.run.public_set._replace(featuriser={"descriptors": False}, metric="mae")
     data = replace(regression.data, featuriser=replace(regression.data.featuriser, descriptors=False))
-    problem = Problem(regression.run._replace(benchmark=barred, model="gine"), data, load(data), regression.folder)
+    loaded = LoadedRun(regression.run._replace(public_set=barred, model="gine"), data, load(data), regression.folder)
     seen = []
-    train = networks.train
+    train = networks.train_network
 
-    def short(*given: object) -> tuple[float, int]:
+    def short(*given: object) -> networks.Trained:
         seen.append(given[3])
-        return train(*given, epochs=2)
+        return train(*given[:5], epochs=2)
 
-    monkeypatch.setattr(pyg, "train", short)
+    monkeypatch.setattr(pyg, "train_network", short)
     monkeypatch.setattr(pyg, "best", lambda *_: 5)
-    answer = pyg.answer(problem)
-    assert tuning.CONFIGURATIONS[5].descriptors and not answer.settings["descriptors"]
+    answer = pyg.fit_predict(loaded)
+    assert configurations.CONFIGURATIONS[5].descriptors and not answer.settings["descriptors"]
     assert seen == ["mae"] == [answer.settings["loss"]] and np.isfinite(answer.prediction).all()
     assert pyg.loss_of(regression) == "mse"
 
@@ -171,15 +173,15 @@ def test_the_best_configuration_has_the_least_validation_loss(tmp_path: Path) ->
         run = {"recipe": "tuning", "folder": "mat-freesolv", "name": f"gine-{number}", "val": {"loss": loss}}
         archive.put(tmp_path, run)
 
-    for number in range(len(tuning.CONFIGURATIONS) - 1):
+    for number in range(len(configurations.CONFIGURATIONS) - 1):
         tried(number, abs(number - 3.0))
     with pytest.raises(InputError, match=r"gine is not tuned: .*runs\.csv lacks gine-7 of mat/freesolv; run python -m"):
-        tuning.best("gine", "regression", tmp_path)
+        configurations.best("gine", "regression", tmp_path)
     tried(7, 9.0)
-    assert tuning.best("gine", "regression", tmp_path) == 3
+    assert configurations.best("gine", "regression", tmp_path) == 3
 
 
-def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: Problem, tmp_path: Path) -> None:
+def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: LoadedRun, tmp_path: Path) -> None:
     chemprop.write_table(classes, tmp_path / "data.csv")
     again = chemprop.read_table(tmp_path / "data.csv", classes.names)
     np.testing.assert_array_equal(again, classes.dataset.y)
@@ -188,13 +190,13 @@ def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: Problem, tm
     assert [line.rsplit(",", 1)[1] for line in lines[1:]].count("test") == len(classes.dataset.split["test"])
 
 
-def test_without_chemprop_the_reason_is_told(regression: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_chemprop_the_reason_is_told(regression: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> Path:
         raise chemprop.chemprop_env.Unavailable("chemprop could not be installed: no network")
 
     monkeypatch.setattr(chemprop.chemprop_env, "python", none)
     with pytest.raises(InputError, match="no network"):
-        chemprop.answer(named(regression, "chemprop"))
+        chemprop.fit_predict(named(regression, "chemprop"))
 
 
 def test_published_scores_are_those_of_the_set(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 from experiments import archive
 from experiments.sequence import hydrolysis, language, molecules, smiles
 from experiments.sequence.hydrolysis_rule import products
-from experiments.sequence.page import page
+from experiments.sequence.judging import canonical, judge, tally
+from experiments.sequence.results_page import sequence_page
 from experiments.sequence.running import Setting, kept, publish
-from experiments.sequence.verdict import canonical, judge, tally
 
 ALANINE = "C[C@H](N)C(=O)O"
 SMALL = Setting(
@@ -85,34 +85,36 @@ def test_what_is_held_out_is_not_learned_from(tmp_path: Path, monkeypatch: pytes
 
 def test_a_run_is_scored_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [(text, text) for text in TEXTS]
-    task = molecules.Task(pairs[:6], pairs[6:8], [*pairs[:2], ("CCBr", "CCBr")], ["a", "a", "b"])
-    found = molecules.run(task, SMALL, tmp_path)
+    task = molecules.MoleculePairs(pairs[:6], pairs[6:8], [*pairs[:2], ("CCBr", "CCBr")], ["a", "a", "b"])
+    found = molecules.train_and_write(task, SMALL, tmp_path)
     assert found["rows"] == {"first": 0, "train": 6, "val": 2, "test": 3} and len(found["history"]) == 2
     assert found["test"]["rows"] == 3 and found["test_by_kind"]["b"]["same"] == 0  # Br is not in the vocabulary
     assert len(found["test_wrong"]) == 3 - round(3 * found["test"]["same"])
     (log,) = tmp_path.glob("*/members/0/log.csv")
     trained = log.stat().st_mtime_ns
-    again = molecules.run(task, SMALL, tmp_path)
+    again = molecules.train_and_write(task, SMALL, tmp_path)
     assert log.stat().st_mtime_ns == trained and again["test"] == found["test"]
-    molecules.run(task, replace(SMALL, smoothing=0.1), tmp_path)
+    molecules.train_and_write(task, replace(SMALL, smoothing=0.1), tmp_path)
     assert len(list(tmp_path.glob("*/members/0/log.csv"))) == 2  # another setting is another run
 
 
 def test_small_molecules_come_first(tmp_path: Path) -> None:
     pairs = [(text, text) for text in TEXTS]
-    task = molecules.Task(pairs[:4], pairs[6:8], pairs[8:], ["a", "a"], first=[*pairs[4:6], ("CBr", "CBr")])
-    found = molecules.run(task, SMALL, tmp_path)
+    task = molecules.MoleculePairs(pairs[:4], pairs[6:8], pairs[8:], ["a", "a"], first=[*pairs[4:6], ("CBr", "CBr")])
+    found = molecules.train_and_write(task, SMALL, tmp_path)
     assert found["rows"]["first"] == 3 and len(found["first"]["history"]) == 1 and len(found["history"]) == 2
     spent = [{"seconds": each, "cpu_seconds": each / 2, "history": []} for each in (3.0, 4.0)]
     assert molecules.after(*spent).items() >= {"seconds": 7.0, "cpu_seconds": 3.5}.items()
     logs = {log: log.stat().st_mtime_ns for log in tmp_path.glob("*/members/0/log.csv")}
-    assert len(logs) == 2 and molecules.run(task, SMALL, tmp_path)["test"] == found["test"]
+    assert len(logs) == 2 and molecules.train_and_write(task, SMALL, tmp_path)["test"] == found["test"]
     assert logs == {log: log.stat().st_mtime_ns for log in tmp_path.glob("*/members/0/log.csv")}
 
 
 def test_a_language_model_writes_and_is_counted(tmp_path: Path) -> None:
     network = {"channels": 16, "layers": 1, "heads": 2, "dropout": 0.0, "attention_dropout": 0.0}
-    found = language.run({"train": TEXTS, "val": TEXTS[:2]}, replace(SMALL, network=network), tmp_path, count=20)
+    found = language.train_and_sample(
+        {"train": TEXTS, "val": TEXTS[:2]}, replace(SMALL, network=network), tmp_path, count=20
+    )
     assert found["samples"] == 20 and 0 <= found["valid"] <= 1
     counted = language.counted(["OCC", "CCO", "C(", "CCN", "CCCl"], ["CCO"])
     assert (counted["valid"], counted["unique"], counted["novel"]) == (4 / 5, 3 / 4, 2 / 3)
@@ -127,10 +129,12 @@ def test_lines_are_made_once(tmp_path: Path) -> None:
 
 def test_the_page_has_every_run_with_its_command(tmp_path: Path) -> None:
     pairs = [(text, text) for text in TEXTS]
-    found = molecules.run(molecules.Task(pairs[:6], pairs[6:8], pairs[8:], ["a", "b"]), SMALL, tmp_path / "runs")
+    found = molecules.train_and_write(
+        molecules.MoleculePairs(pairs[:6], pairs[6:8], pairs[8:], ["a", "b"]), SMALL, tmp_path / "runs"
+    )
     read = argparse.Namespace(epochs=2, rows=None, seed=0, threads=1, out=tmp_path / "results")
     publish("smiles-xtb9", "smiles --set xtb9", {"xtb9": found}, read)
-    written = page(read.out)
+    written = sequence_page(read.out)
     assert "`python -m experiments.sequence.smiles --set xtb9 --epochs 2 --seed 0 --threads 1`" in written
     assert "(sequence/smiles-xtb9.svg)" in written and (read.out / "sequence" / "smiles-xtb9.svg").exists()
     assert f"| xtb9 | {found['test']['same']:.1%} |" in written and "| b |" in written

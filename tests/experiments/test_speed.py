@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
-import warnings
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
-from torch.nn.attention.flex_attention import flex_attention
 
-from experiments.speed import attentions, cases, floor, layer, measure, training
+from experiments import archive
+from experiments.speed import attentions, bench_floor, bench_layer, bench_training, harness, measure, measured
 from experiments.speed.attentions import HEADS, Batch
-from experiments.speed.page import page
-from experiments.speed.results import Table, ratio, write
-from experiments.speed.stopwatch import Stopwatch
-from tests.experiments.toy_cases import PEAK
+from experiments.speed.harness import Topic
+from experiments.speed.measured import ratio, rival_table, speed_page, table, write
+from tests.experiments import toy_cases
+from tests.experiments.toy_cases import PEAK, TOPIC
 
 ROOT = Path(__file__).parents[2]
-TOYS = "tests.experiments.toy_cases"
 
 
 def read(*words: str) -> Namespace:
-    return cases.options("", ["--quick", "--threads", "1", "--repeats", "2", *words])
+    return harness.options(TOPIC, ["--quick", "--threads", "1", "--repeats", "2", *words])
 
 
 @pytest.fixture(scope="module")
 def records() -> dict[tuple[str, str], dict]:
-    found = cases.race(TOYS, ["works", "dies", "no set-up"], read())
+    found = harness.race(TOPIC, ["works", "dies", "no set-up"], read())
     return {(record["case"], record["step"]): record for record in found}
 
 
@@ -61,15 +58,15 @@ def test_peak_memory_is_what_a_step_needs(records: dict) -> None:
 
 
 def test_a_turn_that_takes_too_long_ends_the_case() -> None:
-    (record,) = cases.race(TOYS, ["waits"], read("--limit", "4"))
+    (record,) = harness.race(TOPIC, ["waits"], read("--limit", "4"))
     assert record["failed"] == "longer than 4 s"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit holds on Linux alone")
 def test_a_limit_of_memory_is_met_as_a_failure() -> None:
     code = (
-        "import torch; from experiments.speed import cases, measure; measure.limit_memory(2 << 30);"
-        "print(cases._attempt(lambda: torch.ones(1 << 30))[1], cases._attempt(lambda: bytes(3 << 30))[1], sep='|')"
+        "import torch; from experiments.speed import harness, measure; measure.limit_memory(2 << 30);"
+        "print(harness.attempt(lambda: torch.ones(1 << 30))[1], harness.attempt(lambda: bytes(3 << 30))[1], sep='|')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "out of memory|out of memory"
@@ -81,20 +78,36 @@ def turn(*seconds: float, peak: int = 5) -> dict:
 
 def test_record_takes_medians_and_leaves_out_the_warm_up() -> None:
     turns = [turn(100.0, peak=99), turn(1.0, 2.0), turn(6.0, peak=8)]
-    found = cases.record("a", "all", turns, {})
+    found = harness.record({"case": "a"}, turns)
     assert (found["seconds"], found["wall"], found["cpu"], found["runs"]) == (2.0, 2.0, 4.0, 3)
-    assert (found["low"], found["high"], found["turns"], found["peak"]) == (1.5, 4.0, [1.5, 6.0], 8)
-    assert cases.record("a", "all", turns, {}, clock="cpu")["seconds"] == 4.0
-    alone = cases.record("a", "all", [turn(3.0, peak=7)], {}, warm_up=False)
-    assert (alone["seconds"], alone["low"], alone["peak"]) == (3.0, 3.0, 7)
+    assert (found["case"], found["turns"], found["peak"]) == ("a", [1.5, 6.0], 8)
+    assert harness.record({}, turns, clock="cpu")["seconds"] == 4.0
+    alone = harness.record({}, [turn(3.0, peak=7)], warm_up=False)
+    assert (alone["seconds"], alone["peak"]) == (3.0, 7)
 
 
 def test_a_ratio_of_times_is_the_median_over_turns() -> None:
-    slow = cases.record("a", "all", [turn(0.0), turn(2.0), turn(40.0), turn(9.0)], {})
-    fast = cases.record("b", "all", [turn(0.0), turn(1.0), turn(10.0), turn(3.0)], {})
-    assert ratio(slow, fast) == "3.00x"
-    assert ratio(slow, fast, "peak") == "1.00x"
-    assert ratio({"failed": "out of memory"}, fast) == ratio(None, fast) == ""
+    slow = harness.record({"case": "a"}, [turn(0.0), turn(2.0), turn(40.0), turn(9.0)])
+    fast = harness.record({"case": "b"}, [turn(0.0), turn(1.0), turn(10.0), turn(3.0)])
+    assert ratio(slow, fast) == 3.0
+    assert ratio(slow, fast, "peak") == 1.0
+    assert ratio({"failed": "out of memory"}, fast) is None is ratio(None, fast)
+
+
+def test_a_case_is_compared_with_its_rival() -> None:
+    records = [
+        harness.record({"case": "x, PyG", "rival": "x, gtx"}, [turn(0.0), turn(2.0), turn(9.0)]),
+        harness.record({"case": "x, gtx", "rival": "x, gtx"}, [turn(0.0), turn(1.0), turn(3.0)]),
+        {"case": "x, other", "failed": "out of memory"},
+        harness.record({"case": "x, alone"}, [turn(0.0), turn(2.0)]),
+    ]
+    figures = {"time": measured.milliseconds, "time over gtx": None, "memory over gtx": None}
+    assert rival_table(records, "All", ["batch", "layer"], figures, ", ").splitlines()[4:] == [
+        "| x | PyG | 5.5e+03 ms | 2.50x | 1.00x |",
+        "| x | gtx | 2e+03 ms | 1.00x | 1.00x |",
+        "| x | other | out of memory |  |  |",
+        "| x | alone | 2e+03 ms |  |  |",
+    ]
 
 
 def test_a_burst_runs_a_step_until_the_time_is_up() -> None:
@@ -115,7 +128,7 @@ def test_a_stopwatch_counts_each_part_for_itself() -> None:
                 time.sleep(0.03)
             return self.weight.sum()
 
-    watch = Stopwatch()
+    watch = measure.Stopwatch()
     watch.put_on(Model, "forward", "forward")
     assert Model()().item() == 2.0
     assert watch.seconds["within"] >= 0.03 > watch.seconds["forward"]
@@ -127,7 +140,7 @@ def test_the_optimiser_counts_without_its_closure(monkeypatch: pytest.MonkeyPatc
 
     for owner, name in ((torch.autograd, "backward"), (torch.optim.Adam, "step")):
         monkeypatch.setattr(owner, name, getattr(owner, name))  # and puts it back after the test
-    watch = Stopwatch()
+    watch = measure.Stopwatch()
     watch.put_on_training()
     weight = torch.nn.Parameter(torch.ones(2))
 
@@ -143,20 +156,32 @@ def test_the_optimiser_counts_without_its_closure(monkeypatch: pytest.MonkeyPatc
     assert watch.seconds["elsewhere"] >= 0.03
 
 
-def test_tables_and_page(tmp_path: Path) -> None:
-    table = Table("Layers", ["layer", "time"], [["a|b", "1 ms"]], "A note.")
-    assert table.markdown() == "### Layers\n\nA note.\n\n| layer | time |\n| --- | --: |\n| a/b | 1 ms |\n"
-    (tmp_path / "kernel.json").write_text("{}")
-    options = read("--out", str(tmp_path))
-    write("layer", "What it\nis.\n\nMore.", options, [{"case": "a"}], [table], ["a.svg"])
-    result = json.loads((tmp_path / "layer.json").read_text())
-    assert result["about"] == "What it is."
-    assert result["machine"]["threads"] == 1
-    assert {"torch", "gtx", "python"} <= set(result["versions"])
-    text = page(tmp_path)
-    assert table.markdown() in text
-    assert f"({tmp_path.name}/a.svg)" in text
-    assert text.index("## layer") < text.index("## kernel")
+def test_what_is_measured_is_kept_and_made_a_page_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = "### Layers\n\nA note.\n\n| layer | time |\n| --- | --: |\n| a/b | 1 ms |\n"
+    assert table("Layers", ["layer", "time"], [["a|b", "1 ms"]], "A note.") == made
+    topic = Topic("layer", "What it\nis.\n\nMore.", toy_cases.make, list, lambda records: [f"{len(records)} records\n"])
+    monkeypatch.setattr(bench_layer, "TOPIC", topic)
+    for count in (3, 2):  # the second run stands in the place of the first
+        cases = [
+            {"case": f"a {i}", "step": "all", "seconds": 0.5, "turns": [0.5, 0.6], "nodes": i} for i in range(count)
+        ]
+        write(topic, read("--out", str(tmp_path), "--name", "layer-cuda"), ["--quick"], cases)
+    write(topic, read("--out", str(tmp_path), "--name", "layer"), [], [{"case": "b", "step": "all", "failed": "no"}])
+    lines = measured.SHEET.read(tmp_path / measured.FILE)
+    assert [line["case"] for line in lines] == ["a 0", "a 1", "b"]
+    assert lines[1] == {"page": "speed", "topic": "layer-cuda", **cases[1]}
+    run = archive.run_named(tmp_path, "speed", "layer-cuda", "speed")
+    assert run["machine"]["threads"] == 1 and {"torch", "gtx", "python"} <= set(run["versions"])
+    assert run["command"] == "python -m experiments.speed.bench_layer --quick"
+    text = speed_page(tmp_path)
+    assert text.index("## layer\n\nWhat it is.\n") < text.index("## layer-cuda\n\nWhat it is.\n")
+    assert "1 records" in text and "2 records" in text and ", threads 1, clock wall, " in text
+
+
+@pytest.mark.parametrize("name", measured.TITLES)
+def test_the_pages_at_hand_were_made_of_the_tables_at_hand(name: str) -> None:
+    for file in archive.RESULTS.glob(f"{name}.md"):  # a source distribution has none
+        assert speed_page(archive.RESULTS, name) == file.read_text()
 
 
 @pytest.fixture
@@ -176,10 +201,6 @@ def test_padded_attention_is_the_same_function(batch: Batch) -> None:
     assert ours.heads == HEADS
     expected = call(batch.x, batch.edge_attr)
     torch.testing.assert_close(other(batch.x, batch.edge_attr), expected, rtol=1e-5, atol=1e-5)
-    theirs.flex = flex_attention  # as it is on a GPU, but not compiled
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.testing.assert_close(other(batch.x, batch.edge_attr), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_transformer_conv_is_the_same_function(batch: Batch) -> None:
@@ -214,22 +235,22 @@ def test_the_floor_counts_what_torch_counts(monkeypatch: pytest.MonkeyPatch) -> 
         _, call = build(batch)
         with FlopCounterMode(display=False) as counter:
             call(batch.x, batch.edge_attr)
-        products, _ = floor.counts(function, 6, 36, 16)
+        products, _ = bench_floor.counts(function, 6, 36, 16)
         assert counter.get_total_flops() == 2 * products
 
 
-def test_a_layer_is_measured_from_end_to_end() -> None:
+def test_a_layer_is_measured_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "bias, drug-like, 64, float32, padded SDPA"
-    words = [sys.executable, "-m", layer.MODULE, "--threads", "1", "--case", name]
-    told = subprocess.run(words, input=f"forward\n{layer.BOTH}\n", capture_output=True, text=True, check=True, cwd=ROOT)
-    ready, forward, both = map(json.loads, told.stdout.splitlines())
-    assert ready["steps"] == ["forward", layer.BOTH]
-    assert ready["facts"]["nodes"] == int(layer.sizes("drug-like").sum())
-    assert len(forward["wall"]) >= 1
-    assert both["peak"] > 0
+    topic = bench_layer.TOPIC._replace(groups=lambda read: [[name]])
+    measured.main(topic, ["--quick", "--repeats", "1", "--threads", "1", "--out", str(tmp_path)])
+    forward, both = measured.SHEET.read(tmp_path / measured.FILE)
+    assert (forward["step"], both["step"]) == ("forward", bench_layer.BOTH)
+    assert forward["nodes"] == int(bench_layer.sizes("drug-like").sum())
+    assert forward["seconds"] > 0 and both["peak"] > 0
+    assert capsys.readouterr().out.count("| drug-like, 64, float32 | padded SDPA | ") == 2
 
 
 def test_an_unknown_contender_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        training.main(["--contenders", "gtx", "--quick", "--out", str(tmp_path)])
+        measured.main(bench_training.TOPIC, ["--contenders", "gtx", "--quick", "--out", str(tmp_path)])
     assert "invalid choice: 'gtx'" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from experiments import archive, on_store, pace, zinc, zinc_graphs
+from experiments import archive, on_store, time_budget, zinc, zinc_graphs
 from gtx.data import named_sets
 from gtx.errors import InputError
 from gtx.models import standard
@@ -181,7 +181,7 @@ def test_graphs_that_cannot_be_had_are_said(
     monkeypatch.setattr(zinc, "of_graphs", lambda _: zinc_graphs.graphs(tmp_path / "zinc12k.csv"))
     assert zinc.main([*WORDS, "--out", str(tmp_path), "--runs", str(tmp_path)]) == 1
     found = capsys.readouterr()
-    assert not found.out and found.err.startswith("zinc12k-graphs  gtx-0: the graphs of ZINC-12k are not at")
+    assert not found.out and found.err.startswith("zinc12k-graphs gtx-0: the graphs of ZINC-12k are not at")
 
 
 def test_hours_become_epochs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,10 +190,10 @@ def test_hours_become_epochs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     more = {"out_channels": 1, "num_descriptors": train.descriptors.shape[1]}
     how = partial(standard, **sizes, **SMALL, **more), Regression("y", loss="mae"), TrainSettings(threads=1)
     before = torch.get_rng_state()
-    epochs = pace.epochs_for(1.0, tmp_path / "run", train, *how)
+    epochs = time_budget.epochs_for(1.0, tmp_path / "run", train, *how)
     found = json.loads((tmp_path / "run" / "pace.json").read_text())
     assert epochs == int(3600 / found["epoch_seconds"]) > 1
     assert torch.equal(torch.get_rng_state(), before)
-    monkeypatch.setattr(pace, "epoch_seconds", lambda *_: 1800.0)
-    assert pace.epochs_for(1.0, tmp_path / "run", train, *how) == epochs  # kept
-    assert pace.epochs_for(2.0, tmp_path / "run", train, *how) == 4  # other hours are another plan
+    monkeypatch.setattr(time_budget, "epoch_seconds", lambda *_: 1800.0)
+    assert time_budget.epochs_for(1.0, tmp_path / "run", train, *how) == epochs  # kept
+    assert time_budget.epochs_for(2.0, tmp_path / "run", train, *how) == 4  # other hours are another plan

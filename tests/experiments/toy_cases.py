@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
+from argparse import Namespace
 
-from experiments.speed import cases
+from experiments.speed.harness import Topic, Work
 
 PEAK = 40 << 20  # bytes that the step "grows" holds for a moment
 
@@ -36,11 +37,10 @@ CASES = {"works": {"talks": talks, "fails": fails, "grows": grows}, "dies": {"ta
 CASES["waits"] = {"waits": waits}
 
 
-def make(name: str) -> cases.Work:
+def make(name: str, read: Namespace) -> Work:
     if name not in CASES:
         raise ValueError("there is no such thing\nand more")
-    return cases.Work(CASES[name], {"size": 7}, seconds=0.0)
+    return Work(CASES[name], {"size": 7}, seconds=0.0)
 
 
-if __name__ == "__main__":
-    cases.serve(make, cases.options(__doc__))
+TOPIC = Topic("toys", __doc__, make, lambda read: [[*CASES]], lambda records: [], module=__name__)

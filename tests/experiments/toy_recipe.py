@@ -6,13 +6,13 @@ import os
 import sys
 from pathlib import Path
 
-from experiments.problem import Benchmark
+from experiments.public_sets import PublicSet
 from experiments.recipe import main
 from gtx.data import named_sets
 from tests.tables import molecules
 
 TARGET = "solvation_water"
-SETS = {"toy": Benchmark("toy", "rmse", ("split",), "toy")}
+SETS = {"toy": PublicSet("toy", "rmse", ("split",), "toy")}
 
 
 def write(path: Path, count: int = 60) -> Path:

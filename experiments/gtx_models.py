@@ -1,0 +1,54 @@
+"""gtx itself: the defaults of `gtx train`, the same without a part, and the mean prediction of five such models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from experiments.parts import PARTS, Part
+from experiments.public_sets import FitResult, LoadedRun
+from gtx.errors import InputError
+from gtx.prediction import load
+from gtx.training import TrainSettings
+from gtx.workflow import train
+
+MEMBERS = 5
+
+
+def fit_predict(loaded: LoadedRun) -> FitResult:
+    """Train one model, or average those that seeds 0 to 4 gave, out of their files."""
+    return average(loaded) if loaded.run.model == "gtx-ensemble" else single(loaded)
+
+
+def single(loaded: LoadedRun) -> FitResult:
+    """`gtx train` with its defaults, less a part if the model's name says so, and one thread; resumes."""
+    part = PARTS.get(loaded.run.model, Part("as it is"))
+    own = {**loaded.run.public_set.settings, **part.settings, "model_arguments": dict(part.arguments)}
+    settings = TrainSettings(**own, seed=loaded.run.seed, threads=1, progress=False)
+    train(loaded.data, settings, loaded.folder, baselines=False)
+    return _read([loaded.folder / "model.gtx"], loaded)
+
+
+def average(loaded: LoadedRun) -> FitResult:
+    """The mean prediction of five models; nothing is trained.
+
+    Raises:
+        InputError: one of their files is not there.
+    """
+    members = [loaded.run._replace(model="gtx", seed=seed) for seed in range(MEMBERS)]
+    files = [member.folder(loaded.runs) / "model.gtx" for member in members]
+    for member, file in zip(members, files, strict=True):
+        if not file.exists():
+            raise InputError(f"gtx-ensemble averages trained models: expected {file}; run gtx with seed {member.seed}")
+    return _read(files, loaded)
+
+
+def _read(files: list, loaded: LoadedRun) -> FitResult:
+    predictors = [load(file, device="cpu") for file in files]
+    prediction = np.mean([one.predict_store(loaded.dataset.store).mean for one in predictors], axis=0)
+    header = predictors[0].header
+    decisive = {name: value for name, value in header.settings.items() if name != "seed"}
+    return FitResult(
+        prediction,
+        sum(p.numel() for one in predictors for member in one.members for p in member.parameters()),
+        {"model": header.model, "training": decisive, "featuriser": header.featuriser.to_dict()},
+    )

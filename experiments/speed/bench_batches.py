@@ -1,0 +1,75 @@
+"""Cutting batches out of a store, against PyG's `Batch.from_data_list` and its `DataLoader` with workers.
+
+    python -m experiments.speed.bench_batches
+
+Every batch of a shuffled epoch over 10,000 molecules of ZINC-12k, 128 at a time; the same molecules with the same
+contents, in the store's flat tensors or as a list of `Data`. The workers of the `DataLoader` live on from epoch to
+epoch, and the first epoch, in which they start, does not count; their own memory is not in the peak.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
+
+from experiments.speed.harness import Topic, Work
+from experiments.speed.measured import main, megabytes, rival_table
+from experiments.speed.samples import featurised
+from gtx.data import MoleculeStore, PairBudgetSampler
+
+COUNT = 128
+STORE, SAMPLER, LIST = "gtx: MoleculeStore.batch", "gtx: with its PairBudgetSampler", "PyG: Batch.from_data_list"
+LOADERS = {f"PyG: DataLoader, {workers} workers": workers for workers in (0, 1, 2)}
+FIGURES = {
+    f"per batch of {COUNT}": lambda record: f"{record['seconds'] / record['batches'] * 1e3:.3g} ms",
+    "molecules per second": lambda record: f"{record['molecules'] / record['seconds']:,.0f}",
+    "peak memory": megabytes,
+    "time over gtx": None,
+}
+
+
+def make_case(name: str, read: Namespace) -> Work:
+    """A case, by the name in the table."""
+    whole = featurised("zinc12k", 1000 if read.quick else 10_000)
+    epoch = _epochs(name, whole)
+
+    def step() -> None:
+        for batch in epoch():
+            assert batch.num_graphs
+
+    facts = {"molecules": len(whole), "batches": -(-len(whole) // COUNT), "rival": STORE}
+    return Work({"all": step}, facts, seconds=0.0)
+
+
+def _epochs(name: str, whole: MoleculeStore) -> Callable[[], Iterable[Batch]]:
+    def orders() -> tuple[Tensor, ...]:
+        return torch.randperm(len(whole)).split(COUNT)
+
+    if name == STORE:
+        return lambda: map(whole.batch, orders())
+    if name == SAMPLER:
+        sampler = PairBudgetSampler(whole.sizes, 1 << 60, max_molecules=COUNT, jitter=10.0)
+        return lambda: map(whole.batch, sampler)
+    molecules = [each for start in torch.arange(len(whole)).split(500) for each in whole.batch(start).to_data_list()]
+    if name == LIST:
+        return lambda: (Batch.from_data_list([molecules[i] for i in order.tolist()]) for order in orders())
+    workers = LOADERS[name]
+    loader = DataLoader(molecules, COUNT, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
+    return lambda: loader
+
+
+TOPIC = Topic(
+    "batches",
+    __doc__,
+    make_case,
+    groups=lambda read: [[STORE, SAMPLER, LIST, *LOADERS]],
+    tables=lambda records: [rival_table(records, "Batches", ["how"], FIGURES)],
+)
+
+if __name__ == "__main__":
+    main(TOPIC)
