@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     _share_cores()
     command = next(iter(words), "")
+    goes_on = "; the same command goes on where it stopped" * (command in ("train", "benchmark", "demo"))
     try:
         with terminable():
             if command not in COMMANDS:
@@ -50,15 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except (KeyboardInterrupt, Terminated) as end:
         word, status = ("terminated", end.code) if isinstance(end, Terminated) else ("interrupted", 130)
-        goes_on = command in ("train", "benchmark", "demo")
         if _speaks():
-            print(f"\ngtx: {word}" + "; the same command goes on where it stopped" * goes_on, file=sys.stderr)
+            print(f"\ngtx: {word}{goes_on}", file=sys.stderr)
         return status
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a folder that cannot be made, a full disk
-        note(f"gtx: {error.filename or 'writing'}: {error.strerror or error}")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        note(f"gtx: {error.filename or 'writing'}: {error.strerror or error}{goes_on * full}")
         return 2
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 from joblib.externals.loky import get_reusable_executor
+from safetensors import SafetensorError
 
 from gtx.data.store import MoleculeStore, saved_words
 from gtx.data.workers import default_workers, stop_workers
@@ -125,7 +126,8 @@ def featurise(
         texts: SMILES or mol blocks.
         coordinates: per text, positions in Å as `Featuriser` takes them, or None.
         workers: processes; 0 works in this one. Default: as many as the cores, but none for less than `worth_workers`.
-        cache: a folder; a result is kept there under a hash of the featuriser and of the texts and coordinates.
+        cache: a folder; a result is kept there under a hash of the featuriser and of the texts and coordinates. What is
+            damaged there is made anew.
         progress: show a progress bar.
         chunk: texts handed to a worker at a time; default as `chunk_size` says.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
@@ -133,8 +135,8 @@ def featurise(
     """
     chunk = chunk or chunk_size(featuriser)
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
-    if file is not None and file.is_file():
-        return _open(file)
+    if file is not None and (kept := _open(file)) is not None:
+        return kept
     if workers is None and len(texts) < worth_workers(featuriser) * chunk:
         workers = 0
     chunks = (
@@ -178,14 +180,23 @@ def _key(featuriser: Featuriser, texts: Sequence[str], coordinates: Coordinates,
 
 
 def _save(done: Featurised, file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(f".{os.getpid()}.partial")
     words = {"smiles": done.smiles, "errors": done.errors, "warnings": done.warnings}
-    done.store.save(partial, {"texts": json.dumps(words)})
-    partial.replace(file)  # whole or not at all, also when killed
+    done.store.save(file, {"texts": json.dumps([words, _checksum(done.store, words)])})
 
 
-def _open(file: Path) -> Featurised:
-    words = json.loads(saved_words(file)["texts"])
-    warnings = [tuple(entry) for entry in words["warnings"]]
-    return Featurised(MoleculeStore.open(file), words["smiles"], words["errors"], warnings)
+def _open(file: Path) -> Featurised | None:
+    """What `_save` wrote; None where there is nothing, or it is damaged."""
+    try:
+        words, checksum = json.loads(saved_words(file)["texts"])
+        store = MoleculeStore.open(file)
+        if _checksum(store, words) != checksum:
+            return None
+        warnings = [tuple(entry) for entry in words["warnings"]]
+        return Featurised(store, words["smiles"], words["errors"], warnings)
+    except (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _checksum(store: MoleculeStore, words: dict[str, list]) -> int:
+    """CRC-32 of all that is kept: a damaged file has another."""
+    return crc32(json.dumps(words).encode(), store.checksum())

@@ -13,13 +13,16 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import numpy as np
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+
+from gtx.files import whole_file
 
 if TYPE_CHECKING:
     from gtx.molecules import FlatMolecules
@@ -158,13 +161,21 @@ class MoleculeStore:
         """Write to a safetensors file; the same molecules give the same bytes."""
         tensors = {name: tensor.contiguous() for name, tensor in self._tensors().items()}
         words = {**(metadata or {}), "atom_columns": " ".join(self.atom_columns)}
-        save_file(tensors, path, {"words": json.dumps(words)})  # of several entries the order changes from run to run
+        with whole_file(path) as file:  # of several entries the order changes from run to run
+            file.write(save(tensors, {"words": json.dumps(words)}))
 
     @classmethod
     def open(cls, path: str | Path) -> MoleculeStore:
         """Map a file written by `save` into memory."""
         names = saved_words(path).get("atom_columns", "")
         return cls(**load_file(path), atom_columns=tuple(names.split()))
+
+    def checksum(self) -> int:
+        """CRC-32 of the tensors' bytes and of the columns' names."""
+        found = crc32(" ".join(self.atom_columns).encode())
+        for tensor in self._tensors().values():
+            found = crc32(tensor.cpu().contiguous().numpy().reshape(-1).view(np.uint8), found)
+        return found
 
     def _tensors(self) -> dict[str, Tensor]:
         """The tensors there are, by name."""

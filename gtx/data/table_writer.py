@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gtx.data import limits
 from gtx.errors import InputError
+from gtx.files import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,12 +65,13 @@ class TableWriter:
 
     def __enter__(self) -> TableWriter:
         self._stack = ExitStack()
-        self._part: Path | None = None
         try:
             self._write = self._open()
-        except OSError as reason:
-            self._stack.close()
-            raise self._unwritable(reason) from None
+        except BaseException as reason:
+            self._stack.__exit__(type(reason), reason, reason.__traceback__)
+            if isinstance(reason, OSError):
+                raise self._unwritable(reason) from None
+            raise
         return self
 
     def write(self, cells: Sequence[Cell], record: Record | None = None) -> None:
@@ -83,15 +85,10 @@ class TableWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
-            self._stack.close()
-            if self._part and kind is None:
-                self._part.replace(self._target)
+            self._stack.__exit__(kind, *error)
         except OSError as reason:
             if kind is None:  # or else what could not be written has been said
                 raise self._unwritable(reason) from None
-        finally:
-            if self._part:
-                self._part.unlink(missing_ok=True)
 
     def _unwritable(self, reason: OSError) -> OSError | InputError:
         if isinstance(reason, BrokenPipeError):  # the reader has gone, as `head` does
@@ -112,13 +109,8 @@ class TableWriter:
                 f"cannot write {self.path}: the ending of its name says what is written, and it should be one of "
                 f"{', '.join(TEXT_ENDINGS)} (.gz may follow) and {', '.join(PARQUET_ENDINGS)}"
             )
-        if device:  # it has no name to take over
-            raw = self._stack.enter_context(place.open("wb"))
-        else:
-            self._target = place.resolve()
-            self._target.parent.mkdir(parents=True, exist_ok=True)
-            self._part = self._target.with_name(f".{self._target.name}.{os.getpid()}.part")
-            raw = self._stack.enter_context(self._part.open("wb"))
+        # a device has no name to take over
+        raw = self._stack.enter_context(place.open("wb") if device else whole_file(place))
         if parquet:
             return self._parquet(raw)
         if name.endswith(".gz"):  # no name and no time inside, so that the bytes are the same on every run

@@ -15,6 +15,7 @@ from gtx.errors import InputError
 from gtx.explain.account import account, copies, random_model
 from gtx.explain.distances import bond_distances
 from gtx.explain.findings import Findings, chosen
+from gtx.files import write_text
 from gtx.molecules.naming import name_code
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import NumberTask
@@ -56,7 +57,7 @@ class Explanation(Findings):
 
         path = Path(path)
         check_name(path)
-        path.write_text(page(self) if path.suffix == ".html" else self.svg() + "\n", encoding="utf-8")
+        write_text(path, page(self) if path.suffix == ".html" else self.svg() + "\n")
 
 
 def check_name(path: str | Path) -> None:

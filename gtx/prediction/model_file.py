@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import nn
 
 import gtx.tasks
 from gtx.errors import InputError, printable
+from gtx.files import whole_file
 from gtx.models import ARCHITECTURES, WRITERS
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
@@ -168,15 +168,8 @@ def save_model(path: str | Path, members: Sequence[nn.Module], header: ModelHead
         for name, tensor in member.state_dict().items()
     }
     text = json.dumps(header.to_dict() | {"members": len(members)}, ensure_ascii=False, allow_nan=False)
-    partial = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as file:  # not by `save_file`, whose files nobody but the owner may read
-            file.write(save(tensors, {"gtx": text}))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as file:  # not by `save_file`, whose files nobody but the owner may read
+        file.write(save(tensors, {"gtx": text}))
 
 
 def load_model(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -13,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from gtx.files import whole_file
 from gtx.report.comparison import IN_UNITS, YARDSTICK
 from gtx.report.drawing import COLOURS, INK, STYLE
 from gtx.report.words import in_unit
@@ -63,11 +63,8 @@ def comparison_figure(
 
 def write_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save as PNG; the file appears whole or not at all."""
-    path = Path(path)
-    partial = path.with_name(path.name + ".partial")
-    with matplotlib.rc_context(STYLE):
-        figure.savefig(partial, format="png", dpi=200, facecolor="white", transparent=False)
-    partial.replace(path)
+    with matplotlib.rc_context(STYLE), whole_file(path) as file:
+        figure.savefig(file, format="png", dpi=200, facecolor="white", transparent=False)
 
 
 def _scores(

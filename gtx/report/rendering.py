@@ -8,6 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from gtx.files import write_text
 from gtx.report.context import RunReport
 from gtx.report.gallery import Gallery
 from gtx.report.words import PARTS, count, flat, in_unit, number, score, signed
@@ -44,7 +45,5 @@ def render(path: str | os.PathLike[str], template: str, report: RunReport, galle
         **more,
     )
     path = Path(path)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(html, encoding="utf-8")
-    partial.replace(path)
+    write_text(path, html)
     return [f"{path.name}: {note}" for note in gallery.notes()]

@@ -12,6 +12,7 @@ import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 
 from gtx.errors import InputError
+from gtx.files import whole_file
 
 
 class History(Callback):
@@ -54,9 +55,7 @@ class History(Callback):
         self.rows = state["rows"]
 
     def _write(self) -> None:
-        partial = self.file.with_suffix(".partial")
-        with partial.open("w", newline="") as opened:
+        with whole_file(self.file, "w") as opened:
             writer = csv.DictWriter(opened, self.rows[-1], lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rows)
-        partial.replace(self.file)

@@ -19,6 +19,7 @@ from lightning_fabric.plugins.environments import (
 )
 
 from gtx.errors import InputError
+from gtx.files import write_text
 from gtx.tasks import Task
 from gtx.training.settings import TrainSettings
 
@@ -75,6 +76,8 @@ class RunFolder:
             self._clear()
         if not self.config_file.exists() and self._begun():
             raise InputError(f"{self.path} holds members of a run but no config.yaml; --overwrite starts anew")
+        for part in self.path.glob("members/*/.*.part"):  # of a run that was killed while it wrote
+            part.unlink(missing_ok=True)
         if begun := self._begun() or self.finished:
             self._compare(config)
         else:
@@ -120,13 +123,8 @@ class RunFolder:
             raise InputError(f"{self.config_file} cannot be read; --overwrite starts anew") from error
 
     def _write(self, config: dict[str, Any]) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        partial = self.config_file.with_suffix(".partial")
-        partial.write_text(
-            yaml.safe_dump(config, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120),
-            encoding="utf-8",
-        )
-        partial.replace(self.config_file)
+        plain = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+        write_text(self.config_file, plain)
 
     def _clear(self) -> None:
         # nothing but what a run writes here: the folder may hold other things of the user's

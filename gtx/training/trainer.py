@@ -16,7 +16,7 @@ from torch import nn
 from gtx.errors import InputError
 from gtx.tasks import Task
 from gtx.training.averaging import KeepBest, WeightAverage
-from gtx.training.checkpoints import WholeCheckpointIO, save_whole
+from gtx.training.checkpoints import WholeCheckpointIO, readable, save_whole
 from gtx.training.data import MoleculeData
 from gtx.training.ending import Ending
 from gtx.training.forecast import ForecastFirst
@@ -82,14 +82,16 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
     model = problem.make(number)
     file = folder / "trained.pt"
     if file.exists():
-        trained = torch.load(file, map_location="cpu", weights_only=True)
-    else:
-        data = MoleculeData(problem.task, problem.train, problem.val, settings=settings, seed=seed)
-        module = PropertyModule(model, problem.task, settings, seed)
-        trained = train_module(module, data, folder, f"member {number + 1}/{settings.ensemble}", number == 0)
-        if is_main_process():
-            save_whole(trained, file)
-            (folder / "last.ckpt").unlink(missing_ok=True)
+        with readable(file):
+            trained = torch.load(file, map_location="cpu", weights_only=True)
+            model.load_state_dict(trained.pop("weights"))
+            return Member(model.cpu().float().eval(), problem.task, **trained)
+    data = MoleculeData(problem.task, problem.train, problem.val, settings=settings, seed=seed)
+    module = PropertyModule(model, problem.task, settings, seed)
+    trained = train_module(module, data, folder, f"member {number + 1}/{settings.ensemble}", number == 0)
+    if is_main_process():
+        save_whole(trained, file)
+        (folder / "last.ckpt").unlink(missing_ok=True)
     model.load_state_dict(trained.pop("weights"))
     return Member(model.cpu().float().eval(), problem.task, **trained)
 

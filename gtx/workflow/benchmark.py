@@ -16,13 +16,14 @@ from gtx.data import Split, default_workers
 from gtx.data.folds import cross_splits
 from gtx.dataset import Dataset, DataSettings, fingerprint, load
 from gtx.errors import InputError
+from gtx.files import write_text
 from gtx.molecules import scaffold
 from gtx.prediction import library_versions
 from gtx.report.comparison import compare
 from gtx.report.words import count
 from gtx.tasks import NumberTask
 from gtx.training import TrainSettings
-from gtx.workflow.benchmark_files import write_comparison, write_out_of_fold, write_picture, write_whole
+from gtx.workflow.benchmark_files import write_comparison, write_out_of_fold, write_picture
 from gtx.workflow.fold import Fold, seeded
 from gtx.workflow.parallel import run_all
 from gtx.workflow.specs import check_model
@@ -88,6 +89,8 @@ def benchmark(
         if value < least:
             raise InputError(f"{name}: expected {least} or more, got {value}")
     check_model(settings, data.featuriser)
+    if overwrite:
+        shutil.rmtree(out / "cache", ignore_errors=True)
     dataset = load(replace(data, split="random"), cache=out / "cache", progress=settings.progress)
     if not isinstance(dataset.task, NumberTask):
         raise InputError(
@@ -118,7 +121,7 @@ def benchmark(
         "machine": f"{platform.machine()}, {default_workers()} cores, {jobs} splits at a time",
         "versions": library_versions(),
     }
-    write_whole(out / "benchmark.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
+    write_text(out / "benchmark.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
     return Benchmark(out, dataset.task, table, notes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,13 +64,6 @@ def write_picture(
     metric, lead = next(iter(task.metrics.items()))
     scores = [result["scores"] for result in results]
     write_figure(comparison_figure(scores, table, metric, {OWN: OWN} | TITLES, lead.title, units), path)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file that is whole or not there."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
 
 
 def _out_of_fold(

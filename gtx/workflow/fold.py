@@ -15,6 +15,7 @@ import numpy as np
 
 from gtx.baselines import beside, predict_baselines
 from gtx.data import MoleculeStore, Split
+from gtx.files import write_text
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
@@ -91,9 +92,7 @@ class Fold:
             "seconds": round(seconds, 1),
             "parameters": sum(p.numel() for p in members[0].model.parameters()),
         }
-        partial = self.result_file.with_suffix(".partial")
-        partial.write_text(json.dumps(result, allow_nan=False))
-        partial.replace(self.result_file)
+        write_text(self.result_file, json.dumps(result, allow_nan=False))
         RunFolder(self.folder).finish()
         return result
 

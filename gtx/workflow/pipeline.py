@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from gtx.baselines import score_baselines
 from gtx.data import column_index, write_split
 from gtx.dataset import Dataset, DataSettings, fingerprint, load, sha256
 from gtx.errors import InputError
+from gtx.files import write_text
 from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Task
@@ -83,6 +85,8 @@ def train(
     begun = time.perf_counter()
     further = None if start is None else Further.open(start, data, settings)
     data = suited(data, settings) if further is None else replace(data, featuriser=further.header.featuriser)
+    if overwrite and is_main_process():
+        shutil.rmtree(out / "cache", ignore_errors=True)
     dataset = load(data, cache=out / "cache", progress=settings.progress)
     settings = settings.settled(dataset.task.epochs)
     learnt = dataset.store.subset(dataset.split["train"])
@@ -126,7 +130,7 @@ def train(
     rows = len(dataset.files[0].rows)  # a file of validation or test rows is its own record
     write_split(out / "split.csv", {part: index[index < rows] for part, index in own.items()})
     write_predictions(out, predictor, dataset, answers)
-    (out / "metrics.json").write_text(json.dumps(metrics, indent=2, allow_nan=False) + "\n")
+    write_text(out / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
     facts = report_facts(out, dataset, predictor, metrics, members, settings, seconds, data.units)
     notes = [*notes, *_report(task, out, dataset, answers, facts)]
     run.finish()

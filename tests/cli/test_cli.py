@@ -71,7 +71,10 @@ def test_the_same_command_again_says_it_is_finished(folder: Path, capsys: pytest
     assert main([*words, *TINY_WORDS, "--lr", "0.01"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("gtx: ") and "settings.lr" in error and "Traceback" not in error
+    old = folder / "run" / "cache" / "old.safetensors"
+    old.touch()
     assert main([*words, *TINY_WORDS, "--epochs", "4", "--overwrite"]) == 0
+    assert not old.exists() and len(list(old.parent.iterdir())) == 1  # what was read is kept for the next time
 
 
 def test_predict_reads_a_table_a_pipe_and_a_smiles(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,6 +82,29 @@ def test_the_cache_answers_for_the_same_content_alone(tmp_path: Path, monkeypatc
     assert file.read_bytes() == before  # identical bytes on a re-run
 
 
+def damage(content: bytes, how: str) -> bytes:
+    middle = len(content) // 2
+    return {
+        "empty": b"",
+        "cut": content[:middle],
+        "zeros at the end": content[:-500] + bytes(500),  # as after a power failure
+        "one bit": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        "another format": b"PAR1",
+        "words": content.replace(b"errors", b"arrows", 1),
+    }[how]
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "zeros at the end", "one bit", "another format", "words"])
+def test_a_damaged_cache_is_written_anew(how: str, tmp_path: Path) -> None:
+    first = featurise(Featuriser(), TEXTS, cache=tmp_path)
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole, how))
+    again = featurise(Featuriser(), TEXTS, cache=tmp_path)
+    assert again.errors == first.errors and again.store.checksum() == first.store.checksum()
+    assert file.read_bytes() == whole and list(tmp_path.iterdir()) == [file]
+
+
 def test_conformers_are_cached_with_their_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["CCO", "C[C@]12C[C@@]1(C)C2", "C1CC", "[Na+].CC(=O)[O-]"]
     first = featurise(Featuriser(conformers=True), texts, cache=tmp_path)

@@ -6,14 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch
 
+from gtx.errors import InputError
 from gtx.termination import Terminated
 from gtx.training import Member
 from gtx.training.checkpoints import save_whole
@@ -50,6 +52,7 @@ def test_sigkill_leaves_no_trace(place: str, killed: dict[str, Path], whole: lis
     untouched = (done / "trained.pt").stat().st_mtime_ns
 
     resumed = train(killed[place], **SETTINGS)
+    assert not [file.name for file in cut.iterdir() if file.name not in ("log.csv", "trained.pt")]
 
     assert (done / "trained.pt").stat().st_mtime_ns == untouched
     for one, other in zip(whole, resumed, strict=True):
@@ -64,14 +67,35 @@ def test_a_half_written_file_never_has_the_final_name(tmp_path: Path, monkeypatc
     file = tmp_path / "a" / "last.ckpt"
     save_whole({"epoch": 1}, file)
 
-    def fail(contents: dict, path: Path) -> None:
-        Path(path).write_bytes(b"half")
+    def fail(contents: dict, opened: BinaryIO) -> None:
+        opened.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(torch, "save", fail)
     with pytest.raises(OSError, match="disk full"):
         save_whole({"epoch": 2}, file)
-    assert torch.load(file, weights_only=True) == {"epoch": 1}
+    assert torch.load(file, weights_only=True) == {"epoch": 1} and list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("name", ["trained.pt", "last.ckpt"])
+@pytest.mark.parametrize("damage", [lambda whole: b"", lambda whole: whole[:-99], lambda whole: b"x" * 99])
+def test_a_damaged_file_is_named_with_what_to_do(
+    name: str, damage: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "members" / "0" / name
+    with monkeypatch.context() as patch:
+        if name == "last.ckpt":
+            patch.setattr("gtx.training.trainer.save_whole", None)  # dies between its last epoch and its end
+            with pytest.raises(TypeError):
+                train(tmp_path, epochs=1)
+        else:
+            train(tmp_path, epochs=1)
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(InputError) as error:
+        train(tmp_path, epochs=1)
+    assert str(error.value).startswith(f"{file} is damaged") and "--overwrite" in str(error.value)
+    file.unlink()
+    assert len(train(tmp_path, epochs=1)) == 1
 
 
 @pytest.mark.parametrize("settings", [{"epochs": 60, "lr": 1e-2, "patience": 3}, {"epochs": 4}], ids=["early", "last"])

@@ -35,7 +35,7 @@ def arm(place: str) -> None:
     def half_write(contents: Any, path: Path) -> None:
         writes.append(path)
         if path.parent.name == "1" and writes.count(path) == 4:
-            path.with_name(f"{path.name}.partial").write_bytes(b"half a checkpoint")
+            path.with_name(f".{path.name}.1.part").write_bytes(b"half a checkpoint")
             die()
         write(contents, path)
 

@@ -1,0 +1,65 @@
+"""A file is whole or not there, whatever happens while it is written."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from gtx.files import whole_file, write_text
+
+
+def test_takes_its_name_when_all_of_it_has_reached_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, synced = tmp_path / "a" / "b.txt", []
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append((os.fstat(number), file.exists())) or sync(number))
+    with whole_file(file, "w") as opened:
+        opened.write("ä\r\n")
+    assert file.read_bytes() == "ä\r\n".encode() and list(file.parent.iterdir()) == [file]
+    ((state, was_there),) = synced
+    assert state.st_ino == file.stat().st_ino and state.st_size == 4 and not was_there
+
+
+def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "b.txt"
+    write_text(file, "old")
+    with pytest.raises(KeyboardInterrupt), whole_file(file, "w") as opened:
+        opened.write("new")
+        raise KeyboardInterrupt
+    assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("when", ["write", "fsync"])
+def test_a_full_disk_is_told_of_the_file(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if when == "fsync":
+        monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError) as error, whole_file(tmp_path / "c") as opened:
+        opened.write(b"half")
+        if when == "write":
+            full()
+    assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(tmp_path / "c"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_about_another_file_stays_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as error, whole_file(tmp_path / "c"):
+        (tmp_path / "none").read_text()
+    assert error.value.filename == str(tmp_path / "none") and not list(tmp_path.iterdir())
+
+
+def test_a_link_stays_one_and_others_may_read(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "real" / "file")
+    before = os.umask(0o022)
+    try:
+        write_text(link, "x")
+    finally:
+        os.umask(before)
+    assert link.is_symlink() and (tmp_path / "real" / "file").read_text() == "x"
+    assert (tmp_path / "real" / "file").stat().st_mode & 0o777 == 0o644
