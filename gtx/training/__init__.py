@@ -12,6 +12,7 @@ __getattr__, __dir__ = lazy_names(
         "module": ("PropertyModule",),
         "run": ("RunFolder", "is_main_process", "run_config"),
         "data": ("MoleculeData",),
+        "locking": ("alone",),
         "settings": ("TrainSettings",),
         "fitting": ("fit",),
     },

@@ -12,6 +12,7 @@ from torch import nn
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.tasks import Task
+from gtx.training.locking import alone
 from gtx.training.member import Member
 from gtx.training.run import RunFolder, run_config
 from gtx.training.settings import TrainSettings
@@ -19,6 +20,7 @@ from gtx.training.surroundings import interruptible, quiet, threads
 from gtx.training.trainer import Problem, train_member
 
 
+@alone("folder")
 def fit(
     model: nn.Module | Callable[[], nn.Module],
     task: Task,
@@ -55,8 +57,8 @@ def fit(
         The trained members.
 
     Raises:
-        InputError: the folder holds a run of other settings or data, a target has no training value, there are no
-            training molecules, the model does not suit the task, or training diverged.
+        InputError: another process trains in the folder, it holds a run of other settings or data, a target has no
+            training value, there are no training molecules, the model does not suit the task, or training diverged.
     """
     settings = settings.settled(task.epochs)
     if isinstance(model, nn.Module) and settings.ensemble > 1:

@@ -22,7 +22,7 @@ from gtx.prediction import library_versions
 from gtx.report.comparison import compare
 from gtx.report.words import count
 from gtx.tasks import NumberTask
-from gtx.training import TrainSettings
+from gtx.training import TrainSettings, alone
 from gtx.workflow.benchmark_files import write_comparison, write_out_of_fold, write_picture
 from gtx.workflow.fold import Fold, seeded
 from gtx.workflow.parallel import run_all
@@ -50,6 +50,7 @@ class Benchmark:
     notes: Sequence[str]
 
 
+@alone("out")
 def benchmark(
     data: DataSettings,
     settings: TrainSettings,
@@ -80,11 +81,9 @@ def benchmark(
         overwrite: start anew whatever `out` holds.
 
     Raises:
-        InputError: the input, the settings or `out` cannot be used.
+        InputError: the input, the settings or `out` cannot be used, or another process trains there.
     """
     out = Path(out)
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file; --out must name a folder")
     for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("folds", folds, 2)):
         if value < least:
             raise InputError(f"{name}: expected {least} or more, got {value}")

@@ -22,7 +22,7 @@ from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Task
 from gtx.tasks.task import Answers
-from gtx.training import Member, RunFolder, TrainSettings, fit, is_main_process, run_config
+from gtx.training import Member, RunFolder, TrainSettings, alone, fit, is_main_process, run_config
 from gtx.workflow.further import Further
 from gtx.workflow.outputs import data_lines, report_facts, write_predictions
 from gtx.workflow.specs import check_model, model_spec
@@ -50,6 +50,7 @@ class Outcome:
     was_finished: bool = False
 
 
+@alone("out")
 def train(
     data: DataSettings,
     settings: TrainSettings,
@@ -77,11 +78,9 @@ def train(
         What came of it; None in all processes but the first, where several train together.
 
     Raises:
-        InputError: the input, the settings or `out` cannot be used.
+        InputError: the input, the settings or `out` cannot be used, or another process trains there.
     """
     out = Path(out)
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file; --out must name a folder")
     begun = time.perf_counter()
     further = None if start is None else Further.open(start, data, settings)
     data = suited(data, settings) if further is None else replace(data, featuriser=further.header.featuriser)
