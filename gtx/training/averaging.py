@@ -66,28 +66,47 @@ class WeightAverage(Callback):
 
 
 class KeepBest(Callback):
-    """Keeps the averaged weights of the epoch with the lowest `val_score`, the later one of equals.
+    """Keeps the averaged weights of the best epoch, and stops when there was no better one for long.
 
-    Epochs of the first half count only until the second has begun: on a few dozen validation rows an early epoch can
-    win by luck, and the rate has yet to fall. Without validation the last epoch is kept. The weights travel inside the
+    The best epoch is that with the lowest `val_score`, the later one of equals. Epochs of the first half count only
+    until the second has begun, which looks for its best anew: on a few dozen validation rows an early epoch can win by
+    luck, and the rate has yet to fall. Without validation the last epoch is kept. The weights travel inside the
     checkpoint, so that what is best and how far the run has come can never disagree, whenever it is killed.
+
+    Args:
+        average: whose weights are kept.
+        patience: stop after so many epochs whose score is not lower than the best before; 0 never stops.
+
+    Attributes:
+        epoch: the best so far, -1 before the first.
+        score: its `val_score`, infinite without validation.
+        waited: epochs since a score was lower than all before.
     """
 
-    def __init__(self, average: WeightAverage) -> None:
-        self.average = average
-        self.score, self.epoch, self.weights = math.inf, -1, {}
+    def __init__(self, average: WeightAverage, patience: int = 0) -> None:
+        self.average, self.patience = average, patience
+        self.score, self.epoch, self.weights, self.waited = math.inf, -1, {}, 0
+
+    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+        self._stop(trainer)  # a run that was killed between its last epoch and its end
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         score = float(trainer.callback_metrics.get("val_score", math.inf))
         score = math.inf if math.isnan(score) else score
-        half = trainer.max_epochs // 2
-        if score <= self.score or self.epoch < half <= trainer.current_epoch:
+        anew = self.epoch < trainer.max_epochs // 2 <= trainer.current_epoch
+        self.waited = 0 if anew or score < self.score else self.waited + 1
+        if anew or score <= self.score:
             self.score, self.epoch = score, trainer.current_epoch
             with self.average.in_place():
                 self.weights = {k: v.detach().clone() for k, v in module.model.state_dict().items()}
+        self._stop(trainer)
+
+    def _stop(self, trainer: Trainer) -> None:
+        trainer.should_stop |= 0 < self.patience <= self.waited
 
     def state_dict(self) -> dict[str, Any]:
-        return {"score": self.score, "epoch": self.epoch, "weights": self.weights}
+        return {"score": self.score, "epoch": self.epoch, "weights": self.weights, "waited": self.waited}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.score, self.epoch, self.weights = state["score"], state["epoch"], state["weights"]
+        self.waited = state["waited"]

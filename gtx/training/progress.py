@@ -10,23 +10,27 @@ from pytorch_lightning.callbacks import ProgressBar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from gtx.training.averaging import KeepBest
+from gtx.training.history import History
+
 
 class TrainingBar(ProgressBar):
     """Epochs done, the time left, the training loss, and a validation score: of this epoch, and of the best one.
 
-    The score is the first that the module logs, by its name in `metrics.json`: `val roc_auc 0.812, best 0.825`. The
-    best epoch is that with the lowest `val_score`, the one that `KeepBest` keeps.
+    The score is the first that the module logs, by its name in `metrics.json`: `val roc_auc 0.812, best 0.825`.
 
     One bar for all epochs, on standard error, redrawn four times a second: epochs of small molecules last a fraction
     of a second.
 
     Args:
         title: e.g. "member 2/5".
+        history: of the epochs.
+        best: says which of them is the best.
     """
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, history: History, best: KeepBest) -> None:
         super().__init__()
-        self.title, self.enabled, self.lowest, self.best = title, True, math.inf, math.nan
+        self.title, self.history, self.best, self.enabled = title, history, best, True
         self.bar: Progress | None = None
 
     def disable(self) -> None:
@@ -56,13 +60,10 @@ class TrainingBar(ProgressBar):
         self.bar.update(self.task, completed=done)
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
-        scores = f"loss {float(trainer.callback_metrics['train_loss']):.4f}"
-        logged = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("val_")}
-        if logged:
-            shown = next(iter(logged))
-            if logged["val_score"] <= self.lowest:
-                self.lowest, self.best = logged["val_score"], logged[shown]
-            scores += f", {shown.replace('_', ' ', 1)} {logged[shown]:.4g}, best {self.best:.4g}"
+        now, best = self.history.rows[-1], self.history.rows[self.best.epoch]
+        scores = f"loss {now['train_loss']:.4f}"
+        if shown := next((name for name in now if name.startswith("val_")), None):
+            scores += f", {shown.replace('_', ' ', 1)} {now[shown]:.4g}, best {best.get(shown, math.nan):.4g}"
         self.bar.update(self.task, scores=scores)
 
     def teardown(self, *_: Any, **__: Any) -> None:
@@ -71,10 +72,3 @@ class TrainingBar(ProgressBar):
 
     def on_exception(self, *_: Any) -> None:
         self.teardown()  # which Lightning leaves out, and the terminal's cursor would stay hidden
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"lowest": self.lowest, "shown": self.best}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        # a checkpoint of before held the lowest score alone, as "best"
-        self.lowest, self.best = state.get("lowest", math.inf), state.get("shown", math.nan)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
-from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import nn
 
@@ -61,13 +61,6 @@ class Problem:
         return model
 
 
-class Patience(EarlyStopping):
-    """Early stopping that also holds when a run was killed between its last epoch and its end."""
-
-    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
-        trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
-
-
 def train_member(problem: Problem, number: int, folder: Path) -> Member:
     """Train member `number`, or go on with it, or read it if it is done.
 
@@ -116,13 +109,11 @@ def train_module(
     folder.mkdir(parents=True, exist_ok=True)
     validated = len(data.val) > 0
     average = WeightAverage(settings.ema)
-    history, best = History(folder / "log.csv"), KeepBest(average)
+    history, best = History(folder / "log.csv"), KeepBest(average, settings.patience if validated else 0)
     callbacks: list[Callback] = [Ending(), ForecastFirst(say and settings.progress), average, history, best]
     callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
-    if settings.patience and validated:
-        callbacks.append(Patience("val_score", patience=settings.patience))
     if settings.progress:
-        callbacks.append(TrainingBar(title))
+        callbacks.append(TrainingBar(title, history, best))
     logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else False
     limit = None if validated else 0
     trainer = _trainer(settings, callbacks=callbacks, logger=logger, limit_val_batches=limit, default_root_dir=folder)

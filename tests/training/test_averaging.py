@@ -18,7 +18,9 @@ class Wrapped(nn.Module):
 
 
 def at(step: int = 0, epoch: int = 0, epochs: int = 8, **metrics: float) -> SimpleNamespace:
-    return SimpleNamespace(global_step=step, current_epoch=epoch, max_epochs=epochs, callback_metrics=metrics)
+    return SimpleNamespace(
+        global_step=step, current_epoch=epoch, max_epochs=epochs, callback_metrics=metrics, should_stop=False
+    )
 
 
 def begun(decay: float = 0.99) -> tuple[Wrapped, WeightAverage]:
@@ -74,6 +76,36 @@ def test_keeps_the_averaged_weights_of_the_best_epoch() -> None:
         assert torch.equal(best.weights["weight"], averages[best.epoch])
     assert kept == [0, 1, 1, 1, 4, 5, 6, 6]  # the second half begins anew; of equals the later
     assert best.score == 6.0
+
+
+@pytest.mark.parametrize(
+    ("scores", "kept"),
+    [
+        ({25: 1.0}, (30, 40)),  # the second half looks for its best anew, and waits for as long
+        ({25: 1.0, 33: 3.0}, (33, 43)),
+        ({5: 1.0}, (5, 15)),
+        ({5: 1.0, 15: 1.0}, (15, 15)),  # as good, not better: the later is kept, and the wait goes on
+    ],
+    ids=["best before half", "again after half", "early", "equals"],
+)
+def test_patience_waits_for_the_epoch_that_is_kept(scores: dict[int, float], kept: tuple[int, int]) -> None:
+    module, average = begun()
+    best, epoch = KeepBest(average, patience=10), 0
+    trainer = at(epochs=60)
+    best.on_train_start(trainer, module)
+    while not trainer.should_stop:
+        trainer.callback_metrics = {
+            "val_score": scores.get(epoch, 90.0 - epoch if epoch < min(scores) else 90.0 + epoch)
+        }
+        trainer.current_epoch = epoch
+        best.on_train_epoch_end(trainer, module)
+        epoch += 1
+    assert (best.epoch, epoch - 1) == kept
+    resumed = KeepBest(average, patience=10)
+    resumed.load_state_dict(best.state_dict())
+    trainer.should_stop = False
+    resumed.on_train_start(trainer, module)
+    assert trainer.should_stop
 
 
 def test_without_validation_the_last_epoch_is_kept() -> None:

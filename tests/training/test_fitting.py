@@ -207,7 +207,7 @@ def test_one_bar_tells_of_all_epochs(tmp_path: Path, capfd: pytest.CaptureFixtur
     (member,) = train(tmp_path, progress=True)
     out, err = capfd.readouterr()
     assert out == "" and err.count("member 1/1 epoch 4/4") == 1
-    assert f"best {member.history[member.best_epoch]['val_rmse']:.4f}" in err
+    assert f", best {member.history[member.best_epoch]['val_rmse']:.4g}\n" in err
 
 
 def test_another_logger_gets_every_epoch(tmp_path: Path) -> None:
