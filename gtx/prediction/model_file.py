@@ -57,7 +57,7 @@ class ModelHeader:
         smiles_column: what the column with the molecules was called.
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
-        settings: as in `config.yaml`.
+        settings: as in `config.yaml`, and `batch_pairs_used`, a number for each member.
         versions: of the libraries it was trained with.
     """
 

@@ -114,24 +114,40 @@ def _duration(seconds: float) -> str:
 class ForecastFirst(Callback):
     """Before training starts: says what an epoch will take, and lowers the budget of pairs where memory is short.
 
+    The budget changes the result, so it is state of the checkpoint: a run that goes on keeps its batches, whatever
+    memory is at hand by then.
+
     Args:
         say: print it on standard error.
+
+    Attributes:
+        budget: pairs of a batch; None before training starts.
     """
 
     def __init__(self, say: bool = True) -> None:
         self.say = say
+        self.budget: int | None = None
 
     def on_fit_start(self, trainer: Trainer, module: LightningModule) -> None:
         data = trainer.datamodule
+        begun_with, asked = self.budget, data.budget
+        data.budget = begun_with or asked
         with trainer.precision_plugin.forward_context():
             found = self._try(module, data)
-        budget = trainer.strategy.reduce(torch.tensor(float(found.budget), device=module.device), reduce_op="min")
-        lowered = int(budget) < data.budget
-        data.budget = min(data.budget, int(budget))
+        fits = int(trainer.strategy.reduce(torch.tensor(float(found.budget), device=module.device), reduce_op="min"))
+        self.budget = data.budget = begun_with or min(asked, fits)
         if self.say and trainer.is_global_zero:
             print(found, file=sys.stderr)
-            if lowered:
-                print(f"memory is short: batches of {data.budget:,} pairs instead", file=sys.stderr)
+            if fits < self.budget:
+                print(f"memory is short for batches of {self.budget:,} pairs, as this run began", file=sys.stderr)
+            elif self.budget < asked:
+                print(f"memory is short: batches of {self.budget:,} pairs instead", file=sys.stderr)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"budget": self.budget}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.budget = state["budget"]
 
     def _try(self, module: LightningModule, data: Any) -> Forecast:
         while True:

@@ -16,9 +16,10 @@ from gtx.files import whole_file
 
 
 class History(Callback):
-    """Writes `epoch, seconds, cpu_seconds, lr, train_loss` and what the module logged to a CSV file, epoch by epoch.
+    """Writes what became of each epoch to a CSV file, epoch by epoch.
 
-    The rows are state of the checkpoint: a resumed run's file is that of a run never interrupted.
+    Columns: `epoch, seconds, cpu_seconds, batch_pairs` (the budget of a batch), `lr, train_loss` and what the module
+    logged. The rows are state of the checkpoint: a resumed run's file is that of a run never interrupted.
 
     Args:
         file: the CSV file.
@@ -44,7 +45,8 @@ class History(Callback):
         validated = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("val_")}
         wall, processor = self.began
         spent = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - processor}
-        self.rows.append({"epoch": trainer.current_epoch, **spent, **logged, **validated})
+        batches = {"batch_pairs": trainer.datamodule.budget}
+        self.rows.append({"epoch": trainer.current_epoch, **spent, **batches, **logged, **validated})
         if trainer.is_global_zero:
             self._write()
 

@@ -26,3 +26,8 @@ class Member:
     history: list[dict[str, float]]
     best_epoch: int
     best_score: float
+
+    @property
+    def batch_pairs(self) -> int | None:
+        """The budget of a batch that it was trained with, less than was asked for where memory was short."""
+        return self.history[-1].get("batch_pairs") if self.history else None

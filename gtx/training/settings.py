@@ -49,7 +49,11 @@ class TrainSettings:
     )
     clip: float = option(1.0, "Largest gradient norm; 0 does not clip.")
     ema: float = option(0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.")
-    patience: int = option(0, "Stop after this many epochs without a better validation score; 0 never stops early.")
+    patience: int = option(
+        0,
+        "Stop after this many epochs without a better validation score, which the second half looks for anew; 0 never "
+        "stops early.",
+    )
 
     seed: int = option(
         0, "Decides the first weights, the batches, dropout and, unless --split-seed is given, how rows are divided."

@@ -66,7 +66,7 @@ class Fold:
         Returns:
             `rows` (how many of each part), `test` (their molecule indices), `scores` (by method, of the test rows, as
             of `NumberTask.evaluate`), `predictions` (by method `[rows][outputs]`, None where there is no finite
-            number), `seconds` and `parameters` of gtx.
+            number), `seconds`, `parameters` and `batch_pairs` (as trained with, of each member) of gtx.
 
         Raises:
             InputError: the folder holds a run of other settings, data or rows, or training is impossible.
@@ -91,6 +91,7 @@ class Fold:
             "predictions": {name: _plain(prediction) for name, prediction in predictions.items()},
             "seconds": round(seconds, 1),
             "parameters": sum(p.numel() for p in members[0].model.parameters()),
+            "batch_pairs": [member.batch_pairs for member in members],
         }
         write_text(self.result_file, json.dumps(result, allow_nan=False))
         RunFolder(self.folder).finish()

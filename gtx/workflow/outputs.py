@@ -14,7 +14,7 @@ from gtx.prediction import Predictor, library_versions
 from gtx.prediction.answering import as_rows
 from gtx.prediction.streaming import note_answer, output_header, output_row
 from gtx.tasks.task import Answers
-from gtx.training import Member, TrainSettings
+from gtx.training import Member
 
 FIRST = 20  # messages that the report quotes
 
@@ -67,7 +67,6 @@ def report_facts(
     predictor: Predictor,
     metrics: dict[str, Any],
     members: Sequence[Member],
-    settings: TrainSettings,
     seconds: float,
     units: Mapping[str, str],
 ) -> dict[str, Any]:
@@ -99,7 +98,7 @@ def report_facts(
         "data": card,
         "histories": [member.history for member in members],
         "best_epochs": [member.best_epoch for member in members],
-        "settings": {"model": model, "training": settings.decisive()},
+        "settings": {"model": model, "training": predictor.header.settings},
         "versions": library_versions(),
         "model_file": str(out / "model.gtx"),
         "model": f"{count} × " * (count > 1) + f"{model['name']} graph transformer, {weights:,} weights",

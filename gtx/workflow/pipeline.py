@@ -113,7 +113,7 @@ def train(
         spec,
         smiles_column=dataset.files[0].smiles_column,
         split={"how": dataset.split_words, **{part: len(index) for part, index in dataset.split.items()}},
-        settings=settings.decisive() | {"task": task.config()},
+        settings=settings.decisive() | {"task": task.config(), "batch_pairs_used": [m.batch_pairs for m in members]},
     )
     predictor, answers = calibrated(members, header, dataset.store, dataset.split["val"], settings)
     task, networks = predictor.task, predictor.members
@@ -121,6 +121,9 @@ def train(
         part: task.judge(networks, dataset.store, answers, dataset.split[part]) for part in PARTS
     }
     predictor.header.metrics.update(metrics)
+    least = min(member.batch_pairs or settings.batch_pairs for member in members)
+    if least < settings.batch_pairs:
+        notes = [*notes, f"memory was short: batches of {least:,} pairs, not {settings.batch_pairs:,}"]
     metrics["baseline"] = score_baselines(dataset, task, settings.seed, settings.progress) if baselines else {}
     seconds = time.perf_counter() - begun
 
@@ -130,7 +133,7 @@ def train(
     write_split(out / "split.csv", {part: index[index < rows] for part, index in own.items()})
     write_predictions(out, predictor, dataset, answers)
     write_text(out / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
-    facts = report_facts(out, dataset, predictor, metrics, members, settings, seconds, data.units)
+    facts = report_facts(out, dataset, predictor, metrics, members, seconds, data.units)
     notes = [*notes, *_report(task, out, dataset, answers, facts)]
     run.finish()
     return Outcome(out, task, metrics, notes)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +14,10 @@ from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.tasks import Regression
 from gtx.training.forecast import forecast, free_memory
+from gtx.training.module import PropertyModule
 from tests.molecules_for_tests import SMILES, store
+
+from .task import train
 
 FEATURISER, TASK = Featuriser(), Regression(["y"])
 STORE = store().with_targets(np.random.default_rng(0).normal(size=(len(SMILES), 1)))
@@ -64,3 +70,42 @@ def test_layers_worked_out_again_give_the_same_gradients(dropout: float) -> None
         results.append([p.grad for p in model.parameters()])
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_a_run_that_goes_on_keeps_its_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = {"batch_molecules": 48, "batch_pairs": 5000, "epochs": 3, "progress": True}
+    memory = {"free": 2**40}
+    monkeypatch.setattr("gtx.training.forecast.free_memory", lambda device: memory["free"])
+    (usual,) = train(tmp_path / "usual", **short)
+    assert usual.batch_pairs == 5000 and "memory" not in capsys.readouterr().err
+    memory["free"] = 3 * 2**20
+    (whole,) = train(tmp_path / "whole", **short)
+    assert 100 < whole.batch_pairs < 5000
+    assert f"memory is short: batches of {whole.batch_pairs:,} pairs instead" in capsys.readouterr().err
+    for later, said in ((2**40, ""), (2**20, f"memory is short for batches of {whole.batch_pairs:,} pairs")):
+        memory["free"] = 3 * 2**20
+        out = tmp_path / str(later)
+        with monkeypatch.context() as patch:
+            patch.setattr(PropertyModule, "on_train_epoch_start", stopped_in_epoch(2))
+            with pytest.raises(KeyboardInterrupt):
+                train(out, **short)
+        capsys.readouterr()
+        memory["free"] = later
+        (member,) = train(out, **short)
+        assert said in capsys.readouterr().err
+        assert [row["batch_pairs"] for row in member.history] == [whole.batch_pairs] * 3
+        for name, weight in member.model.state_dict().items():
+            assert torch.equal(weight, whole.model.state_dict()[name])
+
+
+def stopped_in_epoch(number: int) -> Callable[[PropertyModule], None]:
+    start = PropertyModule.on_train_epoch_start
+
+    def started(self: PropertyModule) -> None:
+        start(self)
+        if self.current_epoch == number:
+            raise KeyboardInterrupt
+
+    return started

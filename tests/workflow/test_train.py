@@ -47,6 +47,11 @@ def test_leaves_every_file(run: tuple[Path, Outcome]) -> None:
     assert names <= {path.name for path in (run[0] / "out").iterdir()}
 
 
+def test_the_model_file_says_what_batches_it_was_trained_with(run: tuple[Path, Outcome]) -> None:
+    settings = gtx.load(run[0] / "out" / "model.gtx").header.settings
+    assert settings["batch_pairs"] == 50_000 and settings["batch_pairs_used"] == [50_000, 50_000]
+
+
 def test_every_row_comes_out_in_order_with_numbers_or_an_error(run: tuple[Path, Outcome]) -> None:
     folder, _ = run
     rows, given = read(folder / "out" / "predictions.csv"), read(folder / "data.csv")
