@@ -64,7 +64,7 @@ def add(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Predict, and print how many rows could not be read."""
+    """Predict, and print how many rows could not be read; status 2 if none of them could."""
     from gtx.cli.scores import metric_lines
     from gtx.prediction import load, predict_table
 
@@ -81,4 +81,7 @@ def run(arguments: Namespace) -> int:
     note(outcome.ledger.summary())
     for line in (*outcome.notes, *(metric_lines(outcome.metrics) if outcome.metrics else ())):
         note(line)
+    if 0 < outcome.ledger.rows == outcome.ledger.num_errors:
+        note("gtx: no row can be used; the column 'error' of the output says why")
+        return 2
     return 0

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from gtx.data.columns import column_index
 from gtx.data.ledger import Ledger
+from gtx.data.magnitude import LARGEST
 from gtx.data.rows import Row
 from gtx.data.targets import parse_number
 from gtx.errors import InputError
@@ -285,7 +286,7 @@ class NumberScores:
         y = np.full((len(rows), len(self.task.targets)), np.nan)
         for t, place in self.held.items():
             y[:, t] = self.task.values(t, [row.cells[place] for row in rows])
-        self.y.append(np.where(np.isinf(y), np.nan, y))
+        self.y.append(np.where(np.abs(y) > LARGEST, np.nan, y))  # and what is no number is infinite
         self.prediction.append(answers.mean)
 
     def metrics(self) -> dict[str, Any] | None:

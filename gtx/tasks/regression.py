@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,6 +10,10 @@ import numpy as np
 from torch import Tensor
 from torchmetrics.functional import mean_absolute_error, mean_squared_error, r2_score
 
+from gtx.data.columns import column_index
+from gtx.data.ledger import Ledger, describe
+from gtx.data.magnitude import LIMIT, too_large
+from gtx.data.rows import Row
 from gtx.data.targets import no_numbers
 from gtx.errors import InputError
 from gtx.molecules.features import ATOM_PLACE
@@ -69,8 +73,17 @@ class Regression(NumberTask, NumberOptions):
                 raise InputError(no_numbers(cells, name))
         return self
 
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+        y = super().parse(rows, columns, ledger)
+        if place := too_large(y):
+            row, name = rows[place[0]], self.targets[place[1]]
+            cell = row.cells[column_index(columns, name)]
+            raise InputError(describe(row.number, name, cell, f"is too large: {LIMIT}"))
+        return y
+
     def fitted(self, train: MoleculeStore) -> Self:
         super().fitted(train)
+        self._refuse_too_large(train, "training")
         if self.scaler is not None:
             return self
         asked = self.element_reference
@@ -81,6 +94,10 @@ class Regression(NumberTask, NumberOptions):
     def adopting(self, other: NumberTask) -> Self:
         same = isinstance(other, Regression) and other.targets == self.targets
         return replace(self, scaler=other.scaler) if same else self
+
+    def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        self._refuse_too_large(val, "validation")
+        return super().validation(val)
 
     def scaled(self, store: MoleculeStore) -> Tensor:
         return self.scaler.scale(store.y.cpu(), self._composition(store))
@@ -132,6 +149,11 @@ class Regression(NumberTask, NumberOptions):
             widths = ["none" if w is None else f"±{w:.4g}" for w in self.interval["half_width"]]
             lines.append(f"intervals of {self.interval['level']:.0%}: {', '.join(widths)}")
         return lines
+
+    def _refuse_too_large(self, store: MoleculeStore, kind: str) -> None:
+        if place := too_large(store.y.cpu().numpy()):
+            molecule, name = f"{kind} molecule {place[0]}, counted from 0", self.targets[place[1]]
+            raise InputError(f"target {name!r} of {molecule}, is {store.y[place]:g}, which is too large: {LIMIT}")
 
     def _composition(self, store: MoleculeStore) -> Tensor | None:
         return None if self.scaler.reference is None else composition(store)

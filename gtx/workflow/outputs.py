@@ -17,6 +17,8 @@ from gtx.tasks.task import Answers
 from gtx.training import Member
 
 FIRST = 20  # messages that the report quotes
+ENOUGH = {"train": 30, "val": 10, "test": 10}
+"""With fewer molecules nothing can be said: the error of ten is itself uncertain by a fifth."""
 
 
 def data_lines(dataset: Dataset) -> list[str]:
@@ -27,6 +29,10 @@ def data_lines(dataset: Dataset) -> list[str]:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
     sizes = ", ".join(f"{len(index)} {part}" for part, index in dataset.split.items())
     lines.append(f"{dataset.task.name}; split {dataset.split_words}: {sizes}")
+    counts = {part: len(index) for part, index in dataset.split.items()}
+    few = [f"{n} {part}" for part, n in counts.items() if n < ENOUGH[part] and (n or part != "test")]
+    if few:
+        lines.append(f"warning: only {', '.join(few)}: with so few molecules, good and bad scores are mostly luck")
     if dataset.duplicates.molecules:
         lines.append(f"repeated: {dataset.duplicates}")
     for (one, other), count in dataset.leaked.items():

@@ -100,6 +100,19 @@ def test_a_header_and_no_rows_gives_a_header_and_no_rows(folder: Path, tmp_path:
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 1
 
 
+def test_no_usable_row_is_status_2_and_every_error_is_written(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, table, out = str(folder / "run" / "model.gtx"), tmp_path / "in.csv", tmp_path / "out.csv"
+    for rows, status in (["C1CC", "x"], 2), (["C1CC", "CO"], 0):
+        table.write_text("\n".join(["smiles", *rows]))
+        assert main(["predict", model, str(table), "--out", str(out)]) == status
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert (last == "gtx: no row can be used; the column 'error' of the output says why") == (status == 2)
+        assert [bool(row["error"]) for row in read(out)] == [True, status == 2]
+    assert main(["predict", model, "C1CC"]) == 2
+
+
 def test_info_and_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(folder / "run" / "model.gtx")]) == 0
     assert "regression" in (text := capsys.readouterr().out) and "gap" in text

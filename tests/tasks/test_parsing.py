@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,20 @@ def test_numbers_with_blanks_and_bad_cells():
     }
     with pytest.raises(InputError, match='row 3, column "y", value "x"'):
         Regression(["y"]).parse(rows, COLUMNS, Ledger("fail"))
+
+
+@pytest.mark.parametrize("cell", ["1e308", "-1e200", "9.96920996838687e+36"])
+def test_a_number_that_would_spoil_the_others_is_refused(cell):
+    task, rows = Regression(["y", "z"]), rows_of(("1", "1e30"), ("2", "-1e30"), ("3", cell))
+    assert np.isfinite(task.parse(rows[:2], COLUMNS, Ledger())).all()
+    message = f'row 3, column "z", value "{cell}": is too large: a target lies between -1e+30 and 1e+30; leave'
+    with pytest.raises(InputError) as error:
+        task.parse(rows, COLUMNS, Ledger())
+    assert str(error.value).startswith(message)
+    scores = task.scores(COLUMNS)  # what is only scored is never refused
+    scores.add(rows, SimpleNamespace(mean=np.ones((3, 2))))
+    found = scores.metrics()["per_target"]["z"]
+    assert found["mae"] == 1e30 and np.isfinite(found["rmse"])
 
 
 @pytest.mark.parametrize(

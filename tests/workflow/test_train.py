@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from gtx.molecules import Featuriser
 from gtx.tasks import Classification, Regression
 from gtx.training import TrainSettings
 from gtx.workflow import Outcome, train
+from gtx.workflow.outputs import data_lines
 from tests.tables import TINY, molecules, read, write
 
 HEADER = ["id", "structure SMILES", "gap", "dipole"]
@@ -237,6 +239,19 @@ def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, Outcome], tmp
     assert "element Se" in base.predict(["C[Se]C"])["warning"][0]
     assert "element Se" not in tuned.predict(["C[Se]C"])["warning"][0]
     assert tuned.predict(["CF"])["warning"][0] is None  # known to the model it came from
+
+
+def test_so_few_rows_that_nothing_can_be_said_are_warned_of(tmp_path: Path) -> None:
+    rows = [[smiles, float(i)] for i, smiles in enumerate(molecules(40)["smiles"])]
+
+    def lines(count: int, **settings: Any) -> list[str]:
+        file = write(tmp_path / f"{count}.csv", rows[:count], ["smiles", "y"])
+        return data_lines(load(DataSettings(str(file), ("y",), workers=0, **settings)))
+
+    said = "warning: only {}: with so few molecules, good and bad scores are mostly luck"
+    assert said.format("2 train, 1 val, 1 test") in lines(4)
+    assert said.format("4 val, 4 test") in lines(40)
+    assert said.format("20 train") in lines(40, split_sizes=(0.5, 0.25, 0.25))
 
 
 def test_targets_keep_all_their_digits(tmp_path: Path) -> None:
