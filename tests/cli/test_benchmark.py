@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +13,8 @@ from gtx.cli import main
 from gtx.report.comparison import compare
 from gtx.tasks import Regression
 from tests.tables import TINY_WORDS, molecules, read, write
+
+from .victim import killed
 
 TINY = [word for word in TINY_WORDS if word != "--no-baselines"]
 METHODS = ["gtx", "mean", "ridge", "random_forest"]
@@ -104,36 +101,12 @@ def test_the_same_command_reads_what_is_there_and_others_are_refused(
 def test_a_killed_benchmark_goes_on_to_the_numbers_of_an_uninterrupted_one(
     words: list[str], out: Path, tmp_path: Path
 ) -> None:
-    killed = [*words, "--out", str(tmp_path / "killed")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gtx", *killed, "--jobs=2"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    patience = time.monotonic() + 240
-    while not list(tmp_path.glob("killed/splits/*/result.json")) and time.monotonic() < patience:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert not (tmp_path / "killed" / "benchmark.json").exists()
-    while _alive(tmp_path) and time.monotonic() < patience:  # workers end with the process that started them
-        time.sleep(0.1)
-    assert not _alive(tmp_path)
-    assert main(killed) == 0
+    again = [*words, f"--out={tmp_path / 'killed'}"]
+    killed("after a split", [*again, "--jobs=2"])
+    assert list(tmp_path.glob("killed/splits/*/result.json")) and not (tmp_path / "killed" / "benchmark.json").exists()
+    assert main(again) == 0
     for name in ("predictions.csv", "benchmark.csv"):
         assert (tmp_path / "killed" / name).read_bytes() == (out / name).read_bytes()
-
-
-def _alive(folder: Path) -> bool:
-    """Whether files in the folder change still."""
-
-    def state() -> list:
-        return sorted((str(file), file.stat().st_mtime_ns) for file in folder.rglob("*") if file.is_file())
-
-    before = state()
-    time.sleep(1)
-    return state() != before
 
 
 @pytest.mark.parametrize(

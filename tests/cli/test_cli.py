@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from gtx.cli import main
 from tests.tables import TINY_WORDS, molecules, read, write
+
+from .victim import killed
 
 
 def gtx(*words: object, **options: object) -> subprocess.CompletedProcess:
@@ -161,18 +161,11 @@ def test_unusable_input_is_one_paragraph_and_exit_2(
 
 
 def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path: Path) -> None:
-    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_WORDS[1:], "--epochs", "20"]
-    command = [sys.executable, "-m", "gtx", *words, "--out", str(tmp_path / "killed")]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    checkpoint = tmp_path / "killed" / "members" / "0" / "last.ckpt"
-    patience = time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < patience:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert checkpoint.exists() and not (tmp_path / "killed" / "model.gtx").exists()
-    assert gtx(*words, "--out", tmp_path / "killed").returncode == 0
-    assert gtx(*words, "--out", tmp_path / "whole").returncode == 0
+    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_WORDS]
+    killed("after an epoch", [*words, f"--out={tmp_path / 'killed'}"])
+    assert (tmp_path / "killed" / "members" / "0" / "last.ckpt").exists()
+    assert not (tmp_path / "killed" / "model.gtx").exists()
+    for name in ("killed", "whole"):
+        assert main([*words, f"--out={tmp_path / name}"]) == 0
     one, other = (tmp_path / name / "predictions.csv" for name in ("killed", "whole"))
     assert one.read_bytes() == other.read_bytes()

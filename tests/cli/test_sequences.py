@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from gtx.cli import main
 from tests.tables import molecules, read, write
+
+from .victim import killed
 
 WORDS = ["--task=sequence", "--target-columns=product", "--epochs=8", "--no-progress", "--threads=1", "--workers=0"]
 WORDS += ['--model-arguments={"channels": 16, "layers": 1, "heads": 2}']
@@ -23,15 +20,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was killed after an epoch."""
     folder = tmp_path_factory.mktemp("writer")
     write(folder / "data.csv", [[s, s] for s in molecules(60)["smiles"]], ["smiles", "product"])
-    command = [sys.executable, "-m", "gtx", "train", str(folder / "data.csv"), *WORDS, "--out", str(folder / "run")]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    checkpoint, patience = folder / "run" / "members" / "0" / "last.ckpt", time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < patience:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert checkpoint.exists() and not (folder / "run" / "model.gtx").exists()
+    killed("after an epoch", ["train", str(folder / "data.csv"), *WORDS, f"--out={folder / 'run'}"])
+    assert (folder / "run" / "members" / "0" / "last.ckpt").exists() and not (folder / "run" / "model.gtx").exists()
     return folder
 
 

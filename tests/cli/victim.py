@@ -1,0 +1,63 @@
+"""`gtx`, which kills itself with SIGKILL at a given place: `python -m tests.cli.victim PLACE WORDS`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from gtx.cli import main
+
+
+def killed(place: str, words: list[str]) -> None:
+    """Run the command in a process of its own until it dies, and wait until those that it started have ended, too."""
+    # they share its standard output, which is read to the end
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cli.victim", place, *words],
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def after_an_epoch() -> None:
+    """When the first checkpoint has been written."""
+    import gtx.training.checkpoints as checkpoints
+
+    save = checkpoints.save_whole
+
+    def save_and_die(contents: dict[str, Any], path: Path) -> None:
+        save(contents, path)
+        die()
+
+    checkpoints.save_whole = save_and_die
+
+
+def after_a_split() -> None:
+    """When the first of several splits at a time has come to its result."""
+    import gtx.workflow.parallel as parallel
+
+    completed = parallel.as_completed
+
+    def first(futures: Iterable[Future]) -> Iterator[Future]:
+        yield next(completed(futures))
+        die()
+
+    parallel.as_completed = first
+
+
+if __name__ == "__main__":
+    {"after an epoch": after_an_epoch, "after a split": after_a_split}[sys.argv[1]]()
+    sys.exit(main(sys.argv[2:]))
