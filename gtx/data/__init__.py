@@ -36,5 +36,6 @@ __getattr__, __dir__ = lazy_names(
         "workers": ("default_workers", "stop_workers"),
         "store": ("MoleculeStore",),
         "batches": ("PairBudgetSampler",),
+        "pyg": ("from_pyg",),
     },
 )

@@ -124,8 +124,11 @@ class MoleculeStore:
             atom_columns=self.atom_columns,
         )
 
-    def batch(self, index: Tensor | np.ndarray) -> Batch:
-        """The molecules `index` (int64 `[B]`) as one PyG batch.
+    def batch(self, index: Tensor | np.ndarray | Sequence[int] | None = None) -> Batch:
+        """Molecules as one PyG batch.
+
+        Args:
+            index: which ones, int64 `[B]`, in that order; by default all.
 
         Returns:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
@@ -135,6 +138,7 @@ class MoleculeStore:
         Raises:
             IndexError: there is no such molecule.
         """
+        index = torch.arange(len(self)) if index is None else index
         index = torch.as_tensor(index, device=self.device)
         loops = index.device.type == "cpu" and index.dtype == torch.long and index.dim() == 1
         bond_ptr, ptr, *made, pos, y = self._cut_in_loops(index) if loops else self._cut_by_indices(index)

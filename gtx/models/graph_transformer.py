@@ -16,6 +16,7 @@ from torch_geometric.nn import GINEConv
 from gtx.attention import Normaliser, Score
 from gtx.encodings import Encoding
 from gtx.graph import AllPairs, CompleteGraph, EdgeSet
+from gtx.models.inputs import check_batch
 from gtx.nn import (
     GELU,
     ClippedScaler,
@@ -244,6 +245,8 @@ class GraphTransformer(nn.Module):
         self, batch: Batch, graph: CompleteGraph | None, edge_list: bool, weights: list[Tensor] | None = None
     ) -> tuple[Tensor, Nodes, Tensor | CompleteGraph]:
         """All nodes after the last layer, which of them are atoms, and the edges."""
+        sizes = self.atom_vocabulary.sizes, self.bond_vocabulary.sizes
+        check_batch(batch, *sizes, self.bond_embedding is not None, len(self.descriptor_scaler.mean))
         graph = self.graph(batch) if graph is None else graph
         if self.virtual is None:
             x, pairs = self.embed_graph(batch, graph, edge_list)
