@@ -89,8 +89,8 @@ class GAT(Score):
         glorot(self.sender)
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        asked, answered = (query * self.receiver).sum(-1), (key * self.sender).sum(-1)
-        return F.leaky_relu(asked + answered, self.slope)
+        of_receiver, of_sender = (query * self.receiver).sum(-1), (key * self.sender).sum(-1)
+        return F.leaky_relu(of_receiver + of_sender, self.slope)
 
     def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return self(query[:, :, None], key[:, None])  # one number each: nothing of width C per pair

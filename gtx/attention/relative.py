@@ -47,11 +47,11 @@ class RelativeDot(Score):
 
     def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         edge, root = _needed(edge), query.shape[-1] ** 0.5
-        # (q/√C + w)·W e and k·W e/√C: what receiver and sender ask of the edge, [., n, H, K]
-        asked = torch.einsum("brhc,hck->brhk", query / root + self.position, self.edge)
-        answered = torch.einsum("bshc,hck->bshk", key / root, self.edge)
-        of_receiver = edge @ asked.transpose(2, 3)  # [b, r, s, H]
-        of_sender = (edge.transpose(1, 2) @ answered.transpose(2, 3)).transpose(1, 2)
+        # (q/√C + w)·W e = ((q/√C + w) W)·e, and the same for k/√C: vectors [., n, H, K]
+        by_receiver = torch.einsum("brhc,hck->brhk", query / root + self.position, self.edge)
+        by_sender = torch.einsum("bshc,hck->bshk", key / root, self.edge)
+        of_receiver = edge @ by_receiver.transpose(2, 3)  # [b, r, s, H]
+        of_sender = (edge.transpose(1, 2) @ by_sender.transpose(2, 3)).transpose(1, 2)
         return dots(query / root + self.content, key) + of_receiver + of_sender
 
     def __repr__(self) -> str:

@@ -1,4 +1,7 @@
-"""Scores: how well what a receiver asks fits what a sender answers (phi^e, first half)."""
+"""Scores: how well the query of a receiver fits the key of a sender (phi^e, first half).
+
+Read next: `gtx/attention/normalisers.py`, from scores to weights.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class Score(nn.Module):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         order = {name: _place(cls, name) for name in ("forward", "prepare", "pairs", "state", "weigh")}
-        last = cls.__mro__.index(Score)  # what is defined here and nowhere else says nothing of the equation
+        last = cls.__mro__.index(Score)  # methods of this class are of no equation
         cls.bilinear = order["prepare"] <= order["forward"] < last
         cls.matrix_form = cls.bilinear or order["pairs"] <= order["forward"] < last
         if order["forward"] < min(order["state"], order["weigh"]) < last:

@@ -1,4 +1,4 @@
-"""The atom's type, alone."""
+"""Atom types as codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distance in space, and what every radial basis of it has in common."""
+"""The distance in space, and the base class of its radial bases."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RadialBasis(Encoding):
         raise TypeError(f"{type(self).__name__} does not say what its basis is")
 
     def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
-        """The distance `[num_pairs]` as the basis sees it: as it is, unless a subclass says otherwise."""
+        """The distance `[num_pairs]` as the basis takes it: unchanged, unless a subclass overrides this."""
         return distance
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:

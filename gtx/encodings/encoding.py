@@ -1,4 +1,4 @@
-"""What an encoding is: a function of a batch that says which node and pair features it yields."""
+"""The base class of encodings: functions of a batch that declare which node and pair features they yield."""
 
 from __future__ import annotations
 

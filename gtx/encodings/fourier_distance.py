@@ -15,8 +15,8 @@ class FourierDistance(RadialBasis):
 
     \[ \left[\sin\frac{\pi k d_{rs}}{c}, \cos\frac{\pi k d_{rs}}{c}\right], \qquad k = 1, \ldots, K/2 \]
 
-    The finest wavelength is \(4c / K\), 1.25 Å by default. Distances that differ by 2c look alike, so c should be no
-    less than half the longest distance that matters.
+    The finest wavelength is \(4c / K\), 1.25 Å by default. Distances that differ by 2c have the same
+    features, so c should be no less than half the longest distance that matters.
 
     Source: Fourier features, Tancik et al. 2020 (arXiv:2006.10739), eq. 5, with evenly spaced frequencies \(k / 2c\).
 

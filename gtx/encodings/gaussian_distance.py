@@ -17,7 +17,7 @@ class GaussianDistance(RadialBasis):
 
     The K centres \(\mu_k\) are spread evenly from 0 to `cutoff` and \(\sigma_k\) is their spacing; both stay so unless
     they are learned. Scale a and shift b are 1 and 0 unless `pair_types` lets them be learned for each ordered pair of
-    atom types. The distance itself does not enter otherwise, so two nodes far beyond the cutoff look alike.
+    atom types. The distance itself does not enter otherwise, so all pairs far above the cutoff have the same features.
 
     Sources: fixed, Schütt et al. 2017, SchNet (arXiv:1706.08566), eq. 3; learned, with pair types, Shi et al.
     2022, Graphormer-3D (arXiv:2203.04810), and Zhou et al. 2023, Uni-Mol (ICLR 2023), there with the factor

@@ -1,4 +1,4 @@
-"""Who is how many bonds away, one mask per distance."""
+"""Hop masks: for every number of bonds, which pairs are so far apart."""
 
 from __future__ import annotations
 

@@ -9,12 +9,12 @@ from gtx.jit import njit
 
 @njit(cache=True, nogil=True)
 def neighbours(sender, receiver, batch, once):
-    """The first edge astray (or -1), and the edges by receiver: `gtx.encodings.neighbours.Neighbours`."""
+    """The first edge that leaves its molecule (or -1), and the edges by receiver: `Neighbours`."""
     num_nodes, num_edges = len(batch), len(sender)
     start = np.zeros(num_nodes + 1, np.int64)
     senders, edges = np.empty(num_edges, np.int64), np.empty(num_edges, np.int64)
     for e in range(num_edges):
-        if astray(sender[e], receiver[e], batch):
+        if leaves_molecule(sender[e], receiver[e], batch):
             return e, start, senders, edges
         start[receiver[e] + 1] += 1
     for r in range(num_nodes):
@@ -43,10 +43,10 @@ def mark(sender, receiver, codes, batch, ptr, pair_ptr, marked):
     """Write the codes `[E, F]` of each bond, plus one, to its pair in `marked` `[num_pairs, F]`.
 
     Returns:
-        The first edge astray, where it stops, or -1.
+        The first edge that leaves its molecule, where the loop stops, or -1.
     """
     for e in range(len(sender)):
-        if astray(sender[e], receiver[e], batch):
+        if leaves_molecule(sender[e], receiver[e], batch):
             return e
         graph = batch[receiver[e]]
         first = ptr[graph]
@@ -57,6 +57,6 @@ def mark(sender, receiver, codes, batch, ptr, pair_ptr, marked):
 
 
 @njit(cache=True, nogil=True)
-def astray(s, r, batch):
+def leaves_molecule(s, r, batch):
     """Whether s and r are not two nodes of one molecule."""
     return min(s, r) < 0 or max(s, r) >= len(batch) or batch[s] != batch[r]

@@ -1,4 +1,4 @@
-"""Who is bonded to whom, as compiled loops on a processor read it."""
+"""Neighbour lists of a batch, as compiled loops on a processor read them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def neighbours(edge_index: Tensor, graph: CompleteGraph, once: bool = False) -> 
 
 
 def check_edges(wrong: int, edge_index: Tensor, graph: CompleteGraph) -> None:
-    """ValueError if a compiled loop found an edge astray, number `wrong`; -1 if it found none."""
+    """ValueError if a compiled loop found an edge that leaves its molecule, number `wrong`; -1 if it found none."""
     if wrong >= 0:
         sender, receiver = edge_index[:, wrong].tolist()
         raise ValueError(

@@ -10,7 +10,7 @@ from gtx.encodings.encoding import Codes, Encoding
 from gtx.encodings.ragged import ragged
 from gtx.graph import CompleteGraph
 
-CHUNK = 2**21  # steps looked at together: it bounds the memory
+CHUNK = 2**21  # steps worked out together: it bounds the memory
 
 
 class SameRing(Encoding):
@@ -68,9 +68,9 @@ class SameRing(Encoding):
         first = sizes.cumsum(0) - sizes - graph.ptr[molecule]  # (bond, node) is row first[bond] + node
 
         degrees = _per_molecule(edges, graph)
-        bond, edge = ragged(degrees[molecule])  # a step for every bond and edge of its molecule ...
+        bond, edge = ragged(degrees[molecule])  # a step for every bond and edge of its molecule,
         edge = edges[:, edge + (degrees.cumsum(0) - degrees)[molecule][bond]]
-        other = (edge.sort(0).values != bonds[:, bond]).any(0)  # ... but the bond itself
+        other = (edge.sort(0).values != bonds[:, bond]).any(0)  # except the bond itself
         rows, steps = self._shortest_paths(*(first + bonds), (first[bond] + edge)[:, other], len(row_node))
         return row_node[_connected(row_bond[rows], rows, steps, self.largest - 1)]
 

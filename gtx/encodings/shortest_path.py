@@ -17,8 +17,8 @@ class ShortestPath(Encoding):
     """The number of bonds on the shortest path between two nodes.
 
     Codes 0 (a node with itself) to `largest` are distances, `largest + 1` means farther, `largest + 2` not connected.
-    All molecules of a size bucket walk at once: one batched matrix product per step, `largest` steps at most. On a
-    processor a compiled loop over the molecules lets every node ask its neighbours how far they are instead.
+    For all molecules of a size bucket this takes one batched matrix product per step, `largest` steps at most. On a
+    processor a compiled loop instead updates the distances of each node from those of its neighbours.
 
     Source: the spatial encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 6.
 
@@ -75,7 +75,7 @@ class ShortestPath(Encoding):
         for k in range(steps):
             distance = distance - reached  # one less for every step at which the pair had been reached
             farther = (reached @ step).clamp_(max=1.0)
-            if bonds.device.type == "cpu" and farther.equal(reached):  # everything has been; a GPU would have to wait
+            if bonds.device.type == "cpu" and farther.equal(reached):  # all are reached; on a GPU this test would wait
                 distance = distance - (steps - 1 - k) * reached
                 break
             reached = farther

@@ -1,4 +1,4 @@
-"""A learned function of eigenvectors that does not see their signs."""
+"""A learned function of eigenvectors that does not depend on their signs."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _predict(
         graph = model.graph(batch)
         sender, receiver = graph.pair_index
         gone = part.flatten()
-        outputs.append(model(batch, graph=graph.where(~(gone[sender] | gone[receiver]))))
+        outputs.append(model(batch, graph=graph.masked(~(gone[sender] | gone[receiver]))))
     molecules = store.subset(torch.zeros(len(sets), dtype=torch.long))
     return header.task.unscaled(torch.cat(outputs), molecules)[:, target].numpy()
 

@@ -1,4 +1,4 @@
-"""Who attends to whom: the complete graph of every molecule, without its pairs, and which of them are edges."""
+"""Graphs say who attends to whom: all pairs of nodes of a molecule, never written out, or fewer, by an edge set."""
 
 from gtx.graph.bipartite import BipartiteGraph
 from gtx.graph.complete import CompleteGraph

@@ -1,4 +1,4 @@
-"""The bonds as dense matrices in size buckets."""
+"""Adjacency matrices of the bonds, dense, in size buckets."""
 
 from __future__ import annotations
 

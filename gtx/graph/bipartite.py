@@ -75,7 +75,7 @@ class BipartiteGraph(CompleteGraph):
 
     @property
     def num_senders(self) -> int:
-        """All of them."""
+        """The number of senders in all graphs."""
         return self._once("num_senders", lambda: int(self.source_ptr[-1]))
 
     @property
@@ -119,7 +119,7 @@ class BipartiteGraph(CompleteGraph):
 
     def _pack(self) -> BipartiteBuckets:
         n, m = self.ptr.diff(), self.source_ptr.diff()
-        sizes = (n.clamp(min=1) * m.clamp(min=1) * ((n > 0) | (m > 0))).sqrt()  # a graph of either alone has slots too
+        sizes = (n.clamp(min=1) * m.clamp(min=1) * ((n > 0) | (m > 0))).sqrt()  # with nodes in one set, slots too
         shapes, graphs = [], []
         for members, _ in alike(sizes.tolist(), self.max_buckets):
             shapes.append((len(members), max(1, int(n[members].max())), max(1, int(m[members].max()))))

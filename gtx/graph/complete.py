@@ -22,7 +22,7 @@ class CompleteGraph:
     \(p = \mathrm{pair\_ptr}_b + r\, n_b + s\), so that `edge_index[0] = s` and `edge_index[1] = r`. A tensor of pair
     features is flat, `[num_pairs, K]` with `num_pairs` \(= \sum_b n_b^2\).
 
-    Where only some of the pairs are edges, `where(mask)` says which; an absent edge is a pair that attends to nothing.
+    Where only some of the pairs are edges, `masked(mask)` says which. A pair that is no edge has no weight.
     Features stay flat over all pairs.
 
     For matrix products the graphs are put into a few buckets of like size. Bucket k holds `buckets[k] = (count, size)`
@@ -41,7 +41,7 @@ class CompleteGraph:
         num_pairs: the number of pairs, \(\sum_b n_b^2\).
         mask: bool `[num_pairs]`, the pairs that are edges, or None if all are.
         max_buckets: at most so many buckets.
-        shared: what is worked out once, by name, for this graph and those made of it by `where`.
+        shared: what is worked out once, by name, for this graph and those made of it by `masked`.
     """
 
     ptr: Tensor
@@ -109,12 +109,12 @@ class CompleteGraph:
 
     @property
     def num_senders(self) -> int:
-        """As many as there are nodes."""
+        """The number of those that send: here the number of nodes."""
         return self.num_nodes
 
     @property
     def all_receive(self) -> bool:
-        """Whether every node has a pair it receives by; here it has that with itself."""
+        """Whether every node receives from some node; here each receives from itself."""
         return True
 
     @property
@@ -167,7 +167,7 @@ class CompleteGraph:
         """Features of all pairs, `[num_pairs, *]`, to those of the edges, `[num_edges, *]`, ordered as `edge_index`."""
         return pairs if self.mask is None else pairs[self.mask]
 
-    def where(self, mask: Tensor | None) -> CompleteGraph:
+    def masked(self, mask: Tensor | None) -> CompleteGraph:
         """The same nodes with fewer edges.
 
         Args:

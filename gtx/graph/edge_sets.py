@@ -1,4 +1,4 @@
-"""Edge sets: which pairs of nodes are edges. Each says so for a whole batch, as a mask over its pairs.
+"""Edge sets: which pairs of nodes are edges. Each gives a mask over all pairs of a batch.
 
 The edges are the only difference between a Transformer (all pairs), graph attention (bonds), attention in space (pairs
 within a cutoff) and a decoder (no later sender).
@@ -109,7 +109,7 @@ class WithinDistance(EdgeSet):
         if data.pos is None:
             raise ValueError("this edge set needs coordinates: expected pos [N, 3] in Å, got None")
         sender, receiver = graph.pair_index
-        return ~((data.pos[sender] - data.pos[receiver]).norm(dim=-1) >= self.cutoff)  # NaN is no less
+        return ~((data.pos[sender] - data.pos[receiver]).norm(dim=-1) >= self.cutoff)  # NaN >= cutoff is false
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Nodes that are no atoms: each joined to every node of its molecule, to carry what concerns the whole."""
+"""Virtual nodes: each is joined to every node of its molecule, and carries what concerns the whole molecule."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ def with_virtual(graph: CompleteGraph, count: int = 1) -> WithVirtual:
         joined[nodes[graph.edge_index]] = True
         mask = joined[larger.pair_index].all(0)
         mask[pairs] = graph.mask
-        larger = larger.where(mask)
+        larger = larger.masked(mask)
     return WithVirtual(larger, nodes, virtual, pairs)

@@ -7,12 +7,12 @@ from gtx.models.catalogue import ARCHITECTURES, WRITERS, Architecture
 from gtx.models.egt import egt
 from gtx.models.gat import gaan, gat, gatv2
 from gtx.models.gps import gps
-from gtx.models.graph_transformer import GraphTransformer, Seen
+from gtx.models.graph_transformer import AttentionMaps, GraphTransformer
 from gtx.models.graphormer import graphormer
 from gtx.models.grit import grit
 from gtx.models.mat import mat
 from gtx.models.rmat import rmat
-from gtx.models.sequence import Looked, MoleculeToSequence, SequenceEncoder, molecule_to_sequence
+from gtx.models.sequence import CrossAttentionMaps, MoleculeToSequence, SequenceEncoder, molecule_to_sequence
 from gtx.models.standard import standard
 from gtx.models.token_transformer import BASE, TokenTransformer
 from gtx.models.transformer import transformer
@@ -22,10 +22,10 @@ __all__ = [
     "BASE",
     "WRITERS",
     "Architecture",
+    "AttentionMaps",
+    "CrossAttentionMaps",
     "GraphTransformer",
-    "Looked",
     "MoleculeToSequence",
-    "Seen",
     "SequenceEncoder",
     "TokenTransformer",
     "build_model",

@@ -1,4 +1,4 @@
-"""What there is to choose from, by name."""
+"""The named models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A graph transformer: encodings, layers, readout, head."""
+"""A graph transformer: encodings, layers, readout, head.
+
+Read next: `gtx/nn/transformer_layer.py`, one of the layers.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ from gtx.nn import (
 )
 
 
-class Seen(NamedTuple):
+class AttentionMaps(NamedTuple):
     """A forward pass with its attention.
 
     Attributes:
@@ -82,7 +85,7 @@ class GraphTransformer(nn.Module):
         score: the attention's score, copied for every layer with weights of its own; default scaled dot product.
         normaliser: from scores to weights, copied in the same way; default softmax.
         norm_first: pre-norm layers.
-        edges: which pairs are edges; all, unless said otherwise.
+        edges: which pairs are edges; default all.
         virtual_nodes: nodes per molecule that are no atoms, joined to all; their states join the readout.
         layer: makes layer number i in place of the layers described so far, as `layer(i)`; called as
             `gtx.nn.GraphTransformerLayer`. It decides `heads`, `score`, `normaliser`, `edge_value`, `attention_dropout`
@@ -209,7 +212,7 @@ class GraphTransformer(nn.Module):
     def graph(self, batch: Batch) -> CompleteGraph:
         """The atoms of the batch, with this model's edges between them."""
         graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)
-        return graph.where(self.edges(batch, graph))
+        return graph.masked(self.edges(batch, graph))
 
     def embed(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
         """One vector per molecule, `[B, width]`: the readout, virtual nodes, descriptors and counts that join them."""
@@ -221,11 +224,11 @@ class GraphTransformer(nn.Module):
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
         return x[nodes.atoms]
 
-    def attention(self, batch: Batch, graph: CompleteGraph | None = None) -> Seen:
+    def attention(self, batch: Batch, graph: CompleteGraph | None = None) -> AttentionMaps:
         """Predict, and keep every layer's attention weights; worked out on the edge list, the definition."""
         weights: list[Tensor] = []
         x, nodes, edge_index = self._encode(batch, graph, True, weights)
-        return Seen(self.head(self._pool(x, nodes, batch)), edge_index, weights, nodes.atoms)
+        return AttentionMaps(self.head(self._pool(x, nodes, batch)), edge_index, weights, nodes.atoms)
 
     def embed_graph(self, batch: Batch, graph: CompleteGraph, edge_list: bool = False) -> tuple[Tensor, Tensor | None]:
         """What the first layer sees: atoms `[N, channels]`; pairs `[num_pairs, *]`, or the edges of an edge list."""
@@ -260,9 +263,9 @@ class GraphTransformer(nn.Module):
         if self.bond_embedding is not None:
             bonds = self.bond_embedding(self.bond_vocabulary(batch.edge_attr))
         for layer in self.layers:
-            seen = (x, edges, pairs, bond_index, bonds, graph.batch, weights)
+            inputs = (x, edges, pairs, bond_index, bonds, graph.batch, weights)
             again = self.recompute and self.training and weights is None
-            x, pairs = checkpoint(layer, *seen, use_reentrant=False) if again else layer(*seen)
+            x, pairs = checkpoint(layer, *inputs, use_reentrant=False) if again else layer(*inputs)
         return self.norm(x), nodes, edges
 
     def _pool(self, x: Tensor, nodes: Nodes, batch: Batch) -> Tensor:

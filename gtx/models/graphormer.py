@@ -37,7 +37,7 @@ def graphormer(
     Args:
         farthest: longest path distance with a code of its own, bonds.
         path: how many bonds of a path are told apart.
-        readout: how atoms are pooled beside the virtual node; not at all, unless asked for.
+        readout: how atoms are pooled beside the virtual node; default not at all.
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 

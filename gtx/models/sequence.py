@@ -23,8 +23,8 @@ class SequenceEncoder(TokenTransformer):
         return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
 
 
-class Looked(NamedTuple):
-    """What a decoder looked at.
+class CrossAttentionMaps(NamedTuple):
+    """A forward pass with the weights of its cross-attention.
 
     Attributes:
         logits: as `MoleculeToSequence.forward` gives them, `[N, V]`.
@@ -38,7 +38,7 @@ class Looked(NamedTuple):
 
 
 class MoleculeToSequence(nn.Module):
-    r"""Reads molecules, writes sequences.
+    r"""An encoder reads molecules, and a decoder writes sequences.
 
     The encoder's atoms are keys and values in every layer of the decoder; its tokens see what was written up to them:
 
@@ -88,7 +88,7 @@ class MoleculeToSequence(nn.Module):
     def write(self, tokens: Sequences, memory: Sequences | None, weights: list[Tensor] | None = None) -> Tensor:
         """The decoder: logits `[N, V]` of what comes after each token, given what was read."""
         graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
-        graph = graph.where(Causal()(None, graph))
+        graph = graph.masked(Causal()(None, graph))
         if memory is None:
             return self.decoder.embedding.scores(self.decoder(tokens, graph))
         cross = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
@@ -104,11 +104,12 @@ class MoleculeToSequence(nn.Module):
         """Per molecule, the codes that training did not show, see `GraphTransformer.unseen`."""
         return self.encoder.unseen(batch)
 
-    def looks(self, source: Batch | Sequences, tokens: Sequences) -> Looked:
-        """Logits, and which atom each token looked at."""
+    def attention(self, source: Batch | Sequences, tokens: Sequences) -> CrossAttentionMaps:
+        """Write what was given, and keep every layer's weights from the source to the tokens."""
         memory, weights = self.read(source), []
         logits = self.write(tokens, memory, weights)
-        return Looked(logits, BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False).edge_index, weights)
+        edges = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
+        return CrossAttentionMaps(logits, edges.edge_index, weights)
 
     def begin(self, source: Batch | Sequences | None, limit: int, cached: bool = True) -> Writing | Rereading:
         """Sequences to be written, one per source; one if there is no source. See `gtx.sequence.greedy` and the like.

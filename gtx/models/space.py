@@ -1,4 +1,4 @@
-"""Whether a model lives in space: settings that need coordinates, and settings that have no use for them."""
+"""Coordinates: which settings need them, and which cannot use them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _PARTS = {
 
 def needs_coordinates(setting: Setting) -> Setting:
     """The setting also takes `coordinates`, whether the molecules have any: False is a ValueError."""
-    return _told(
+    return _check(
         setting, "needed", False, f"the model {setting.__name__} needs coordinates, and the molecules have none"
     )
 
 
 def without_coordinates(setting: Setting) -> Setting:
     """The setting also takes `coordinates`, whether the molecules have any: True is a ValueError."""
-    return _told(setting, "none", True, f"the model {setting.__name__} uses no coordinates; standard, mat and rmat do")
+    return _check(setting, "none", True, f"the model {setting.__name__} uses no coordinates; standard, mat and rmat do")
 
 
-def _told(setting: Setting, use: str, wrong: bool, message: str) -> Setting:
+def _check(setting: Setting, use: str, wrong: bool, message: str) -> Setting:
     own = signature(setting).parameters
     known = own.keys() | signature(GraphTransformer).parameters.keys()
 
     @wraps(setting)
-    def told(out_channels: int, *, coordinates: bool = not wrong, **arguments: Any) -> GraphTransformer:
+    def build(out_channels: int, *, coordinates: bool = not wrong, **arguments: Any) -> GraphTransformer:
         if coordinates == wrong:
             raise ValueError(message)
         for name in arguments:
@@ -46,5 +46,5 @@ def _told(setting: Setting, use: str, wrong: bool, message: str) -> Setting:
                 raise ValueError(f"the model {setting.__name__} decides {name!r} itself; swap parts of standard")
         return setting(out_channels, **arguments)
 
-    told.coordinates = use
-    return told
+    build.coordinates = use
+    return build

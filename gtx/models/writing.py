@@ -1,4 +1,4 @@
-"""Sequences being written, a token at a time: with what was worked out kept, or all of it read again."""
+"""Incremental decoding: sequences written a token at a time, from kept keys and values or by reading all again."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class DecoderLayer(nn.Module):
 
     \[ v \leftarrow v + f(\mathrm{norm}(v)) \qquad \text{or} \qquad v \leftarrow \mathrm{norm}(v + f(v)) \]
 
-    Which tokens attend to which is the graph's say: over the edges j <= i (`gtx.graph.Causal`) this is the decoder of
+    The graph decides which tokens attend to which: over the edges j <= i (`gtx.graph.Causal`) this is the decoder of
     the Transformer, without cross-attention that of GPT; over all pairs without cross-attention it is the encoder.
 
     Sources: Vaswani et al. 2017, section 3.1 (arXiv:1706.03762); Xiong et al. 2020 (arXiv:2002.04745) for pre-norm;

@@ -1,4 +1,4 @@
-"""What a node has summed, scaled by its degree."""
+"""A scaler of what a node has summed, by its degree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 class DegreeScaler(nn.Module):
     r"""\(v \odot \theta_1 + \log(1 + \deg) \, v \odot \theta_2\), started at \(\theta_1 = 1, \theta_2 = 0\).
 
-    A softmax forgets how many senders there were; this tells.
+    The sum under a softmax does not depend on the number of senders; this scaler adds it.
 
     Sources: Corso et al. 2020 (arXiv:2004.05718) for degree scalers; Ma et al. 2023, GRIT (arXiv:2305.17589), eq. 4,
     for this form.

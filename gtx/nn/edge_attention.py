@@ -1,4 +1,8 @@
-"""Multi-head attention as an edge update."""
+"""Multi-head attention as an edge update.
+
+Read next: `gtx/attention/sums.py`, the sum over a complete graph. Over an edge list it is here, in `edge_update` and
+`message`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from gtx.graph import BipartiteGraph, CompleteGraph
 
 
 class EdgeAttention(MessagePassing):
-    r"""Multi-head attention as what it is: an edge update of a graph network, and a sum.
+    r"""Multi-head attention as an edge update of a graph network, and a sum.
 
     For an edge k from sender s to receiver r with features \(e_k\), in every head,
 
@@ -190,13 +194,13 @@ class EdgeAttention(MessagePassing):
         weights: bool = False,
         states: bool = False,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """As `forward`: the output, and where asked for the weights `[E, H]` and the states `[E, state_width]`."""
+        """As `forward`: the output, and if wanted the weights `[E, H]` and the states `[E, state_width]`."""
         complete = isinstance(edge_index, CompleteGraph)
         source, target = x if isinstance(x, tuple) else (x, x)
         self._check(source, target, edge_index, edge_attr, complete)
         query = self.queries(target)
         key, value = self.keys_and_values(source, query if source is target else None)
-        if complete and edge_index.mask is not None and edge_attr is not None:  # what is no edge has no say, NaN or not
+        if complete and edge_index.mask is not None and edge_attr is not None:  # even NaN there has no effect
             edge_attr = edge_attr.masked_fill(~edge_index.mask[:, None], 0.0)
         alpha = state = None
         if complete:

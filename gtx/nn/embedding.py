@@ -1,4 +1,4 @@
-"""Codes and values to channels."""
+"""Embeddings of codes and values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class CodeEmbedding(nn.Module):
     Args:
         sizes: codes of each column.
         channels: width of the vectors.
-        silent_first: code 0 of each column starts at zero, so that where it means "other" and training never meets it,
-            it says nothing.
+        silent_first: code 0 of each column starts at zero: it means "other", and where training never meets it, it has
+            no effect.
         sparse: most rows of the codes are 0 throughout; on a CPU, one vector then stands for all of these.
 
     Shapes:

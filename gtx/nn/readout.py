@@ -1,4 +1,4 @@
-"""From nodes to one vector per molecule."""
+"""Readouts: from nodes to one vector per molecule."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 class ClippedScaler(nn.Module):
     """z-scores by the mean and standard deviation of the training rows, clipped.
 
-    A value that is unknown (NaN) counts as the training mean, so it says nothing; a feature that does not vary in
+    A value that is unknown (NaN) counts as the training mean, so it has no effect; a feature that does not vary in
     training is always 0.
 
     Args:

@@ -1,4 +1,4 @@
-"""Layers that sometimes are not there."""
+"""Stochastic depth: training leaves residual branches out at random."""
 
 from __future__ import annotations
 

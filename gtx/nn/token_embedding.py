@@ -9,7 +9,7 @@ from gtx.encodings import sinusoidal
 
 
 class TokenEmbedding(nn.Module):
-    r"""A vector per token and its place; the same weights the other way round say which token comes next.
+    r"""A vector per token and its place; the same weights, transposed, score the token that comes next.
 
     For a token w at place t, in d channels,
 
@@ -45,7 +45,7 @@ class TokenEmbedding(nn.Module):
         return x * x.shape[-1] ** 0.5 + waves[places - first]
 
     def scores(self, x: Tensor) -> Tensor:
-        """Of every token, to come next after each x; a softmax makes them probabilities."""
+        """Scores of every token as the one that comes after each x; a softmax makes them probabilities."""
         return nn.functional.linear(x, self.table.weight, self.bias)
 
     def __repr__(self) -> str:

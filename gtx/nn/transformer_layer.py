@@ -1,4 +1,7 @@
-"""One layer of a graph transformer."""
+"""One layer of a graph transformer: attention, bond messages and an MLP, each a residual.
+
+Read next: `gtx/nn/edge_attention.py`, the attention.
+"""
 
 from __future__ import annotations
 
@@ -94,9 +97,9 @@ class GraphTransformerLayer(nn.Module):
             Nodes and edge features.
         """
         edges = edge_attr if self.norm_edge is None else self.norm_edge(edge_attr)
-        seen = self.norm_attention(x) if self.norm_first else x
+        normed = self.norm_attention(x) if self.norm_first else x
         mixed, alpha, states = self.attention.attend(
-            seen, edge_index, edges, weights is not None, self.edge_update is not None
+            normed, edge_index, edges, weights is not None, self.edge_update is not None
         )
         if weights is not None:
             weights.append(alpha)
@@ -105,7 +108,7 @@ class GraphTransformerLayer(nn.Module):
                 raise ValueError("the degree scaler counts bonds: expected bond_index [2, E], got None")
             mixed = self.scaler(mixed, degree(bond_index[1], len(x)))
         if self.local is not None:
-            mixed = mixed + self.local(seen, bond_index, bond_attr)
+            mixed = mixed + self.local(normed, bond_index, bond_attr)
         x = x + self.stochastic_depth(self.dropout(mixed), batch)
         if not self.norm_first:
             x = self.norm_attention(x)

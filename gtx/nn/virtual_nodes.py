@@ -1,4 +1,4 @@
-"""Learned nodes that are no atoms, joined to every atom of a molecule."""
+"""Virtual nodes with learned features, joined to every atom of a molecule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beam search: several beginnings are followed at once."""
+"""Beam search: several prefixes are followed at once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gtx.sequence.sequences import END, START
 def beam(
     model: Writer, source: Any, limit: int, width: int = 4, penalty: float = 0.6, cached: bool = True
 ) -> list[list[Written]]:
-    r"""The best sequences found by following the `width` likeliest beginnings at every step.
+    r"""The best sequences found by following the `width` likeliest prefixes at every step.
 
     A sequence that has ended is ranked by its log-probability over a power of its length, since every token makes a
     sequence less likely:
 
     \[ \mathrm{score}(y) = \ln p(y) \Big/ \Bigl(\frac{5 + |y|}{6}\Bigr)^{\alpha} \]
 
-    with the end counted in |y|. The search stops when no beginning can come to rank among the best any more: its score
+    with the end counted in |y|. The search stops when no prefix can reach the best any more: its score
     could only be that of its present probability at the greatest length.
 
     Source: Wu et al. 2016, eq. 14 (arXiv:1609.08144); width 4 and \(\alpha = 0.6\) are those of Vaswani et al. 2017,
@@ -30,7 +30,7 @@ def beam(
 
     Args:
         model, source, limit, cached: as in `greedy`.
-        width: k, beginnings that are followed and sequences that are given. With 1 and no penalty it is greedy.
+        width: k, prefixes that are followed and sequences that are given. With 1 and no penalty it is greedy.
         penalty: \(\alpha\); 0 ranks by probability alone.
 
     Returns:
@@ -49,7 +49,7 @@ def beam(
     found: list[list[Written]] = [[] for _ in range(state.rows)]
     device, B = state.device, state.rows
     sources = torch.arange(B, device=device)  # [A] that are still searched
-    total = torch.zeros(B, 1, dtype=torch.float64, device=device)  # [A, k] log-probability of each beginning
+    total = torch.zeros(B, 1, dtype=torch.float64, device=device)  # [A, k] log-probability of each prefix
     tokens = torch.zeros(B, 1, 0, dtype=torch.long, device=device)  # [A, k, t]
     last = torch.full((B,), START, device=device)
     for step in range(limit + 1):
@@ -84,7 +84,7 @@ def beam(
 def _cut_off(
     found: list[list[Written]], sources: Tensor, tokens: Tensor, total: Tensor, scores: Tensor, width: int
 ) -> None:
-    """At the limit, places that no ended sequence took go to beginnings, the likeliest first."""
+    """At the limit, places that no ended sequence took go to prefixes, the likeliest first."""
     for a, source in enumerate(sources.tolist()):
         rest = zip(tokens[a].tolist(), total[a].tolist(), scores[a].tolist(), strict=True)
         begun = [Written(row, log_p, False, score) for row, log_p, score in rest if log_p > -torch.inf]

@@ -1,4 +1,4 @@
-"""Writing with a trained model, token by token: the likeliest, or drawn at random."""
+"""Decoding: a trained model writes token by token, the likeliest one or one drawn at random."""
 
 from __future__ import annotations
 

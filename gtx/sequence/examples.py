@@ -1,4 +1,4 @@
-"""What is read, and what is to be written."""
+"""Examples to learn from: sources, and the sequence to be written for each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class Examples:
-    """M sources, and the sequence to be written of each.
+    """M sources, and the sequence to be written for each.
 
     Attributes:
         source: molecules or sequences; None for a language model.

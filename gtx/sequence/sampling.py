@@ -1,4 +1,4 @@
-"""Which token comes next, by chance."""
+"""Sampling: the next token is drawn by its probability."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Sampler:
-    r"""Draws tokens from what a model says, sharpened by a temperature, and from the likeliest alone.
+    r"""Draws tokens by the probabilities of a model, sharpened by a temperature, or among the likeliest alone.
 
     \[ p_w \propto p(w)^{1/T} \quad \text{for the } k \text{ likeliest } w, \text{ or the fewest that together have
        probability at least } P \]

@@ -62,7 +62,7 @@ class Sequences:
         shift = torch.repeat_interleave(self.ptr[index] - ptr[:-1], sizes)
         return Sequences(self.items[torch.arange(len(shift), device=shift.device) + shift], ptr)
 
-    def taught(self) -> tuple[Sequences, Tensor]:
+    def teacher_forced(self) -> tuple[Sequences, Tensor]:
         """Teacher forcing: after start, y_1, ..., y_n a model is to write y_1, ..., y_n, end.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Text to tokens and back."""
+"""Tokenizers: from a text to tokens and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens as numbers."""
+"""Vocabularies: tokens as numbers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class TokenVocabulary:
         return [self._number[token] for token in tokens]
 
     def encode_all(self, texts: Sequence[str], limit: int | None = None) -> Encoded:
-        """Many texts as numbers; what cannot be encoded is told, row by row, and left out."""
+        """Many texts as numbers; texts that cannot be encoded are left out, and the reason is given for each row."""
         done, errors = {}, {}
         for row, text in enumerate(texts):
             try:

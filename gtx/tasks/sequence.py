@@ -147,7 +147,7 @@ class ToSequence(Task, SequenceOptions):
 
     def forward(self, model: nn.Module, batch: Examples) -> tuple[Tensor, Tensor, Tensor]:
         """Logits, labels, and the offsets of the sequences among them."""
-        read, labels = batch.targets.taught()
+        read, labels = batch.targets.teacher_forced()
         return model(batch.source, read), labels, read.ptr
 
     def training_loss(self, output: tuple[Tensor, Tensor, Tensor], batch: Examples) -> Tensor:

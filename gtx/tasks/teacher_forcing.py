@@ -43,7 +43,7 @@ def count_all(model: nn.Module, examples: Examples, pairs: int = 50_000) -> Tens
     examples, counts = examples.to(device), torch.zeros(len(examples), 3, dtype=torch.float64)
     for rows in PairBudgetSampler(examples.sizes.cpu(), pairs, shuffle=False).batches():
         batch = examples.batch(rows.to(device))
-        read, labels = batch.targets.taught()
+        read, labels = batch.targets.teacher_forced()
         counts[rows] = count(model(batch.source, read), labels, read.ptr).cpu()
     return counts
 

@@ -57,7 +57,7 @@ def test_every_parameter_has_a_gradient(name: str) -> None:
 def test_blocks_of_receivers_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, graph = make(name), complete([3, 5])
     x, e = CASES[name].inputs(graph)
-    masked = graph.where(torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(3)) < 0.7)
+    masked = graph.masked(torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(3)) < 0.7)
     whole = [everything(layer, x, edges, e) for edges in (graph, masked)]
     monkeypatch.setattr("gtx.attention.complete._BLOCK", 1)
     for edges, before in zip((graph, masked), whole, strict=True):
@@ -173,7 +173,7 @@ def test_one_compilation_serves_every_batch(name: str, masked: bool) -> None:
     compiled, made = torch.compile(layer, dynamic=True, fullgraph=True, backend=counter), []
     for sizes in ([3, 9, 2, 6, 2, 2, 2], [4, 4, 9, 2, 6, 9, 9, 9], [1, 1, 1, 4, 20, 3, 1, 1, 1]):
         graph = CompleteGraph.from_ptr(torch.tensor([0, *itertools.accumulate(sizes)]), max_buckets=1)
-        graph = graph.where(graph.pair_index[0] <= graph.pair_index[1]) if masked else graph
+        graph = graph.masked(graph.pair_index[0] <= graph.pair_index[1]) if masked else graph
         x, e = CASES[name].inputs(graph, torch.float32)
         out, expected = compiled(x, graph, e), layer(x, graph, e)
         close(out, expected, 1e-5)

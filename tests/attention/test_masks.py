@@ -21,7 +21,7 @@ def masked() -> CompleteGraph:
     """Not symmetric; molecule 2 (nodes 4 to 10) keeps a few edges, molecule 3 (nodes 11, 12) none."""
     mask = torch.rand(GRAPH.num_pairs, generator=torch.Generator().manual_seed(4)) < 0.6
     mask &= ~torch.isin(GRAPH.pair_index[1], torch.tensor([*LONELY, 11, 12]))
-    return GRAPH.where(mask)
+    return GRAPH.masked(mask)
 
 
 def without_edges(layer: EdgeAttention) -> Tensor:
@@ -79,7 +79,7 @@ def test_nothing_later_reaches_a_causal_step(name: str, layout: str) -> None:
     """The gradient of step t in all later nodes, and in all pairs with them, is exactly zero."""
     sizes = [6, 3]
     graph = complete(sizes)
-    graph = graph.where(Causal()(Data(), graph))
+    graph = graph.masked(Causal()(Data(), graph))
     layer = make(name)
     x, e = CASES[name].inputs(graph)
     edges, given = (graph, e) if layout == "complete" else (graph.edge_index, None if e is None else graph.select(e))
@@ -101,7 +101,7 @@ def test_nothing_later_reaches_a_causal_step(name: str, layout: str) -> None:
 def test_a_mask_of_all_pairs_is_no_mask() -> None:
     layer = make("Vaswani")
     x, _ = CASES["Vaswani"].inputs()
-    close(layer(x, GRAPH.where(torch.ones(GRAPH.num_pairs, dtype=torch.bool))), layer(x, GRAPH), 1e-14)
+    close(layer(x, GRAPH.masked(torch.ones(GRAPH.num_pairs, dtype=torch.bool))), layer(x, GRAPH), 1e-14)
 
 
 def test_features_of_a_pair_that_is_no_edge_do_not_matter_not_even_nan() -> None:
@@ -110,8 +110,8 @@ def test_features_of_a_pair_that_is_no_edge_do_not_matter_not_even_nan() -> None
     layer = EdgeAttention(6, 3, heads=2, edge_dim=5, edge_key=True, edge_value=True).double()
     x, e = torch.randn(9, 6, dtype=torch.float64), torch.randn(graph.num_pairs, 5, dtype=torch.float64)
     mask = torch.rand(graph.num_pairs) < 0.6
-    expected = layer(x, graph.where(mask), e)
-    out = layer(x, graph.where(mask), e.masked_fill(~mask[:, None], torch.nan))
+    expected = layer(x, graph.masked(mask), e)
+    out = layer(x, graph.masked(mask), e.masked_fill(~mask[:, None], torch.nan))
     torch.testing.assert_close(out, expected)
     out.sum().backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())

@@ -82,7 +82,7 @@ def test_attention_over_it_is_attention_over_its_edge_list(name: str, weights: b
         nn.init.normal_(p, std=0.5)
     made = graph()
     if masked:
-        made = made.where(torch.rand(made.num_pairs) < 0.6)
+        made = made.masked(torch.rand(made.num_pairs) < 0.6)
     e = torch.randn(made.num_pairs, 3, dtype=torch.float64) if layer.edge_dim else None
     dense = outcome(layer, made, weights, e)
     if weights:

@@ -54,7 +54,7 @@ def hops(batch: Batch) -> dict[tuple[int, int], int]:
 
 def test_all_pairs(batch: Batch, graph: CompleteGraph) -> None:
     assert AllPairs()(batch, graph) is None
-    assert graph.where(None) is graph
+    assert graph.masked(None) is graph
 
 
 @pytest.mark.parametrize("loops", [True, False])
@@ -132,7 +132,7 @@ def test_no_atoms_at_all(of: EdgeSet) -> None:
     graph = CompleteGraph.from_batch(torch.zeros(0, dtype=torch.long), 2)
     mask = of(data, graph)
     assert mask is None or (mask.shape == (0,) and mask.dtype == torch.bool)
-    assert graph.where(mask).num_edges == 0
+    assert graph.masked(mask).num_edges == 0
 
 
 def test_bad_settings_are_named() -> None:

@@ -42,7 +42,7 @@ def test_masked_pairs_stay_masked_and_virtual_nodes_join_all_others(count: int) 
     mask = torch.rand(GRAPH.num_pairs, generator=torch.Generator().manual_seed(0)) < 0.4
     lonely = [1, 3]  # no edge in, none out; node 3 is a molecule by itself
     mask &= ~torch.isin(GRAPH.pair_index, torch.tensor(lonely)).any(0)
-    graph = GRAPH.where(mask)
+    graph = GRAPH.masked(mask)
     larger, nodes, virtual, _ = with_virtual(graph, count)
     joined = set(graph.edge_index.flatten().tolist())
     assert 1 not in joined and len(joined) == sum(SIZES) - 2
@@ -56,7 +56,7 @@ def test_masked_pairs_stay_masked_and_virtual_nodes_join_all_others(count: int) 
 
 def test_a_sender_alone_counts_as_joined() -> None:
     """Node 0 sends and receives nothing, as the first step of a strict order."""
-    graph = CompleteGraph.from_ptr(torch.tensor([0, 2])).where(torch.tensor([False, False, True, False]))
+    graph = CompleteGraph.from_ptr(torch.tensor([0, 2])).masked(torch.tensor([False, False, True, False]))
     assert pairs(graph.edge_index) == {(0, 1)}
     larger = with_virtual(graph).graph
     assert pairs(larger.edge_index) == {(0, 1), (0, 2), (1, 2), (2, 0), (2, 1), (2, 2)}

@@ -139,7 +139,7 @@ def test_an_atom_without_edges_is_not_seen(name: str, batch: Batch) -> None:
     model = make(name)
     graph = model.graph(batch)
     lost = int(batch.ptr[3])
-    graph = graph.where(~(graph.pair_index == lost).any(0))
+    graph = graph.masked(~(graph.pair_index == lost).any(0))
     other = batch.clone()
     other.x[lost, 0] = (batch.x[lost, 0] + 1) % 50
     other.edge_index = other.edge_index[:, ~(other.edge_index == lost).any(0)]

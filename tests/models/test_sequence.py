@@ -13,7 +13,7 @@ from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
 VOCABULARY = TokenVocabulary.of(SMILES)
 TARGETS = VOCABULARY.encode_all(SMILES).sequences
-READ, WRITE = TARGETS.taught()
+READ, WRITE = TARGETS.teacher_forced()
 SIZES = {"atom_sizes": Featuriser().atom_sizes, "bond_sizes": Featuriser().bond_sizes}
 SMALL = {"channels": 16, "layers": 2, "heads": 2, "hidden": 24}
 
@@ -83,7 +83,7 @@ def test_what_is_written_is_the_same_with_a_cache_and_without(kind: str) -> None
 def test_written_as_taught() -> None:
     made = model()
     for i, one in enumerate(greedy(made, source("molecules"), 12)):
-        read, labels = Sequences.of([one.tokens]).taught()
+        read, labels = Sequences.of([one.tokens]).teacher_forced()
         log_p = made(whole_batch([SMILES[i]]), read).index_fill(1, torch.tensor([START]), -torch.inf).log_softmax(-1)
         steps = len(labels) if one.ended else len(labels) - 1
         assert log_p.argmax(1)[:steps].tolist() == labels[:steps].tolist()
@@ -123,11 +123,11 @@ def test_every_weight_of_encoder_and_decoder_learns() -> None:
 
 def test_looks_are_weights_over_the_atoms_of_the_token_s_molecule() -> None:
     made, batch = model(), whole_batch()
-    looked = made.looks(batch, READ)
-    atom, token = looked.edge_index
-    assert batch.batch[atom].equal(READ.owner[token]) and len(looked.weights) == 2
-    torch.testing.assert_close(looked.logits, made(batch, READ))
-    for weights in looked.weights:
+    maps = made.attention(batch, READ)
+    atom, token = maps.edge_index
+    assert batch.batch[atom].equal(READ.owner[token]) and len(maps.weights) == 2
+    torch.testing.assert_close(maps.logits, made(batch, READ))
+    for weights in maps.weights:
         total = torch.zeros(len(READ.items), 2).double().index_add_(0, token, weights)
         torch.testing.assert_close(total, torch.ones_like(total))
 

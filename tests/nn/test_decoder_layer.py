@@ -49,7 +49,7 @@ def copy(ours: DecoderLayer, theirs: nn.Module) -> None:
 
 def causal(ptr: Tensor) -> CompleteGraph:
     graph = CompleteGraph.from_ptr(ptr)
-    return graph.where(Causal()(None, graph))
+    return graph.masked(Causal()(None, graph))
 
 
 @pytest.mark.parametrize("gelu", [False, True])

@@ -125,7 +125,7 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {"EGT": egt, "GRIT": grit, "GPS": g
 def test_layouts_agree_over_two_layers_and_a_mask(name: str) -> None:
     """Output, edge states, weights and every gradient; the second layer sees the edge states of the first."""
     first, second = LAYERS[name](), LAYERS[name]()
-    graph = GRAPH.where(torch.rand(GRAPH.num_pairs, generator=torch.Generator().manual_seed(2)) < 0.6)
+    graph = GRAPH.masked(torch.rand(GRAPH.num_pairs, generator=torch.Generator().manual_seed(2)) < 0.6)
     x, e = inputs(C, K, GRAPH)
     bonds = torch.zeros(BONDS.shape[1], C, dtype=torch.float64)
     parameters = [*first.parameters(), *second.parameters()]
@@ -151,7 +151,7 @@ def test_a_single_atom_and_no_edge_at_all_stay_finite(name: str) -> None:
     layer, graph = LAYERS[name](), complete([1])
     x, e = inputs(C, K, graph)
     nothing = torch.zeros(2, 0, dtype=torch.long), torch.zeros(0, C, dtype=torch.float64)
-    for at in (graph, graph.where(torch.tensor([False]))):
+    for at in (graph, graph.masked(torch.tensor([False]))):
         nodes, pairs = layer(x, at, e, *nothing)
         assert nodes.isfinite().all() and pairs.isfinite().all()
         grads = torch.autograd.grad(nodes.square().sum() + pairs.square().sum(), (x, *layer.parameters()), None, True)

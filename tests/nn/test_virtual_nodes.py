@@ -41,7 +41,7 @@ def test_without_pair_features_there_are_none() -> None:
 
 def test_what_concerns_the_whole_passes_through_them_alone() -> None:
     """Two atoms without a bond: through the virtual node, two layers carry one's features to the other."""
-    graph = CompleteGraph.from_ptr(torch.tensor([0, 2])).where(torch.tensor([True, False, False, True]))
+    graph = CompleteGraph.from_ptr(torch.tensor([0, 2])).masked(torch.tensor([True, False, False, True]))
     virtual, layer = VirtualNodes(1, 6, None).double(), EdgeAttention(6, 6).double()
     x = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
 

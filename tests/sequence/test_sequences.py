@@ -21,7 +21,7 @@ def test_a_batch_takes_any_in_any_order() -> None:
 
 
 def test_teaching_shifts_by_one() -> None:
-    read, write = MADE.taught()
+    read, write = MADE.teacher_forced()
     assert read.lists() == [[START, *one] for one in LISTS]
     assert Sequences(write, read.ptr).lists() == [[*one, END] for one in LISTS]
 

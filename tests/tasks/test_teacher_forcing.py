@@ -52,7 +52,7 @@ def test_sequence_accuracy_is_that_of_greedy_writing() -> None:
         ((tokens, _, ended, _),) = greedy(model, None, 5)
         ended = ended and len(tokens) > 0
     targets = Sequences.of([tokens, [*tokens[:-1], 7 - tokens[-1]]])
-    read, labels = targets.taught()
+    read, labels = targets.teacher_forced()
     assert metrics(count(model(None, read), labels, read.ptr))["sequence_accuracy"] == 0.5
     assert exact([tokens] * 2, targets.lists()) == 0.5
 

@@ -6,7 +6,7 @@
        w_rs = exp(s_rs - m) / sum_s exp(s_rs - m)           weights, m the largest score of r
        o_r  = sum_s f_rs w_rs (v_s + W_v e_rs)              the outcome; f are factors of dropout
 
-   worked out as s_rs = q_r . k_s + a_r . e_rs + b_rs with a_r = W_k^T q_r + w_b, what r asks of a pair, and
+   worked out as s_rs = q_r . k_s + a_r . e_rs + b_rs with a_r = W_k^T q_r + w_b, and
    o_r = sum_s f_rs w_rs v_s + W_v x_r with x_r = sum_s f_rs w_rs e_rs, the collected pair features.
 
    A receiver's scores stay on chip, in one row over (sender, head), as pair features and biases lie in memory. Vectors
@@ -204,7 +204,7 @@ int forward(int64_t parts, const int64_t *cuts, const int64_t *ptr, const int64_
             failed = 1;
             continue;
         }
-        per_head asked[K + 1], always[K + 1];
+        per_head of_edge[K + 1], always[K + 1];
         memset(always, 0, sizeof always);
         if (w_b) turn(always, w_b);
         for (int64_t g = first; g < last; g++) {
@@ -221,10 +221,10 @@ int forward(int64_t parts, const int64_t *cuts, const int64_t *ptr, const int64_
                     REAL a[H * K + 1];
                     memset(a, 0, sizeof a);
                     for (int i = 0; i < H * C; i++) add(a + i / C * K, q[r * q_stride + i], w_k + i * K, K);
-                    turn(asked, a);
-                    for (int i = 0; i < K; i++) asked[i] += always[i];
+                    turn(of_edge, a);
+                    for (int i = 0; i < K; i++) of_edge[i] += always[i];
                 }
-                if (w_k || w_b) edge_dots(row, w_k ? asked : always, e + p * K, n);
+                if (w_k || w_b) edge_dots(row, w_k ? of_edge : always, e + p * K, n);
                 for (int64_t s = 0; present && s < n; s++)
                     if (!present[p + s]) for (int h = 0; h < H; h++) row[s * H + h] = -INFINITY;
                 for (int64_t j = n * H; j < L; j++) row[j] = -INFINITY;

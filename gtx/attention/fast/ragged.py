@@ -17,7 +17,7 @@ from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
 from gtx.graph import BipartiteGraph, CompleteGraph
 
-_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # triton, too, asks when it is imported
+_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # triton, too, reads it when it is imported
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, *([torch.float64] if _INTERPRETED else []))
 
 
@@ -88,7 +88,7 @@ def ragged_attention(
 
     A molecule has a tile of 16, 32, 64, 128 or 256 rows, the smallest that holds it; a class of tiles is one launch,
     known from `graph.buckets`, so the host waits for nothing. Molecules beyond `size_classes.limit` go through
-    `scaled_dot_product_attention` in size buckets of their own, which needs one look at the device per graph.
+    `scaled_dot_product_attention` in size buckets of their own, which reads from the device once per graph.
 
     Source: the recomputing backward pass, Dao et al. 2022 (arXiv:2205.14135), here with whole rows on chip.
 
@@ -137,7 +137,7 @@ def ragged_attention(
     if work.large is None:
         return out
     nodes, pairs, rest = work.large
-    rest = rest if graph.mask is None else rest.where(graph.mask[pairs])
+    rest = rest if graph.mask is None else rest.masked(graph.mask[pairs])
     large = _padded(rest, q[nodes], k[nodes], v[nodes], None if bias is None else bias[pairs], scale, dropout)
     return out.index_copy(0, nodes, large)
 
@@ -152,10 +152,10 @@ def _padded(
     packed = [graph.node_buckets(graph.nodes.pack(x)) for x in (q, k, v)]
     parts = []
     for *qkv, present, b in zip(*packed, edges, biases, strict=True):
-        lonely = ~present.any(2, keepdim=True)  # sees everyone, so that its softmax is finite, and then gets zeros
-        seen = (present | lonely)[:, None]
-        seen = seen if b is None else b.permute(0, 3, 1, 2).masked_fill(~seen, -torch.inf)
-        out = F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in qkv), seen, dropout, scale=scale)
+        lonely = ~present.any(2, keepdim=True)  # attends to all, so that its softmax is finite, and then gets zeros
+        mask = (present | lonely)[:, None]
+        mask = mask if b is None else b.permute(0, 3, 1, 2).masked_fill(~mask, -torch.inf)
+        out = F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in qkv), mask, dropout, scale=scale)
         parts.append(out.transpose(1, 2).masked_fill(lonely[..., None], 0.0).flatten(0, 1))
     return graph.nodes.unpack(torch.cat(parts))
 

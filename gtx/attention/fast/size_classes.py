@@ -21,7 +21,7 @@ def power_of_two(channels: int) -> int:
 def limit(channels: int, dtype: torch.dtype) -> int:
     """Atoms of the largest molecule that fits.
 
-    By channels per head in bfloat16 and float16: 256 up to 32, 128 up to 64, 64 up to 128, beyond that 0. In float32:
+    By channels per head in bfloat16 and float16: 256 up to 32, 128 up to 64, 64 up to 128, above that 0. In float32:
     256 up to 16, 128 up to 32, 64 up to 64, 32 up to 128.
     """
     row = power_of_two(channels) * min(dtype.itemsize, 4)
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     Attributes:
         molecules: first node, first pair and size of every molecule, int64 `[3, B]`, in order of size.
         classes: what is launched.
-        large: (nodes, pairs, their graph) of the molecules beyond the largest tile, or None.
+        large: (nodes, pairs, their graph) of the molecules above the largest tile, or None.
     """
 
     molecules: Tensor
@@ -63,7 +63,7 @@ def plan(graph: CompleteGraph, largest: int) -> Plan:
 
 
 def _classes(graph: CompleteGraph, largest: int) -> list[SizeClass]:
-    """From the sizes known without asking the device: none in a bucket is above its size, or below the last one's.
+    """From the sizes of the buckets, which the host knows: none in a bucket is above its size, or below the last one's.
 
     A bucket that straddles two classes is launched in both; there a program of the other class ends at once.
     """

@@ -41,7 +41,7 @@ def made(sizes: list[int], masked: bool = False) -> CompleteGraph:
         receiver = graph.pair_index[1]
         mask &= graph.ptr.diff()[graph.batch[receiver]] != 3
         mask &= receiver != graph.num_nodes - 2
-        graph = graph.where(mask)
+        graph = graph.masked(mask)
     return graph.to(DEVICE)
 
 

@@ -31,7 +31,7 @@ def graph_of(sizes: list[int], masked: bool = False) -> CompleteGraph:
         return graph
     mask = torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(1)) < 0.5
     mask[graph.pair_index[1] == 3] = False  # an atom without edges
-    return graph.where(mask)
+    return graph.masked(mask)
 
 
 def inputs(graph: CompleteGraph, H: int, C: int, D: int, K: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:

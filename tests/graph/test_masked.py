@@ -13,7 +13,7 @@ MASK = torch.rand(GRAPH.num_pairs, generator=torch.Generator().manual_seed(0)) <
 
 
 def test_edges_are_the_pairs_that_the_mask_keeps() -> None:
-    graph = GRAPH.where(MASK)
+    graph = GRAPH.masked(MASK)
     kept = [pair for pair, keep in zip(GRAPH.edge_index.T.tolist(), MASK.tolist(), strict=True) if keep]
     assert graph.edge_index.T.tolist() == kept
     assert graph.num_edges == len(kept) == int(MASK.sum())
@@ -23,7 +23,7 @@ def test_edges_are_the_pairs_that_the_mask_keeps() -> None:
 
 def test_features_of_pairs_become_features_of_edges_in_order() -> None:
     sender, receiver = GRAPH.pair_index
-    graph = GRAPH.where(MASK)
+    graph = GRAPH.masked(MASK)
     chosen = graph.select(100 * receiver + sender)
     assert chosen.equal(100 * graph.edge_index[1] + graph.edge_index[0])
     assert GRAPH.select(sender) is sender
@@ -31,22 +31,22 @@ def test_features_of_pairs_become_features_of_edges_in_order() -> None:
 
 def test_masks_add_up_and_the_first_graph_keeps_its_edges() -> None:
     other = GRAPH.pair_index[0] <= GRAPH.pair_index[1]
-    assert GRAPH.where(MASK).where(other).mask.equal(MASK & other)
-    assert GRAPH.where(MASK).where(None).mask.equal(MASK)
+    assert GRAPH.masked(MASK).masked(other).mask.equal(MASK & other)
+    assert GRAPH.masked(MASK).masked(None).mask.equal(MASK)
     assert GRAPH.mask is None and GRAPH.num_edges == GRAPH.num_pairs
 
 
 def test_a_mask_of_another_length_or_kind_is_named() -> None:
     with pytest.raises(ValueError, match=r"expected a mask bool \[35\], got torch.bool \[34\]"):
-        GRAPH.where(MASK[1:])
+        GRAPH.masked(MASK[1:])
     with pytest.raises(ValueError, match=r"expected a mask bool \[35\], got torch.float32 \[35\]"):
-        GRAPH.where(MASK.float())
+        GRAPH.masked(MASK.float())
     with pytest.raises(ValueError, match=r"expected a mask bool \[35\], got torch.bool \[35, 1\]"):
-        GRAPH.where(MASK[:, None])
+        GRAPH.masked(MASK[:, None])
 
 
 def test_travels_as_a_pytree_with_its_mask() -> None:
-    graph = GRAPH.where(MASK)
+    graph = GRAPH.masked(MASK)
     again = pytree.tree_unflatten(*reversed(pytree.tree_flatten(graph)))
     assert again.mask.equal(MASK) and again.edge_index.equal(graph.edge_index)
     assert graph.to("cpu").mask.equal(MASK)
