@@ -26,3 +26,16 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def test_the_files_of_the_default_layer_say_which_one_is_read_next() -> None:
+    order, file = [], "gtx/models/graph_transformer.py"
+    while file:
+        order.append(file)
+        following = re.search(r"Read next: `([^`]+)`", (ROOT / file).read_text())
+        file = following and following[1]
+    assert order == [
+        *("gtx/models/graph_transformer.py", "gtx/nn/transformer_layer.py", "gtx/nn/edge_attention.py"),
+        *("gtx/attention/sums.py", "gtx/attention/complete.py", "gtx/attention/scores.py"),
+        "gtx/attention/normalisers.py",
+    ]

@@ -1,6 +1,6 @@
 """Attention over the pairs of a complete graph in plain torch: matrix products in size buckets.
 
-`attend_block` is the sum itself. Its parts are read next: `gtx/attention/scores.py` and `gtx/attention/normalisers.py`.
+`attend_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its parts.
 """
 
 from __future__ import annotations
