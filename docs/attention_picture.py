@@ -1,4 +1,4 @@
-"""The picture at the head of the README: where three atoms of a molecule look, in a trained model.
+"""The picture in the README: the atoms that three atoms of a molecule attend to, in a trained model.
 
 python docs/attention_picture.py run/model.gtx docs/pictures/attention.svg
 """
