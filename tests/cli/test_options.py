@@ -14,6 +14,8 @@ from gtx.cli.parser import Parser
 from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
 
+pytestmark = pytest.mark.usefixtures("data_csv")
+
 
 def parser_of(command: str) -> Parser:
     """The parser of a command with its options."""

@@ -10,6 +10,8 @@ from gtx.cli import main
 from gtx.cli.parser import Parser, option_of
 from gtx.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("data_csv")
+
 TRAIN = ["train", "data.csv", "--target-columns", "y", "--out", "run"]
 
 
