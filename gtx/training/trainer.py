@@ -15,6 +15,7 @@ from torch import nn
 
 from gtx.errors import InputError
 from gtx.tasks import Task
+from gtx.training.adopting import adopt
 from gtx.training.averaging import KeepBest, WeightAverage
 from gtx.training.checkpoints import WholeCheckpointIO, readable, save_whole
 from gtx.training.data import MoleculeData
@@ -55,7 +56,7 @@ class Problem:
         except (TypeError, ValueError) as error:
             raise InputError(f"the model cannot be made: {error}") from error
         if self.start:
-            _adopt(model, self.start[number % len(self.start)].model)
+            adopt(model, self.start[number % len(self.start)].model)
         if hasattr(model, "observe"):  # gtx's own models know which codes they were trained with
             model.observe(self.train, more=bool(self.start))
         return model
@@ -145,10 +146,3 @@ def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
         )
     except (MisconfigurationException, ValueError, TypeError) as error:
         raise InputError(f"Lightning cannot train so: {error}") from error
-
-
-def _adopt(model: nn.Module, start: nn.Module) -> None:
-    """Take over the weights that fit: all but, perhaps, the head."""
-    own = model.state_dict()
-    fitting = {k: v for k, v in start.state_dict().items() if k in own and own[k].shape == v.shape}
-    model.load_state_dict({**own, **fitting})

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
+from gtx.models import build_model
 from gtx.prediction import ModelHeader, load_model
 from gtx.tasks import Task
 from gtx.training import Member, TrainSettings
+from gtx.training.adopting import adopted_words
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,12 @@ class Further:
         """Its architecture, with outputs for a task."""
         arguments = self.header.model["arguments"] | {"out_channels": task.out_channels}
         return {"name": self.header.model["name"], "arguments": arguments}
+
+    def note(self, spec: dict[str, Any]) -> str:
+        """How much of its networks a model of that architecture takes over."""
+        with torch.device("meta"):  # names and shapes, without memory
+            own = build_model(spec).state_dict()
+        return f"going on from a trained model: {adopted_words(own, self.members[0].model.state_dict())}"
 
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelHeader) -> None:

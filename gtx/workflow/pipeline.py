@@ -96,7 +96,7 @@ def train(
     run = RunFolder(out)
     run.open(run_config(task, settings, marks), overwrite)
     _note_remarks(dataset, task)
-    notes = data_lines(dataset) + task.notes()
+    notes = data_lines(dataset) + task.notes() + ([] if further is None else [further.note(spec)])
     if run.finished and (out / "metrics.json").exists():
         return Outcome(out, task, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
 

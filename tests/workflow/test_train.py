@@ -162,10 +162,13 @@ def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path,
         same = replace(data, target_columns=tuple(gtx.load(run[0] / "out" / "model.gtx").header.targets))
         same = replace(same, task=Regression(same.target_columns, element_reference=False))
         train(same, settings, tmp_path / "same", start=run[0] / "out" / "model.gtx")
-    train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
+    outcome = train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
     tuned, base = gtx.load(tmp_path / "tuned" / "model.gtx"), gtx.load(run[0] / "out" / "model.gtx")
     assert tuned.header.targets == ["solvation_water"]
     assert tuned.header.model["arguments"] == base.header.model["arguments"] | {"out_channels": 1}
+    count, width = len(base.members[0].state_dict()), base.header.model["arguments"]["channels"]
+    said = f"{count - 2} of {count} tensors are kept, 2 are new: head.3.weight [1, {width}], head.3.bias [1]"
+    assert f"going on from a trained model: {said}" in outcome.notes
 
 
 def test_files_of_one_name_and_targets_in_brackets(tmp_path: Path) -> None:
