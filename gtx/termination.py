@@ -12,8 +12,8 @@ from types import FrameType
 class Terminated(SystemExit):
     """SIGTERM came. Where nobody catches it the process ends with status 143, which shells use for such an end."""
 
-    def __init__(self) -> None:
-        super().__init__(128 + signal.SIGTERM)
+    def __init__(self, status: int = 128 + signal.SIGTERM) -> None:  # the status is given by pickle alone
+        super().__init__(status)
 
 
 def raise_terminated(number: int, frame: FrameType | None) -> None:

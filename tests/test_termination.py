@@ -1,0 +1,48 @@
+"""SIGTERM as an exception."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from threading import Thread
+
+import pytest
+
+from gtx.termination import Terminated, raise_terminated, terminable
+
+
+def test_sigterm_raises_within_alone() -> None:
+    with pytest.raises(Terminated) as end, terminable():
+        assert signal.getsignal(signal.SIGTERM) is raise_terminated
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert end.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_handler_of_the_program_stays() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        with terminable():
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_other_threads_than_the_main_one_have_no_handlers() -> None:
+    entered: list[bool] = []
+
+    def enter() -> None:
+        with terminable():
+            entered.append(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)
+
+    thread = Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert entered == [True]
+
+
+def test_a_worker_process_can_hand_it_on() -> None:
+    assert pickle.loads(pickle.dumps(Terminated())).code == 143
