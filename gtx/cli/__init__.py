@@ -26,11 +26,11 @@ COMMANDS = {
 EXAMPLES = """
 examples:
   gtx demo
-  gtx train solubility.csv --target-columns logS --out run/
+  gtx train examples/solvation.csv --target-columns dG_water --out run/
   gtx predict run/model.gtx molecules.csv --out predictions.csv
   gtx predict run/model.gtx "CCO"
   gtx explain run/model.gtx "CCO" --out figure.svg
-  gtx benchmark solubility.csv --target-columns logS --out bench/
+  gtx benchmark examples/solvation.csv --target-columns dG_water --out bench/
 
 gtx COMMAND --help explains a command.
 """

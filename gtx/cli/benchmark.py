@@ -38,7 +38,7 @@ in which gtx looks worse than it is. The same command again goes on where it sto
 results that are there.
 
 examples:
-  gtx benchmark solubility.csv --target-columns logS --out bench/
+  gtx benchmark examples/solvation.csv --target-columns dG_water --out bench/
   gtx benchmark tox.csv --target-columns NR-AR NR-ER --split scaffold --folds 5 --repeats 3 --jobs 2 --out bench/
   gtx benchmark freesolv --folds 10 --repeats 1 --out bench/
   gtx benchmark data.csv --target-columns y --model gps --ensemble 3 --out bench-gps/

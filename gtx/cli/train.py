@@ -29,7 +29,7 @@ The same command again continues an interrupted run. Of a finished run it prints
 A GPU is used if there is one. --accelerator cpu trains on the processor; --devices 2 trains on two GPUs.
 
 examples:
-  gtx train solubility.csv --target-columns logS --out run/
+  gtx train examples/solvation.csv --target-columns dG_water --out run/
   gtx train esol --out run/
   gtx train tox.csv --target-columns NR-AR NR-ER --split scaffold --ensemble 5 --out tox/
   gtx train data.csv --target-columns y --split-column fold --out run/

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from gtx.tasks import Classification, Regression
+from gtx.tasks import Classification, Multiclass, Regression
 
 RNG = np.random.default_rng(0)
 
@@ -60,3 +61,17 @@ def test_one_class_alone_does_not_warn() -> None:
 def test_shapes_must_agree() -> None:
     with pytest.raises(ValueError, match=r"\[n, 2\]"):
         Regression(["a", "b"]).evaluate(np.zeros((3, 1)), np.zeros((3, 1)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_classes_that_do_not_occur_have_no_say_and_no_warning() -> None:
+    y, p = RNG.integers(0, 3, (60, 1)).astype(float), RNG.dirichlet(np.ones(4), 60)
+    task = replace(Multiclass("a"), classes=(("w", "x", "y", "z"),))
+    shares = p[:, :3] / p[:, :3].sum(1, keepdims=True)
+    each = [sk.roc_auc_score(y[:, 0] == k, p[:, k]) for k in range(3)]
+    scores = task.evaluate(y, p)
+    assert scores["roc_auc"] == pytest.approx(np.mean(each))
+    assert scores["accuracy"] == pytest.approx(sk.accuracy_score(y[:, 0], p.argmax(1)))
+    assert scores["mcc"] == pytest.approx(sk.matthews_corrcoef(y[:, 0], p.argmax(1)))
+    three = replace(task, classes=(("w", "x", "y"),)).evaluate(y, shares)
+    assert three["f1"] == pytest.approx(sk.f1_score(y[:, 0], shares.argmax(1), average="macro"))
