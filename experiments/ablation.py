@@ -2,12 +2,12 @@
 
     python -m experiments.ablation --jobs 2
 
-trains each model with seeds 0, 1 and 2, one thread each: 4 layers, 64 channels, 8 heads, no descriptors (they would
-hide what the graph gives), otherwise the defaults of `gtx train`. On xtb9 15 epochs over the first 2,000 training
-rows, on FreeSolv 30 epochs over all 513. Models that need coordinates take those of xtb9 (GFN2-xTB geometries, so they
-see more than the others), and on FreeSolv conformers made on the way in. A run that is there is not made again.
-`--table` writes `experiments/results/ablation.md`. The kept epoch is chosen on the validation rows; test rows are
-scored once per run. Seconds are those of the processor.
+Each model is trained with seeds 0, 1 and 2 and one thread: 4 layers, 64 channels, 8 heads, no descriptors (they would
+hide what the graph gives), otherwise the defaults of `gtx train`; on xtb9 15 epochs over the first 2,000 training
+rows, on FreeSolv 30 epochs over all 513. Models that need coordinates use those of xtb9 (GFN2-xTB geometries, so they
+see more than the others), and on FreeSolv conformers that are made first. The epoch is chosen on the validation rows;
+test rows are scored once for each run. Seconds are those of the processor. A finished run is not repeated. `--table`
+writes this page without training.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the default model is to reach, and what is known of others on the same rows."""
+"""Scores that the default model should reach, set before it was trained, and scores of others on the same rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Aim(NamedTuple):
         return None if scores.get(model) is None else share * scores[model]
 
 
-_CHEMPROP = "chemprop 2.3, measured beforehand, {}"
+_CHEMPROP = "chemprop 2.3, measured before the runs, {}"
 _BELOW_SCHNET = (0.8, "schnet")
 
 AIMS: dict[str, Aim] = {

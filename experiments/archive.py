@@ -1,6 +1,6 @@
-"""All runs as two tables: `runs.csv`, a line a run, and `predictions.parquet`, what they predicted of test rows.
+"""All runs as two tables: `runs.csv`, a line for each run, and `predictions.parquet`, their predictions of test rows.
 
-    python -m experiments.archive elsewhere/results      # takes over the runs of another folder of results
+    python -m experiments.archive elsewhere/results      # copies the runs of another folder of results
 
 A run is known by its recipe (benchmark, tuning, learning, ablation, sequence or speed), its set and its name. Several
 processes may add runs at once: each waits for a lock, and the lock of a process that is killed is free. A run exists

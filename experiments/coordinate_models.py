@@ -1,4 +1,4 @@
-"""Two models of molecules in space: a graph transformer made of gtx's parts, and PyG's SchNet."""
+"""Two models of molecules with coordinates: a graph transformer of gtx's parts, and PyG's SchNet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model errs: its score on large and small test molecules, and on those near to and far from training ones."""
+"""The scores of a model on large and small test molecules, and on those near to and far from the training rows."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def table(ours: ModelRuns, other: ModelRuns, titles: Mapping[str, str]) -> list[
         return []
     heads = " | ".join(titles[row.model] for row in (ours, other))
     lines = [
-        "Where they err: by size, and by similarity to the nearest training molecule (Tanimoto of Morgan counts); "
-        f"groups of fewer than {FEWEST} are left out.",
+        "Scores by size, and by similarity to the nearest training molecule (Tanimoto of Morgan counts). "
+        f"Groups of fewer than {FEWEST} molecules are left out.",
         "",
     ]
     lines += [f"| test molecules | number | {heads} |", "|---|--:|--:|--:|"]

@@ -1,4 +1,4 @@
-"""gtx itself: the defaults of `gtx train`, the same without a part, and the mean prediction of five such models."""
+"""gtx: the defaults of `gtx train`, the same without a part, and the mean prediction of five such models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that were requested on a command line: in this process, or several at a time, each in a process of its own."""
+"""Runs, either in this process or several at a time, each in a process of its own."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
     python -m experiments.learning --sets scaffold-esol scaffold-bace --models gtx forest-descriptors
 
-A curve that still falls says that a set lacks data; a flat one, that it lacks something else. The smaller samples lie
-within the larger ones and are drawn by the repeat's number, which is also the seed or, where a set has several splits,
-the split. Test rows are not looked at. What is done is kept; the scores with all rows are
-those of the benchmark's own runs, which must be there.
+If the error still falls, the set lacks data; if it does not, the model lacks something else. A smaller sample is a part
+of the larger ones. The number of the repeat draws the sample, and is also the seed or, for a set with several splits,
+the split. Test rows are not used. A finished run is not repeated. The scores with all rows are those of the benchmark,
+which must be run before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recipes whose molecules come from no table: a store and a split in, a run in the archive out."""
+"""Training on molecules that do not come from a table: a store and a split in, a run in the archive out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether one model is better than another on the same test rows: the difference of their scores, and its interval."""
+"""The difference of two models' scores on the same test rows, and its 95% interval."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What each part of the default model is worth: the model without it, otherwise the defaults of `gtx train`.
+"""The default model without one of its parts, or with one more; otherwise the defaults of `gtx train`.
 
     python -m experiments.mat --sets freesolv --models $(python -m experiments.parts) --jobs 2
     python -m experiments.scaffold --sets esol --models $(python -m experiments.parts) --jobs 2
 
-`python -m experiments.parts` prints the models' names.
+`python -m experiments.parts` prints the names of these models.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""Quantum chemistry with coordinates: gtx's graph transformer in space beside PyG's SchNet, on the same rows.
+"""Quantum chemistry with coordinates: gtx's graph transformer and PyG's SchNet on the same rows.
 
     python -m experiments.qm --sets qm9-gap qm9-u0 qm7-energy --models gtx schnet --jobs 2
 
-Sets: `qm9-gap`, HOMO-LUMO gap, and `qm9-u0`, atomisation energy at 0 K (QM9's own, U0 minus the atoms'), of 3,000
-molecules of QM9, every 40th; `qm7-energy`, atomisation energy (PBE0) of 7,101 molecules of QM7. Both models get atomic
-numbers and coordinates, nothing else; bonds that gtx uses are perceived from the distances. Splits 80/10/10 are random,
-by seeds 0, 1, 2, which are also the runs' seeds. Both are trained on the absolute error for as many epochs, by AdamW
-(peak rate 1e-3, of SchNet 5e-4), a cosine, averaged weights, the best epoch on the validation rows; of energies a
-reference per element, fitted on the training rows by least squares, is taken off. SchNet has the layers of its paper;
-energies are sums over atoms, the gap a mean.
+The sets: `qm9-gap` is the HOMO-LUMO gap and `qm9-u0` the atomisation energy at 0 K (QM9's own, U0 minus the atoms')
+of 3,000 molecules of QM9, every 40th; `qm7-energy` is the atomisation energy (PBE0) of 7,101 molecules of QM7. Both
+models get atomic numbers and coordinates, nothing else; gtx finds bonds from the distances. The splits 80/10/10 are
+random, by seeds 0, 1 and 2, which are also the seeds of the runs. Both models are trained on the absolute error for as
+many epochs, with AdamW (peak rate 1e-3, SchNet 5e-4), a cosine schedule and averaged weights; the best epoch on the
+validation rows is kept. For energies, a reference for each element is fitted to the training rows by least squares and
+subtracted. SchNet has the layers of its paper. Energies are sums over atoms, the gap is a mean.
 
-Not comparable with published tables of QM9: 2,400 training rows, and no random sample. One thread a run; a run that was
-stopped goes on by the same command, a finished one is kept. Scores
-of every epoch so far: `runs/<set>/<run>/members/0/log.csv`.
+The scores cannot be compared with published tables of QM9: there are 2,400 training rows, and the sample is not random.
+A run has one thread. A run that was stopped continues with the same command, a finished one is not repeated. The scores
+of all epochs so far are in `runs/<set>/<run>/members/0/log.csv`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The molecules of QM7 and of a part of QM9 in space, made of their official files and kept as flat arrays."""
+"""The molecules of QM7 and of a part of QM9 with coordinates: flat arrays, made from the official files."""
 
 from __future__ import annotations
 

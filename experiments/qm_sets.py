@@ -1,4 +1,4 @@
-"""Molecules with quantum-chemical energies and their coordinates: atomic numbers and positions in, nothing else."""
+"""Molecules with quantum-chemical energies and coordinates: atomic numbers and positions, nothing else."""
 
 from __future__ import annotations
 

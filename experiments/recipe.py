@@ -1,8 +1,8 @@
-"""What the recipes of tables share: which runs are made, and how one is made.
+"""What the recipes of tables share: which runs are made, and how a run is made.
 
-A recipe is a script that names its sets and calls `main`. Every run writes a line to `experiments/results/runs.csv`,
-by the name `<model>-<seed>` (`<model>-<split>` where the set has several splits; further seeds add `-seed<seed>`), and
-keeps what it needs to go on below `runs`. A run has one thread.
+A recipe is a script that names its sets and calls `main`. Every run writes a line to `experiments/results/runs.csv`.
+Its name is `<model>-<seed>`, or `<model>-<split>` for a set with several splits, where further seeds add `-seed<seed>`.
+The files that it needs to continue are below `runs`. A run has one thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pictures of a set: every model's score, split by split or seed by seed; scores against training rows."""
+"""The figures of a set: the scores of all models by split or seed, and scores by the number of training rows."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python -m experiments.results
 
-reads the runs of `experiments/results`. Paired differences need the measured values of the test rows,
-so the sets are read (downloaded if they are not at hand); `--without-data` leaves the differences out.
+It reads the runs of `experiments/results`. Differences need the measured values of the test rows, so the sets are read,
+or downloaded; `--without-data` leaves the differences out.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def results_page(results: Path, data: bool = True) -> str:
 
 def overview(found: Mapping[str, Sequence[ModelRuns]]) -> str:
     """What was to be reached beside what was, set by set."""
-    lines = ["## What was aimed at, and what was reached", ""]
+    lines = ["## Aims and results", ""]
     lines += [
         "| set | metric | gtx | aim | | five averaged | aim | | best other model |",
         "|---|---|--:|--:|---|--:|--:|---|---|",
@@ -155,7 +155,7 @@ def section(folder: str, models: Sequence[ModelRuns], looks: Counter, results: P
     score_plot(drawn, [title(row) for row in drawn], quoted, aim, axis, picture)
     lines = [f"## {aim.title if aim else folder}", "", about(models, looks), ""]
     if aim and aim.beside:
-        lines += [f"Known beforehand: {aim.beside}.", ""]
+        lines += [f"Known before: {aim.beside}.", ""]
     lines += [
         "| model | " + axis + " | over | validation | difference to gtx | parameters | CPU seconds a run | command |"
     ]
@@ -189,7 +189,7 @@ def learnt(folder: str, metric: str, results: Path) -> list[str]:
     titles = {model: MODELS[model].title for model in dict.fromkeys(point.model for point in points)}
     picture = results / "figures" / f"{folder}-learning.svg"
     learning_curves(points, titles, f"validation {WORDS[metric]}", picture)
-    lines = ["How the score on validation rows grows with the number of training rows, three samples of each size:", ""]
+    lines = ["The score on validation rows by the number of training rows, for three samples of each size:", ""]
     lines += ["| training molecules | " + " | ".join(titles.values()) + " |", "|--:|" + "--:|" * len(titles)]
     for size in sorted({point.rows for point in points}):
         at = {
@@ -219,7 +219,7 @@ def ablation(parts: Sequence[ModelRuns], ours: ModelRuns, data: bool) -> list[st
             score_text(whole),
         ]
         rows.append(f"| {' | '.join([*cells, score_text(whole, 'val'), gap, f'`{command(row)}`'])} |")
-    lines = ["One change at a time to gtx; gtx as it is beside it, on the same splits and seeds.", ""]
+    lines = ["gtx with one change at a time, and gtx as it is on the same splits and seeds.", ""]
     lines += ["| gtx | test | over | validation | as it is | its validation | difference | command |"]
     lines += ["|---|--:|---|--:|--:|--:|--:|---|"]
     return [*lines, *rows, ""] if rows else []

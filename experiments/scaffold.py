@@ -2,7 +2,7 @@
 
     python -m experiments.scaffold --sets esol bace --models gtx gtx-ensemble --jobs 2
 
-`--table` prints the results there are.
+`--table` only prints the results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records as lines of a CSV file: plain values as they are, what is nested as JSON."""
+"""Records as lines of a CSV file: plain values as they are, nested ones as JSON."""
 
 from __future__ import annotations
 

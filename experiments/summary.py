@@ -1,4 +1,4 @@
-"""Runs gathered to the rows of a table."""
+"""The runs of a model on a set as one row: its scores, their mean and standard deviation."""
 
 from __future__ import annotations
 

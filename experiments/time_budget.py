@@ -1,4 +1,4 @@
-"""How many epochs fit into so many hours: found once by trying, and kept, so that a run goes on as it began."""
+"""The number of epochs that fit into some hours: measured once and kept, so that a run continues as it began."""
 
 from __future__ import annotations
 

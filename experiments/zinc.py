@@ -4,15 +4,15 @@
     python -m experiments.zinc --sets smiles --seeds 0 1 2 --epochs 300
     python -m experiments.zinc --sets smiles --rivals mean ridge-counts forest-counts gine gps chemprop
 
-`graphs` are the benchmark's own, 28 atom types and 3 bond types and nothing else, from which common rings and counts of
-substructures are worked out; `smiles` has gtx's own features of atoms and bonds from the same molecules' SMILES.
-Descriptors are barred: logP is a term of the label. The model has at most 500,000 weights, as the benchmark demands, is
-trained on the absolute error, and sees batches of molecules of like size; the epoch kept is chosen on the validation
-rows, and the test rows are scored once, at the end.
+`graphs` are the graphs of the benchmark: 28 atom types and 3 bond types, nothing else; gtx computes common rings and
+counts of substructures from them. `smiles` has gtx's own features of atoms and bonds, from the SMILES of the same
+molecules. Descriptors are not allowed, because logP is a term of the label. The model has at most 500,000 weights, as
+the benchmark demands, is trained on the absolute error, and its batches hold molecules of similar size. The epoch is
+chosen on the validation rows; the test rows are scored once, at the end.
 
-`--hours` finds out by a few batches how many epochs there is time for, on as many threads as given. A run that was
-stopped goes on by the same command; a finished one is kept. Losses and validation scores of every epoch so far:
-`runs/<set>/<run>/members/0/log.csv`.
+`--hours` measures a few batches to find the number of epochs for this time, with the given number of threads. A run
+that was stopped continues with the same command, a finished one is not repeated. The losses and validation scores of
+all epochs so far are in `runs/<set>/<run>/members/0/log.csv`.
 """
 
 from __future__ import annotations

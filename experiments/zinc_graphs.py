@@ -1,4 +1,4 @@
-"""ZINC-12k as the graphs of its benchmark: atom and bond types, and nothing else of chemistry."""
+"""The graphs of the ZINC-12k benchmark: atom and bond types, no other chemistry."""
 
 from __future__ import annotations
 

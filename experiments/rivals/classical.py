@@ -1,7 +1,7 @@
-"""Without a neural network: the mean; a linear model, a forest and boosted trees on Morgan counts or on descriptors.
+"""Models without a neural network: the mean; ridge, forests and boosted trees on Morgan counts or on descriptors.
 
-One model per target, learnt from the training rows where it is measured. What there is to choose (penalty, rounds, size
-and rate of the boosted trees) is chosen on the validation rows, as the epoch of a network is.
+There is one model for each target, trained on the training rows that have a value. Penalty, rounds, size and rate of
+the boosted trees are chosen on the validation rows, as the epoch of a network is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The configurations of PyG's GINE and of its GPS that are tried, and the one that was best for a task."""
+"""The configurations of GINE and GPS that are tried, and the best one for a task."""
 
 from __future__ import annotations
 

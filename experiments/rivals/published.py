@@ -1,6 +1,6 @@
-"""Scores that others published for the same rows; quoted, not measured here.
+"""Published scores on the same rows. They are quoted, not measured here.
 
-Those of the scaffold splits are MUBen's (Li et al. 2023, arXiv:2306.10060), read from its table beside the data.
+The scores of the scaffold splits are MUBen's (Li et al. 2023, arXiv:2306.10060), read from a table beside the data.
 """
 
 from __future__ import annotations

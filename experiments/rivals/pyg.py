@@ -1,4 +1,4 @@
-"""PyG's GINE and GPS, with the configuration that was best on the validation rows of one set per task.
+"""PyG's GINE and GPS, with the configuration that was best on the validation rows of one set for each task.
 
 `python -m experiments.rivals.tuning` tries the configurations.
 """

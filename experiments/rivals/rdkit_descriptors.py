@@ -1,4 +1,4 @@
-"""RDKit's two-dimensional descriptors, all of them: what a chemist without a neural network would feed a forest."""
+"""All two-dimensional descriptors of RDKit: what a chemist would give a forest."""
 
 from __future__ import annotations
 

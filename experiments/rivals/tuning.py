@@ -1,9 +1,9 @@
-"""Eight configurations of PyG's GINE and of its GPS on the validation rows of two sets; test rows are not looked at.
+"""Eight configurations of PyG's GINE and of its GPS on the validation rows of two sets. Test rows are not used.
 
     python -m experiments.rivals.tuning --jobs 2
 
-3 or 5 layers, dropout 0 or 0.2, with descriptors or without, on `mat/freesolv` (first split) for regression and on
-`scaffold/bace` for classification. What has been tried is kept.
+The configurations have 3 or 5 layers, dropout 0 or 0.2, descriptors or none. The sets are `mat/freesolv` (first split)
+for regression and `scaffold/bace` for classification. A finished configuration is not repeated.
 """
 
 from __future__ import annotations

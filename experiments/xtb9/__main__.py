@@ -2,8 +2,8 @@
 
     python -m experiments.xtb9 --sets random --models gtx --jobs 2
 
-Without coordinates. Its five targets have units of their own, so R², a mean over targets, is what it is judged by; the
-JSON of a run holds the errors of each target. `--table` prints the results there are.
+Coordinates are not used. The five targets have different units, so the score is the mean of their R²; `runs.csv` has
+the errors of each target. `--table` only prints the results.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def put(folder: Path, name: str, **values: object) -> None:
 def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
-    assert "## What was aimed at" in results.results_page(folder, data=False)
+    assert "## Aims and results" in results.results_page(folder, data=False)
     command = "python -m experiments.scaffold --sets esol --models {} --seeds {}"
     for seed, value in enumerate((0.70, 0.80)):
         put(folder, f"scaffold-esol/gtx-{seed}", value=value, seed=seed, command=command.format("gtx", seed))
