@@ -12,7 +12,14 @@ import gtx
 
 GOLDEN = Path(__file__).parent / "golden"
 # by file, how much the network says of a target, in the target's units; another processor rounds it otherwise
-SPREAD = {"regression": 2.0, "reference": 15.0, "classification": 1.0, "ensemble": 1.0, "sequence": 5.0, "multiclass": 1.0}
+SPREAD = {
+    "regression": 2.0,
+    "reference": 15.0,
+    "classification": 1.0,
+    "ensemble": 1.0,
+    "sequence": 5.0,
+    "multiclass": 1.0,
+}
 
 
 def test_every_file_is_held() -> None:
