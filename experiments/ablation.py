@@ -133,13 +133,13 @@ def ablation_table(results: Path) -> str:
             "| model | coordinates | parameters | CPU seconds | validation | test | seeds |",
             "|---|---|---|---|---|---|---|",
         ]
-        for model, results in sorted(rows, key=lambda row: _mean(row[1], "val")[0]):
-            val, test = (_mean(results, part) for part in ("val", "test"))
-            seconds = statistics.mean(result["seconds"] for result in results)
+        for model, runs in sorted(rows, key=lambda row: _mean(row[1], "val")[0]):
+            val, test = (_mean(runs, part) for part in ("val", "test"))
+            seconds = statistics.mean(result["seconds"] for result in runs)
             lines.append(
-                f"| {model} | {'yes' if results[0]['without_coordinates'] is not None else 'no'} "
-                f"| {results[0]['parameters']:,} | {seconds:.0f} | {val[0]:.3f} ± {val[1]:.3f} "
-                f"| {test[0]:.3f} ± {test[1]:.3f} | {len(results)} |"
+                f"| {model} | {'yes' if runs[0]['without_coordinates'] is not None else 'no'} "
+                f"| {runs[0]['parameters']:,} | {seconds:.0f} | {val[0]:.3f} ± {val[1]:.3f} "
+                f"| {test[0]:.3f} ± {test[1]:.3f} | {len(runs)} |"
             )
         lines.append("")
     return "\n".join(lines)
