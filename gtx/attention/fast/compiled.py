@@ -125,8 +125,9 @@ class _Attention(torch.autograd.Function):
         weights = query.new_empty(graph.num_pairs, H) if any(ctx.needs_input_grad) else None
         out = query.new_empty(N, H, value.shape[2])
         collected = None if value_map is None else query.new_empty(N, H, K)
+        turned = None if value_map is None else value_map.permute(2, 0, 1).contiguous()
         cuts = _cuts(graph, query, value, features)
-        _run("forward", graph, cuts, tensors, graph.mask, factor, weights, out, collected)
+        _run("forward", graph, cuts, [*tensors[:5], turned, *tensors[6:]], graph.mask, factor, weights, out, collected)
         ctx.save_for_backward(*tensors, factor, weights, collected)
         ctx.graph = graph
         return out

@@ -123,6 +123,21 @@ static inline REAL dot(const REAL *restrict a, const REAL *restrict b, int n) {
     return total;
 }
 
+/* to[H][D] += W [K][H][D] x [H][K], the sums of all heads side by side: one alone would wait for its last addition */
+static inline void add_mapped(REAL *restrict to, const REAL *restrict w, const REAL *restrict x) {
+#if D & (D - 1)
+    for (int k = 0; k < K; k++)
+        for (int i = 0; i < H * D; i++) to[i] += w[k * H * D + i] * x[i / D * K + k];
+#else
+    typedef REAL values __attribute__((vector_size(D * SIZE), aligned(SIZE)));
+    values sum[H];
+    memcpy(sum, to, sizeof sum);
+    for (int k = 0; k < K; k++)
+        for (int h = 0; h < H; h++) sum[h] += *(const values *)(w + (k * H + h) * D) * x[h * K + k];
+    memcpy(to, sum, sizeof sum);
+#endif
+}
+
 /* row[s][h] += a[h] . e[s], a turned */
 static inline void edge_dots(REAL *restrict row, const per_head *restrict a, const REAL *restrict e, int64_t n) {
     int64_t s = 0;
@@ -189,7 +204,7 @@ static REAL *space(int64_t first, int64_t last, const int64_t *ptr, int rows, in
 
 /* Receivers ptr[g] to ptr[g + 1] of molecule g attend to senders source_ptr[g] to source_ptr[g + 1], perhaps the same.
    q [N][H][C] of the receivers, k [M][H][C] and v [M][H][D] of the senders, a row every q_stride ...; e [pairs][K];
-   W_k [H][C][K], W_v [H][D][K], w_b [H][K]; b, f, w [pairs][H]; present [pairs]. Any of these but q, k, v may be
+   W_k [H][C][K], W_v turned to [K][H][D], w_b [H][K]; b, f, w [pairs][H]; present [pairs]. Any of these but q, k, v may be
    missing. Gives w, o [N][H][D], and x [N][H][K] if there is a W_v; returns 1 if memory ran out. */
 int forward(int64_t parts, const int64_t *cuts, const int64_t *ptr, const int64_t *source_ptr, const int64_t *pair_ptr,
             const REAL *q, int64_t q_stride, const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride,
@@ -263,7 +278,7 @@ int forward(int64_t parts, const int64_t *cuts, const int64_t *ptr, const int64_
                 fold(o + r * H * D, out, D);
                 if (w_v) {
                     edge_sums(x + r * H * K, row, e + p * K, n);
-                    for (int i = 0; i < H * D; i++) o[r * H * D + i] += dot(w_v + i * K, x + (r * H + i / D) * K, K);
+                    add_mapped(o + r * H * D, w_v, x + r * H * K);
                 }
             }
         }
@@ -272,8 +287,8 @@ int forward(int64_t parts, const int64_t *cuts, const int64_t *ptr, const int64_
     return failed;
 }
 
-/* From the gradient of o those of q, k, v, e and b, and, added to what is there, of W_k, W_v and w_b, each part its own; all but d_q, d_k
-   and d_v may be unwanted, those of W_k, W_v and w_b where these are missing. */
+/* From the gradient of o those of q, k, v, e and b, and, added to what is there, of W_k, W_v [H][D][K] and w_b, each
+   part its own; all but d_q, d_k and d_v may be unwanted, those of W_k, W_v and w_b where these are missing. */
 int backward(int64_t parts, const int64_t *cuts, const int64_t *ptr, const int64_t *source_ptr, const int64_t *pair_ptr,
              const REAL *q, int64_t q_stride, const REAL *k, int64_t k_stride, const REAL *v, int64_t v_stride,
              const REAL *e, const REAL *w_k, const REAL *w_v, const REAL *w_b, const REAL *f, const REAL *w,
