@@ -1,0 +1,22 @@
+"""Where compiled loops may stand for torch's operations."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def are_plain(*tensors: Tensor) -> bool:
+    """Whether these are float32 tensors of a processor that nobody traces, transforms or differentiates."""
+    return (
+        not torch.compiler.is_compiling()
+        and not torch.is_autocast_enabled("cpu")
+        and not torch._C._are_functorch_transforms_active()
+        and all(
+            type(x.data if isinstance(x, torch.nn.Parameter) else x) is Tensor
+            and x.device.type == "cpu"
+            and x.dtype == torch.float32
+            and not (x.requires_grad and torch.is_grad_enabled())
+            for x in tensors
+        )
+    )

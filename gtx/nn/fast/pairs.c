@@ -1,0 +1,100 @@
+/* The embedding of pair features, forward, one pass over the pairs:
+
+       e = GELU(W GELU(x) + b),   x = base + sum over features f and their columns c of
+                                      T_f[code_fc]      a row of the table, for codes
+                                      v_fc T_f[c]       the table's rows weighted, for values
+
+   or e = x without W. Compiled for K channels, a multiple of a register; TOGETHER pairs are worked out at once. */
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define REGISTER 64
+#elif defined(__AVX__)
+#define REGISTER 32
+#else
+#define REGISTER 16
+#endif
+#define LANES (REGISTER / 4)
+#define WIDTH (K / LANES) /* vectors of a pair */
+#define TOGETHER 8
+
+typedef float vector __attribute__((vector_size(REGISTER), aligned(4)));
+typedef int32_t truth __attribute__((vector_size(REGISTER)));
+
+static inline vector choose(truth yes, vector a, vector b) { return (vector)((yes & (truth)a) | (~yes & (truth)b)); }
+
+/* x / 2 (1 + erf(x / sqrt 2)); erf(y) = y P(y^2) / Q(y^2) for |y| < 4, beyond which it rounds to 1, is that of
+   generic_fast_erf_float in Eigen's SpecialFunctionsImpl.h */
+static inline vector gelu(vector x) {
+    const float p[] = {-2.72614225801306e-10f, 2.77068142495902e-08f, -2.10102402082508e-06f, -5.69250639462346e-05f,
+                       -7.34990630326855e-04f, -2.95459980854025e-03f, -1.60960333262415e-02f};
+    const float q[] = {-1.45660718464996e-05f, -2.13374055278905e-04f, -1.68282697438203e-03f, -7.37332916720468e-03f,
+                       -1.42647390514189e-02f};
+    vector y = x * 0.70710678118654752f, most = (vector){0} + 4;
+    y = choose(y > most, most, choose(y < -most, -most, y));
+    vector square = y * y, above = (vector){0} + p[0], below = (vector){0} + q[0];
+    for (int i = 1; i < 7; i++) above = above * square + p[i];
+    for (int i = 1; i < 5; i++) below = below * square + q[i];
+    return 0.5f * x * (1 + y * above / below);
+}
+
+typedef struct {
+    const int64_t *codes; /* [pairs][columns], or NULL */
+    const float *values;  /* else these, column c of pair p at p * pair_step + c * column_step */
+    int64_t pair_step, column_step, columns;
+    const int64_t *first; /* of codes, where each column's rows begin in the table, and the number of rows */
+    const float *table;   /* [rows][K] */
+} part;
+
+/* x[count][K] += what one feature of the pairs from `pair` on comes to; 1 if a code has no row */
+static inline int add_codes(vector (*x)[WIDTH], const part *f, int64_t pair, int count) {
+    for (int i = 0; i < count; i++)
+        for (int64_t c = 0; c < f->columns; c++) {
+            int64_t code = f->codes[(pair + i) * f->columns + c];
+            if (code < 0 || code >= f->first[c + 1] - f->first[c]) return 1;
+            const vector *row = (const vector *)(f->table + (f->first[c] + code) * K);
+            for (int k = 0; k < WIDTH; k++) x[i][k] += row[k];
+        }
+    return 0;
+}
+
+/* x[count][K] += values [count][columns] times table [columns][K] */
+static inline void add_product(vector (*x)[WIDTH], const float *values, int64_t pair_step, int64_t column_step,
+                               int64_t columns, const float *table, int count) {
+    vector sum[TOGETHER][WIDTH];
+    const float *of[TOGETHER];
+    for (int i = 0; i < TOGETHER; i++) of[i] = values + (i < count ? i : 0) * pair_step; /* those beyond are not kept */
+    memcpy(sum, x, sizeof sum);
+    for (int64_t c = 0; c < columns; c++)
+        for (int i = 0; i < TOGETHER; i++)
+            for (int k = 0; k < WIDTH; k++) sum[i][k] += ((const vector *)(table + c * K))[k] * of[i][c * column_step];
+    memcpy(x, sum, sizeof sum);
+}
+
+/* e [pairs][K] of `features` parts; base [K]; W turned, [K][K], and b [K], or NULL. Returns 1 if a code has no row. */
+int embed(int64_t threads, int64_t pairs, int64_t features, const part *parts, const float *base, const float *w,
+          const float *b, float *e) {
+    int failed = 0;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static) reduction(| : failed)
+    for (int64_t pair = 0; pair < pairs; pair += TOGETHER) {
+        int count = pairs - pair < TOGETHER ? pairs - pair : TOGETHER;
+        vector x[TOGETHER][WIDTH], hidden[TOGETHER][WIDTH];
+        for (int i = 0; i < TOGETHER; i++) memcpy(x[i], base, sizeof x[i]);
+        for (const part *f = parts; f < parts + features; f++) {
+            if (f->codes) failed |= add_codes(x, f, pair, count);
+            else add_product(x, f->values + pair * f->pair_step, f->pair_step, f->column_step, f->columns, f->table, count);
+        }
+        if (w) {
+            for (int i = 0; i < TOGETHER; i++)
+                for (int k = 0; k < WIDTH; k++) hidden[i][k] = gelu(x[i][k]);
+            for (int i = 0; i < TOGETHER; i++) memcpy(x[i], b, sizeof x[i]);
+            add_product(x, (const float *)hidden, K, 1, K, w, count);
+            for (int i = 0; i < TOGETHER; i++)
+                for (int k = 0; k < WIDTH; k++) x[i][k] = gelu(x[i][k]);
+        }
+        memcpy(e + pair * K, x, count * sizeof x[0]);
+    }
+    return failed;
+}

@@ -1,0 +1,92 @@
+"""The compiled pair embedding against the plain one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from gtx.attention.fast import building
+from gtx.encodings import Codes, Values
+from gtx.nn import PairEmbedding
+from gtx.nn.fast import pairs
+
+needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
+
+FEATURES = [Codes((4, 2, 5), sparse=True), Values(3), Codes((7,)), Values(16)]
+
+
+def features(count: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    made = []
+    for feature in FEATURES:
+        if isinstance(feature, Codes):
+            made.append(torch.stack([torch.randint(size, (count,), generator=generator) for size in feature.sizes], 1))
+        else:  # laid out as random walks are, and not
+            values = torch.randn(feature.channels, count, generator=generator).T
+            made.append(values if feature.channels == 16 else values.contiguous())
+    return made
+
+
+def fast(layer: PairEmbedding, given: list[Tensor]) -> Tensor | None:
+    return pairs.embed_pairs(layer.parts, layer.mlp, given)
+
+
+@needs_compiler
+@pytest.mark.parametrize("mlp", [False, True])
+@pytest.mark.parametrize("channels", [16, 32, 48, 128])
+@pytest.mark.parametrize("count", [0, 1, 8, 8003])
+def test_is_the_plain_form(count: int, channels: int, mlp: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(1)
+    layer, given = PairEmbedding(FEATURES, channels, mlp), features(count)
+    with torch.no_grad():
+        found = fast(layer, given)
+        monkeypatch.setattr("gtx.nn.pair_embedding.embed_pairs", lambda *_: None)
+        torch.testing.assert_close(found, layer(given), rtol=1e-5, atol=2e-6)
+
+
+@needs_compiler
+def test_codes_alone() -> None:
+    layer, codes = PairEmbedding([Codes((3, 4))], 16, mlp=False), torch.tensor([[0, 0], [2, 3]])
+    with torch.no_grad():
+        found = fast(layer, [codes])
+    table = layer.parts[0].table.detach()
+    torch.testing.assert_close(found, torch.stack([table[0] + table[3], table[2] + table[6]]))
+
+
+@needs_compiler
+def test_gelu_is_within_single_precision_everywhere() -> None:
+    layer = PairEmbedding([Values(1)], 16)
+    x = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([0.0, 1e-30, -1e30, 1e30])])
+    with torch.no_grad():
+        layer.parts[0].weight.fill_(1.0)
+        layer.parts[0].bias.zero_()
+        layer.mlp[1].weight.copy_(torch.eye(16))
+        layer.mlp[1].bias.zero_()
+        found = fast(layer, [x[:, None]])[:, 0]
+    gelu = torch.nn.functional.gelu
+    exact = gelu(gelu(x.double())).float()
+    torch.testing.assert_close(found, exact, rtol=3e-7, atol=1e-6)
+
+
+@needs_compiler
+def test_a_code_without_a_row_is_left_to_the_plain_form() -> None:
+    layer, given = PairEmbedding(FEATURES, 16), features(9)
+    for wrong in (-1, 2, 2**40):
+        given[0][5, 1] = wrong
+        with torch.no_grad():
+            assert fast(layer, given) is None
+
+
+@needs_compiler
+def test_where_it_does_not_run() -> None:
+    layer, given = PairEmbedding(FEATURES, 16), features(3)
+    assert fast(layer, given) is None  # gradients are wanted
+    with torch.no_grad():
+        assert fast(layer, given) is not None
+        assert fast(PairEmbedding(FEATURES, 6), given) is None  # not whole registers
+        assert pairs.embed_pairs(PairEmbedding([Values(3)], None), given[1:2]) is None  # nothing is embedded
+        with torch.autocast("cpu"):
+            assert fast(layer, given) is None
+        in_double = [x.double() if x.is_floating_point() else x for x in given]
+        assert pairs.embed_pairs(layer.double(), in_double) is None
