@@ -56,7 +56,10 @@ def add(parser: Parser) -> None:
         help="report: a bad row gets an error and the others are predicted; fail: stop at the first bad row",
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
+        "--workers",
+        type=int,
+        metavar="N",
+        help="processes that read and predict; default: as many as there are cores, none for less than 10,000 rows",
     )
     parser.add_argument(
         "--device", metavar="NAME", help="where to compute: cpu, cuda or cuda:1; default: a GPU if there is one"

@@ -33,7 +33,7 @@ __getattr__, __dir__ = lazy_names(
             "featurise_stream",
             "worth_workers",
         ),
-        "workers": ("default_workers", "stop_workers"),
+        "workers": ("default_workers", "in_workers", "stop_workers"),
         "store": ("MoleculeStore",),
         "batches": ("PairBudgetSampler",),
         "pyg": ("from_pyg",),

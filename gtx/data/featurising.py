@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from joblib.externals.loky import get_reusable_executor
 from safetensors import SafetensorError
 
 from gtx.data.store import MoleculeStore, saved_words
-from gtx.data.workers import default_workers, stop_workers
+from gtx.data.workers import default_workers, in_workers
 from gtx.errors import InputError
 from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
 
@@ -88,23 +86,8 @@ def featurise_stream(
         for texts, coordinates in chunks:
             yield featurise_texts(featuriser, texts, coordinates, smiles=smiles)
         return
-    chunks = iter(chunks)
     featurise_texts(featuriser, [])  # compiles what is to be compiled, so that the workers need not, each for itself
-    # loky's workers outlive the call and need no `if __name__ == "__main__"` in the user's script
-    pool = get_reusable_executor(workers)
-
-    def submit(count: int) -> list:
-        return [pool.submit(featurise_texts, featuriser, *chunk, smiles=smiles) for chunk in islice(chunks, count)]
-
-    waiting = deque(submit(workers * ahead))
-    try:
-        while waiting:
-            part = waiting.popleft().result()
-            waiting.extend(submit(1))
-            yield part
-    except BaseException:  # nobody reads on, after an error or a signal: the workers must not either
-        stop_workers(pool)
-        raise
+    yield from in_workers(partial(featurise_texts, featuriser, smiles=smiles), chunks, workers, ahead)
 
 
 def featurise(

@@ -1,12 +1,21 @@
-"""What predicts, as those see it who hand it molecules; and what becomes of its answers."""
+"""What predicts, as those see it who hand it molecules; and a stream of texts through it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, Protocol
 
-from gtx.data import MoleculeStore
+import numpy as np
+import torch
+from joblib.externals.loky.backend.reduction import dumps
+
+from gtx.data import Featurised, MoleculeStore, featurise_stream, in_workers
 from gtx.data.table_writer import Cell
+from gtx.molecules import FlatMolecules, featurise_texts
 from gtx.prediction.model_file import ModelHeader
 from gtx.tasks.task import Answers
 
@@ -19,9 +28,11 @@ class Answering(Protocol):
     Attributes:
         header: how molecules are read, and what is predicted.
         task: what is predicted.
+        device: where it computes.
     """
 
     header: ModelHeader
+    device: torch.device
 
     @property
     def task(self) -> Any: ...
@@ -33,6 +44,66 @@ class Answering(Protocol):
         """Answers for molecules that are featurised already."""
 
 
+class Answered(NamedTuple):
+    """What became of n texts.
+
+    Attributes:
+        errors: per text, why it could not be read, or None.
+        warnings: per text, what was odd about it.
+        good: int64 `[m]`, the numbers of the texts that could be read.
+        answers: for these, in order.
+    """
+
+    errors: list[str | None]
+    warnings: list[tuple[str, ...]]
+    good: np.ndarray
+    answers: Answers
+
+
+def answer_stream(
+    predictor: Answering, chunks: Iterable[tuple[Sequence[str], Sequence[np.ndarray | None]]], workers: int
+) -> Iterator[Answered]:
+    """Read and predict chunks of texts, in order; memory stays bounded.
+
+    On a processor each worker process reads and predicts, with a copy of the model and one thread, and only answers go
+    from process to process. With a model on a GPU workers read, and this process predicts.
+
+    Args:
+        predictor: the model.
+        chunks: (texts, coordinates).
+        workers: processes; 0 works in this one.
+    """
+    if workers < 1 or predictor.device.type != "cpu":
+        for part in featurise_stream(predictor.header.featuriser, chunks, workers, smiles=False):
+            yield _answered(predictor, part)
+        return
+    _answer(predictor, ["C"], [None])  # compiles what is to be compiled, so that the workers need not, each for itself
+    with TemporaryDirectory(prefix="gtx-") as folder:
+        file = Path(folder, "predictor")
+        file.write_bytes(dumps(predictor))
+        yield from in_workers(partial(_answer_in_worker, file), chunks, workers)
+
+
 def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
     """Per molecule, its answer, as `gtx.data.TableWriter` takes it."""
     return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
+
+
+def _answered(predictor: Answering, part: FlatMolecules) -> Answered:
+    done = Featurised.join([part])
+    return Answered(done.errors, done.warnings, done.good, predictor.predict_store(done.store))
+
+
+def _answer(predictor: Answering, texts: Sequence[str], coordinates: Sequence[np.ndarray | None]) -> Answered:
+    return _answered(predictor, featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=False))
+
+
+def _answer_in_worker(file: Path, *chunk: Sequence[Any]) -> Answered:
+    return _answer(_opened(file), *chunk)
+
+
+@lru_cache(maxsize=1)
+def _opened(file: Path) -> Answering:
+    """The predictor of this worker process, whose file no other call ever has."""
+    torch.set_num_threads(1)  # there are as many workers as are to compute
+    return pickle.loads(file.read_bytes())

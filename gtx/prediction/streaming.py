@@ -1,4 +1,4 @@
-"""Tables of any length, predicted in bounded memory while worker processes read molecules ahead."""
+"""Tables of any length, predicted in bounded memory, by worker processes where there are many rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gtx.data import Featurised, chunk_size, featurise_stream, worth_workers
+from gtx.data import chunk_size, default_workers, worth_workers
 from gtx.data.ledger import Ledger
 from gtx.data.rows import Row, Table
 from gtx.data.table_writer import Cell, TableWriter, fresh_name
 from gtx.data.tables import open_table
-from gtx.prediction.answering import NOT_FINITE, Answering, as_rows
+from gtx.prediction.answering import NOT_FINITE, Answered, Answering, answer_stream, as_rows
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def predict_table(
         out: CSV, or by its name TSV or Parquet; "-" is standard output.
         smiles_column: default: as in the table the model was trained on, or as `gtx.data.open_table` finds it.
         on_error: "fail" stops at the first row that cannot be used.
-        workers: processes that read molecules; by default all cores, and none for a table of less than 10,000 rows.
+        workers: processes that read and predict; by default all cores, and none for a table of less than 10,000 rows.
         progress: show a progress bar.
 
     Raises:
@@ -64,10 +64,10 @@ def predict_table(
     named = predictor.output_columns(table.columns)
     nothing = [None] * len(named)
     writing = TableWriter(out, output_header(table.columns, named), named, table.schema)
-    with writing as writer, closing(_featurised(predictor, table, workers)) as parts:
+    with writing as writer, closing(_answered(predictor, table, workers)) as parts:
         for rows, done in _tracked(parts, table.length) if progress else parts:
             note_rows(ledger, table.smiles_column, rows, done)
-            answers = predictor.predict_store(done.store)
+            answers = done.answers
             answered = [rows[i] for i in done.good]
             for row, *said in zip(answered, answers.finite.tolist(), answers.remarks, strict=True):
                 note_answer(ledger, table.smiles_column, row, *said)
@@ -81,7 +81,7 @@ def predict_table(
     return TableOutcome(ledger, scores.metrics(), notes)
 
 
-def note_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Featurised) -> None:
+def note_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answered) -> None:
     """Enter rows in the ledger with what came of reading their molecules."""
     ledger.enter(rows)
     for row, error, warnings in zip(rows, done.errors, done.warnings, strict=True):
@@ -112,13 +112,13 @@ def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
     return header
 
 
-def _featurised(predictor: Answering, table: Table, workers: int | None) -> Generator[tuple[list[Row], Featurised]]:
-    """Chunks of rows, each with its molecules; workers are at the next ones meanwhile."""
+def _answered(predictor: Answering, table: Table, workers: int | None) -> Generator[tuple[list[Row], Answered]]:
+    """Chunks of rows, each with its answers; workers are at the next ones meanwhile."""
     featuriser = predictor.header.featuriser
     chunks, least = table.chunks(chunk_size(featuriser)), worth_workers(featuriser)
     first = list(islice(chunks, least)) if workers is None else []
-    if workers is None and len(first) < least:
-        workers = 0
+    if workers is None:
+        workers = 0 if len(first) < least else default_workers()
     waiting: deque[list[Row]] = deque()
 
     def texts() -> Iterator[tuple[list[str], list[np.ndarray | None]]]:
@@ -126,8 +126,8 @@ def _featurised(predictor: Answering, table: Table, workers: int | None) -> Gene
             waiting.append(rows)
             yield [row.readable for row in rows], [row.coordinates for row in rows]
 
-    for part in featurise_stream(featuriser, texts(), workers, smiles=False):
-        yield waiting.popleft(), Featurised.join([part])
+    for answered in answer_stream(predictor, texts(), workers):
+        yield waiting.popleft(), answered
 
 
 def _tracked(parts: Iterator[tuple[list[Row], Any]], total: int | None) -> Iterator[tuple[list[Row], Any]]:

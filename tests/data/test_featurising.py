@@ -156,7 +156,7 @@ def test_workers_are_started_where_there_is_work_for_them(monkeypatch: pytest.Mo
 def test_what_workers_need_is_compiled_before_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
     done = []
     monkeypatch.setattr(featurising, "featurise_texts", lambda featuriser, texts: done.append(list(texts)))
-    monkeypatch.setattr(featurising, "get_reusable_executor", lambda workers: done.append("pool"))
+    monkeypatch.setattr("gtx.data.workers.get_reusable_executor", lambda workers: done.append("pool"))
     assert list(featurise_stream(Featuriser(), [], workers=2)) == [] and done == [[], "pool"]
 
 

@@ -11,13 +11,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from rdkit import Chem
 from rdkit.Chem import AllChem
 
 import gtx
-from gtx.data import Row, Table, open_table
+from gtx.data import MoleculeStore, Row, Table, open_table
 from gtx.prediction import Predictor, predict_table, streaming
 from gtx.tasks import Regression
+from gtx.tasks.task import Answers
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
 NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
@@ -218,3 +220,36 @@ def test_the_table_written_is_a_table_to_read(predictor: Predictor, tmp_path: Pa
     assert twice[0][: len(once[0])] == once[0] and twice[1][: len(once[1])] == once[1]
     assert twice[0][len(once[0])] == "gap_pred1" and twice[0][-2:] == ["error1", "warning1"]
     assert open_table(tmp_path / "twice.csv").columns == twice[0]
+
+
+def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "chunk_size", lambda featuriser: 10)
+    source = tmp_path / "in.csv"
+    source.write_text("smiles,name\n" + "".join(f"{'C' * (i % 7)}O,{i}\nC1CC,broken\n" for i in range(20)))
+    asked, own = [], Predictor.predict_store
+    monkeypatch.setattr(Predictor, "predict_store", lambda self, store: asked.append(len(store)) or own(self, store))
+    written = []
+    for workers in (0, 2):
+        outcome = predict_table(predictor, source, tmp_path / "out.csv", workers=workers)
+        assert outcome.ledger.rows == 40 and outcome.ledger.num_errors == 20
+        written.append((tmp_path / "out.csv").read_bytes())
+    assert written[0] == written[1]
+    assert asked == [5, 5, 5, 5, 1]  # with workers this process predicts one molecule, which compiles what is to be
+
+
+def test_a_model_on_a_gpu_stays_there_and_workers_read(predictor: Predictor, tmp_path: Path) -> None:
+    asked = []
+
+    class Elsewhere:
+        header, task, device = predictor.header, predictor.task, torch.device("cuda")
+        output_columns = staticmethod(predictor.output_columns)
+
+        def predict_store(self, store: MoleculeStore) -> Answers:
+            asked.append(len(store))
+            return predictor.predict_store(store)
+
+    (tmp_path / "in.csv").write_text("smiles\nC\nCCO\nC1CC\n")
+    for workers, model in ((2, Elsewhere()), (0, predictor)):
+        predict_table(model, tmp_path / "in.csv", tmp_path / f"{workers}.csv", workers=workers)
+    assert asked == [2]
+    assert (tmp_path / "2.csv").read_bytes() == (tmp_path / "0.csv").read_bytes()
