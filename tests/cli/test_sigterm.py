@@ -17,7 +17,7 @@ from gtx import dataset
 from gtx.cli import main
 from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, Predictor, save_model
+from gtx.prediction import ModelHeader, save_model
 from gtx.tasks import Regression, TargetScaler
 from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import model_spec
@@ -80,7 +80,7 @@ def test_predicting_leaves_no_file_and_no_worker(
     spec = model_spec(TrainSettings(**TINY), featuriser, task, 60)
     save_model(tmp_path / "model.gtx", [build_model(spec)], ModelHeader(task, featuriser, spec))
     monkeypatch.setattr(gtx.prediction.streaming, "chunk_size", lambda featuriser: 5)
-    monkeypatch.setattr(Predictor, "predict_store", terminated(Predictor.predict_store, at=2))
+    monkeypatch.setattr(gtx.prediction.streaming, "as_rows", terminated(gtx.prediction.streaming.as_rows, at=2))
     before, out = children(), tmp_path / "out" / "predictions.csv"
     assert main(["predict", str(tmp_path / "model.gtx"), str(table), "--workers=2", f"--out={out}"]) == 143
     assert capsys.readouterr().err.strip() == "gtx: terminated"
