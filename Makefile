@@ -31,7 +31,7 @@ lint: $(VENV)/tested  ## ruff: style and format
 test: lint  ## lint and the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-bench: $(VENV)/tested  ## measure speed, write experiments/results/speed.md (hours; BENCH=--quick: minutes, not kept)
+bench: $(VENV)/tested  ## measure speed, write experiments/results/speed.md (hours; BENCH='--device cuda': a GPU, 10 minutes)
 	$(BIN)/python -m experiments.speed $(BENCH)
 
 format: $(VENV)/tested  ## let ruff rewrite

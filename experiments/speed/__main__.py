@@ -1,43 +1,41 @@
-"""Measure the speed of everything, and write the page.
+"""Measure the speed of everything, and write the pages.
 
-    python -m experiments.speed            # make bench: an hour or two
-    python -m experiments.speed --quick    # minutes, small cases; results go to runs/speed and are not kept
-    python -m experiments.speed --page     # the page from the results there are
+    python -m experiments.speed                                 # make bench: an hour or two
+    python -m experiments.speed --device cuda                   # a GPU: less than ten minutes
+    python -m experiments.speed --quick                         # a few small cases, minutes
+    python -m experiments.speed --topics layer --cases tiny     # the cases whose name holds a regular expression
+    python -m experiments.speed --page                          # the pages, from the results there are
 
-runs every script `bench_<topic>.py` of this folder, each in a process of its own; further options go to all of them
-(see `python -m experiments.speed.bench_layer --help`). The page is `speed.md` in the folder of results.
+A topic is a file `bench_<topic>.py` of this folder. Once it is measured, its results are kept, and the page is written:
+`speed.md` of a processor, `speed-cuda.md` of a GPU, in experiments/results. What is quick or not all cases goes to
+runs/speed and is not kept.
 """
 
 from __future__ import annotations
 
-import argparse
-import subprocess
+import math
+import shlex
 import sys
-from pathlib import Path
+from collections.abc import Sequence
+from importlib import import_module
 
-from experiments.archive import RESULTS, ROOT
-from experiments.speed.measured import QUICK, TOPICS, speed_page
+from experiments.speed.harness import GPU_TOPICS, measure_topic, options
+from experiments.speed.pages import TITLES, keep, page_of, tables, write_page
 
 
-def main() -> None:
-    """Run all, then write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--topics", nargs="+", default=TOPICS, choices=TOPICS, help="some of the scripts")
-    parser.add_argument("--quick", action="store_true", help="small cases, for a look")
-    parser.add_argument("--page", action="store_true", help="measure nothing")
-    parser.add_argument("--out", type=Path, help="folder of the results")
-    read, others = parser.parse_known_args()
-    out = read.out or (QUICK if read.quick else RESULTS)
-    words, failed = [*others, *["--quick"] * read.quick, "--out", str(out)], []
+def main(words: Sequence[str]) -> None:
+    """Measure topics one after the other, and write the page after each."""
+    read = options(words, __doc__)
     for topic in () if read.page else read.topics:
         print(f"## {topic}\n", flush=True)
-        command = [sys.executable, "-m", f"experiments.speed.bench_{topic}", *words]
-        if subprocess.run(command, cwd=ROOT, check=False).returncode:
-            failed.append(topic)
-    (out / "speed.md").write_text(speed_page(out))
-    print(f"{out / 'speed.md'}" + (f"; these did not end well: {', '.join(failed)}" if failed else ""))
-    sys.exit(1 if failed else 0)
+        module = import_module(f"experiments.speed.bench_{topic}")
+        own = options(words, **getattr(module, "DEFAULTS", {}))
+        records = measure_topic(module, own, GPU_TOPICS[topic] if own.device == "cuda" else math.inf)
+        keep(topic, own, shlex.join(["python", "-m", "experiments.speed", *words]), records)
+        print(*tables(module, records), write_page(own.out, page_of(own.device)), sep="\n", flush=True)
+    for name in TITLES if read.page else ():
+        print(write_page(read.out, name))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

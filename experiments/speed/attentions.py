@@ -7,9 +7,9 @@ forms their indices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,34 @@ from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
 
 HEADS, EDGE_DIM = 8, 32
+
+
+class Padded:
+    """Graphs padded to `size` nodes each; on a GPU to a multiple of 8, for the fused kernels that take a bias.
+
+    Attributes:
+        node: int64 `[N]`, the slot of each node.
+        real: bool `[B, size]`, False for padding.
+    """
+
+    def __init__(self, graph: CompleteGraph, largest: int) -> None:
+        self.size = -(-largest // 8) * 8 if graph.ptr.is_cuda else largest
+        self.node = torch.arange(graph.num_nodes, device=graph.ptr.device)
+        self.node += graph.batch * self.size - graph.ptr[graph.batch]
+        sender, receiver = graph.pair_index
+        self._pair = self.node[receiver] * self.size + self.node[sender] % self.size
+        self.real = self.nodes(torch.ones_like(self.node), graph.num_graphs) > 0
+
+    def nodes(self, flat: Tensor, count: int | None = None) -> Tensor:
+        """Flat nodes `[N, *]` to `[B, size, *]`, 0 in padding."""
+        count = len(self.real) if count is None else count
+        slots = flat.new_zeros(count * self.size, *flat.shape[1:]).index_copy(0, self.node, flat)
+        return slots.unflatten(0, (count, self.size))
+
+    def pairs(self, flat: Tensor) -> Tensor:
+        """Flat pairs `[num_pairs, *]` to `[B, receivers, senders, *]`, 0 in padding."""
+        shape = *self.real.shape, self.size
+        return flat.new_zeros(math.prod(shape), *flat.shape[1:]).index_copy(0, self._pair, flat).unflatten(0, shape)
 
 
 class Batch:
@@ -35,9 +63,8 @@ class Batch:
 
     def __init__(self, sizes: Tensor, channels: int, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
         generator = torch.Generator().manual_seed(1)
-        ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]).to(device)
-        self.graph = CompleteGraph.from_ptr(ptr)
-        self.channels, self.sizes = channels, sizes.to(device)
+        self.graph = CompleteGraph.from_ptr(torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]).to(device))
+        self.channels, self.largest = channels, int(sizes.max())
 
         def features(rows: int, width: int) -> Tensor:
             return torch.randn(rows, width, generator=generator).to(device, dtype).requires_grad_()
@@ -46,34 +73,9 @@ class Batch:
         self.edge_attr = features(self.graph.num_pairs, EDGE_DIM)
 
     @cached_property
-    def dense(self) -> Dense:
+    def padded(self) -> Padded:
         """Where nodes and pairs go when every graph is padded to the largest."""
-        graph, count, size = self.graph, len(self.sizes), int(self.sizes.max())
-        if graph.ptr.is_cuda:
-            size = -(-size // 8) * 8  # what the fused kernels want of a bias
-        node = graph.batch * size + torch.arange(graph.num_nodes, device=graph.ptr.device) - graph.ptr[graph.batch]
-        sender, receiver = graph.pair_index
-        real = torch.zeros(count * size, dtype=torch.bool, device=node.device)
-        real[node] = True
-        return Dense(count, size, node, node[receiver] * size + node[sender] % size, real.view(count, size))
-
-
-class Dense(NamedTuple):
-    """Graphs padded to one size.
-
-    Attributes:
-        count: graphs.
-        size: nodes of each, with padding.
-        node: int64 `[N]`, the slot of each node among `count * size`.
-        pair: int64 `[num_pairs]`, the slot of each pair among `count * size * size`, receiver-major.
-        real: bool `[count, size]`, False for padding.
-    """
-
-    count: int
-    size: int
-    node: Tensor
-    pair: Tensor
-    real: Tensor
+        return Padded(self.graph, self.largest)
 
 
 class PaddedAttention(nn.Module):
@@ -88,39 +90,31 @@ class PaddedAttention(nn.Module):
         self.lin_in, self.lin_out = nn.Linear(channels, 3 * channels), nn.Linear(channels, channels)
         self.lin_bias = nn.Linear(EDGE_DIM, HEADS, bias=False)
 
-    def forward(self, x: Tensor, edge_attr: Tensor, dense: Dense) -> Tensor:
-        count, size, node, pair, real = dense
-        flat, pairs = self.lin_in(x), self.lin_bias(edge_attr)
-        slots = flat.new_zeros(count * size, flat.shape[1]).index_copy(0, node, flat)
-        q, k, v = slots.view(count, size, 3, HEADS, -1).permute(2, 0, 3, 1, 4)  # [b, H, n, C] each
-        bias = pairs.new_zeros(count * size * size, HEADS).index_copy(0, pair, pairs)
-        bias = bias.view(count, size, size, HEADS).permute(0, 3, 1, 2)
-        out = F.scaled_dot_product_attention(q, k, v, bias.masked_fill(~real[:, None, None], -torch.inf))
-        return self.lin_out(out.transpose(1, 2).reshape(count * size, -1)[node])
+    def forward(self, x: Tensor, edge_attr: Tensor, to: Padded) -> Tensor:
+        q, k, v = to.nodes(self.lin_in(x)).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)  # [B, H, n, C] each
+        bias = to.pairs(self.lin_bias(edge_attr)).permute(0, 3, 1, 2).masked_fill(~to.real[:, None, None], -torch.inf)
+        out = F.scaled_dot_product_attention(q, k, v, bias)
+        return self.lin_out(out.transpose(1, 2).flatten(0, 1).flatten(1)[to.node])
 
 
 Call = Callable[[Tensor, Tensor], Tensor]  # from x [N, channels] and edge_attr [num_pairs, EDGE_DIM]
 Contender = Callable[[Batch], tuple[nn.Module, Call]]
 
 
-def gtx_bias(batch: Batch) -> tuple[nn.Module, Call]:
-    """A bias per head from the pair features, and W_o."""
-    layer = EdgeAttention(batch.channels, batch.channels // HEADS, HEADS, edge_dim=EDGE_DIM, project=True)
-    return layer, lambda x, e: layer(x, batch.graph, e)
-
-
-def gtx_key_value(batch: Batch) -> tuple[nn.Module, Call]:
-    """What `TransformerConv` computes: pair features in key and value."""
-    parts = {"edge_bias": False, "edge_key": True, "edge_value": True}
+def edge_attention(batch: Batch, **parts: bool) -> tuple[nn.Module, Call]:
+    """gtx."""
     layer = EdgeAttention(batch.channels, batch.channels // HEADS, HEADS, edge_dim=EDGE_DIM, **parts)
     return layer, lambda x, e: layer(x, batch.graph, e)
 
 
+gtx_bias = partial(edge_attention, project=True)
+gtx_bias_value = partial(edge_attention, project=True, edge_value=True)
+gtx_key_value = partial(edge_attention, edge_bias=False, edge_key=True, edge_value=True)
+
+
 def transformer_conv(batch: Batch) -> tuple[nn.Module, Call]:
     """PyG's `TransformerConv` on the written-out complete graph."""
-    layer = TransformerConv(
-        batch.channels, batch.channels // HEADS, HEADS, edge_dim=EDGE_DIM, root_weight=False, concat=True
-    )
+    layer = TransformerConv(batch.channels, batch.channels // HEADS, HEADS, edge_dim=EDGE_DIM, root_weight=False)
     edge_index = batch.graph.edge_index
     return layer, lambda x, e: layer(x, edge_index, e)
 
@@ -128,10 +122,7 @@ def transformer_conv(batch: Batch) -> tuple[nn.Module, Call]:
 def multihead(batch: Batch) -> tuple[nn.Module, Call]:
     """`torch.nn.MultiheadAttention` on nodes that are padded already, as in a padded model; no pair features."""
     layer = nn.MultiheadAttention(batch.channels, HEADS, batch_first=True)
-    dense = batch.dense
-    padded = batch.x.new_zeros(dense.count * dense.size, batch.channels).index_copy(0, dense.node, batch.x.detach())
-    padded = padded.view(dense.count, dense.size, -1).requires_grad_()
-    padding = ~dense.real
+    padded, padding = batch.padded.nodes(batch.x.detach()).requires_grad_(), ~batch.padded.real
     return layer, lambda x, e: layer(padded, padded, padded, key_padding_mask=padding, need_weights=False)[0]
 
 
@@ -148,5 +139,5 @@ def gps_conv(batch: Batch) -> tuple[nn.Module, Call]:
 
 def padded_sdpa(batch: Batch) -> tuple[nn.Module, Call]:
     """`scaled_dot_product_attention` with the bias, padded by hand."""
-    layer, dense = PaddedAttention(batch.channels), batch.dense
-    return layer, lambda x, e: layer(x, e, dense)
+    layer, padded = PaddedAttention(batch.channels), batch.padded
+    return layer, lambda x, e: layer(x, e, padded)

@@ -1,7 +1,5 @@
 """Cutting batches out of a store, against PyG's `Batch.from_data_list` and its `DataLoader` with workers.
 
-    python -m experiments.speed.bench_batches
-
 Every batch of a shuffled epoch over 10,000 molecules of ZINC-12k, 128 at a time; the same molecules with the same
 contents, in the store's flat tensors or as a list of `Data`. The workers of the `DataLoader` live on from epoch to
 epoch, and the first epoch, in which they start, does not count; their own memory is not in the peak.
@@ -17,8 +15,8 @@ from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
-from experiments.speed.harness import Topic, Work
-from experiments.speed.measured import main, megabytes, rival_table
+from experiments.speed.harness import Work
+from experiments.speed.pages import megabytes, molecule_rate
 from experiments.speed.samples import featurised
 from gtx.data import MoleculeStore, PairBudgetSampler
 
@@ -27,15 +25,19 @@ STORE, SAMPLER, LIST = "gtx: MoleculeStore.batch", "gtx: with its PairBudgetSamp
 LOADERS = {f"PyG: DataLoader, {workers} workers": workers for workers in (0, 1, 2)}
 FIGURES = {
     f"per batch of {COUNT}": lambda record: f"{record['seconds'] / record['batches'] * 1e3:.3g} ms",
-    "molecules per second": lambda record: f"{record['molecules'] / record['seconds']:,.0f}",
+    "molecules per second": molecule_rate,
     "peak memory": megabytes,
     "time over gtx": None,
 }
+TABLE = "Batches", ["how"], FIGURES
 
 
-def make_case(name: str, read: Namespace) -> Work:
-    """A case, by the name in the table."""
-    whole = featurised("zinc12k", 1000 if read.quick else 10_000)
+def groups(options: Namespace) -> list[list[str]]:
+    return [[STORE, SAMPLER, LIST, *LOADERS]]
+
+
+def make(name: str, options: Namespace) -> Work:
+    whole = featurised("zinc12k", 1000 if options.quick else 10_000)
     epoch = _epochs(name, whole)
 
     def step() -> None:
@@ -61,15 +63,3 @@ def _epochs(name: str, whole: MoleculeStore) -> Callable[[], Iterable[Batch]]:
     workers = LOADERS[name]
     loader = DataLoader(molecules, COUNT, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
     return lambda: loader
-
-
-TOPIC = Topic(
-    "batches",
-    __doc__,
-    make_case,
-    groups=lambda read: [[STORE, SAMPLER, LIST, *LOADERS]],
-    tables=lambda records: [rival_table(records, "Batches", ["how"], FIGURES)],
-)
-
-if __name__ == "__main__":
-    main(TOPIC)

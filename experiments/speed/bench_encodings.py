@@ -1,7 +1,5 @@
 """Encodings of a batch of molecules, against PyG's transforms, which take one molecule at a time.
 
-    python -m experiments.speed.bench_encodings
-
 128 molecules of ZINC-12k. The first comparison is random walks of 20 steps (of atoms and of pairs) and shortest paths
 by gtx, its `CompleteGraph` included, with PyG's `AddRandomWalkPE(20)`, which yields the atoms' part alone; the second
 is Laplacian eigenvectors. The others of gtx follow alone, each with the graph at hand, as in a model with several.
@@ -16,15 +14,15 @@ from argparse import Namespace
 import torch
 from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
 
-from experiments.speed.harness import Topic, Work
-from experiments.speed.measured import main, megabytes, rival_table
+from experiments.speed.harness import Work
+from experiments.speed.pages import megabytes
 from experiments.speed.samples import featurised
 from gtx import encodings
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
 
 COUNT = 128
-WALK, EIGEN = "gtx: RandomWalk(20) + ShortestPath()", "gtx: LaplacianEigenvectors(8)"
+WALK, EIGEN, GRAPH = "gtx: RandomWalk(20) + ShortestPath()", "gtx: LaplacianEigenvectors(8)", "gtx: CompleteGraph"
 TRANSFORMS = {
     "PyG: AddRandomWalkPE(20)": lambda: AddRandomWalkPE(20),
     "PyG: AddLaplacianEigenvectorPE(8)": lambda: AddLaplacianEigenvectorPE(8, is_undirected=True),
@@ -32,7 +30,7 @@ TRANSFORMS = {
 WITH_GRAPH = {
     WALK: lambda: [encodings.RandomWalk(20), encodings.ShortestPath()],
     EIGEN: lambda: [encodings.LaplacianEigenvectors(8)],
-    "gtx: CompleteGraph": list,
+    GRAPH: list,
 }
 ALONE = {
     "gtx: ShortestPath()": encodings.ShortestPath,
@@ -48,51 +46,36 @@ ALONE = {
     "gtx: FourierDistance()": encodings.FourierDistance,
     "gtx: Moments": lambda: encodings.Moments(encodings.GaussianDistance(64, pair_types=128), 128),
 }
+PAIRS = list(zip((WALK, EIGEN), TRANSFORMS, strict=True))
+RIVALS = {name: pair[0] for pair in PAIRS for name in pair}
 FIGURES = {
     "per molecule": lambda record: f"{record['seconds'] / record['molecules'] * 1e6:.3g} µs",
     "peak memory": megabytes,
     "time over gtx": None,
 }
-RIVALS = {WALK: WALK, EIGEN: EIGEN, **dict(zip(TRANSFORMS, (WALK, EIGEN), strict=True))}
+TABLE = "Encodings", ["encoding"], FIGURES
 
 
-def make_case(name: str, read: Namespace) -> Work:
-    """A case, by the name in the table."""
+def groups(options: Namespace) -> list[list[str]]:
+    rest = [GRAPH, *ALONE]
+    return [*map(list, PAIRS), rest[:3] if options.quick else rest]
+
+
+def make(name: str, options: Namespace) -> Work:
     whole = featurised("zinc12k", COUNT)
-    batch = whole.batch(torch.arange(len(whole))).to(read.device)
-    batch.pos = torch.randn(batch.num_nodes, 3, device=read.device) * 3
+    batch = whole.batch().to(options.device)
+    batch.pos = torch.randn(batch.num_nodes, 3, device=options.device) * 3
     molecules, graph = batch.to_data_list(), CompleteGraph.from_batch(batch.batch, pack=False)
     part = (TRANSFORMS | WITH_GRAPH | ALONE)[name]()
+    encoding = part.to(options.device) if name in ALONE else None
 
-    def transformed() -> list:
-        return [part(copy.copy(molecule)) for molecule in molecules]
+    @torch.no_grad()
+    def step() -> object:
+        if name in TRANSFORMS:
+            return [part(copy.copy(molecule)) for molecule in molecules]
+        if name in ALONE:
+            return encoding(batch, graph)
+        made = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)  # as models make it
+        return [encoding(batch, made) for encoding in part]
 
-    def with_graph() -> list:
-        graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)  # as models make it
-        return [encoding(batch, graph) for encoding in part]
-
-    def alone() -> object:
-        return encoding(batch, graph)
-
-    step = transformed if name in TRANSFORMS else with_graph if name in WITH_GRAPH else alone
-    encoding = part.to(read.device) if name in ALONE else None
-    facts = {"molecules": len(whole), "nodes": batch.num_nodes}
-    return Work({"all": torch.no_grad()(step)}, facts | {"rival": RIVALS.get(name, "")})
-
-
-def case_groups(read: Namespace) -> list[list[str]]:
-    """Each of the two comparisons, and the rest."""
-    (walk, eigen), rest = TRANSFORMS, ["gtx: CompleteGraph", *ALONE]
-    return [[WALK, walk], [EIGEN, eigen], rest[:3] if read.quick else rest]
-
-
-TOPIC = Topic(
-    "encodings",
-    __doc__,
-    make_case,
-    case_groups,
-    lambda records: [rival_table(records, "Encodings", ["encoding"], FIGURES)],
-)
-
-if __name__ == "__main__":
-    main(TOPIC)
+    return Work({"all": step}, {"molecules": len(whole), "nodes": batch.num_nodes, "rival": RIVALS.get(name, "")})

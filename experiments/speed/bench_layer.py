@@ -1,17 +1,14 @@
 """One attention layer, forward and forward + backward, against other ways to attend over all pairs of every molecule.
 
-    python -m experiments.speed.bench_layer
-    GTX_RAGGED=1 python -m experiments.speed.bench_layer --device cuda --name layer-ragged
-    python -m experiments.speed.bench_layer --channels 64 --kinds "100 atoms" "2000 atoms" --name layer-growth
-
 Batches: drug-like (128 molecules of 9 to 38 atoms), tiny (512 of 4 to 9), peptide-like (16 of 80 to 300), one graph of
-2,000 nodes; 64, 128 and 256 channels, 8 heads, 32 pair features. For growth there are molecules of `n atoms`, about
-2,000 atoms in all, and `n molecules` of 9 to 38. Two functions: "key and value", exactly PyG's `TransformerConv` (pair
-features in key and value, no W_o), and "bias", one number per pair and head added to the score (and W_o).
-`MultiheadAttention` and `GPSConv` take no pair features, so they do less; `TransformerConv` among the "bias" rows does
-its own function. "forward" is inference (no gradients kept); "forward + backward" yields the gradients of weights,
-nodes and pair features. What depends on neither weights nor features is made once per batch and not counted (indices,
-`edge_index`); features are random. float32 on a CPU; bfloat16 and float32 on a GPU.
+2,000 nodes; 64, 128 and 256 channels (on a GPU 128), 8 heads, 32 pair features. Three functions: "key and value",
+exactly PyG's `TransformerConv` (pair features in key and value, no W_o), "bias", one number per pair and head added to
+the score (and W_o), and "bias and value", where pair features enter the value too, as in the default model.
+`MultiheadAttention` and `GPSConv` take no pair features and padded SDPA takes them as a bias alone, so they do less;
+`TransformerConv` does its own function everywhere. "forward" is inference (no gradients kept); "forward + backward"
+yields the gradients of weights, nodes and pair features. What depends on neither weights nor features is made once per
+batch and not counted (indices, `edge_index`); features are random. float32 on a CPU; bfloat16 and float32 on a GPU,
+where "captured" is a step that is replayed as a CUDA graph.
 
 Memory is the peak during a step above what the process held before it: inputs, weights and indices do not count.
 """
@@ -26,42 +23,67 @@ from torch import Tensor
 
 from experiments.speed import attentions
 from experiments.speed.attentions import Batch, Contender
-from experiments.speed.harness import Record, Topic, Work
-from experiments.speed.measured import main, megabytes, milliseconds, rival_table
+from experiments.speed.harness import Record, Work
+from experiments.speed.measure import captured
+from experiments.speed.pages import megabytes, milliseconds, rival_tables
 
 BOTH = "forward + backward"
 SIZES = {"drug-like": (128, 9, 38), "tiny": (512, 4, 9), "peptide-like": (16, 80, 300), "2000 nodes": (1, 2000, 2000)}
-GROWTH = {f"{n} atoms": (2000 // n, n, n) for n in (10, 20, 50, 100, 200, 500, 1000, 2000)}
-GROWTH |= {f"{n} molecules": (n, 9, 38) for n in (1, 4, 16, 64, 256, 1024)}
 CHANNELS = (64, 128, 256)
+OTHERS = {"TransformerConv": attentions.transformer_conv, "padded SDPA": attentions.padded_sdpa}
 CONTENDERS = {
     "key and value": {"gtx": attentions.gtx_key_value, "TransformerConv": attentions.transformer_conv},
     "bias": {
         "gtx": attentions.gtx_bias,
-        "TransformerConv": attentions.transformer_conv,
-        "padded SDPA": attentions.padded_sdpa,
+        **OTHERS,
         "MultiheadAttention": attentions.multihead,
         "GPSConv": attentions.gps_conv,
     },
+    "bias and value": {"gtx": attentions.gtx_bias_value, **OTHERS},
 }
+CAPTURED = "captured "
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+FIGURES = {"time": milliseconds, "peak memory": megabytes, "time over gtx": None, "memory over gtx": None}
+
+
+def groups(options: Namespace) -> list[list[str]]:
+    """Every function on every batch."""
+    gpu, functions = options.device == "cuda", [*CONTENDERS]
+    kinds, channels = (["drug-like"], [64]) if options.quick else (SIZES, CHANNELS)
+    if gpu and not options.quick:
+        functions, kinds, channels = ["bias and value", "bias"], ["drug-like", "peptide-like"], [128]
+    again = [CAPTURED + name for name in ("gtx", "padded SDPA")] if gpu else []
+    return [
+        [
+            f"{function}, {kind}, {c}, {d}, {name}"
+            for name in (*CONTENDERS[function], *again)
+            if name.removeprefix(CAPTURED) in CONTENDERS[function]
+        ]
+        for function in functions
+        for kind in kinds
+        for c in channels
+        for d in (["float32", "bfloat16"] if gpu else ["float32"])
+    ]
 
 
 def sizes(kind: str) -> Tensor:
     """Nodes of each graph of a batch."""
-    count, least, most = (SIZES | GROWTH)[kind]
+    count, least, most = SIZES[kind]
     return torch.randint(least, most + 1, (count,), generator=torch.Generator().manual_seed(0))
 
 
-def make_case(name: str, read: Namespace) -> Work:
+def make(name: str, options: Namespace) -> Work:
     """A case, such as "bias, drug-like, 64, float32, gtx"."""
     function, kind, width, dtype, contender = name.split(", ")
-    build, nodes, channels = CONTENDERS[function][contender], sizes(kind), int(width)
-    for step in _steps(build, Batch(nodes[:1].clamp(max=9), channels, DTYPES[dtype], read.device)).values():
+    build, nodes, channels = CONTENDERS[function][contender.removeprefix(CAPTURED)], sizes(kind), int(width)
+    for step in _steps(build, Batch(nodes[:1].clamp(max=9), channels, DTYPES[dtype], options.device)).values():
         step()  # libraries load parts of themselves at first use: that is nobody's memory
-    batch = Batch(nodes, channels, DTYPES[dtype], read.device)
+    batch = Batch(nodes, channels, DTYPES[dtype], options.device)
+    steps = _steps(build, batch)
+    if contender.startswith(CAPTURED):
+        steps = {step: captured(function) for step, function in steps.items()}
     facts = {"nodes": batch.graph.num_nodes, "pairs": batch.graph.num_pairs, "channels": channels}
-    return Work(_steps(build, batch), facts | {"rival": f"{name.rpartition(', ')[0]}, gtx"})
+    return Work(steps, facts | {"rival": f"{name.rpartition(', ')[0]}, gtx"})
 
 
 def _steps(build: Contender, batch: Batch) -> dict[str, Callable[[], None]]:
@@ -84,41 +106,11 @@ def _steps(build: Contender, batch: Batch) -> dict[str, Callable[[], None]]:
     return {"forward": forward, BOTH: both}
 
 
-def case_groups(read: Namespace) -> list[list[str]]:
-    """Every function on every batch."""
-    dtypes = ["bfloat16", "float32"] if read.device.startswith("cuda") else ["float32"]
-    kinds, channels = (["drug-like"], [64]) if read.quick else (read.kinds, read.channels)
-    return [
-        [f"{function}, {kind}, {c}, {d}, {name}" for name in contenders]
-        for function, contenders in CONTENDERS.items()
-        for kind in kinds
-        for c in channels
-        for d in dtypes
-    ]
-
-
 def tables(records: Sequence[Record]) -> list[str]:
-    """One per function and step; what could not be set up stands in both steps."""
-    figures = {"time": milliseconds, "peak memory": megabytes, "time over gtx": None, "memory over gtx": None}
-    made = []
-    for function in CONTENDERS:
-        own = [
-            {**record, **{key: record[key].removeprefix(f"{function}, ") for key in ("case", "rival") if key in record}}
-            for record in records
-            if record["case"].startswith(function)
-        ]
-        for step in ("forward", BOTH):
-            chosen = [record for record in own if record["step"] in (step, "all")]
-            labels = ["batch, channels, type", "layer"]
-            made.append(rival_table(chosen, f"{function}: {step}", labels, figures, ", "))
-    return made
-
-
-OPTIONS = {
-    "--kinds": {"nargs": "+", "default": list(SIZES), "choices": [*SIZES, *GROWTH], "help": "some of the batches"},
-    "--channels": {"nargs": "+", "type": int, "default": list(CHANNELS), "help": "of the nodes"},
-}
-TOPIC = Topic("layer", __doc__, make_case, case_groups, tables, OPTIONS)
-
-if __name__ == "__main__":
-    main(TOPIC)
+    """One per function and step."""
+    labels = ["batch, channels, type", "layer"]
+    return [
+        made
+        for function in CONTENDERS
+        for made in rival_tables(records, f"{function}: {{}}", labels, FIGURES, ", ", f"{function}, ")
+    ]

@@ -1,13 +1,11 @@
 """Training, end to end: molecules per second of the default model, of GPS built from PyG, of chemprop.
 
-    python -m experiments.speed.bench_training
-
-ESOL (the first random split of Maziarka et al. 2020) and ZINC-12k, the same rows, epochs and cores for all; chemprop
-(D-MPNN) with the defaults of its command, gtx with those of `gtx train`, GPS as wide and deep as gtx's default model
-and with batches as large (`experiments.rivals.networks`; walks made once beforehand, attention without pair features).
-An epoch includes validation. "Around" is all before the first epoch and after the last: reading, encoding, testing.
-A stopwatch on forward, backward and optimiser says how much of an epoch is spent outside of the model. The sets are
-downloaded if need be (to `$GTX_DATA`), and chemprop is installed (see `experiments.rivals.chemprop_env`).
+ESOL (the first random split of Maziarka et al. 2020; 50 epochs) and ZINC-12k (4,000 rows; 3 epochs), the same rows,
+epochs and cores for all; chemprop (D-MPNN) with the defaults of its command, gtx with those of `gtx train`, GPS as wide
+and deep as gtx's default model and with batches as large (`experiments.rivals.networks`; walks made once beforehand,
+attention without pair features). An epoch includes validation. "Around" is all before the first epoch and after the
+last: reading, encoding, testing. The seconds of forward, backward and optimiser show how much of an epoch
+is spent outside of the model. chemprop is installed if need be (see `experiments.rivals.chemprop_env`).
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ import statistics
 import subprocess
 import tempfile
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -29,9 +27,9 @@ import pandas as pd
 from experiments.archive import ROOT
 from experiments.public_sets import LoadedRun, PublicSet, Run
 from experiments.rivals import chemprop_env, networks, pyg
-from experiments.speed.harness import Record, Topic, Work
-from experiments.speed.measure import Stopwatch
-from experiments.speed.measured import main, megabytes, rival_table
+from experiments.speed.harness import Record, Work
+from experiments.speed.measure import count_training
+from experiments.speed.pages import megabytes, rival_tables
 from experiments.speed.samples import sampled
 from gtx.dataset import DataSettings
 from gtx.dataset import load as load_dataset
@@ -40,15 +38,22 @@ from gtx.workflow import train
 from gtx.workflow.specs import default_width
 
 CONTENDERS = GTX, GPS, CHEMPROP = "gtx, default model", "GPS of PyG's GPSConv", "chemprop, D-MPNN"
+SETS = {"esol": (None, 50), "zinc12k": (4000, 3)}
+"""Training rows at most, and epochs."""
 PARTS = ("forward", "backward", "optimiser")
 
 
-def make_case(name: str, read: Namespace) -> Work:
+def groups(options: Namespace) -> list[list[str]]:
+    """One after the other."""
+    return [[f"{set}; {contender}"] for set in SETS for contender in CONTENDERS]
+
+
+def make(name: str, options: Namespace) -> Work:
     """A case, such as "esol; gtx, default model"."""
     set, contender = name.split("; ")
-    data = sampled(set, read.rows or (200 if read.quick else None))
+    rows, epochs = (200, 3) if options.quick else SETS[set]
+    data = sampled(set, rows)
     facts = {"molecules": int((data["split"] == "train").sum()), "rows": len(data)}
-    epochs = read.epochs or (3 if read.quick else 50)
     if contender == CHEMPROP:
         facts["version"] = chemprop_env.version(chemprop_env.python())
 
@@ -56,7 +61,7 @@ def make_case(name: str, read: Namespace) -> Work:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "data.csv")
             data.to_csv(file, index=False)
-            return {GTX: _gtx, GPS: _gps, CHEMPROP: _chemprop}[contender](file, epochs, read.threads)
+            return {GTX: _gtx, GPS: _gps, CHEMPROP: _chemprop}[contender](file, epochs, options.threads)
 
     return Work({"all": step}, facts, seconds=0.0, once=True)
 
@@ -66,42 +71,32 @@ def _rows(file: Path, workers: int = 0) -> DataSettings:
 
 
 def _gtx(file: Path, epochs: int, threads: int) -> Record:
-    watch = _watched(PropertyModule)
+    spent, out = Counter(), file.with_name("run")
+    count_training(spent, PropertyModule)
     settings = TrainSettings(epochs=epochs, threads=threads, progress=False, accelerator="cpu")
-    out = file.with_name("run")
     outcome = train(_rows(file, threads if threads > 1 else 0), settings, out, baselines=False)
     (log,) = out.rglob("log.csv")
-    return {
-        "epochs": pd.read_csv(log)["seconds"].tolist(),
-        "parts": watch.seconds,
-        "rmse": outcome.metrics["test"]["rmse"],
-    }
+    seconds = pd.read_csv(log)["seconds"].tolist()
+    return {"epochs": seconds, "parts": spent, "rmse": outcome.metrics["test"]["rmse"]}
 
 
 def _gps(file: Path, epochs: int, threads: int) -> Record:
-    watch, data = _watched(networks.Network), _rows(file)
+    spent, parts, data, train_network = Counter(), {}, _rows(file), pyg.train_network
+    count_training(spent, networks.Network)
     dataset = load_dataset(data)
     count = len(dataset.split["train"])
     how = networks.Configuration(4, 0.1, True, default_width(count), 8, TrainSettings().molecules_per_batch(count))
     loaded = LoadedRun(Run(PublicSet("", "rmse", ("split",), ""), "gps", 0, 0), data, dataset, file.parent)
-    parts: dict[str, float] = {}
 
     def trained(*given: Any) -> networks.Trained:
-        found = networks.train_network(*given)
-        parts.update(watch.seconds)  # what is predicted afterwards is no part of an epoch
+        found = train_network(*given)
+        parts.update(spent)  # what is predicted afterwards is no part of an epoch
         return found
 
-    with mock.patch.object(pyg, "train_network", trained):
-        found = pyg.fitted(loaded, how, epochs)
+    pyg.train_network = trained
+    found = pyg.fitted(loaded, how, epochs)
     error = (found.prediction - dataset.y)[dataset.split["test"]]
     return {"epochs": found.seconds, "parts": parts, "rmse": float(np.sqrt((error**2).mean()))}
-
-
-def _watched(model: type) -> Stopwatch:
-    watch = Stopwatch()
-    watch.put_on_training()
-    watch.put_on(model, "forward", "forward")
-    return watch
 
 
 def _chemprop(file: Path, epochs: int, threads: int) -> Record:
@@ -116,8 +111,9 @@ def _chemprop(file: Path, epochs: int, threads: int) -> Record:
 
 
 def tables(records: Sequence[Record]) -> list[str]:
-    """One row per set and contender."""
-    rates = {record["case"]: _rate(record) for record in records if "failed" not in record}
+    """Rates and totals; the parts of an epoch."""
+    ended = [record for record in records if "failed" not in record]
+    rates = {record["case"]: _rate(record) for record in ended}
 
     def gtx_over(record: Record) -> str:
         gtx = rates.get(f"{record['case'].split('; ')[0]}; {GTX}")
@@ -132,11 +128,10 @@ def tables(records: Sequence[Record]) -> list[str]:
         "peak memory": megabytes,
         "test RMSE": lambda record: f"{record['rmse']:.3f}",
     }
-    shares = {part: partial(_share, part) for part in ("forward", "backward", "optimiser", "not in the model")}
-    ended, labels = [record for record in records if "failed" not in record], ["set", "model"]
+    shares = {part: partial(_share, part) for part in (*PARTS, "not in the model")}
     return [
-        rival_table(records, "Training", labels, speeds, "; "),
-        rival_table(ended, "Where an epoch goes", labels, shares, "; "),
+        *rival_tables(records, "Training", ["set", "model"], speeds, "; "),
+        *rival_tables(ended, "Where an epoch goes", ["set", "model"], shares, "; "),
     ]
 
 
@@ -148,20 +143,3 @@ def _share(part: str, record: Record) -> str:
 def _rate(record: Record) -> float:
     """Training molecules per second: of the median epoch, the first left out."""
     return record["molecules"] / statistics.median(record["epochs"][1:] or record["epochs"])
-
-
-def case_groups(read: Namespace) -> list[list[str]]:
-    """One after the other."""
-    return [[f"{set}; {contender}"] for set in read.sets for contender in read.contenders]
-
-
-OPTIONS = {
-    "--sets": {"nargs": "+", "default": ["esol", "zinc12k"], "help": "of esol, zinc12k, xtb9"},
-    "--contenders": {"nargs": "+", "default": CONTENDERS, "choices": CONTENDERS, "help": "some of them"},
-    "--epochs": {"type": int, "help": "default 50; quick 3 (chemprop warms up for 2)"},
-    "--rows": {"type": int, "help": "training rows at most (quick: 200)"},
-}
-TOPIC = Topic("training", __doc__, make_case, case_groups, tables, OPTIONS, {"limit": 4 * 3600.0})
-
-if __name__ == "__main__":
-    main(TOPIC)

@@ -1,31 +1,51 @@
-"""A case is measured in a process of its own; cases that are compared take turns.
+"""Cases that are compared take turns, in a process of their own.
 
-A script `bench_<topic>.py` of this folder has a `Topic`, and a topic has cases, each with a name. Every case of a group
-is set up in a process of its own, then they take turns. So whatever else the machine does meets all cases alike, no
-case sees another's memory, caches of code or threads, and a case that runs out of memory takes nobody with it: that is
-its result.
+A topic is a module `bench_<topic>.py` of this folder:
+
+    groups(options)       names of cases, group by group; those of a group take turns
+    make(name, options)   what a case does: its `Work`
+    TABLE                 what `pages.rival_tables` makes of the records, its arguments; or
+    tables(records)       tables in Markdown
+    DEFAULTS              of options, where they are others; may be left out
+
+All cases of a group are set up, then they take turns, so that whatever else the machine does meets all alike. A case
+that cannot be set up, or runs out of memory, has that as its result.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import os
-import signal
+import re
+import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from importlib import import_module
-from multiprocessing.connection import Connection
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
 
-from experiments.speed.measure import Gauge, burst, limit_memory, spare_memory
+from experiments.archive import RESULTS, ROOT
+from experiments.speed.measure import burst
 
+TOPICS = ("layer", "floor", "encodings", "batches", "featurising", "training", "step", "prediction", "decoding")
+"""In the order of the page."""
+GPU_TOPICS = {"layer": 120.0, "prediction": 100.0, "step": 300.0}
+"""In the order they are measured, with the seconds that each may take: all together less than ten minutes."""
+UNKEPT = ROOT / "runs" / "speed"
 LIBRARY_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 Record = dict[str, Any]
+LATE = {"failed": "no time was left"}
+GRACE = 20.0  # seconds until a process that does not end in time is killed
 
 
 class Work(NamedTuple):
@@ -34,7 +54,7 @@ class Work(NamedTuple):
     Attributes:
         steps: by name, what is measured.
         facts: figures that go with every result, such as counts of molecules; "rival" names the case of the same step
-            that this one is rival_table with.
+            that this one is compared with.
         seconds: a step is repeated in its turn until so many are used up; 0 runs it once.
         once: there is one turn alone, and none to warm up: for long work.
     """
@@ -45,99 +65,79 @@ class Work(NamedTuple):
     once: bool = False
 
 
-class Topic(NamedTuple):
-    """What a script measures.
-
-    Attributes:
-        name: the script is `experiments.speed.bench_<name>`.
-        about: its docstring.
-        make: from a case's name and the options to its work.
-        groups: from the options to the names of cases that take turns, group by group.
-        tables: from the records to tables in Markdown.
-        options: the script's own, by their names, as `add_argument` takes them.
-        defaults: of the shared options, where they are others.
-        module: the script, where it has another name.
-    """
-
-    name: str
-    about: str
-    make: Callable[[str, argparse.Namespace], Work]
-    groups: Callable[[argparse.Namespace], list[list[str]]]
-    tables: Callable[[Sequence[Record]], list[str]]
-    options: Mapping[str, Mapping[str, Any]] = {}
-    defaults: Mapping[str, Any] = {}
-    module: str = ""
-
-    @property
-    def script(self) -> str:
-        """As `python -m` knows it."""
-        return self.module or f"experiments.speed.bench_{self.name}"
-
-
-def options(topic: Topic, words: Sequence[str]) -> argparse.Namespace:
-    """The shared options and those of a topic, read."""
-    parser = argparse.ArgumentParser(description=topic.about, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(words: Sequence[str], about: str = "", **defaults: Any) -> argparse.Namespace:
+    """The options of the command, read; `defaults` are those of a topic."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--quick", action="store_true", help="a few small cases, in a minute or so; results not kept")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    add("--topics", nargs="+", choices=TOPICS, help="some of the topics")
+    add("--cases", default="", help="cases whose name holds this regular expression; results not kept")
+    add("--quick", action="store_true", help="a few small cases; results not kept")
+    add("--page", action="store_true", help="measure nothing")
+    add("--device", default="cpu", choices=["cpu", "cuda"])
     add("--repeats", type=int, help="turns of every case, after one to warm up (default 9; quick 2)")
-    add("--seconds", type=float, default=60.0, help="no new turn of a group after so long")
-    add("--limit", type=float, default=600.0, help="a turn that takes longer ends the case, seconds")
-    add("--memory", type=float, help="GiB that a case may use (default: three quarters of what is free)")
-    add(
-        "--clock",
-        default="wall",
-        choices=["wall", "cpu"],
-        help="seconds of the clock, or of a busy machine's processor",
-    )
-    add("--threads", type=int, default=cores(), help="threads of torch (default: all cores)")
-    add("--device", default="cpu", help="cpu or cuda")
-    add("--out", help="folder of the results (default experiments/results; quick: runs/speed)")
-    add("--name", help="on the page (default: the script's, with the device if that is not cpu)")
-    for name, how in topic.options.items():
-        add(name, **how)
-    parser.set_defaults(**topic.defaults)
+    add("--seconds", type=float, help="no new turn of a group after so long (default 60; on a GPU 3)")
+    add("--clock", default="wall", choices=["wall", "cpu"], help="the clock's seconds, or a busy machine's processor's")
+    add("--threads", type=int, default=cores, help="threads of torch (default: all cores)")
+    add("--out", type=Path, help="folder of the results")
+    parser.set_defaults(**defaults)
     read = parser.parse_args(words)
+    gpu = read.device == "cuda"
+    read.topics = read.topics or ([*GPU_TOPICS] if gpu else TOPICS)
     read.repeats = read.repeats or (2 if read.quick else 9)
-    read.memory = read.memory or 0.75 * spare_memory() / 2**30
-    read.name = read.name or "-".join([topic.name, *[read.device] * (read.device != "cpu")])
+    read.seconds = read.seconds or (3.0 if gpu else 60.0)
+    read.out = read.out or (UNKEPT if read.quick or read.cases else RESULTS)
+    read.memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
     return read
 
 
-def cores() -> int:
-    """The cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def race(topic: Topic, cases: Sequence[str], options: argparse.Namespace) -> list[Record]:
-    """Measure cases in turns.
-
-    Args:
-        topic: whose cases they are.
-        cases: their names.
-        options: what `options` read.
-
-    Returns:
-        A record for every case and step, see `record`.
-    """
+def measure_topic(topic: ModuleType, options: argparse.Namespace, seconds: float = math.inf) -> list[Record]:
+    """A record (see `record`) for every case and step of a topic; what there was no time for has failed."""
     os.environ |= dict.fromkeys(LIBRARY_THREADS, str(options.threads))  # for the processes
-    runs = [Case(topic, name, options) for name in cases]
-    try:
-        for run in runs:
-            run.set_up()
-        once, begun = any(run.once for run in runs), time.perf_counter()
-        for turn in range(1 if once else options.repeats + 1):
-            if turn > 2 and time.perf_counter() - begun > options.seconds:
-                break
-            for run in runs[turn % len(runs) :] + runs[: turn % len(runs)]:  # nobody is always first
-                run.turn()
-    finally:
-        for run in runs:
-            run.close()
-    return [
-        record({"case": run.name, "step": step, **run.facts}, turns, not once, options.clock)
-        for run in runs
-        for step, turns in run.turns.items()
-    ]
+    deadline, records = time.time() + seconds, []
+    for group in topic.groups(options):
+        if not (cases := [name for name in group if re.search(options.cases, name)]):
+            continue
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin, (options,)) as process:
+            running = process.submit(race, topic.__name__, cases, options, deadline)
+            try:
+                records += running.result(max(GRACE, deadline - time.time()) if seconds < math.inf else None)
+            except (BrokenProcessPool, TimeoutError) as error:
+                for child in multiprocessing.active_children():
+                    child.kill()
+                reason = LATE if isinstance(error, TimeoutError) else {"failed": "the process was killed"}
+                records += [{"case": name, "step": "all", **reason} for name in cases]
+    return records
+
+
+def _begin(options: argparse.Namespace) -> None:
+    torch.set_num_threads(options.threads)
+    if options.device == "cpu" and sys.platform.startswith("linux"):  # fail, rather than let the machine swap
+        resource.setrlimit(resource.RLIMIT_DATA, (options.memory, options.memory))
+
+
+def race(topic: str, cases: Sequence[str], options: argparse.Namespace, deadline: float = math.inf) -> list[Record]:
+    """Measure cases in turns, in this process, until a time."""
+    runs: list[tuple[Record, Callable[[], Record], list[Record]]] = []
+    once = False
+    for name in cases:
+        work = attempt(partial(import_module(topic).make, name, options)) if time.time() < deadline else LATE
+        if isinstance(work, dict):
+            runs.append(({"case": name, "step": "all"}, dict, [work]))
+            continue
+        once |= work.once
+        for step, function in work.steps.items():
+            measured = partial(burst, function, work.seconds, options.device)
+            runs.append(({"case": name, "step": step, **work.facts}, measured, []))
+    begun = time.time()
+    for turn in range(1 if once else options.repeats + 1):
+        if turn > 2 and time.time() - begun > options.seconds:
+            break
+        first = turn % len(runs)  # nobody is always first
+        for _, step, turns in runs[first:] + runs[:first]:
+            if time.time() < deadline and not (turns and "failed" in turns[-1]):
+                turns.append(attempt(step))
+    return [record(named, turns, not once, options.clock) for named, _, turns in runs]
 
 
 def record(named: Mapping[str, Any], turns: Sequence[Record], warm_up: bool = True, clock: str = "wall") -> Record:
@@ -145,112 +145,35 @@ def record(named: Mapping[str, Any], turns: Sequence[Record], warm_up: bool = Tr
 
     Args:
         named: the case, the step, and figures of the case.
-        turns: what the process replied, turn by turn; the last one may have failed.
+        turns: what `burst` gave, turn by turn; the last one may have failed.
         warm_up: the first turn does not count.
-        clock: which seconds to tell of.
+        clock: whose seconds they are.
 
     Returns:
         `seconds`, the median of all runs, by that clock; `turns`, the median of each turn; `wall` and `cpu`, the median
         by either clock; `runs`, how many there were; `peak`, bytes; and the case's own figures. Or `failed`, why there
-        is nothing to tell.
+        are no figures.
     """
-    if turns and "failed" in turns[-1]:
-        return {**named, "failed": turns[-1]["failed"]}
+    if "failed" in (last := turns[-1] if turns else LATE):
+        return {**named, **last}
     counted = turns[1:] if warm_up and len(turns) > 1 else turns
     by_clock = {kind: [value for turn in counted for value in turn[kind]] for kind in ("wall", "cpu")}
-    seconds = by_clock[clock]
     return {
         **named,
-        "seconds": statistics.median(seconds),
+        "seconds": statistics.median(by_clock[clock]),
         "turns": [statistics.median(turn[clock]) for turn in counted],
         **{kind: statistics.median(values) for kind, values in by_clock.items()},
-        "runs": len(seconds),
+        "runs": len(by_clock[clock]),
         "peak": max(turn["peak"] for turn in counted),
         **{key: value for key, value in counted[-1].items() if key not in ("wall", "cpu", "peak")},
     }
 
 
-class Case:
-    """A case, in a process of its own; arguments as of `race`."""
-
-    def __init__(self, topic: Topic, name: str, options: argparse.Namespace) -> None:
-        self.name, self.limit, self.once = name, options.limit, False
-        self.facts: Record = {}
-        self.turns: dict[str, list[Record]] = {}
-        spawn = multiprocessing.get_context("spawn")
-        self.pipe, own = spawn.Pipe()
-        self.process = spawn.Process(target=serve, args=(topic.script, name, options, own))
-        self.process.start()
-        own.close()
-
-    def set_up(self) -> None:
-        """Wait until the case is ready."""
-        reply = self._reply()
-        self.facts, self.once = reply.get("facts", {}), reply.get("once", False)
-        self.turns = {"all": [reply]} if "failed" in reply else {step: [] for step in reply["steps"]}
-
-    def turn(self) -> None:
-        """Run every step that has not failed."""
-        for step, turns in self.turns.items():
-            if not turns or "failed" not in turns[-1]:
-                turns.append(self._run(step))
-
-    def close(self) -> None:
-        """End the process: it ends by itself, and its workers with it, when nobody names a step any more."""
-        self.pipe.close()
-        self.process.join(10)
-        self.process.kill()
-        self.process.join()
-
-    def _run(self, step: str) -> Record:
-        try:
-            self.pipe.send(step)
-        except OSError:
-            return {"failed": "ended by the step before"}
-        return self._reply()
-
-    def _reply(self) -> Record:
-        try:
-            if self.pipe.poll(self.limit):
-                return self.pipe.recv()
-            self.process.kill()
-            return {"failed": f"longer than {self.limit:.0f} s"}
-        except (EOFError, ConnectionResetError):
-            self.process.join()
-            code = self.process.exitcode
-        return {"failed": f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"}
-
-
-def serve(script: str, name: str, options: argparse.Namespace, pipe: Connection) -> None:
-    """Be the process of one case: set it up, then run a step whenever one is named."""
-    torch.set_num_threads(options.threads)
-    wait = torch.cuda.synchronize if options.device.startswith("cuda") else None
-    if wait is None:
-        limit_memory(int(options.memory * 2**30))
-    work, failed = attempt(lambda: import_module(script).TOPIC.make(name, options))
-    pipe.send({"failed": failed} if failed else {"steps": [*work.steps], "facts": {**work.facts}, "once": work.once})
-    gauge, warm = Gauge(options.device), set()
-    while not failed:
-        try:
-            step = pipe.recv()
-        except EOFError:
-            return
-        gauge.reset()
-        figures, reason = attempt(partial(burst, work.steps[step], work.seconds, wait))
-        pipe.send({"failed": reason} if reason else {"peak": gauge.read(), **figures})
-        if step not in warm:  # what libraries keep of a first run is not the step's
-            warm.add(step)
-            gauge = Gauge(options.device)
-
-
-def attempt(function: Callable[[], Any]) -> tuple[Any, str | None]:
-    """What a function gives, or in a few words why it gave nothing."""
+def attempt(function: Callable[[], Any]) -> Any:
+    """What a function gives, or in a few words why it `failed`."""
     try:
-        return function(), None
-    except MemoryError:
-        return None, "out of memory"
+        return function()
     except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        if any("out of memory" in line or "can't allocate memory" in line for line in lines):
-            return None, "out of memory"
-        return None, f"{type(error).__name__}: {lines[0][:200]}"
+        if isinstance(error, MemoryError) or re.search("out of memory|can't allocate memory", str(error)):
+            return {"failed": "out of memory"}
+        return {"failed": f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"}

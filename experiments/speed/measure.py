@@ -1,4 +1,4 @@
-"""How long a step takes, in parts and in all, and how much memory it takes at its peak, in this process."""
+"""How long a step takes and how much memory it takes at its peak, in this process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections import Counter
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,148 +18,96 @@ import torch
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-class Gauge:
-    """The most memory held since the last `reset`, above what was held when the gauge was made.
-
-    On a GPU it is what torch has allocated. On a CPU it is the resident set: Linux knows its high-water mark (VmHWM)
-    and forgets it on demand; elsewhere the mark is that of the whole process, so `read` shows what went beyond set-up.
-
-    Args:
-        device: as torch names it.
-    """
-
-    def __init__(self, device: str) -> None:
-        self.cuda = device.startswith("cuda")
-        self._give_back()
-        self.start = torch.cuda.memory_allocated() if self.cuda else _status("VmRSS")
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the peak so far."""
-        self._give_back()
-        if self.cuda:
-            torch.cuda.reset_peak_memory_stats()
-        elif CLEAR.exists():
-            CLEAR.write_text("5")  # see proc_pid_clear_refs(5)
-
-    def read(self) -> int:
-        """Bytes, never below 0."""
-        return max(0, (torch.cuda.max_memory_allocated() if self.cuda else _status("VmHWM")) - self.start)
-
-    def _give_back(self) -> None:
-        """Freed memory goes back to the system, so that it is not counted again."""
-        gc.collect()
-        if not self.cuda and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):  # of glibc alone
-            trim(0)
-
-
-def _status(name: str) -> int:
-    """Bytes of a line of `/proc/self/status`; where there is none, the process's high-water mark."""
-    if STATUS.exists():
-        return _kibibytes(STATUS, name)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _kibibytes(file: Path, name: str) -> int:
-    """Bytes of a line such as `VmRSS:   123 kB`."""
-    return int(next(line for line in file.read_text().splitlines() if line.startswith(name)).split()[1]) * 1024
-
-
-def burst(step: Callable[[], Any], seconds: float, synchronise: Callable[[], None] | None = None) -> dict[str, Any]:
+def burst(step: Callable[[], Any], seconds: float, device: str) -> dict[str, Any]:
     """Run a step once, and again until so many seconds are used up.
+
+    Memory on a GPU is what torch has allocated. On a CPU it is the resident set: Linux knows its high-water mark
+    (VmHWM) and forgets it on demand; elsewhere the mark is that of the whole process.
 
     Args:
         step: what is measured; figures of its own that it gives as a dict join the result.
         seconds: how long; 0 runs the step once.
-        synchronise: waits for the device.
+        device: cpu or cuda.
 
     Returns:
         `wall` and `cpu`, a list of seconds each: by the clock, and of the processor over all threads of this process.
+        `peak`, the most memory held, bytes, above what was held before.
     """
-    wait = synchronise or (lambda: None)
-    walls, cpus, own = [], [], {}
+    walls, cpus, own, gpu = [], [], {}, device == "cuda"
+    gc.collect()
+    if gpu:
+        torch.cuda.reset_peak_memory_stats()
+    elif trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc alone
+        trim(0)  # freed memory goes back to the system, so that it is not counted again
+    if not gpu and CLEAR.exists():
+        CLEAR.write_text("5")  # see proc_pid_clear_refs(5)
+    held = torch.cuda.memory_allocated() if gpu else resident("VmRSS")
     while not walls or sum(walls) < seconds:
-        wait()
-        wall, cpu = time.perf_counter(), time.process_time()
-        figures = step()
-        wait()
-        walls.append(time.perf_counter() - wall)
-        cpus.append(time.process_time() - cpu)
-        if isinstance(figures, dict):
-            own = figures
+        begun = time.process_time()
+        wall, figures = timed(step, device)
+        walls.append(wall)
+        cpus.append(time.process_time() - begun)
+        own = figures if isinstance(figures, dict) else own
         del figures  # nothing of this run lives on in the next
-    return {"wall": walls, "cpu": cpus, **own}
+    peak = torch.cuda.max_memory_allocated() if gpu else resident("VmHWM")
+    return {"wall": walls, "cpu": cpus, "peak": max(0, peak - held), **own}
 
 
-def limit_memory(size: int) -> None:
-    """Let this process fail, rather than the machine swap, when its data grows beyond `size` bytes."""
-    if sys.platform.startswith("linux"):
-        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+def timed(function: Callable[[], Any], device: str) -> tuple[float, Any]:
+    """Seconds by the clock, until the device is done, and what the function gave."""
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    wait()
+    begun = time.perf_counter()
+    given = function()
+    wait()
+    return time.perf_counter() - begun, given
 
 
-def spare_memory() -> int:
-    """Bytes that are free on this machine, or to this container."""
-    info = Path("/proc/meminfo")
-    if not info.exists():
-        return 8 << 30
-    limit, used = (Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory.current"))
-    own = limit.read_text().strip() if limit.exists() else "max"
-    free = _kibibytes(info, "MemAvailable")
-    return free if own == "max" else min(free, int(own) - int(used.read_text()))
+def resident(name: str) -> int:
+    """Bytes of this process: VmRSS, held now, or VmHWM, the most; where Linux does not tell, always the most."""
+    if not STATUS.exists():
+        return high_water(resource.RUSAGE_SELF)
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(name))  # VmRSS:   123 kB
+    return int(line.split()[1]) * 1024
 
 
-class Stopwatch:
-    """Seconds spent in parts of a program, summed; a part within another counts for itself alone.
+def high_water(whose: int) -> int:
+    """Most bytes that this process, or the largest of its children, ever held."""
+    return resource.getrusage(whose).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
-    Attributes:
-        seconds: by part.
-    """
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._running: list[str] = []
-        self._since = 0.0
+def captured(step: Callable[[], Any]) -> Callable[[], dict[str, int]]:
+    """A step on a GPU as a CUDA graph, recorded now and replayed by each call; `peak` is that of the recording."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.reset_peak_memory_stats()
+    graph, held = torch.cuda.CUDAGraph(), torch.cuda.memory_allocated()
+    with torch.cuda.graph(graph):
+        step()
+    peak = {"peak": torch.cuda.max_memory_allocated() - held}
+    return lambda: graph.replay() or peak
 
-    @contextmanager
-    def running(self, part: str) -> Iterator[None]:
-        """Count what is done within to a part."""
-        self._turn()
-        self._running.append(part)
+
+def count_seconds(spent: Counter[str], owner: object, name: str, part: str) -> None:
+    """Add the seconds of every call of `owner.name`, from now on in this process, to `spent[part]`."""
+    function = getattr(owner, name)
+
+    def call(*arguments: object, **named: object) -> object:
+        begun = time.perf_counter()
         try:
-            yield
+            return function(*arguments, **named)
         finally:
-            self._turn()
-            self._running.pop()
+            spent[part] += time.perf_counter() - begun
 
-    def put_on(self, owner: object, name: str, part: str) -> None:
-        """Count every call of `owner.name` to a part, from now on in this process."""
-        function = getattr(owner, name)
+    setattr(owner, name, call)
 
-        def timed(*arguments: object, **named: object) -> object:
-            with self.running(part):
-                return function(*arguments, **named)
 
-        setattr(owner, name, timed)
-
-    def put_on_training(self) -> None:
-        """Count "backward" and "optimiser" (Adam and AdamW) of all training in this process."""
-        self.put_on(torch.autograd, "backward", "backward")
-        step = torch.optim.Adam.step
-
-        def timed(optimiser: torch.optim.Optimizer, closure: Callable | None = None) -> object:
-            with self.running("optimiser"):
-                return step(optimiser, None if closure is None else partial(self._elsewhere, closure))
-
-        torch.optim.Adam.step = timed
-
-    def _elsewhere(self, closure: Callable) -> object:
-        with self.running("elsewhere"):  # Lightning puts forward, backward and more into the optimiser's step
-            return closure()
-
-    def _turn(self) -> None:
-        now = time.perf_counter()
-        if self._running:
-            part = self._running[-1]
-            self.seconds[part] = self.seconds.get(part, 0.0) + now - self._since
-        self._since = now
+def count_training(spent: Counter[str], model: type, forward: str = "forward") -> None:
+    """Count "forward" of a class of models, "backward" and "optimiser" (the update of Adam and AdamW)."""
+    count_seconds(spent, model, forward, "forward")
+    count_seconds(spent, torch.autograd, "backward", "backward")
+    count_seconds(spent, import_module("torch.optim.adam"), "adam", "optimiser")

@@ -1,34 +1,35 @@
-"""The harness that measures speed: what it makes of what it is told, and its contenders' arithmetic. No times."""
+"""The harness that measures speed: what it records of cases, and its contenders' arithmetic. No times."""
 
 from __future__ import annotations
 
-import subprocess
+import importlib
 import sys
 import time
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
 
 from experiments import archive
-from experiments.speed import attentions, bench_floor, bench_layer, bench_training, harness, measure, measured
+from experiments.speed import __main__ as command
+from experiments.speed import attentions, bench_floor, bench_layer, bench_step, harness, measure, pages
 from experiments.speed.attentions import HEADS, Batch
-from experiments.speed.harness import Topic
-from experiments.speed.measured import ratio, rival_table, speed_page, table, write
+from experiments.speed.pages import ratio, rival_tables, table
 from tests.experiments import toy_cases
-from tests.experiments.toy_cases import PEAK, TOPIC
-
-ROOT = Path(__file__).parents[2]
+from tests.experiments.toy_cases import PEAK
 
 
-def read(*words: str) -> Namespace:
-    return harness.options(TOPIC, ["--quick", "--threads", "1", "--repeats", "2", *words])
+def options(*words: str) -> Namespace:
+    return harness.options(["--quick", "--threads", "1", "--repeats", "2", *words])
 
 
 @pytest.fixture(scope="module")
 def records() -> dict[tuple[str, str], dict]:
-    found = harness.race(TOPIC, ["works", "dies", "no set-up"], read())
+    own = options("--cases", "works|set-up|hungry|dies")
+    own.memory = 2 << 30
+    found = harness.measure_topic(toy_cases, own)
     return {(record["case"], record["step"]): record for record in found}
 
 
@@ -38,15 +39,14 @@ def test_running_out_of_memory_is_a_result_and_other_steps_keep_theirs(records: 
 
 
 def test_a_killed_process_is_a_result(records: dict) -> None:
-    assert records["dies", "dies"]["failed"] == "killed by SIGKILL"
-    assert records["dies", "talks"]["failed"] == "ended by the step before"
+    assert records["dies", "all"]["failed"] == "the process was killed"
 
 
 def test_a_case_that_cannot_be_set_up_says_why_in_a_line(records: dict) -> None:
     assert records["no set-up", "all"]["failed"] == "ValueError: there is no such thing"
 
 
-def test_what_a_step_prints_stays_out_of_the_way_and_what_it_gives_is_kept(records: dict) -> None:
+def test_the_figures_that_a_step_gives_are_kept(records: dict) -> None:
     talks = records["works", "talks"]
     assert (talks["share"], talks["size"], len(talks["turns"])) == (3, 7, 2)
 
@@ -57,19 +57,16 @@ def test_peak_memory_is_what_a_step_needs(records: dict) -> None:
     assert records["works", "talks"]["peak"] < PEAK / 4
 
 
-def test_a_turn_that_takes_too_long_ends_the_case() -> None:
-    (record,) = harness.race(TOPIC, ["waits"], read("--limit", "4"))
-    assert record["failed"] == "longer than 4 s"
+def test_what_there_is_no_time_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "GRACE", 5.0)
+    late, stopped = harness.measure_topic(toy_cases, options("--cases", "set-up|waits"), 0.1)
+    assert late == {"case": "no set-up", "step": "all", "failed": "no time was left"}
+    assert stopped == {"case": "waits", "step": "all", "failed": "no time was left"}
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit holds on Linux alone")
-def test_a_limit_of_memory_is_met_as_a_failure() -> None:
-    code = (
-        "import torch; from experiments.speed import harness, measure; measure.limit_memory(2 << 30);"
-        "print(harness.attempt(lambda: torch.ones(1 << 30))[1], harness.attempt(lambda: bytes(3 << 30))[1], sep='|')"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "out of memory|out of memory"
+def test_a_limit_of_memory_is_met_as_a_failure(records: dict) -> None:
+    assert records["hungry", "all"]["failed"] == "out of memory"
 
 
 def turn(*seconds: float, peak: int = 5) -> dict:
@@ -95,93 +92,101 @@ def test_a_ratio_of_times_is_the_median_over_turns() -> None:
 
 
 def test_a_case_is_compared_with_its_rival() -> None:
+    gtx = {"step": "all", "rival": "all, x, gtx"}
     records = [
-        harness.record({"case": "x, PyG", "rival": "x, gtx"}, [turn(0.0), turn(2.0), turn(9.0)]),
-        harness.record({"case": "x, gtx", "rival": "x, gtx"}, [turn(0.0), turn(1.0), turn(3.0)]),
-        {"case": "x, other", "failed": "out of memory"},
-        harness.record({"case": "x, alone"}, [turn(0.0), turn(2.0)]),
+        harness.record({"case": "all, x, PyG", **gtx}, [turn(0.0), turn(2.0), turn(9.0)]),
+        harness.record({"case": "all, x, gtx", **gtx}, [turn(0.0), turn(1.0), turn(3.0)]),
+        {"case": "all, x, other", "step": "all", "failed": "out of memory"},
+        harness.record({"case": "all, x, alone", "step": "all"}, [turn(0.0), turn(2.0)]),
+        harness.record({"case": "else, x, gtx", "step": "all"}, [turn(0.0), turn(2.0)]),
     ]
-    figures = {"time": measured.milliseconds, "time over gtx": None, "memory over gtx": None}
-    assert rival_table(records, "All", ["batch", "layer"], figures, ", ").splitlines()[4:] == [
+    figures = {"time": pages.milliseconds, "time over gtx": None, "memory over gtx": None}
+    (made,) = rival_tables(records, "All", ["batch", "layer"], figures, ", ", "all, ")
+    assert made.splitlines()[4:] == [
         "| x | PyG | 5.5e+03 ms | 2.50x | 1.00x |",
         "| x | gtx | 2e+03 ms | 1.00x | 1.00x |",
         "| x | other | out of memory |  |  |",
         "| x | alone | 2e+03 ms |  |  |",
     ]
+    assert rival_tables(records, "None", ["batch", "layer"], figures, ", ", "other, ") == []
+
+
+def test_every_step_has_a_table_and_what_failed_before_any_stands_in_all() -> None:
+    one = [harness.record({"case": "a", "step": step}, [turn(0.0), turn(2.0)]) for step in ("forward", "both")]
+    made = rival_tables([*one, {"case": "b", "step": "all", "failed": "no"}], "{}", ["how"], {"time": str})
+    assert [text.splitlines()[0] for text in made] == ["### forward", "### both"]
+    assert all(text.splitlines()[-1] == "| b | no |" for text in made)
 
 
 def test_a_burst_runs_a_step_until_the_time_is_up() -> None:
     done = []
-    found = measure.burst(lambda: done.append(time.sleep(0.01)), 0.05)
+    found = measure.burst(lambda: done.append(time.sleep(0.01)), 0.05, "cpu")
     assert len(done) == len(found["wall"]) == len(found["cpu"]) <= 5
-    assert len(measure.burst(lambda: {"epochs": [1.0]}, 0.0)["wall"]) == 1
+    assert len(measure.burst(lambda: {"epochs": [1.0]}, 0.0, "cpu")["wall"]) == 1
 
 
-def test_a_stopwatch_counts_each_part_for_itself() -> None:
-    class Model(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = torch.nn.Parameter(torch.ones(2))
+def test_the_parts_of_training_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Model(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            time.sleep(0.02)
+            return super().forward(x)
 
-        def forward(self) -> torch.Tensor:
-            with watch.running("within"):
-                time.sleep(0.03)
-            return self.weight.sum()
-
-    watch = measure.Stopwatch()
-    watch.put_on(Model, "forward", "forward")
-    assert Model()().item() == 2.0
-    assert watch.seconds["within"] >= 0.03 > watch.seconds["forward"]
-
-
-def test_the_optimiser_counts_without_its_closure(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Own(torch.optim.Adam):  # torch marks the class of an optimiser at its first use
-        pass
-
-    for owner, name in ((torch.autograd, "backward"), (torch.optim.Adam, "step")):
+    for owner, name in ((torch.autograd, "backward"), (importlib.import_module("torch.optim.adam"), "adam")):
         monkeypatch.setattr(owner, name, getattr(owner, name))  # and puts it back after the test
-    watch = measure.Stopwatch()
-    watch.put_on_training()
-    weight = torch.nn.Parameter(torch.ones(2))
+    spent = Counter()
+    measure.count_training(spent, Model)
+    model = Model(2, 1)
+    before = model.weight.detach().clone()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.1)
 
     def closure() -> torch.Tensor:
-        time.sleep(0.03)
-        loss = weight.square().sum()
+        loss = model(torch.ones(1, 2)).square().sum()
         loss.backward()
         return loss
 
-    assert Own([weight], lr=0.1).step(closure).item() == 2.0
-    assert weight[0].item() == pytest.approx(0.9)
-    assert set(watch.seconds) == {"optimiser", "elsewhere", "backward"}
-    assert watch.seconds["elsewhere"] >= 0.03
+    optimiser.step(closure)
+    assert set(spent) == {"forward", "backward", "optimiser"}
+    assert spent["forward"] >= 0.02 > spent["optimiser"] > 0  # the optimiser counts without its closure
+    assert not torch.equal(model.weight, before)
 
 
-def test_what_is_measured_is_kept_and_made_a_page_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = "### Layers\n\nA note.\n\n| layer | time |\n| --- | --: |\n| a/b | 1 ms |\n"
-    assert table("Layers", ["layer", "time"], [["a|b", "1 ms"]], "A note.") == made
-    topic = Topic("layer", "What it\nis.\n\nMore.", toy_cases.make, list, lambda records: [f"{len(records)} records\n"])
-    monkeypatch.setattr(bench_layer, "TOPIC", topic)
+def test_what_is_measured_is_kept_and_made_a_page_of(tmp_path: Path) -> None:
+    made = "### Layers\n\nA note.\n\n| layer | time |\n| --- | --: |\n| a/b | 1 ms |\n| c |  |\n"
+    assert table("Layers", [{"layer": "a|b", "time": "1 ms"}, {"layer": "c"}], "A note.") == made
+    own = options("--out", str(tmp_path))
     for count in (3, 2):  # the second run stands in the place of the first
         cases = [
-            {"case": f"a {i}", "step": "all", "seconds": 0.5, "turns": [0.5, 0.6], "nodes": i} for i in range(count)
+            {"case": f"bias, a {i}, gtx", "step": "forward", "seconds": 0.5, "turns": [0.5], "peak": i << 20}
+            for i in range(count)
         ]
-        write(topic, read("--out", str(tmp_path), "--name", "layer-cuda"), ["--quick"], cases)
-    write(topic, read("--out", str(tmp_path), "--name", "layer"), [], [{"case": "b", "step": "all", "failed": "no"}])
-    lines = measured.SHEET.read(tmp_path / measured.FILE)
-    assert [line["case"] for line in lines] == ["a 0", "a 1", "b"]
-    assert lines[1] == {"page": "speed", "topic": "layer-cuda", **cases[1]}
-    run = archive.run_named(tmp_path, "speed", "layer-cuda", "speed")
+        pages.keep("layer", own, "python -m experiments.speed --quick", cases)
+    pages.keep("decoding", own, "python", [{"case": "b", "step": "all", "failed": "no"}])
+    lines = pages.SHEET.read(tmp_path / pages.FILE)
+    assert [line["case"] for line in lines] == ["bias, a 0, gtx", "bias, a 1, gtx", "b"]
+    assert lines[1] == {"page": "speed", "topic": "layer", **cases[1]}
+    run = archive.run_named(tmp_path, "speed", "layer", "speed")
     assert run["machine"]["threads"] == 1 and {"torch", "gtx", "python"} <= set(run["versions"])
-    assert run["command"] == "python -m experiments.speed.bench_layer --quick"
-    text = speed_page(tmp_path)
-    assert text.index("## layer\n\nWhat it is.\n") < text.index("## layer-cuda\n\nWhat it is.\n")
-    assert "1 records" in text and "2 records" in text and ", threads 1, clock wall, " in text
+    assert run["command"] == "python -m experiments.speed --quick"
+    text = pages.write_page(tmp_path, "speed").read_text()
+    assert text.index("## layer\n\nOne attention layer") < text.index("## decoding\n\nWriting 100 tokens")
+    assert "| a 1 | gtx | 500 ms | 1 MiB |" in text and "| b | no |" in text and ", threads 1, clock wall, " in text
+    assert not pages.write_page(tmp_path, "speed-cuda").exists()
 
 
-@pytest.mark.parametrize("name", measured.TITLES)
+@pytest.mark.parametrize("name", pages.TITLES)
 def test_the_pages_at_hand_were_made_of_the_tables_at_hand(name: str) -> None:
     for file in archive.RESULTS.glob(f"{name}.md"):  # a source distribution has none
-        assert speed_page(archive.RESULTS, name) == file.read_text()
+        assert pages.page(archive.RESULTS, name) == file.read_text()
+
+
+def test_every_topic_has_cases_and_a_gpu_takes_less_than_ten_minutes() -> None:
+    assert sum(harness.GPU_TOPICS.values()) <= 540
+    for device, topics in (("cpu", harness.TOPICS), ("cuda", harness.GPU_TOPICS)):
+        own = options("--device", device)
+        for topic in topics:
+            module = importlib.import_module(f"experiments.speed.bench_{topic}")
+            for group in module.groups(own):
+                assert group and len({*group}) == len(group)
 
 
 @pytest.fixture
@@ -218,7 +223,7 @@ def test_the_two_multihead_attentions_are_the_same_function(batch: Batch) -> Non
     ours, call = attentions.multihead(batch)
     theirs, other = attentions.gps_conv(batch)
     theirs.load_state_dict(ours.state_dict())
-    padded = call(batch.x, batch.edge_attr).flatten(0, 1)[batch.dense.node]
+    padded = call(batch.x, batch.edge_attr).flatten(0, 1)[batch.padded.node]
     torch.testing.assert_close(padded, other(batch.x, batch.edge_attr), rtol=1e-5, atol=1e-5)
 
 
@@ -239,18 +244,35 @@ def test_the_floor_counts_what_torch_counts(monkeypatch: pytest.MonkeyPatch) -> 
         assert counter.get_total_flops() == 2 * products
 
 
-def test_a_layer_is_measured_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = "bias, drug-like, 64, float32, padded SDPA"
-    topic = bench_layer.TOPIC._replace(groups=lambda read: [[name]])
-    measured.main(topic, ["--quick", "--repeats", "1", "--threads", "1", "--out", str(tmp_path)])
-    forward, both = measured.SHEET.read(tmp_path / measured.FILE)
-    assert (forward["step"], both["step"]) == ("forward", bench_layer.BOTH)
-    assert forward["nodes"] == int(bench_layer.sizes("drug-like").sum())
-    assert forward["seconds"] > 0 and both["peak"] > 0
+def test_a_topic_is_measured_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--quick", "--threads", "1", "--repeats", "1", "--topics", "layer", "--cases", "^bias,.*padded", "--out"]
+    command.main([*words, str(tmp_path)])
+    records = pages.SHEET.read(tmp_path / pages.FILE)
+    assert [record["step"] for record in records] == ["forward", bench_layer.BOTH]
+    assert records[0]["nodes"] == int(bench_layer.sizes("drug-like").sum())
+    assert all(record["seconds"] > 0 and record["peak"] > 0 for record in records)
     assert capsys.readouterr().out.count("| drug-like, 64, float32 | padded SDPA | ") == 2
+    assert (tmp_path / "speed.md").exists()
 
 
-def test_an_unknown_contender_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_training_step_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_step, "EPOCHS", 2)
+    (group,) = bench_step.groups(options())
+    records = harness.race(bench_step.__name__, group, options())
+    assert [record["case"] for record in records] == [f"xtb9, {model}" for model in bench_step.MODELS]
+    assert all(record["molecules"] == 32 and record["seconds"] > 0 for record in records)
+
+
+def test_padding_changes_no_output_of_the_padded_transformer() -> None:
+    torch.manual_seed(0)
+    model = bench_step.PaddedTransformer([9, 4], 5).eval()
+    codes, distance, real = torch.randint(4, (1, 3, 2)), torch.randint(5, (1, 3, 3)), torch.ones(1, 3).bool()
+    padded = (torch.nn.functional.pad(given, pad) for given, pad in ((codes, (0, 0, 0, 5)), (distance, (0, 5, 0, 5))))
+    out = model(*padded, torch.nn.functional.pad(real, (0, 5)))
+    torch.testing.assert_close(out, model(codes, distance, real))
+
+
+def test_an_unknown_topic_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        measured.main(bench_training.TOPIC, ["--contenders", "gtx", "--quick", "--out", str(tmp_path)])
-    assert "invalid choice: 'gtx'" in capsys.readouterr().err
+        command.main(["--topics", "layers"])
+    assert "invalid choice: 'layers'" in capsys.readouterr().err

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from argparse import Namespace
 
-from experiments.speed.harness import Topic, Work
+import torch
+
+from experiments.speed.harness import Work
 
 PEAK = 40 << 20  # bytes that the step "grows" holds for a moment
 
@@ -33,14 +36,20 @@ def waits() -> None:
     time.sleep(60)
 
 
-CASES = {"works": {"talks": talks, "fails": fails, "grows": grows}, "dies": {"talks": talks, "dies": dies}}
-CASES["waits"] = {"waits": waits}
+CASES = {
+    "works": {"talks": talks, "fails": fails, "grows": grows},
+    "hungry": {"all": lambda: torch.ones(1 << 30)},
+    "dies": {"all": dies},
+    "waits": {"all": waits},
+}
+TABLE = "Toys, {}", ["what"], {"size": lambda record: str(record["size"])}
 
 
-def make(name: str, read: Namespace) -> Work:
+def groups(options: Namespace) -> list[list[str]]:
+    return [["works", "no set-up", *["hungry"] * (sys.platform == "linux")], ["dies"], ["waits"]]
+
+
+def make(name: str, options: Namespace) -> Work:
     if name not in CASES:
         raise ValueError("there is no such thing\nand more")
     return Work(CASES[name], {"size": 7}, seconds=0.0)
-
-
-TOPIC = Topic("toys", __doc__, make, lambda read: [[*CASES]], lambda records: [], module=__name__)

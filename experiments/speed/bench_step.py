@@ -1,0 +1,169 @@
+"""A whole training step: molecules per second of gtx, of PyG's GPSConv and of a plain padded transformer.
+
+Epochs of 16 batches of 128, 512 and 2,048 molecules of ZINC-12k and of xtb9; the first of five epochs does not count.
+gtx is the default model of `gtx train` at 128 channels, trained by `gtx.training.fit` without validation; batches are
+cut, gradients clipped and weights averaged within the time. The others have a bare loop: their batches lie ready on the
+device, and a step is forward, backward and AdamW. GPS is `experiments.rivals.networks`, without descriptors. The padded
+transformer is `torch.nn.TransformerEncoder`, as wide and deep as gtx's model, with a bias per head by path distance,
+without pair values and bond messages; on a GPU its whole step is captured as a CUDA graph. All have 4 layers and 8
+heads, and compute in float32.
+
+On a GPU, variants of gtx's step follow for 512 molecules of ZINC-12k: `TrainSettings(capture=...)`, where False is
+"plain", `precision="bf16-mixed"`, `torch.compile` of the model (which compiles in the first epoch), and the Triton
+kernel of the attention on or off (`GTX_RAGGED` in the environment).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from experiments.rivals.networks import Configuration, Network, with_walks
+from experiments.speed.attentions import Padded
+from experiments.speed.harness import Record, Work
+from experiments.speed.measure import captured, timed
+from experiments.speed.pages import molecule_rate
+from experiments.speed.samples import default_model, featurised
+from gtx.data import MoleculeStore
+from gtx.encodings import ShortestPath
+from gtx.graph import CompleteGraph
+from gtx.molecules import Featuriser
+from gtx.training import TrainSettings, fit
+
+SETS, COUNTS, STEPS, EPOCHS = ("zinc12k", "xtb9"), (128, 512, 2048), 16, 5
+CHANNELS, LAYERS, HEADS = 128, 4, 8
+TABLE = "{}", ["set, model"], {"molecules per second": molecule_rate, "time over gtx": None}
+Train = Callable[[MoleculeStore, Sequence[Tensor], str], Record]  # molecules, batches of them, device
+
+
+def groups(options: Namespace) -> list[list[str]]:
+    """The models on each set; the variants."""
+    sets, variants = ["xtb9"] if options.quick else SETS, [f"{SETS[0]}, {name}" for name in VARIANTS]
+    models = [[f"{set}, {name}" for name in MODELS] for set in sets]
+    return models + ([variants[:-1], variants[-1:]] if options.device == "cuda" else [])  # compilation may hang
+
+
+def make(name: str, options: Namespace) -> Work:
+    """A case, such as "xtb9, GPSConv": a step for each number of molecules a batch, some of them more than once."""
+    set, model = name.split(", ", 1)
+    store, most = molecules(set, 64 if options.quick else 4096), 2 if options.quick else STEPS
+    counts = (16,) if options.quick else COUNTS[1:2] if model in VARIANTS else COUNTS
+    batches = {count: (torch.arange(count * most) % len(store)).split(count) for count in counts}
+    train = (MODELS | VARIANTS)[model]
+    steps = {f"{n:,} molecules a batch": partial(train, store, index, options.device) for n, index in batches.items()}
+    return Work(steps, {"rival": f"{set}, gtx"}, seconds=0.0, once=True)
+
+
+molecules = cache(featurised)
+
+
+def train_gtx(store: MoleculeStore, batches: Sequence[Tensor], device: str, **settings: Any) -> Record:
+    """By `gtx.training.fit`, where `settings` are fields of `TrainSettings`; or `compiled`, or `kernel` on and off."""
+    count, epoch = len(batches[0]), store.subset(torch.cat(batches))
+    pairs = int(1.1 * epoch.sizes.square().double().mean() * count)  # so that the number of molecules is the limit
+    settings |= {"epochs": EPOCHS, "batch_molecules": count, "batch_pairs": pairs, "progress": False}
+    settings |= {"accelerator": "gpu" if device == "cuda" else "cpu"}
+    task, _, _, model = default_model()
+    if settings.pop("compiled", False):
+        model.compile(dynamic=True)
+    kernel = {"GTX_RAGGED": settings.pop("kernel")} if "kernel" in settings else {}
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, kernel):
+        fit(model, task, epoch, epoch.subset(batches[0][:0]), TrainSettings(**settings), folder)
+        (log,) = Path(folder).rglob("log.csv")
+        return {"wall": pd.read_csv(log)["seconds"].tolist()[1:], "molecules": len(epoch)}
+
+
+def train_gps(store: MoleculeStore, batches: Sequence[Tensor], device: str) -> Record:
+    """A bare loop over batches of PyG."""
+    sizes, how = Featuriser(), Configuration(LAYERS, 0.1, False, CHANNELS, HEADS)
+    molecules = with_walks(store.batch().to_data_list())
+    made = [Batch.from_data_list([molecules[i] for i in index.tolist()]).to(device) for index in batches]
+    network = Network("gps", how, sizes.atom_sizes, sizes.bond_sizes, 0, 1)
+    return _loop(network, [(batch, batch.y) for batch in made], device)
+
+
+def train_padded(store: MoleculeStore, batches: Sequence[Tensor], device: str) -> Record:
+    """A bare loop over padded batches; on a GPU one CUDA graph a step."""
+    path, made = ShortestPath(), []
+    for index in batches:
+        batch = store.batch(index).to(device)
+        graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)
+        to = Padded(graph, int(store.sizes.max()))
+        made.append((to.nodes(batch.x), to.pairs(path(batch, graph)[1][:, 0]), to.real, batch.y))
+    return _loop(PaddedTransformer(Featuriser().atom_sizes, path.pair.sizes[0]), made, device, device == "cuda")
+
+
+class PaddedTransformer(nn.Module):
+    """Atom codes `[B, n, A]`, path distances `[B, n, n]` and which atoms are real `[B, n]` to one number a molecule.
+
+    Args:
+        atom_sizes: codes of each column.
+        distances: codes of a pair.
+    """
+
+    def __init__(self, atom_sizes: Sequence[int], distances: int) -> None:
+        super().__init__()
+        self.atoms = nn.ModuleList(nn.Embedding(size, CHANNELS) for size in atom_sizes)
+        self.bias = nn.Embedding(distances, HEADS)
+        layer = nn.TransformerEncoderLayer(
+            CHANNELS, HEADS, 2 * CHANNELS, 0.1, "gelu", batch_first=True, norm_first=True
+        )
+        self.layers = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(CHANNELS), enable_nested_tensor=False)
+        self.head = nn.Sequential(nn.Linear(CHANNELS, CHANNELS), nn.GELU(), nn.Linear(CHANNELS, 1))
+
+    def forward(self, codes: Tensor, distance: Tensor, real: Tensor) -> Tensor:
+        x = sum(table(codes[..., i]) for i, table in enumerate(self.atoms))
+        bias = self.bias(distance).permute(0, 3, 1, 2).masked_fill(~real[:, None, None], -torch.inf)
+        x = self.layers(x, bias.flatten(0, 1), is_causal=False)  # [B, n, C]
+        return self.head((x * real[..., None]).sum(1))
+
+
+def _loop(network: nn.Module, batches: Sequence[tuple], device: str, capture: bool = False) -> Record:
+    """Forward, backward and AdamW over batches that end with their target."""
+    network.to(device).train()
+    optimiser = torch.optim.AdamW(network.parameters(), 1e-3, fused=True, capturable=capture)
+
+    def step(*inputs: object) -> None:
+        optimiser.zero_grad()
+        nn.functional.mse_loss(network(*inputs[:-1]), inputs[-1]).backward()
+        optimiser.step()
+
+    held = [tensor.clone() for tensor in batches[0]] if capture else []
+    replay = captured(lambda: step(*held)) if capture else None
+
+    def epoch() -> None:
+        for batch in batches:
+            if replay is None:
+                step(*batch)
+            else:
+                torch._foreach_copy_(held, batch)
+                replay()
+
+    walls = [timed(epoch, device)[0] for _ in range(EPOCHS)]
+    return {"wall": walls[1:], "molecules": sum(len(batch[-1]) for batch in batches)}
+
+
+MODELS = {"gtx": train_gtx, "GPSConv": train_gps, "padded transformer": train_padded}
+VARIANTS = {
+    f"gtx, {name}": partial(train_gtx, **settings)
+    for name, settings in {
+        "plain": {"capture": False},
+        "captured": {"capture": True},
+        "plain, bfloat16": {"capture": False, "precision": "bf16-mixed"},
+        "captured, bfloat16": {"capture": True, "precision": "bf16-mixed"},
+        "plain, Triton kernel": {"capture": False, "kernel": "1"},
+        "plain, no Triton kernel": {"capture": False, "kernel": "0"},
+        "plain, torch.compile": {"capture": False, "compiled": True},
+    }.items()
+}
