@@ -88,7 +88,8 @@ class FunctionCache(NullCache):
 
 
 def fingerprint(function: FunctionType, callers: frozenset[FunctionType] = frozenset()) -> tuple:
-    """What a compiled function is made of: its code, and what it finds by name, the functions that it calls included.
+    """What a compiled function is made of: its module, which its compiled form imports, its code, and what it finds by
+    name, the functions that it calls included.
 
     Args:
         function: the Python function.
@@ -99,7 +100,8 @@ def fingerprint(function: FunctionType, callers: frozenset[FunctionType] = froze
     code, callers = function.__code__, callers | {function}
     cells = {name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)}
     scope = {**function.__globals__, **cells}
-    return _parts(code), tuple((name, _plain(scope[name], callers)) for name in _names(code) if name in scope)
+    found = tuple((name, _plain(scope[name], callers)) for name in _names(code) if name in scope)
+    return function.__module__, _parts(code), found
 
 
 def _plain(value: Any, callers: frozenset[FunctionType]) -> Any:

@@ -40,8 +40,8 @@ def load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Modul
     """A module with a compiled loop, read anew as in a new process, whose cache is below `tmp_path / "cache"`."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
 
-    def read(helpers: str = HELPERS, loop: str = LOOP) -> ModuleType:
-        for name, text in (("helpers_of_jit", helpers), ("loop_of_jit", loop)):
+    def read(helpers: str = HELPERS, loop: str = LOOP, helpers_name: str = "helpers_of_jit") -> ModuleType:
+        for name, text in ((helpers_name, helpers), ("loop_of_jit", loop)):
             file = tmp_path / f"{name}.py"
             file.write_text(text)
             spec = importlib.util.spec_from_file_location(name, file)
@@ -78,6 +78,16 @@ def test_a_change_in_what_it_calls_or_reads_in_another_file_is_noticed(
     assert changed.loop(1) == result and hits(changed) == 0
     back = load()
     assert back.loop(1) == 12 and hits(back) == 1
+
+
+def test_a_loop_that_moves_to_another_file_is_compiled_again(
+    load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its compiled form imports the file that it came from, which there may be no more."""
+    assert load().loop(1) == 12
+    monkeypatch.delitem(__import__("sys").modules, "helpers_of_jit")
+    moved = load(helpers_name="moved_helpers", loop=LOOP.replace("helpers_of_jit", "moved_helpers"))
+    assert moved.loop(1) == 12 and hits(moved) == 0
 
 
 @pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:500], lambda content: content[::-1]])

@@ -7,10 +7,11 @@ from gtx.molecules.conformers import Conformer, make_conformer
 from gtx.molecules.descriptors import DESCRIPTORS, descriptors
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS
-from gtx.molecules.featuriser import FEATURISER_VERSION, Featuriser, Molecule
-from gtx.molecules.flat import FlatMolecules, featurise_texts
+from gtx.molecules.featuriser import Featuriser, featurise_texts
+from gtx.molecules.flat import FlatMolecules, Molecule
 from gtx.molecules.graphs import atom_codes, bond_codes, bond_ends
 from gtx.molecules.reading import read_molblock, read_smiles
+from gtx.molecules.settings import FEATURISER_VERSION
 from gtx.molecules.standardise import standardise
 from gtx.molecules.stereo import label_stereo
 

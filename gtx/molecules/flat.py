@@ -1,15 +1,34 @@
-"""Featurising many texts into flat arrays: what a worker process does, with numpy and RDKit alone."""
+"""What becomes of a text: one molecule in arrays, and many one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from gtx.molecules.featuriser import Featuriser
-from gtx.molecules.perception import TOGETHER, Perceived, perceive
-from gtx.molecules.stereo import quietly
+
+class Molecule(NamedTuple):
+    """One featurised molecule with n atoms and m bonds.
+
+    Attributes:
+        atoms: uint8 `[n, A]`, a code per atom and column of `ATOM_COLUMNS`.
+        bonds: int32 `[2, 2m]`, sender and receiver of every bond in both directions.
+        bond_codes: uint8 `[2m, F]`, a code per directed bond and column of `BOND_COLUMNS`.
+        positions: float32 `[n, 3]` in Å, NaN for atoms that no conformer could be made for; or None.
+        descriptors: float32 `[D]`, NaN where one could not be computed.
+        smiles: the canonical isomeric SMILES; None where it was not asked for.
+        warnings: what the user should know about it.
+    """
+
+    atoms: np.ndarray
+    bonds: np.ndarray
+    bond_codes: np.ndarray
+    positions: np.ndarray | None
+    descriptors: np.ndarray
+    smiles: str | None
+    warnings: tuple[str, ...]
 
 
 class FlatMolecules(NamedTuple):
@@ -29,42 +48,27 @@ class FlatMolecules(NamedTuple):
     errors: list[str | None]  # why it could not be read
     warnings: list[tuple[str, ...]]
 
+    @classmethod
+    def of(cls, molecule: Molecule) -> FlatMolecules:
+        """One molecule."""
+        atoms, bonds, bond_codes, positions, descriptors, smiles, warnings = molecule
+        counts = np.array([len(atoms)]), np.array([len(bond_codes)])
+        return cls(atoms, bonds, bond_codes, descriptors[None], *counts, positions, [smiles], [None], [warnings])
 
-def featurise_texts(
-    featuriser: Featuriser,
-    texts: Sequence[str],
-    coordinates: Sequence[np.ndarray | None] | None = None,
-    *,
-    smiles: bool = True,
-) -> FlatMolecules:
-    """Featurise texts; a molecule at fault leaves an error, never an exception.
+    @classmethod
+    def join(cls, parts: Sequence[FlatMolecules]) -> FlatMolecules:
+        """The outcome of all texts of one part or more, one part after the other."""
+        joined = []
+        for name, *columns in zip(cls._fields, *parts, strict=True):
+            if isinstance(columns[0], list):
+                joined.append(list(chain.from_iterable(columns)))
+            else:
+                given = [column for column in columns if column is not None]
+                joined.append(np.concatenate(given, axis=1 if name == "bonds" else 0) if given else None)
+        return cls(*joined)
 
-    Args:
-        featuriser: how molecules are read.
-        texts: SMILES or mol blocks.
-        coordinates: per text, positions in Å as `Featuriser` takes them, or None.
-        smiles: find canonical SMILES too, which takes half as long as reading the molecules.
-    """
-    parts, errors = [], []
-    with quietly():
-        for i in range(0, max(len(texts), 1), TOGETHER):
-            few = slice(i, i + TOGETHER)
-            part, why = perceive(featuriser, texts[few], None if coordinates is None else coordinates[few], smiles)
-            parts.append(part)
-            errors += why
-    seen = Perceived.join(parts)
-    values, warnings = seen.describe(featuriser.descriptors)
-    words = iter(zip(seen.smiles, warnings, strict=True))
-    rows = [(None, ()) if error else next(words) for error in errors]
-    return FlatMolecules(
-        seen.graphs.atoms,
-        seen.graphs.both_ways,
-        seen.graphs.both_codes,
-        values,
-        seen.graphs.atom_counts,
-        2 * seen.graphs.bond_counts,
-        np.concatenate([np.zeros((0, 3), np.float32), *seen.positions]) if featuriser.coordinates else None,
-        [written for written, _ in rows],
-        errors,
-        [warnings for _, warnings in rows],
-    )
+    @property
+    def molecule(self) -> Molecule:
+        """The one molecule."""
+        (values,), (smiles,), (warnings,) = self.descriptors, self.smiles, self.warnings
+        return Molecule(self.atoms, self.bonds, self.bond_codes, self.positions, values, smiles, warnings)

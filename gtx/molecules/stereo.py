@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
 from rdkit import Chem, rdBase
 from rdkit.Chem import BondStereo, ChiralType, rdCIPLabeler, rdqueries
-
-from gtx.molecules.features import ATOM_COLUMNS, ATOM_PLACE, BOND_PLACE, atom_code, bond_code
 
 LABEL = "_CIPCode"
 """RDKit's property of atoms and bonds that holds their label."""
@@ -21,7 +18,6 @@ _MAX_ITERATIONS = 100_000  # about 0.1 s; most molecules need fewer than 10,000
 _MAX_VISITS = 30_000_000  # iterations times atoms: what an iteration keeps in memory grows with the molecule
 _TAGGED = rdqueries.HasChiralTagQueryAtom()
 _TETRAHEDRAL_OR_NONE = (ChiralType.CHI_UNSPECIFIED, ChiralType.CHI_TETRAHEDRAL_CW, ChiralType.CHI_TETRAHEDRAL_CCW)
-_NO_CENTRE = atom_code("chirality", "none")
 _NO_STEREO = (BondStereo.STEREONONE, BondStereo.STEREOANY)
 
 
@@ -67,32 +63,9 @@ def label_stereo(mol: Chem.Mol) -> None:
 
 def label_of(owner: Chem.Atom | Chem.Bond) -> str:
     """The label that `label_stereo` gave; else "none", or `UNDECIDED` for a centre that is not tetrahedral."""
-    try:
+    if owner.HasProp(LABEL):
         return owner.GetProp(LABEL)
-    except KeyError:
-        return "none" if isinstance(owner, Chem.Bond) or owner.GetChiralTag() in _TETRAHEDRAL_OR_NONE else UNDECIDED
-
-
-def put_labels(mol: Chem.Mol, atoms: np.ndarray, bonds: np.ndarray) -> bool:
-    """Put the labels that `label_stereo` gave in their columns; whether all of them are known ones.
-
-    Args:
-        mol: a labelled molecule.
-        atoms, bonds: its codes, `[n, A]` and `[m, F]`; where there is something to label the code is 0.
-    """
-    centre, axis = atoms[:, ATOM_PLACE["chirality"]], bonds[:, BOND_PLACE["stereo"]]
-    for i in np.flatnonzero(centre == 0).tolist():
-        centre[i] = atom_code("chirality", label_of(mol.GetAtomWithIdx(i)))
-    for k in np.flatnonzero(axis == 0).tolist():
-        axis[k] = bond_code("stereo", label_of(mol.GetBondWithIdx(k)))
-    return bool(centre.all() and axis.all())
-
-
-def take_labels(mol: Chem.Mol, atoms: np.ndarray) -> None:
-    """Give a molecule the labels of its centres that stand in their column, as `label_stereo` would have."""
-    centre = atoms[:, ATOM_PLACE["chirality"]]
-    for i in np.flatnonzero(centre != _NO_CENTRE).tolist():
-        mol.GetAtomWithIdx(i).SetProp(LABEL, ATOM_COLUMNS["chirality"][centre[i] - 1])
+    return "none" if isinstance(owner, Chem.Bond) or owner.GetChiralTag() in _TETRAHEDRAL_OR_NONE else UNDECIDED
 
 
 def finish(mol: Chem.Mol) -> None:

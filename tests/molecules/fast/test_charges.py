@@ -9,10 +9,10 @@ import pytest
 from rdkit.Chem import rdPartialCharges
 
 from gtx.molecules import read_smiles
-from gtx.molecules.charge_kernels import PARAMETERS, charges
-from gtx.molecules.graphs import Graphs
+from gtx.molecules.fast.charges import PARAMETERS, charges
+from tests.molecules.rewriting import CAGES, ODD, sample
 
-from .rewriting import CAGES, ODD, sample
+from .usual import graphs_of
 
 ELEMENT, CHARGE, HYBRIDISATION = 0, 1, 4
 NEUTRAL = 5  # code
@@ -27,7 +27,7 @@ CHARGED = [
 def test_charges_are_those_of_rdkit(shared_data: Path) -> None:
     real = sample(shared_data, 100, stereo=False, seed=9)
     mols = [read_smiles(text) for text in (*CAGES, *ODD, *CHARGED, "C", "O", "CP(C)(C)=O", *real)]
-    graphs = Graphs.of(mols)
+    mols, graphs = graphs_of(mols)
     ours = np.split(charges(graphs, PARAMETERS), graphs.atom_ptr[1:-1])
     compared, charged, kinds = 0, 0, set()
     for k, (mol, charge) in enumerate(zip(mols, ours, strict=True)):
@@ -43,6 +43,6 @@ def test_charges_are_those_of_rdkit(shared_data: Path) -> None:
 @pytest.mark.parametrize("smiles", ["C", "CC(=O)O", "c1ccncc1"])
 def test_with_its_hydrogens_a_molecule_is_neutral(smiles: str) -> None:
     """What the nodes lack or have too much is on hydrogens: more electronegative elements are the more negative."""
-    graphs = Graphs.of([read_smiles(smiles)])
+    _, graphs = graphs_of([read_smiles(smiles)])
     charge = charges(graphs, PARAMETERS)
     assert (charge[graphs.atoms[:, ELEMENT] > 6] < 0).all() and -1 < charge.sum() < 0

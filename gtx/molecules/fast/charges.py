@@ -1,4 +1,4 @@
-"""Partial charges of atoms, by partial equalisation of orbital electronegativity (PEOE).
+"""Partial charges of atoms (PEOE); in place of RDKit's `ComputeGasteigerCharges`.
 
 Source: Gasteiger & Marsili 1980 (10.1016/0040-4020(80)80168-2), as in RDKit's `GasteigerCharges.cpp`, in compiled code.
 """
@@ -56,7 +56,7 @@ def charges(graphs, parameters):
     χ+ being the electronegativity of the cation of the less electronegative of i and j.
 
     Args:
-        graphs: `gtx.molecules.graphs.Graphs`.
+        graphs: `gtx.molecules.fast.graphs.Graphs`.
         parameters: `PARAMETERS`.
     """
     total = len(graphs.atoms)

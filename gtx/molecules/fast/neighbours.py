@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtx.jit import njit
-from gtx.molecules.graphs import Graphs
+from gtx.molecules.fast.graphs import Graphs
 
 _ELEMENT, _AROMATIC = 0, 5  # columns of atoms
 _TYPE, _IN_RING = 0, 3  # columns of bonds

@@ -1,4 +1,6 @@
-"""Centres whose configuration the atomic numbers near them decide are named here; the others are left to RDKit.
+"""CIP labels in place of RDKit's `rdCIPLabeler`.
+
+Centres whose configuration the atomic numbers near them decide are named here; the others are left to RDKit.
 
 Of the rules of Cahn, Ingold and Prelog the first (1a, Hanson et al. 2018, 10.1021/acs.jcim.8b00324) compares the four
 neighbours of a centre by atomic number, then the sets of atoms next to these, then the sets next to those, set by set
@@ -31,7 +33,7 @@ def name_centres(graphs):
     """Put the labels of molecules all whose stereochemistry can be named here into the column "chirality".
 
     Args:
-        graphs: `gtx.molecules.graphs.Graphs`; the code of a centre without a label is 0.
+        graphs: `gtx.molecules.fast.graphs.Graphs`; the code of a centre without a label is 0.
 
     Returns:
         bool `[m]` each: molecules that are named; those with stereochemistry that is left to name, no code of which is

@@ -7,31 +7,33 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors as rd
 
 from gtx.molecules import read_smiles
-from gtx.molecules.count_kernels import quantum_numbers, rotatable
-from gtx.molecules.graphs import Graphs
-from gtx.molecules.neighbour_kernels import look
+from gtx.molecules.fast.graphs import Graphs
+from gtx.molecules.fast.neighbours import look
+from gtx.molecules.fast.quantum_numbers import quantum_numbers, rotatable
+from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
 
-from .rewriting import CAGES, ODD, SYMMETRIC, sample
+from .usual import graphs_of
 
 
-def graphs(texts: Sequence[str]) -> Graphs:
-    return Graphs.of([read_smiles(text) for text in texts])
+def graphs(texts: Sequence[str]) -> tuple[list[Chem.Mol], Graphs]:
+    return graphs_of([read_smiles(text) for text in texts])
 
 
 @pytest.mark.parametrize("texts", [CAGES, SYMMETRIC, [*ODD, "C:C"]], ids=["cages", "symmetric", "odd"])
 def test_odd_molecules(texts: list[str]) -> None:
-    together = graphs(texts)
-    theirs = [rd.MQNs_(read_smiles(text)) for text in texts]
+    mols, together = graphs(texts)
+    theirs = [rd.MQNs_(mol) for mol in mols]
     assert np.array_equal(quantum_numbers(together, look(together)), theirs)
 
 
 def test_real_molecules(shared_data: Path) -> None:
     texts = sample(shared_data, 250, stereo=False, seed=6)
-    together = graphs(texts)
-    ours, theirs = quantum_numbers(together, look(together)), np.array([rd.MQNs_(read_smiles(text)) for text in texts])
+    mols, together = graphs(texts)
+    ours, theirs = quantum_numbers(together, look(together)), np.array([rd.MQNs_(mol) for mol in mols])
     assert np.array_equal(ours, theirs), np.unique(np.nonzero(ours != theirs)[1] + 1)
     assert len(np.flatnonzero(theirs.any(0))) > 38  # nearly all of them are seen
 
@@ -52,5 +54,5 @@ def test_real_molecules(shared_data: Path) -> None:
     ],
 )
 def test_bonds_that_turn(smiles: str, count: int) -> None:
-    together = graphs([smiles])
+    _, together = graphs([smiles])
     assert rotatable(together, look(together)).sum() == count == rd.CalcNumRotatableBonds(read_smiles(smiles))

@@ -11,11 +11,11 @@ from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 
 from gtx.molecules import read_smiles
-from gtx.molecules.crippen_kernels import crippen
-from gtx.molecules.graphs import Graphs
-from gtx.molecules.neighbour_kernels import look
+from gtx.molecules.fast.crippen import crippen
+from gtx.molecules.fast.neighbours import look
+from tests.molecules.rewriting import ODD, SYMMETRIC, sample
 
-from .rewriting import ODD, SYMMETRIC, sample
+from .usual import graphs_of
 
 HYDROGEN = Chem.MolFromSmarts("[#1]")
 
@@ -35,8 +35,7 @@ RARE = [
 
 def both(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """The contributions of all atoms of some molecules, ours and RDKit's."""
-    mols = [read_smiles(text) for text in texts]
-    graphs = Graphs.of(mols)
+    mols, graphs = graphs_of([read_smiles(text) for text in texts])
     ours = np.stack(crippen(graphs, look(graphs)), 1)
     theirs = [pair for mol in mols for pair in rdMolDescriptors._CalcCrippenContribs(mol)]
     return ours, np.array(theirs)

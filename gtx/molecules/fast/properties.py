@@ -1,4 +1,4 @@
-"""Weight, polar surface, connectivity and rings of molecules, in compiled code.
+"""Weight, polar surface, connectivity, rings and groups of molecules; in place of RDKit's `Properties`.
 
 Sources, each as in RDKit's `Lipinski.cpp`, `MolSurf.cpp` and `ConnectivityDescriptors.cpp`: Ertl, Rohde & Selzer 2000
 (10.1021/jm000942e) for the polar surface; Kier & Hall's valence connectivity and shape, as in Hall & Kier 1991
@@ -10,41 +10,51 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from rdkit import Chem
 
 from gtx.jit import njit
-from gtx.molecules.graphs import Graphs
-from gtx.molecules.neighbour_kernels import Near, count, masks
+from gtx.molecules.descriptors import PROPERTY_NAMES
+from gtx.molecules.fast.graphs import Graphs
+from gtx.molecules.fast.neighbours import Near, count, masks
+from gtx.molecules.fast.quantum_numbers import decoded
+from gtx.molecules.fast.surface import RADII
 
 _ELEMENT, _CHARGE, _HYDROGENS, _DEGREE, _HYBRIDISATION, _AROMATIC, _RING = range(7)  # columns of atoms
-_TYPE, _SINGLE, _FLAT = 0, 1, 4  # column of bonds; codes
-_SP, _SP2, _THREE = 2, 3, 2  # codes: hybridisations; a ring of three
+_TYPE, _SINGLE, _DOUBLE, _FLAT = 0, 1, 2, 4  # column of bonds; codes
+_SP, _SP2, _NO_RING, _THREE = 2, 3, 1, 2  # codes: hybridisations; no ring, a ring of three
 _NEUTRAL, _CATION, _ANION = 5, 6, 4  # codes
 _WRAPPED = 2.0**32  # RDKit subtracts without a sign
 
-_COUNTED = masks("-*", "=*", "#*", ":*")
-PROPERTIES = (
+_TABLE = Chem.GetPeriodicTable()
+_WEIGHTS = np.array([_TABLE.GetAtomicWeight(element) for element in range(119)])
+_ELECTRONS = np.array([0.0, *(_TABLE.GetNOuterElecs(element) for element in range(1, 119))])
+
+_COUNTED = masks("-*", "=*", "#*", ":*", "N")
+_COMPUTED = (
     *("amw", "FractionCSP3", "lipinskiHBA", "lipinskiHBD", "tpsa"),
     *("chi0v", "chi1v", "chi0n", "chi1n", "hallKierAlpha", "kappa1"),
     *("NumRings", "NumAromaticRings", "NumAliphaticRings", "NumSaturatedRings"),
     *("NumHeterocycles", "NumAromaticHeterocycles", "NumAliphaticHeterocycles", "NumSaturatedHeterocycles"),
     *("NumSpiroAtoms", "NumBridgeheadAtoms"),
+    *("NumHBD", "NumHeteroatoms", "NumAmideBonds"),
 )
-"""RDKit's names of what `properties` returns."""
 
 
-def properties(graphs: Graphs, near: Near, weights: np.ndarray, radii: np.ndarray, electrons: np.ndarray) -> np.ndarray:
-    """`PROPERTIES` of m molecules: float64 `[m, 21]`.
+def properties(graphs: Graphs, near: Near, whole: np.ndarray) -> np.ndarray:
+    """RDKit's `PROPERTY_NAMES` of m molecules: float64 `[m, 25]`.
 
     Args:
         graphs, near: molecules without isotopes, hydrogen atoms and unusual bonds.
-        weights, radii, electrons: float64 `[119]`, of each element: its weight, its radius in Å, its outer electrons.
+        whole: float64 `[m]`, the surface of each in Å².
     """
-    values = np.zeros((len(graphs.atom_ptr) - 1, len(PROPERTIES)))
-    _of_atoms(graphs.atom_ptr, graphs.atoms, count(near, _COUNTED), weights, values)
-    _connectivity(graphs.atom_ptr, graphs.bond_ptr, graphs.atoms, graphs.ends, radii, electrons, values[:, 5:11])
+    values, counts = np.zeros((len(whole), len(_COMPUTED))), count(near, _COUNTED)
+    _of_atoms(graphs.atom_ptr, graphs.atoms, counts, _WEIGHTS, values)
+    _connectivity(graphs.atom_ptr, graphs.bond_ptr, graphs.atoms, graphs.ends, RADII, _ELECTRONS, values[:, 5:11])
     codes = graphs.atoms, graphs.bonds, graphs.ends
-    _of_rings(*graphs[5:9], *codes, graphs.rings, graphs.ring_bonds, values[:, 11:])
-    return values
+    _of_rings(*graphs[5:9], *codes, graphs.rings, graphs.ring_bonds, values[:, 11:21])
+    _groups(graphs.atom_ptr, graphs.atoms, *near[:3], counts, values[:, 21:])
+    named = {**dict(zip(_COMPUTED, values.T, strict=True)), "labuteASA": whole}
+    return np.stack([named[name] for name in PROPERTY_NAMES], 1)
 
 
 @njit(cache=True, nogil=True)
@@ -71,7 +81,7 @@ def _of_atoms(atom_ptr, atoms, counts, weights, values):
 @njit
 def _polar_nitrogen(atom, H, n):
     """Polar surface of a nitrogen atom, Å²: H counts its hydrogens, n its bonds by type."""
-    single, double, triple, flat = n
+    single, double, triple, flat, _ = n
     q, degree, small = np.int64(atom[_CHARGE]) - _NEUTRAL, np.int64(atom[_DEGREE]) - 1, atom[_RING] == _THREE
     if degree == 1 and q == 0:
         if H == 0 and triple == 1:
@@ -133,7 +143,7 @@ def _polar_nitrogen(atom, H, n):
 @njit
 def _polar_oxygen(atom, H, n):
     """Polar surface of an oxygen atom, Å²."""
-    single, double, _, flat = n
+    single, double, _, flat, _ = n
     q, degree = np.int64(atom[_CHARGE]) - _NEUTRAL, np.int64(atom[_DEGREE]) - 1
     if degree == 1:
         if H == 0 and q == 0 and double == 1:
@@ -238,3 +248,27 @@ def _of_rings(atom_ptr, bond_ptr, ring_ptr, member_ptr, atoms, bonds, ends, ring
         for i in range(first, atom_ptr[k + 1]):
             own[8] += spiro[i]
             own[9] += bridge[i]
+
+
+@njit(cache=True, nogil=True)
+def _groups(atom_ptr, atoms, ptr, others, bonds, counts, found):
+    """Counts of what fits some SMARTS, `[m, 3]`:
+
+    [N&!H0&v3, N&!H0&+1&v4, O&H1&+0, S&H1&+0, n&H1&+0]    [!#6;!#1]    C(=[O;!R])N
+    """
+    for k in range(len(found)):
+        for i in range(atom_ptr[k], atom_ptr[k + 1]):
+            atom, n = atoms[i], counts[i]
+            element, aliphatic = atom[_ELEMENT], atom[_AROMATIC] == 1
+            H, q = decoded(atom[_HYDROGENS], 1), decoded(atom[_CHARGE], _NEUTRAL)
+            if element == 7 and aliphatic and H > 0:
+                valence = H + n[0] + 2 * n[1] + 3 * n[2]
+                found[k, 0] += valence == 3 or (q == 1 and valence == 4)
+            elif element == 7 or (aliphatic and (element == 8 or element == 16)):
+                found[k, 0] += H == 1 and q == 0
+            found[k, 1] += element != 6 and element != 1
+            if element == 6 and aliphatic and n[4] > 0:
+                for j in range(ptr[i], ptr[i + 1]):
+                    other = atoms[others[j]]
+                    outer = bonds[j] == _DOUBLE and other[_RING] == _NO_RING
+                    found[k, 2] += n[4] if outer and other[_ELEMENT] == 8 and other[_AROMATIC] == 1 else 0

@@ -1,4 +1,4 @@
-"""Counts of atoms, bonds, groups and rings: molecular quantum numbers, and what RDKit finds by SMARTS.
+"""Molecular quantum numbers: counts of atoms, bonds and rings; in place of RDKit's `MQNs_`.
 
 Source: Nguyen, Blum, van Deursen & Reymond 2009 (10.1002/cmdc.200900317), with donors, acceptors and rotatable bonds as
 RDKit has them (`MQN.cpp` and `Lipinski.cpp`), in compiled code.
@@ -9,18 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from gtx.jit import njit
-from gtx.molecules.graphs import Graphs
-from gtx.molecules.neighbour_kernels import Near, count, masks
+from gtx.molecules.fast.graphs import Graphs
+from gtx.molecules.fast.neighbours import Near, count, masks
 
 _ELEMENT, _CHARGE, _HYDROGENS, _DEGREE, _HYBRIDISATION, _AROMATIC, _RING = range(7)  # columns of atoms
 _TYPE = 0  # column of bonds
 _SINGLE, _DOUBLE, _TRIPLE, _FLAT, _CHAIN = 1, 2, 3, 4, 6  # codes of bonds
-_ISOTOPE = 9
-_NEUTRAL, _USUAL = 5, 1  # codes
+_NEUTRAL = 5  # code
 _METHYL, _ACYL, _DONOR = 1, 2, 4
 
-_COUNTED = masks("-*", "=*", "#*", "=N,O,S", "N", "F", "Cl", "Br")
-sANY, dANY, tANY, dNOS, nN, nF, nCl, nBr = range(len(_COUNTED))
+_COUNTED = masks("#*", "=N,O,S", "F", "Cl", "Br")
+tANY, dNOS, nF, nCl, nBr = range(len(_COUNTED))
 
 
 def quantum_numbers(graphs: Graphs, near: Near) -> np.ndarray:
@@ -33,23 +32,6 @@ def rotatable(graphs: Graphs, near: Near) -> np.ndarray:
     amides, esters and thioesters, nor next to a triple bond. RDKit's strict definition."""
     stiff, amide = _ends(graphs.atoms, *near[:3], count(near, _COUNTED))
     return _rotatable(graphs.atom_ptr, graphs.bond_ptr, graphs.ends, graphs.bonds, graphs.bond_rings, stiff, amide)
-
-
-def groups(graphs: Graphs, near: Near) -> np.ndarray:
-    """Counts of what fits some SMARTS, float64 `[m, 3]`:
-
-    [N&!H0&v3, N&!H0&+1&v4, O&H1&+0, S&H1&+0, n&H1&+0]    [!#6;!#1]    C(=[O;!R])N
-    """
-    return _groups(graphs.atom_ptr, graphs.atoms, *near[:3], count(near, _COUNTED))
-
-
-def beyond(graphs: Graphs, parameters: np.ndarray) -> np.ndarray:
-    """Molecules whose descriptors do not all follow from their graphs: bool `[m]`.
-
-    They have isotopes, hydrogen atoms, values that a column does not list, unusual bonds, or atoms that the
-    `parameters` of `gtx.molecules.charge_kernels.charges` lack.
-    """
-    return _beyond(graphs.atoms, graphs.bonds, graphs.ends, graphs.atom_ptr, graphs.bond_ptr, parameters)
 
 
 @njit(cache=True, nogil=True)
@@ -80,7 +62,7 @@ def _quantum_numbers(graphs, turns):
 @njit
 def _count_atom(atom, rings, own):
     element, cyclic = atom[_ELEMENT], rings > 0
-    H, degree, q = _decoded(atom[_HYDROGENS], 1), _decoded(atom[_DEGREE], 1), _decoded(atom[_CHARGE], _NEUTRAL)
+    H, degree, q = decoded(atom[_HYDROGENS], 1), decoded(atom[_DEGREE], 1), decoded(atom[_CHARGE], _NEUTRAL)
     nitrogen, oxygen = element == 7, element == 8
     for place, z in enumerate((6, 9, 17, 35, 53, 16, 15)):
         own[place] += element == z
@@ -106,7 +88,7 @@ def _count_atom(atom, rings, own):
 
 
 @njit
-def _decoded(code, zero):
+def decoded(code, zero):
     """The number a code stands for; one that the column does not list is far from any that it does."""
     return np.int64(code) - zero if code else 99
 
@@ -117,9 +99,9 @@ def _ends(atoms, ptr, others, bonds, counts):
     role, stiff, amide = np.zeros(len(atoms), np.int64), np.zeros(len(atoms), np.bool_), np.zeros(len(atoms), np.bool_)
     for i in range(len(atoms)):
         atom, n = atoms[i], counts[i]
-        element, aliphatic, degree = atom[_ELEMENT], atom[_AROMATIC] == 1, _decoded(atom[_DEGREE], 1)
+        element, aliphatic, degree = atom[_ELEMENT], atom[_AROMATIC] == 1, decoded(atom[_DEGREE], 1)
         if element == 6 and aliphatic:
-            if _decoded(atom[_HYDROGENS], 1) == 3:
+            if decoded(atom[_HYDROGENS], 1) == 3:
                 role[i] = _METHYL
             elif degree == 3 and n[dNOS] > 0:
                 role[i] = _ACYL
@@ -146,42 +128,3 @@ def _rotatable(atom_ptr, bond_ptr, ends, bonds, rings, stiff, amide):
             free = rings[b] == 0 and bonds[b, _TYPE] in (_SINGLE, _FLAT)
             turns[b] = free and not (stiff[i] or stiff[j] or (amide[i] and amide[j]))
     return turns
-
-
-@njit(cache=True, nogil=True)
-def _groups(atom_ptr, atoms, ptr, others, bonds, counts):
-    found = np.zeros((len(atom_ptr) - 1, 3))
-    for k in range(len(found)):
-        for i in range(atom_ptr[k], atom_ptr[k + 1]):
-            atom, n = atoms[i], counts[i]
-            element, aliphatic = atom[_ELEMENT], atom[_AROMATIC] == 1
-            H, q = _decoded(atom[_HYDROGENS], 1), _decoded(atom[_CHARGE], _NEUTRAL)
-            if element == 7 and aliphatic and H > 0:
-                valence = H + n[sANY] + 2 * n[dANY] + 3 * n[tANY]
-                found[k, 0] += valence == 3 or (q == 1 and valence == 4)
-            elif element == 7 or (aliphatic and (element == 8 or element == 16)):
-                found[k, 0] += H == 1 and q == 0
-            found[k, 1] += element != 6 and element != 1
-            if element == 6 and aliphatic and n[nN] > 0:
-                for j in range(ptr[i], ptr[i + 1]):
-                    other = atoms[others[j]]
-                    outer = bonds[j] == _DOUBLE and other[_RING] == 1
-                    found[k, 2] += n[nN] if outer and other[_ELEMENT] == 8 and other[_AROMATIC] == 1 else 0
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _beyond(atoms, bonds, ends, atom_ptr, bond_ptr, parameters):
-    found = np.zeros(len(atom_ptr) - 1, np.bool_)
-    for k in range(len(found)):
-        first = atom_ptr[k]
-        for i in range(first, atom_ptr[k + 1]):
-            atom = atoms[i]
-            found[k] |= atom[_ELEMENT] <= 1 or atom[_CHARGE] == 0 or atom[_HYDROGENS] == 0 or atom[_DEGREE] == 0
-            found[k] |= atom[_ISOTOPE] != _USUAL or parameters[atom[_ELEMENT], atom[_HYBRIDISATION], 0] == 0
-        for b in range(bond_ptr[k], bond_ptr[k + 1]):
-            kind = bonds[b, _TYPE]
-            found[k] |= kind < _SINGLE or kind > _FLAT
-            for side in range(2):
-                found[k] |= kind == _FLAT and atoms[first + ends[b, side], _AROMATIC] != 2
-    return found

@@ -1,4 +1,4 @@
-"""Van der Waals surface of atoms, from bonds alone.
+"""Van der Waals surface of atoms, from bonds alone; in place of RDKit's `_CalcLabuteASAContribs`.
 
 Source: Labute 2000 (10.1016/S1093-3263(00)00068-1), as in RDKit's `MolSurf.cpp`, in compiled code.
 """
@@ -8,12 +8,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from rdkit import Chem
 
 from gtx.jit import njit
 
 _ELEMENT, _AROMATIC = 0, 5  # columns of atoms
 _TYPE, _FLAT = 0, 4  # column of bonds; code of an aromatic one
 _SHORTER = (0.0, 0.0, 0.2, 0.3, 0.1, 0.0)  # Å, by the code of the bond's type
+
+RADII = np.array([Chem.GetPeriodicTable().GetRb0(element) for element in range(119)])
+"""Of each element, in Å; 0 is a dummy atom."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -28,8 +32,8 @@ def surfaces(graphs, radii):
     one hydrogen atom at each atom; so do these.
 
     Args:
-        graphs: `gtx.molecules.graphs.Graphs`.
-        radii: float64 `[119]`, of each element in Å; 0 is a dummy atom.
+        graphs: `gtx.molecules.fast.graphs.Graphs`.
+        radii: `RADII`.
     """
     surface, whole = np.zeros(len(graphs.atoms)), np.zeros(len(graphs.atom_ptr) - 1)
     hydrogen = radii[1]

@@ -15,7 +15,7 @@ def follow(atoms, tags, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member
     """Fill the columns "degree" and "ring" of atoms and "ring" of bonds.
 
     Args:
-        atoms, tags, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member_ptr: as in `gtx.molecules.graphs.Graphs`.
+        atoms, tags, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member_ptr: as in `Graphs`.
 
     Returns:
         The other arrays of it: near_ptr, near_atoms, near_bonds, atom_rings, bond_rings, ring_bonds.

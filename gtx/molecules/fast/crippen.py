@@ -1,4 +1,4 @@
-"""Contributions of heavy atoms to logP and to molar refractivity, by the table of Wildman and Crippen.
+"""Contributions of heavy atoms to logP and to molar refractivity; in place of RDKit's `_CalcCrippenContribs`.
 
 Source: Wildman & Crippen 1999 (10.1021/ci990307l), as RDKit words it in SMARTS (Data/Crippen.txt). The rows are tried
 here for one atom after the other in compiled code; matching SMARTS takes longer than reading the molecule.
@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from gtx.jit import njit
-from gtx.molecules.graphs import Graphs
-from gtx.molecules.neighbour_kernels import Near, count, masks
+from gtx.molecules.fast.graphs import Graphs
+from gtx.molecules.fast.neighbours import Near, count, masks
 
 _ELEMENT, _CHARGE, _HYDROGENS, _DEGREE, _AROMATIC = 0, 1, 2, 3, 5  # columns of atoms
 _DOUBLE, _USUAL = 2, (1, 4, 6)  # codes of bonds: what stands between two atoms of SMARTS is single or aromatic

@@ -1,0 +1,124 @@
+"""RDKit's binary form of a molecule, in compiled code, says what its getters say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from gtx.molecules import (
+    ATOM_COLUMNS,
+    BOND_COLUMNS,
+    Featuriser,
+    atom_codes,
+    bond_codes,
+    bond_ends,
+    read_molblock,
+    read_smiles,
+)
+from gtx.molecules.fast.binary import binary, decode
+from gtx.molecules.fast.graphs import Graphs
+from gtx.molecules.fast.perception import put_labels
+from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
+
+from .usual import graphs_of
+
+PEPTIDE = "N[C@@H](C)C(=O)" * 60 + "O"  # more than 255 atoms
+USUAL = ["CC(=O)Oc1ccccc1C(=O)O", "C[C@H](N)/C=C/C", "[Na+].[Cl-]", "C[N+](C)(C)CC(=O)[O-]", "C"]
+UNUSUAL = ["*CC", "[13CH4]", PEPTIDE]
+
+
+def check(mols: Sequence[Chem.Mol]) -> int:
+    """Compare graphs with what RDKit's getters say; how many molecules there were."""
+    usual, graphs = graphs_of(mols)
+    for k, mol in enumerate(usual):
+        atoms, bonds = graphs.codes(k)
+        first, last = graphs.atom_ptr[k : k + 2]
+        tags = [int(atom.GetChiralTag()) for atom in mol.GetAtoms()]
+        assert graphs.tags[first:last].tolist() == tags and ((atoms[:, 7] == 0) == np.array(tags, bool)).all()
+        assert (bonds[:, 1] == 0).tolist() == [
+            bond.GetStereo() != Chem.BondStereo.STEREONONE for bond in mol.GetBonds()
+        ]
+        put_labels(mol, atoms, bonds)
+        assert np.array_equal(atoms, atom_codes(mol)) and np.array_equal(bonds.repeat(2, 0), bond_codes(mol))
+        ends, info = graphs.ends[slice(*graphs.bond_ptr[k : k + 2])], mol.GetRingInfo()
+        assert ends.T.tolist() == bond_ends(mol)[:, ::2].tolist()
+        rings = [graphs.member_ptr[r : r + 2] for r in range(*graphs.ring_ptr[k : k + 2])]
+        assert [graphs.rings[slice(*ring)].tolist() for ring in rings] == [list(ring) for ring in info.AtomRings()]
+        assert graphs.atom_rings[first:last].tolist() == [info.NumAtomRings(i) for i in range(len(atoms))]
+        for i, atom in enumerate(mol.GetAtoms(), first):
+            near = slice(*graphs.near_ptr[i : i + 2])
+            assert graphs.near_atoms[near].tolist() == [other.GetIdx() for other in atom.GetNeighbors()]
+            assert graphs.near_bonds[near].tolist() == [bond.GetIdx() for bond in atom.GetBonds()]
+    return len(usual)
+
+
+@pytest.mark.parametrize("text", [*ODD, *CAGES, *SYMMETRIC, *UNUSUAL, "F/C=C/F", "[13CH3:7]C", "C[C@H]([2H])O"])
+def test_odd_molecules(text: str) -> None:
+    mol = read_smiles(text)
+    assert check([mol, Chem.AddHs(mol)]) == (
+        0 if text in UNUSUAL or "[2H]" in text or "[13C" in text or "*" in text else 2
+    )
+
+
+def test_real_molecules(shared_data: Path) -> None:
+    texts = [*sample(shared_data, 40, stereo=False, seed=3), *sample(shared_data, 20, stereo=True, seed=4)]
+    mols = [read_smiles(text) for text in texts]
+    assert check(mols) > 230
+    assert check([read_molblock(Chem.MolToMolBlock(mol)) for mol in mols]) > 230
+
+
+def test_no_molecules() -> None:
+    usual, graphs = Graphs.read([])
+    assert usual == 0 and [len(array) for array in graphs] == [0] * 5 + [1] * 5 + [0] * 5
+
+
+def test_stereo_that_is_left_open() -> None:
+    crossed = Chem.MolToMolBlock(read_smiles("CC=CC")).replace("  2  3  2  0", "  2  3  2  3")
+    mol = read_molblock(crossed)
+    assert check([mol]) == 0 and mol.GetBondWithIdx(1).GetStereo() == Chem.BondStereo.STEREOANY  # refers to no atoms
+    featuriser = Featuriser(descriptors=False)
+    assert (featuriser(crossed).bond_codes[:, list(BOND_COLUMNS).index("stereo")] == 1).all()
+
+
+def test_most_molecules_take_the_fast_way_and_the_rest_the_plain_one() -> None:
+    for text in USUAL:
+        assert decode([binary(read_smiles(text))])[0] == 1
+    for text in UNUSUAL:
+        mol = read_smiles(text)
+        assert decode([binary(read_smiles("C")), binary(mol), binary(mol)])[0] == 1
+
+
+@pytest.mark.parametrize("place", [0, 8, 12])
+def test_another_version_of_the_form_is_left_alone(place: int) -> None:
+    form = bytearray(binary(read_smiles("C[C@H](N)C(=O)O")))
+    form[place] += 1
+    assert decode([bytes(form)])[0] == 0
+
+
+def test_a_form_cut_short_is_left_alone() -> None:
+    """Wherever it ends: nothing beyond it is read."""
+    mol = read_smiles("F/C=C/[C@H]1CC[C@@H](C(=O)[O-])CC1")
+    form, end = binary(mol), None
+    for length in range(len(form)):
+        usual, _ = decode([form[:length], form])
+        end = length if usual and end is None else end
+        assert usual == 0 or end <= length, length
+    rings = 1 + 4 + 7  # their mark, how many, the one: its size and atoms
+    assert end == form.index(bytes([66, 1, 0, 0, 0, 6])) + rings
+
+
+def test_columns_stand_where_the_compiled_code_puts_them() -> None:
+    assert list(ATOM_COLUMNS) == [
+        *("element", "charge", "hydrogens", "degree", "hybridisation", "aromatic"),
+        *("ring", "chirality", "radical", "isotope"),
+    ]
+    assert list(BOND_COLUMNS) == ["type", "stereo", "conjugated", "ring"]
+    assert ATOM_COLUMNS["charge"].index(0) == 4 and ATOM_COLUMNS["chirality"] == ("none", "R", "S", "r", "s")
+    assert ATOM_COLUMNS["element"][0] == 1 and ATOM_COLUMNS["hydrogens"][0] == ATOM_COLUMNS["degree"][0] == 0
+    assert ATOM_COLUMNS["hybridisation"][1:4] == ("SP", "SP2", "SP3") and ATOM_COLUMNS["ring"][:2] == (0, 3)
+    assert BOND_COLUMNS["type"][:4] == ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+    assert all(columns[name] == (False, True) for columns, name in ((ATOM_COLUMNS, "aromatic"), (BOND_COLUMNS, "ring")))

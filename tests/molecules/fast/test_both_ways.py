@@ -1,0 +1,163 @@
+"""The compiled way and the plain one: the same codes, descriptors, SMILES, warnings and errors for every text.
+
+Over 50,000 molecules of the corpus, a quarter of an hour on one core:
+
+    pytest tests/molecules/fast/test_both_ways.py -m benchmark -s
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from gtx.molecules import Featuriser, FlatMolecules, fast, featurise_texts, perception
+from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, column, rewritings
+from tests.molecules_for_tests import SMILES
+
+ROOT = Path(__file__).parents[3]
+TABLES = [ROOT / "examples" / f"{name}.csv" for name in ("molecules", "solvation")]
+EXAMPLES = [text for table in TABLES for text in column(table)][:300]
+STEREO = [
+    "C[C@H](N)C(=O)O", "OC(=O)[C@H](O)[C@H](O)C(=O)O", "OC[C@H](O)[C@H](O)[C@H](O)CO", "C/C=C/[C@H](O)/C=C\\C",
+    "C[S@](=O)c1ccccc1", "N[Pt@SP1](N)(Cl)Cl", "C[C@H](c1ccccn1)C(C)=N", "CC[C@H](O)CC", "[2H][C@H](C)O",
+    "CCCC[C@H](C)CCCCl", "C[C@H](O)c1cc[cH-]c1", "CC[N@](C)CCC", "[CH3:1][C@H](C)O", "F/C=C/F", "CC=CC(O)C=CC",
+    "[13CH3][C@H](N)C(=O)O", "OC[C@@H]1CCC(=O)O1", "C[C@]12CC[C@H]3[C@@H](CC=C4C[C@@H](O)CC[C@]34C)[C@@H]1CCC2",
+]  # fmt: skip
+"""Named by atomic numbers near the centre, further off, by isotopes or by other centres; no centres; not tetrahedral."""
+METALS = [
+    "[Fe+3].[C-7]", "C[Zn]C", "[Na+].[O-]c1ccccc1", "Cl[Pd]Cl", "[W-6].CCO", "C[Se]C", "C[Mg]Br", "[Li]CCCC",
+    "[Cl-].[Cl-].[Ca+2]", "CC[Sn](CC)(CC)CC", "O=[As](O)(O)O", "[Og]", "CC[S+5]", "F[P-](F)(F)(F)(F)F.[NH4+]",
+]  # fmt: skip
+LONG = ["N[C@@H](C)C(=O)" * 60 + "O", "C" * 300, "C1" + "C" * 23 + "C1"]
+FAULTY = ["", "C1CC", "not a molecule", "C\tC", "CC(C)(C)(C)(C)C", "é", "c1ccccc", "C" * 1001]
+TEXTS = [*SMILES, *ODD, *CAGES, *SYMMETRIC, *STEREO, *METALS, *FAULTY, *EXAMPLES, *LONG, "C:C", "C$C"]
+SOME = [*SMILES[:7], *ODD, *STEREO, *METALS[:4], *FAULTY, *EXAMPLES[:40]]
+
+
+def both(
+    monkeypatch: pytest.MonkeyPatch, featuriser: Featuriser, texts: Sequence[str], *given: object, smiles: bool = True
+) -> tuple[FlatMolecules, FlatMolecules]:
+    """The outcome of texts by the compiled way and by the plain one."""
+    found = []
+    for switch in ("1", "0"):
+        monkeypatch.setenv("GTX_FAST", switch)
+        found.append(featurise_texts(featuriser, texts, *given, smiles=smiles))
+    return found[0], found[1]
+
+
+def differences(one: FlatMolecules, other: FlatMolecules) -> dict[int, list[str]]:
+    """The fields in which two outcomes of the same texts differ, by the number of the text; NaN equals NaN."""
+    found: dict[int, list[str]] = {}
+    rows = []
+    for flat in (one, other):
+        good = [error is None for error in flat.errors]
+        atoms, bonds = np.cumsum(flat.atom_counts)[:-1], np.cumsum(flat.bond_counts)[:-1]
+        arrays = [
+            np.split(flat.atoms, atoms),
+            np.split(flat.bonds, bonds, axis=1),
+            np.split(flat.bond_codes, bonds),
+            list(flat.descriptors),
+            np.split(flat.positions, atoms) if flat.positions is not None else [None] * sum(good),
+        ]
+        molecules = zip(*arrays, strict=True)
+        rows.append([next(molecules) if row else (None,) * len(arrays) for row in good])
+    names = ("atoms", "bonds", "bond_codes", "descriptors", "positions")
+    for i, (here, there) in enumerate(zip(*rows, strict=True)):
+        apart = [name for name, x, y in zip(names, here, there, strict=True) if not same(x, y)]
+        words = ("smiles", "errors", "warnings")
+        apart += [name for name in words if getattr(one, name)[i] != getattr(other, name)[i]]
+        if apart:
+            found[i] = apart
+    return found
+
+
+def same(x: np.ndarray | None, y: np.ndarray | None) -> bool:
+    if x is None or y is None:
+        return x is y
+    return x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("smiles", [True, False])
+def test_every_kind_of_molecule(smiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, plain = both(monkeypatch, Featuriser(), TEXTS, smiles=smiles)
+    assert {TEXTS[i]: apart for i, apart in differences(compiled, plain).items()} == {}
+    assert len(compiled.atom_counts) > 300 and sum(error is not None for error in plain.errors) >= len(FAULTY)
+    assert any(plain.warnings) and np.isnan(plain.descriptors).any() and any(plain.smiles) == smiles
+
+
+@pytest.mark.parametrize(
+    "settings", [{"hydrogens": True}, {"standardise": True}, {"max_atoms": 9, "descriptors": False}]
+)
+def test_every_setting(settings: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    for smiles in (True, False):
+        assert differences(*both(monkeypatch, Featuriser(**settings), SOME, smiles=smiles)) == {}
+
+
+def test_coordinates_and_mol_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    mols = [Chem.MolFromSmiles(text) for text in EXAMPLES[:20]]
+    places = [np.arange(3.0 * mol.GetNumAtoms()) for mol in mols]
+    places[1], places[2][0], places[3] = None, np.inf, places[3][3:]
+    for settings in ({}, {"hydrogens": True}, {"conformers": True}):
+        few = slice(0, 6 if settings.get("conformers") else None)
+        featuriser = Featuriser(coordinates=True, **settings)
+        compiled, plain = both(monkeypatch, featuriser, EXAMPLES[:20][few], places[few])
+        assert differences(compiled, plain) == {} and 2 <= sum(error is not None for error in plain.errors) <= 4
+    blocks = [Chem.MolToMolBlock(mol) for mol in mols]
+    assert differences(*both(monkeypatch, Featuriser(), [*blocks, "\n" * 5])) == {}
+
+
+def test_the_switch_is_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    monkeypatch.setattr("gtx.molecules.featuriser.perceive", lambda *given: taken.append(perception.perceive(*given)))
+    assert fast.perceive(Featuriser(), ["CCO"], None, True) is not None
+    featurise_texts(Featuriser(), ["CCO"])
+    assert not taken
+    monkeypatch.setenv("GTX_FAST", "0")
+    assert fast.perceive(Featuriser(), ["CCO"], None, True) is None
+    featurise_texts(Featuriser(), ["CCO"])
+    assert taken[0].smiles == ["CCO"]
+
+
+def test_one_that_rdkit_gives_up_on_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it was read: where its SMILES is written."""
+    write = Chem.MolToSmiles
+
+    def failing(mol: Chem.Mol) -> str:
+        if mol.GetNumAtoms() == 5:
+            raise RuntimeError("Pre-condition Violation\nno such thing\n")
+        return write(mol)
+
+    monkeypatch.setattr(Chem, "MolToSmiles", failing)
+    compiled, plain = both(monkeypatch, Featuriser(), ["CCO", "CCCCC", "C1CC", "[2H]C", "CCCCO", "CCN"])
+    assert differences(compiled, plain) == {} and compiled.smiles == ["CCO", None, None, "[2H]C", None, "CCN"]
+    assert compiled.errors[1] == "cannot be featurised: Pre-condition Violation; no such thing"
+
+
+@pytest.mark.benchmark
+def test_the_corpus(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are written, and 2,000 of them with their atoms in another order."""
+    with lzma.open(shared_data / "corpus" / "corpus.smi.xz", "rt") as file:
+        texts = [line.strip() for line in islice(file, 50_000)]
+    texts += [written for text in texts[:2000] for written in rewritings(text, 1)]
+    counts, found = Counter(), {}
+    for smiles in (True, False):
+        for i in range(0, len(texts), 500):
+            few = texts[i : i + 500]
+            compiled, plain = both(monkeypatch, Featuriser(), few, smiles=smiles)
+            apart = differences(compiled, plain)
+            found |= {few[k]: names for k, names in apart.items()}
+            counts["texts"] += len(few)
+            counts["refused by both"] += sum(error is not None for error in plain.errors)
+            counts["with a warning"] += sum(map(bool, plain.warnings))
+            counts["with stereo"] += sum("@" in text or "/" in text or "\\" in text for text in few)
+            counts["different"] += len(apart)
+            counts.update(name for names in apart.values() for name in names)
+    print(dict(counts), found)
+    assert not found
