@@ -40,6 +40,7 @@ def called(words: list[str]) -> dict[tuple[str, str], int]:
 
 def test_the_walk_is_the_one_that_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gtx.attention.fast.attend", lambda *_: None)  # a compiled sum stands beside the way
+    monkeypatch.setenv("GTX_FAST", "0")  # so does compiled reading
     (tmp_path / "molecules.csv").write_text("smiles\nCCO\n")
     out = tmp_path / "predictions.csv"
     words = ["predict", str(MODEL), str(tmp_path / "molecules.csv"), "--out", str(out), "--workers=0", "--device=cpu"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from rdkit import rdBase
 
 import gtx.data.featurising as featurising
 from gtx.data import featurise, featurise_stream
@@ -80,6 +81,13 @@ def test_the_cache_answers_for_the_same_content_alone(tmp_path: Path, monkeypatc
     file.unlink()
     featurise(Featuriser(), TEXTS, cache=tmp_path)
     assert file.read_bytes() == before  # identical bytes on a re-run
+
+
+def test_the_cache_of_another_rdkit_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    featurise(Featuriser(), TEXTS, cache=tmp_path)
+    monkeypatch.setattr(rdBase, "rdkitVersion", "1999.01.1")
+    featurise(Featuriser(), TEXTS, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def damage(content: bytes, how: str) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from rdkit import rdBase
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -22,6 +23,17 @@ def test_a_model_survives_the_round_trip(model_path: Path, tmp_path: Path) -> No
     assert len(members) == 2 and not any(member.training for member in members)
     assert header.targets == ["gap", "solvation_water"] and header.versions["torch"] == torch.__version__
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_file_made_with_another_rdkit_is_read(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    header, tensors = parts(model_path)
+    header["versions"]["rdkit"] = "1999.1.1"
+    save_file(tensors, tmp_path / "old.gtx", {"gtx": json.dumps(header)})
+    monkeypatch.setattr(rdBase, "rdkitVersion", "2099.01.1")
+    answers = [gtx.load(path, device="cpu").predict(["CCO"]) for path in (model_path, tmp_path / "old.gtx")]
+    assert answers[0].equals(answers[1]) and not recwarn.list
 
 
 def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ STEREO = [
     "CCCC[C@H](C)CCCCl", "C[C@H](O)c1cc[cH-]c1", "CC[N@](C)CCC", "[CH3:1][C@H](C)O", "F/C=C/F", "CC=CC(O)C=CC",
     "[13CH3][C@H](N)C(=O)O", "OC[C@@H]1CCC(=O)O1", "C[C@]12CC[C@H]3[C@@H](CC=C4C[C@@H](O)CC[C@]34C)[C@@H]1CCC2",
 ]  # fmt: skip
-"""Named by atomic numbers near the centre, further off, by isotopes or by other centres; no centres; not tetrahedral."""
+"""Named by atomic numbers near the centre, further off, by isotopes or other centres; no centres; not tetrahedral."""
 METALS = [
     "[Fe+3].[C-7]", "C[Zn]C", "[Na+].[O-]c1ccccc1", "Cl[Pd]Cl", "[W-6].CCO", "C[Se]C", "C[Mg]Br", "[Li]CCCC",
     "[Cl-].[Cl-].[Ca+2]", "CC[Sn](CC)(CC)CC", "O=[As](O)(O)O", "[Og]", "CC[S+5]", "F[P-](F)(F)(F)(F)F.[NH4+]",
