@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.encodings import Codes, Feature
+from gtx.nn.fast.features import embed_features
 
 
 class CodeEmbedding(nn.Module):
@@ -38,6 +39,9 @@ class CodeEmbedding(nn.Module):
                 self.table[self.offsets] = 0.0
 
     def forward(self, codes: Tensor) -> Tensor:
+        embedded = embed_features([self], None, [codes]) if codes.dim() == 2 else None
+        if embedded is not None:
+            return embedded
         if not self.sparse or codes.device.type != "cpu" or torch.compiler.is_compiling():
             return self._look_up(codes)
         rows = codes.any(-1).nonzero().squeeze(-1)

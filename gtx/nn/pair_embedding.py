@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gtx.encodings import Codes, Feature
 from gtx.gelu import GELU
 from gtx.nn.embedding import embed
-from gtx.nn.fast.pairs import embed_pairs
+from gtx.nn.fast.features import embed_features
 
 
 class PairEmbedding(nn.Module):
@@ -19,7 +19,7 @@ class PairEmbedding(nn.Module):
     \[ e_{rs} = \mathrm{MLP}\Bigl( \sum_f W_f\, f_{rs} \Bigr), \qquad \mathrm{MLP} = \mathrm{GELU} \circ W \circ
        \mathrm{GELU} \]
 
-    In prediction, in single precision on a processor, one compiled loop does it (`gtx/nn/fast/pairs.c`).
+    In prediction, in single precision on a processor, one compiled loop does it (`gtx/nn/fast/features.c`).
 
     Args:
         features: what the encodings yield per pair.
@@ -50,7 +50,7 @@ class PairEmbedding(nn.Module):
             return None
         if self.parts is None:
             return torch.cat(list(features), -1)
-        embedded = embed_pairs(self.parts, self.mlp, features)
+        embedded = embed_features(self.parts, self.mlp, features)
         if embedded is not None:
             return embedded
         pairs = sum(part(feature) for part, feature in zip(self.parts, features, strict=True))

@@ -1,4 +1,4 @@
-"""The pair embedding in one compiled loop: codes and values in, embedded pairs out."""
+"""The embedding of features in one compiled loop: codes and values in, vectors out."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from gtx.attention.fast.building import build
 from gtx.nn.fast.conditions import are_plain
 
-_SOURCE = Path(__file__).with_name("pairs.c")
+_SOURCE = Path(__file__).with_name("features.c")
 _CHANNELS = range(16, 129, 16)  # whole registers, and few enough that the tables stay in the cache
 
 
-def embed_pairs(parts: Iterable[nn.Module], mlp: nn.Sequential | None, features: Sequence[Tensor]) -> Tensor | None:
-    """What `gtx.nn.PairEmbedding` gives, in single precision and where no gradient is wanted; None elsewhere, where
-    there is no C compiler, and where a code has no row in its table.
+def embed_features(parts: Iterable[nn.Module], mlp: nn.Sequential | None, features: Sequence[Tensor]) -> Tensor | None:
+    """What `gtx.nn.CodeEmbedding` and `gtx.nn.PairEmbedding` give, in single precision and where no gradient is wanted;
+    None elsewhere, where there is no C compiler, and where a code is not in its table.
 
     Args:
         parts: for each feature, a `CodeEmbedding` or a linear map.
@@ -47,7 +47,7 @@ def embed_pairs(parts: Iterable[nn.Module], mlp: nn.Sequential | None, features:
 class _Part(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("codes", "values")),
-        *((name, ctypes.c_int64) for name in ("pair_step", "column_step", "columns")),
+        *((name, ctypes.c_int64) for name in ("row_step", "column_step", "columns")),
         *((name, ctypes.c_void_p) for name in ("first", "table")),
     ]
 
@@ -58,7 +58,10 @@ def _part(module: nn.Module, feature: Tensor) -> tuple[_Part, list[Tensor]]:
         table = module.weight.t().contiguous()
         steps = *feature.stride(), feature.shape[1]
         return _Part(None, feature.data_ptr(), *steps, None, table.data_ptr()), [feature, table]
-    codes, first = feature.contiguous(), torch.cat([module.offsets, module.offsets.new_tensor([len(module.table)])])
+    codes, first = (
+        feature.long().contiguous(),
+        torch.cat([module.offsets, module.offsets.new_tensor([len(module.table)])]),
+    )
     steps = 0, 0, codes.shape[1]
     return _Part(codes.data_ptr(), None, *steps, first.data_ptr(), module.table.data_ptr()), [codes, first]
 

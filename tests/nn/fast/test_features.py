@@ -1,4 +1,4 @@
-"""The compiled pair embedding against the plain one."""
+"""The compiled embedding of features against the plain one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from torch import Tensor
 
 from gtx.attention.fast import building
 from gtx.encodings import Codes, Values
-from gtx.nn import PairEmbedding
-from gtx.nn.fast import pairs
+from gtx.nn import CodeEmbedding, PairEmbedding
+from gtx.nn.fast import features as compiled
 
 needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
 
@@ -29,7 +29,7 @@ def features(count: int) -> list[Tensor]:
 
 
 def fast(layer: PairEmbedding, given: list[Tensor]) -> Tensor | None:
-    return pairs.embed_pairs(layer.parts, layer.mlp, given)
+    return compiled.embed_features(layer.parts, layer.mlp, given)
 
 
 @needs_compiler
@@ -41,7 +41,7 @@ def test_is_the_plain_form(count: int, channels: int, mlp: bool, monkeypatch: py
     layer, given = PairEmbedding(FEATURES, channels, mlp), features(count)
     with torch.no_grad():
         found = fast(layer, given)
-        monkeypatch.setattr("gtx.nn.pair_embedding.embed_pairs", lambda *_: None)
+        monkeypatch.setattr("gtx.nn.pair_embedding.embed_features", lambda *_: None)
         torch.testing.assert_close(found, layer(given), rtol=1e-5, atol=2e-6)
 
 
@@ -52,6 +52,17 @@ def test_codes_alone() -> None:
         found = fast(layer, [codes])
     table = layer.parts[0].table.detach()
     torch.testing.assert_close(found, torch.stack([table[0] + table[3], table[2] + table[6]]))
+
+
+@needs_compiler
+def test_codes_of_atoms() -> None:
+    layer, codes = CodeEmbedding([119, 4], 128), torch.tensor([[118, 0], [6, 3], [0, 1]])
+    plain = layer(codes)
+    assert plain.requires_grad
+    with torch.no_grad():
+        torch.testing.assert_close(layer(codes), plain, rtol=1e-6, atol=1e-7)
+        with pytest.raises(RuntimeError):
+            layer(torch.tensor([[0, 4]]))
 
 
 @needs_compiler

@@ -1,10 +1,10 @@
-/* The embedding of pair features, forward, one pass over the pairs:
+/* The embedding of features of pairs, or of nodes, forward, in one pass over these:
 
        e = GELU(W GELU(x) + b),   x = base + sum over features f and their columns c of
                                       T_f[code_fc]      a row of the table, for codes
                                       v_fc T_f[c]       the table's rows weighted, for values
 
-   or e = x without W. Compiled for K channels, a multiple of a register; TOGETHER pairs are worked out at once. */
+   or e = x without W. Compiled for K channels, a multiple of a register; TOGETHER rows are worked out at once. */
 
 #include <stdint.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #define REGISTER 16
 #endif
 #define LANES (REGISTER / 4)
-#define WIDTH (K / LANES) /* vectors of a pair */
+#define WIDTH (K / LANES) /* vectors of a row */
 #define TOGETHER 8
 
 typedef float vector __attribute__((vector_size(REGISTER), aligned(4)));
@@ -41,31 +41,31 @@ static inline vector gelu(vector x) {
 }
 
 typedef struct {
-    const int64_t *codes; /* [pairs][columns], or NULL */
-    const float *values;  /* else these, column c of pair p at p * pair_step + c * column_step */
-    int64_t pair_step, column_step, columns;
-    const int64_t *first; /* of codes, where each column's rows begin in the table, and the number of rows */
-    const float *table;   /* [rows][K] */
+    const int64_t *codes; /* [rows][columns], or NULL */
+    const float *values;  /* else these, column c of row r at r * row_step + c * column_step */
+    int64_t row_step, column_step, columns;
+    const int64_t *first; /* of codes, where each column's rows begin in the table, and the table's end */
+    const float *table;   /* [.][K] */
 } part;
 
-/* x[count][K] += what one feature of the pairs from `pair` on comes to; 1 if a code has no row */
-static inline int add_codes(vector (*x)[WIDTH], const part *f, int64_t pair, int count) {
+/* x[count][K] += what one feature of the rows from `row` on comes to; 1 if a code is not in the table */
+static inline int add_codes(vector (*x)[WIDTH], const part *f, int64_t row, int count) {
     for (int i = 0; i < count; i++)
         for (int64_t c = 0; c < f->columns; c++) {
-            int64_t code = f->codes[(pair + i) * f->columns + c];
+            int64_t code = f->codes[(row + i) * f->columns + c];
             if (code < 0 || code >= f->first[c + 1] - f->first[c]) return 1;
-            const vector *row = (const vector *)(f->table + (f->first[c] + code) * K);
-            for (int k = 0; k < WIDTH; k++) x[i][k] += row[k];
+            const vector *found = (const vector *)(f->table + (f->first[c] + code) * K);
+            for (int k = 0; k < WIDTH; k++) x[i][k] += found[k];
         }
     return 0;
 }
 
 /* x[count][K] += values [count][columns] times table [columns][K] */
-static inline void add_product(vector (*x)[WIDTH], const float *values, int64_t pair_step, int64_t column_step,
+static inline void add_product(vector (*x)[WIDTH], const float *values, int64_t row_step, int64_t column_step,
                                int64_t columns, const float *table, int count) {
     vector sum[TOGETHER][WIDTH];
     const float *of[TOGETHER];
-    for (int i = 0; i < TOGETHER; i++) of[i] = values + (i < count ? i : 0) * pair_step; /* those beyond are not kept */
+    for (int i = 0; i < TOGETHER; i++) of[i] = values + (i < count ? i : 0) * row_step; /* those beyond are not kept */
     memcpy(sum, x, sizeof sum);
     for (int64_t c = 0; c < columns; c++)
         for (int i = 0; i < TOGETHER; i++)
@@ -73,18 +73,19 @@ static inline void add_product(vector (*x)[WIDTH], const float *values, int64_t 
     memcpy(x, sum, sizeof sum);
 }
 
-/* e [pairs][K] of `features` parts; base [K]; W turned, [K][K], and b [K], or NULL. Returns 1 if a code has no row. */
-int embed(int64_t threads, int64_t pairs, int64_t features, const part *parts, const float *base, const float *w,
+/* e [rows][K] of `features` parts; base [K]; W turned, [K][K], and b [K], or NULL. Returns 1 if a code is not in its
+   table. */
+int embed(int64_t threads, int64_t rows, int64_t features, const part *parts, const float *base, const float *w,
           const float *b, float *e) {
     int failed = 0;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static) reduction(| : failed)
-    for (int64_t pair = 0; pair < pairs; pair += TOGETHER) {
-        int count = pairs - pair < TOGETHER ? pairs - pair : TOGETHER;
+    for (int64_t row = 0; row < rows; row += TOGETHER) {
+        int count = rows - row < TOGETHER ? rows - row : TOGETHER;
         vector x[TOGETHER][WIDTH], hidden[TOGETHER][WIDTH];
         for (int i = 0; i < TOGETHER; i++) memcpy(x[i], base, sizeof x[i]);
         for (const part *f = parts; f < parts + features; f++) {
-            if (f->codes) failed |= add_codes(x, f, pair, count);
-            else add_product(x, f->values + pair * f->pair_step, f->pair_step, f->column_step, f->columns, f->table, count);
+            if (f->codes) failed |= add_codes(x, f, row, count);
+            else add_product(x, f->values + row * f->row_step, f->row_step, f->column_step, f->columns, f->table, count);
         }
         if (w) {
             for (int i = 0; i < TOGETHER; i++)
@@ -94,7 +95,7 @@ int embed(int64_t threads, int64_t pairs, int64_t features, const part *parts, c
             for (int i = 0; i < TOGETHER; i++)
                 for (int k = 0; k < WIDTH; k++) x[i][k] = gelu(x[i][k]);
         }
-        memcpy(e + pair * K, x, count * sizeof x[0]);
+        memcpy(e + row * K, x, count * sizeof x[0]);
     }
     return failed;
 }
