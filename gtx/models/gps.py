@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtx.encodings import RandomWalk
-from gtx.models.graph_transformer import GraphTransformer, bond_messages, head_width
+from gtx.models.graph_transformer import GraphTransformer, head_width
 from gtx.models.space import without_coordinates
-from gtx.nn import EdgeAttention, GPSLayer
+from gtx.nn import BondMessages, EdgeAttention, GPSLayer
 
 
 @without_coordinates
@@ -36,7 +36,7 @@ def gps(
 
     def layer(i: int) -> GPSLayer:
         attention = EdgeAttention(channels, head_width(channels, heads), heads, dropout=attention_dropout, project=True)
-        return GPSLayer(attention, bond_messages(channels), channels, dropout=dropout)
+        return GPSLayer(attention, BondMessages(channels), channels, dropout=dropout)
 
     return GraphTransformer(
         out_channels,

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch
-from torch_geometric.nn import GINEConv
 
 from gtx.attention import Normaliser, Score
 from gtx.encodings import Encoding
@@ -22,10 +21,12 @@ from gtx.graph import AllPairs, CompleteGraph, EdgeSet
 from gtx.models.inputs import check_batch
 from gtx.nn import (
     GELU,
+    BondMessages,
     ClippedScaler,
     CodeEmbedding,
     Dropout,
     EdgeAttention,
+    EmbeddedCodes,
     GraphTransformerLayer,
     Nodes,
     PairEmbedding,
@@ -36,6 +37,7 @@ from gtx.nn import (
     Vocabulary,
     embed,
 )
+from gtx.nn.fast.conditions import are_plain
 
 
 class AttentionMaps(NamedTuple):
@@ -184,7 +186,7 @@ class GraphTransformer(nn.Module):
                 normaliser=fresh(normaliser),
                 edge_value=edge_value and self.pair_embedding.width is not None,
             )
-            messages = bond_messages(channels) if local else None
+            messages = BondMessages(channels) if local else None
             depth = stochastic_depth * (i + 1) / layers
             return GraphTransformerLayer(
                 attention, messages, channels, dropout=dropout, norm_first=norm_first, stochastic_depth=depth
@@ -261,7 +263,9 @@ class GraphTransformer(nn.Module):
         bond_index = nodes.atoms[batch.edge_index]
         bonds = None
         if self.bond_embedding is not None:
-            bonds = self.bond_embedding(self.bond_vocabulary(batch.edge_attr))
+            bonds = EmbeddedCodes(self.bond_vocabulary(batch.edge_attr), self.bond_embedding)
+            by_code = all(isinstance(getattr(layer, "local", None), BondMessages) for layer in self.layers)
+            bonds = bonds if by_code and are_plain(self.bond_embedding.table) else bonds.rows
         for layer in self.layers:
             inputs = (x, edges, pairs, bond_index, bonds, graph.batch, weights)
             again = self.recompute and self.training and weights is None
@@ -331,9 +335,3 @@ def head_width(channels: int, heads: int) -> int:
     if heads < 1 or channels % heads:
         raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
     return channels // heads
-
-
-def bond_messages(channels: int) -> GINEConv:
-    """Message passing over the bonds: an MLP of a node plus the sum of relu(neighbour + bond)."""
-    mlp = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, channels))
-    return GINEConv(mlp, edge_dim=channels)

@@ -1,6 +1,7 @@
 """Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
 
 from gtx.gelu import GELU
+from gtx.nn.bond_messages import BondMessages, EmbeddedCodes
 from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.degree_scaler import DegreeScaler
 from gtx.nn.dropout import Dropout
@@ -21,6 +22,7 @@ from gtx.nn.virtual_nodes import Nodes, VirtualNodes
 
 __all__ = [
     "GELU",
+    "BondMessages",
     "ClippedScaler",
     "CodeEmbedding",
     "DecoderLayer",
@@ -28,6 +30,7 @@ __all__ = [
     "Dropout",
     "EdgeAttention",
     "EdgeUpdate",
+    "EmbeddedCodes",
     "GPSLayer",
     "GraphTransformerLayer",
     "KeyValues",

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from gtx.attention import ClippedDot, GatedSoftmax, VectorScore
 from gtx.graph import CompleteGraph
-from gtx.models.graph_transformer import bond_messages
-from gtx.nn import DegreeScaler, EdgeAttention, EdgeUpdate, GPSLayer, GraphTransformerLayer
+from gtx.nn import BondMessages, DegreeScaler, EdgeAttention, EdgeUpdate, GPSLayer, GraphTransformerLayer
 from tests.attention.by_hand import close, complete, inputs
 
 C, H, D, K = 8, 2, 4, 5
@@ -102,7 +101,7 @@ def test_grit(layout: str) -> None:
 
 
 def gps() -> GPSLayer:
-    return shaken(GPSLayer(EdgeAttention(C, D, H, edge_dim=K, project=True), bond_messages(C), C))
+    return shaken(GPSLayer(EdgeAttention(C, D, H, edge_dim=K, project=True), BondMessages(C), C))
 
 
 @LAYOUTS
