@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from experiments.speed.harness import GPU_TOPICS, measure_topic, options
-from experiments.speed.pages import TITLES, keep, page_of, tables, write_page
+from experiments.speed.pages import PAGES, TITLES, keep, tables, write_page
 
 
 def main(words: Sequence[str]) -> None:
@@ -32,7 +32,7 @@ def main(words: Sequence[str]) -> None:
         own = options(words, **getattr(module, "DEFAULTS", {}))
         records = measure_topic(module, own, GPU_TOPICS[topic] if own.device == "cuda" else math.inf)
         keep(topic, own, shlex.join(["python", "-m", "experiments.speed", *words]), records)
-        print(*tables(module, records), write_page(own.out, page_of(own.device)), sep="\n", flush=True)
+        print(*tables(module, records), write_page(own.out, PAGES[own.device]), sep="\n", flush=True)
     for name in TITLES if read.page else ():
         print(write_page(read.out, name))
 

@@ -8,7 +8,7 @@ the score (and W_o), and "bias and value", where pair features enter the value t
 `TransformerConv` does its own function everywhere. "forward" is inference (no gradients kept); "forward + backward"
 yields the gradients of weights, nodes and pair features. What depends on neither weights nor features is made once per
 batch and not counted (indices, `edge_index`); features are random. float32 on a CPU; bfloat16 and float32 on a GPU,
-where "captured" is a step that is replayed as a CUDA graph.
+where padded SDPA is also captured as a CUDA graph.
 
 Memory is the peak during a step above what the process held before it: inputs, weights and indices do not count.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -30,18 +31,16 @@ from experiments.speed.pages import megabytes, milliseconds, rival_tables
 BOTH = "forward + backward"
 SIZES = {"drug-like": (128, 9, 38), "tiny": (512, 4, 9), "peptide-like": (16, 80, 300), "2000 nodes": (1, 2000, 2000)}
 CHANNELS = (64, 128, 256)
-OTHERS = {"TransformerConv": attentions.transformer_conv, "padded SDPA": attentions.padded_sdpa}
+CAPTURED = "captured padded SDPA"
+PYG, PADDED = {"TransformerConv": attentions.transformer_conv}, {"padded SDPA": attentions.padded_sdpa}
+PADDED |= {CAPTURED: attentions.padded_sdpa}
+FEATURELESS = {"MultiheadAttention": attentions.multihead, "GPSConv": attentions.gps_conv}
 CONTENDERS = {
-    "key and value": {"gtx": attentions.gtx_key_value, "TransformerConv": attentions.transformer_conv},
-    "bias": {
-        "gtx": attentions.gtx_bias,
-        **OTHERS,
-        "MultiheadAttention": attentions.multihead,
-        "GPSConv": attentions.gps_conv,
-    },
-    "bias and value": {"gtx": attentions.gtx_bias_value, **OTHERS},
+    "key and value": {"gtx": attentions.gtx_key_value, **PYG},
+    "bias": {"gtx": attentions.gtx_bias, **PYG, **PADDED, **FEATURELESS},
+    "bias and value": {"gtx": attentions.gtx_bias_value, **PYG, **PADDED},
 }
-CAPTURED = "captured "
+LABELS = ["batch, channels, type", "layer"]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 FIGURES = {"time": milliseconds, "peak memory": megabytes, "time over gtx": None, "memory over gtx": None}
 
@@ -52,13 +51,8 @@ def groups(options: Namespace) -> list[list[str]]:
     kinds, channels = (["drug-like"], [64]) if options.quick else (SIZES, CHANNELS)
     if gpu and not options.quick:
         functions, kinds, channels = ["bias and value", "bias"], ["drug-like", "peptide-like"], [128]
-    again = [CAPTURED + name for name in ("gtx", "padded SDPA")] if gpu else []
     return [
-        [
-            f"{function}, {kind}, {c}, {d}, {name}"
-            for name in (*CONTENDERS[function], *again)
-            if name.removeprefix(CAPTURED) in CONTENDERS[function]
-        ]
+        [f"{function}, {kind}, {c}, {d}, {name}" for name in CONTENDERS[function] if gpu or name != CAPTURED]
         for function in functions
         for kind in kinds
         for c in channels
@@ -75,13 +69,13 @@ def sizes(kind: str) -> Tensor:
 def make(name: str, options: Namespace) -> Work:
     """A case, such as "bias, drug-like, 64, float32, gtx"."""
     function, kind, width, dtype, contender = name.split(", ")
-    build, nodes, channels = CONTENDERS[function][contender.removeprefix(CAPTURED)], sizes(kind), int(width)
+    build, nodes, channels = CONTENDERS[function][contender], sizes(kind), int(width)
     for step in _steps(build, Batch(nodes[:1].clamp(max=9), channels, DTYPES[dtype], options.device)).values():
         step()  # libraries load parts of themselves at first use: that is nobody's memory
     batch = Batch(nodes, channels, DTYPES[dtype], options.device)
     steps = _steps(build, batch)
-    if contender.startswith(CAPTURED):
-        steps = {step: captured(function) for step, function in steps.items()}
+    if contender == CAPTURED:
+        steps = {step: captured(run) for step, run in steps.items()}
     facts = {"nodes": batch.graph.num_nodes, "pairs": batch.graph.num_pairs, "channels": channels}
     return Work(steps, facts | {"rival": f"{name.rpartition(', ')[0]}, gtx"})
 
@@ -108,9 +102,5 @@ def _steps(build: Contender, batch: Batch) -> dict[str, Callable[[], None]]:
 
 def tables(records: Sequence[Record]) -> list[str]:
     """One per function and step."""
-    labels = ["batch, channels, type", "layer"]
-    return [
-        made
-        for function in CONTENDERS
-        for made in rival_tables(records, f"{function}: {{}}", labels, FIGURES, ", ", f"{function}, ")
-    ]
+    made = [rival_tables(records, f"{each}: {{}}", LABELS, FIGURES, ", ", f"{each}, ") for each in CONTENDERS]
+    return [*chain(*made)]

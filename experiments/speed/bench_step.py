@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -44,23 +44,24 @@ from gtx.training import TrainSettings, fit
 SETS, COUNTS, STEPS, EPOCHS = ("zinc12k", "xtb9"), (128, 512, 2048), 16, 5
 CHANNELS, LAYERS, HEADS = 128, 4, 8
 TABLE = "{}", ["set, model"], {"molecules per second": molecule_rate, "time over gtx": None}
-Train = Callable[[MoleculeStore, Sequence[Tensor], str], Record]  # molecules, batches of them, device
 
 
 def groups(options: Namespace) -> list[list[str]]:
-    """The models on each set; the variants."""
-    sets, variants = ["xtb9"] if options.quick else SETS, [f"{SETS[0]}, {name}" for name in VARIANTS]
-    models = [[f"{set}, {name}" for name in MODELS] for set in sets]
-    return models + ([variants[:-1], variants[-1:]] if options.device == "cuda" else [])  # compilation may hang
+    """gtx and the others on each set; the variants. What is captured or compiled has a process of its own."""
+    gtx, *others = MODELS
+    cases = [(set, names) for set in (["xtb9"] if options.quick else SETS) for names in ([gtx], others)]
+    names = [*VARIANTS]
+    cases += [(SETS[0], part) for part in (names[:4], names[4:6], names[6:])] if options.device == "cuda" else []
+    return [[f"{set}, {name}" for name in names] for set, names in cases]
 
 
 def make(name: str, options: Namespace) -> Work:
     """A case, such as "xtb9, GPSConv": a step for each number of molecules a batch, some of them more than once."""
     set, model = name.split(", ", 1)
     store, most = molecules(set, 64 if options.quick else 4096), 2 if options.quick else STEPS
-    counts = (16,) if options.quick else COUNTS[1:2] if model in VARIANTS else COUNTS
+    counts = (16,) if options.quick else COUNTS[1:2] if model not in MODELS else COUNTS
     batches = {count: (torch.arange(count * most) % len(store)).split(count) for count in counts}
-    train = (MODELS | VARIANTS)[model]
+    train = partial(train_gtx, **VARIANTS[model]) if model in VARIANTS else MODELS[model]
     steps = {f"{n:,} molecules a batch": partial(train, store, index, options.device) for n, index in batches.items()}
     return Work(steps, {"rival": f"{set}, gtx"}, seconds=0.0, once=True)
 
@@ -116,9 +117,8 @@ class PaddedTransformer(nn.Module):
         super().__init__()
         self.atoms = nn.ModuleList(nn.Embedding(size, CHANNELS) for size in atom_sizes)
         self.bias = nn.Embedding(distances, HEADS)
-        layer = nn.TransformerEncoderLayer(
-            CHANNELS, HEADS, 2 * CHANNELS, 0.1, "gelu", batch_first=True, norm_first=True
-        )
+        how = {"activation": "gelu", "batch_first": True, "norm_first": True}
+        layer = nn.TransformerEncoderLayer(CHANNELS, HEADS, 2 * CHANNELS, **how)
         self.layers = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(CHANNELS), enable_nested_tensor=False)
         self.head = nn.Sequential(nn.Linear(CHANNELS, CHANNELS), nn.GELU(), nn.Linear(CHANNELS, 1))
 
@@ -147,7 +147,8 @@ def _loop(network: nn.Module, batches: Sequence[tuple], device: str, capture: bo
             if replay is None:
                 step(*batch)
             else:
-                torch._foreach_copy_(held, batch)
+                for old, new in zip(held, batch, strict=True):
+                    old.copy_(new)
                 replay()
 
     walls = [timed(epoch, device)[0] for _ in range(EPOCHS)]
@@ -155,15 +156,14 @@ def _loop(network: nn.Module, batches: Sequence[tuple], device: str, capture: bo
 
 
 MODELS = {"gtx": train_gtx, "GPSConv": train_gps, "padded transformer": train_padded}
+BF16 = {"precision": "bf16-mixed"}
 VARIANTS = {
-    f"gtx, {name}": partial(train_gtx, **settings)
-    for name, settings in {
-        "plain": {"capture": False},
-        "captured": {"capture": True},
-        "plain, bfloat16": {"capture": False, "precision": "bf16-mixed"},
-        "captured, bfloat16": {"capture": True, "precision": "bf16-mixed"},
-        "plain, Triton kernel": {"capture": False, "kernel": "1"},
-        "plain, no Triton kernel": {"capture": False, "kernel": "0"},
-        "plain, torch.compile": {"capture": False, "compiled": True},
-    }.items()
+    "gtx, plain": {"capture": False},
+    "gtx, plain, bfloat16": {"capture": False, **BF16},
+    "gtx, plain, Triton kernel": {"capture": False, "kernel": "1"},
+    "gtx, plain, no Triton kernel": {"capture": False, "kernel": "0"},
+    "gtx, captured": {"capture": True},
+    "gtx, captured, bfloat16": {"capture": True, **BF16},
+    "gtx, plain, torch.compile": {"capture": False, "compiled": True},
 }
+"""Of gtx's step: fields of `TrainSettings`, or arguments of `train_gtx`."""

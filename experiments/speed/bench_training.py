@@ -4,8 +4,8 @@ ESOL (the first random split of Maziarka et al. 2020; 50 epochs) and ZINC-12k (4
 epochs and cores for all; chemprop (D-MPNN) with the defaults of its command, gtx with those of `gtx train`, GPS as wide
 and deep as gtx's default model and with batches as large (`experiments.rivals.networks`; walks made once beforehand,
 attention without pair features). An epoch includes validation. "Around" is all before the first epoch and after the
-last: reading, encoding, testing. The seconds of forward, backward and optimiser show how much of an epoch
-is spent outside of the model. chemprop is installed if need be (see `experiments.rivals.chemprop_env`).
+last: reading, encoding, testing. The seconds of forward, backward and optimiser show how much of an epoch is spent
+outside of the model. chemprop is installed if need be (see `experiments.rivals.chemprop_env`).
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def _chemprop(file: Path, epochs: int, threads: int) -> Record:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or ["chemprop ended without a word"])[-1])
-    (predictions,), data = out.rglob("test_predictions.csv"), pd.read_csv(file)
-    error = pd.read_csv(predictions).iloc[:, -1].to_numpy() - data["y"][data["split"] == "test"].to_numpy()
+    (predictions,), data = out.rglob("test_predictions.csv"), pd.read_csv(file).query("split == 'test'")
+    error = pd.read_csv(predictions).iloc[:, -1].to_numpy() - data["y"].to_numpy()
     return json.loads(done.stdout.strip().splitlines()[-1]) | {"rmse": float(np.sqrt((error**2).mean()))}
 
 

@@ -69,7 +69,6 @@ def options(words: Sequence[str], about: str = "", **defaults: Any) -> argparse.
     """The options of the command, read; `defaults` are those of a topic."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     add("--topics", nargs="+", choices=TOPICS, help="some of the topics")
     add("--cases", default="", help="cases whose name holds this regular expression; results not kept")
     add("--quick", action="store_true", help="a few small cases; results not kept")
@@ -78,7 +77,7 @@ def options(words: Sequence[str], about: str = "", **defaults: Any) -> argparse.
     add("--repeats", type=int, help="turns of every case, after one to warm up (default 9; quick 2)")
     add("--seconds", type=float, help="no new turn of a group after so long (default 60; on a GPU 3)")
     add("--clock", default="wall", choices=["wall", "cpu"], help="the clock's seconds, or a busy machine's processor's")
-    add("--threads", type=int, default=cores, help="threads of torch (default: all cores)")
+    add("--threads", type=int, default=torch.get_num_threads(), help="threads (default: what torch chooses)")
     add("--out", type=Path, help="folder of the results")
     parser.set_defaults(**defaults)
     read = parser.parse_args(words)

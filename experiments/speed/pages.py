@@ -21,17 +21,13 @@ FILE = "speed.csv"
 SHEET = Sheet(("page", "topic", "case", "step", "failed"), ("seconds", "wall", "cpu", "runs", "peak", "turns"))
 MACHINE = ("processor", "cores", "threads", "clock", "memory_GiB", "memory_limit_GiB", "system", "device", "cuda")
 TITLES = {"speed": "How fast gtx is", "speed-cuda": "How fast gtx is on a GPU", "speed-before": "How fast gtx was"}
-COMMANDS = {"speed-cuda": "python -m experiments.speed --device cuda"}
-
-
-def page_of(device: str) -> str:
-    """The page that holds the results of a device."""
-    return "speed" if device == "cpu" else f"speed-{device}"
+PAGES = {"cpu": "speed", "cuda": "speed-cuda"}
+"""By device."""
 
 
 def keep(topic: str, options: argparse.Namespace, command: str, records: Sequence[Record]) -> None:
     """Put the results of a topic in the place of earlier ones."""
-    results, page, made = options.out, page_of(options.device), circumstances(command, options.threads)
+    results, page, made = options.out, PAGES[options.device], circumstances(command, options.threads)
     made["machine"] |= {"clock": options.clock, "memory_limit_GiB": round(options.memory / 2**30, 1)}
     if (info := Path("/proc/meminfo")).exists():
         made["machine"]["memory_GiB"] = round(int(info.read_text().split()[1]) / 2**20, 1)
@@ -54,7 +50,7 @@ def page(results: Path, name: str) -> str:
     """All tables of a page, in Markdown; nothing where there are no results."""
     lines = [line for line in SHEET.read(results / FILE) if line["page"] == name]
     runs = archive.runs(results, "speed", name)
-    by = COMMANDS.get(name, "make bench")
+    by = "python -m experiments.speed --device cuda" if name == PAGES["cuda"] else "make bench"
     parts = [
         f"# {TITLES[name]}\n\nMeasured by `{by}` (`experiments/speed/`); times are medians, ratios those of runs that "
         "took turns, and memory is the peak above what was held before. Each topic says on what machine.\n"
