@@ -33,7 +33,7 @@ ROOMS = {
     "sequence": {"schema", "errors"},
     "models": {"architectures", "schema", "errors", "nn", "attention", "encodings", "graph", "sequence"},
     "molecules": {"schema", "errors", "jit"},
-    "data": {"molecules", "errors", "files", "threads", "jit"},
+    "data": {"graph", "molecules", "errors", "files", "threads", "jit"},
     "report": {"data", "molecules", "errors", "files"},
     "tasks": {"schema", "report", "sequence", "data", "molecules", "errors"},
     "baselines": {"tasks", "report", "data", "molecules", "errors"},

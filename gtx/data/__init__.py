@@ -36,6 +36,8 @@ __getattr__, __dir__ = lazy_names(
         "workers": ("default_workers", "in_workers", "stop_workers"),
         "store": ("MoleculeStore",),
         "batches": ("PairBudgetSampler",),
+        "capacity_batch": ("cut_to_capacity",),
+        "capacity_sampler": ("CapacitySampler", "fitting_capacity"),
         "pyg": ("from_pyg",),
     },
 )

@@ -32,7 +32,7 @@ class Bonds(Encoding):
         shape = (data.edge_index.shape[1], len(self.pair.sizes))
         if data.edge_attr.shape != shape:
             raise ValueError(f"expected edge_attr {list(shape)}, got {list(data.edge_attr.shape)}")
-        way = self._marked if compiled(data.edge_index) else self._indexed
+        way = self._marked if compiled(data.edge_index, graph) else self._indexed
         return None, way(data.edge_index, data.edge_attr.long(), graph)
 
     def _marked(self, edge_index: Tensor, codes: Tensor, graph: CompleteGraph) -> Tensor:

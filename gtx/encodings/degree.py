@@ -24,7 +24,8 @@ class Degree(Encoding):
         self.node = Codes((largest + 2,))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
-        degree = torch.bincount(data.edge_index[1], minlength=graph.num_nodes)
+        receiver = data.edge_index[1]
+        degree = receiver.new_zeros(graph.num_nodes).index_add_(0, receiver, torch.ones_like(receiver))
         return degree.clamp_(max=self.largest + 1).unsqueeze(1), None
 
     def __repr__(self) -> str:

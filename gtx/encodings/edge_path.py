@@ -60,7 +60,7 @@ class EdgePath(Encoding):
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         distance = self.distance(data, graph)[1].squeeze(1)
         counts = torch.zeros(graph.num_pairs, self.length, self.bond_size, device=distance.device)
-        way = self._counted if compiled(data.edge_index) else self._summed
+        way = self._counted if compiled(data.edge_index, graph) else self._summed
         return None, way(data, graph, distance, counts).flatten(1)
 
     def _counted(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:

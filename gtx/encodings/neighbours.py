@@ -11,10 +11,12 @@ from torch import Tensor
 from gtx.graph import CompleteGraph
 
 
-def compiled(edge_index: Tensor) -> bool:
-    """Whether compiled loops may run: on a processor, outside `torch.compile`, and not in half precision."""
+def compiled(edge_index: Tensor, graph: CompleteGraph) -> bool:
+    """Whether compiled loops may run: on a processor, outside `torch.compile`, not in half precision, and over
+    molecules alone, not a ghost."""
     return (
         type(edge_index) is Tensor
+        and not graph.has_ghost
         and edge_index.device.type == "cpu"
         and not torch.compiler.is_compiling()
         and torch.get_default_dtype() in (torch.float32, torch.float64)

@@ -50,7 +50,7 @@ class RandomWalk(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
-        way = self._stepped if compiled(data.edge_index) else self._multiplied
+        way = self._stepped if compiled(data.edge_index, graph) else self._multiplied
         node, pair = way(data.edge_index, graph)
         return (None if self.node is None else node), (None if self.pair is None else pair)
 

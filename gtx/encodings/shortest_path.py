@@ -40,7 +40,7 @@ class ShortestPath(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        if compiled(data.edge_index):
+        if compiled(data.edge_index, graph):
             return None, self._asked(data.edge_index, graph)
         return None, self._walked(data.edge_index, graph)
 
@@ -59,40 +59,24 @@ class ShortestPath(Encoding):
         """The codes, by matrix products."""
         if graph.num_nodes == 0:
             return edge_index.new_zeros(0, 1)
-        distance = flatten([self._distance(bonds) for bonds in adjacency(edge_index, graph)], graph)
-        part = components(edge_index, graph.num_nodes)
-        sender, receiver = graph.pair_index
-        unreached = (distance > self.largest) & (part[sender] != part[receiver])
-        return (distance.long() + unreached.long()).unsqueeze(1)
+        return flatten([self._codes(bonds) for bonds in adjacency(edge_index, graph)], graph).long().unsqueeze(1)
 
-    def _distance(self, bonds: Tensor) -> Tensor:
-        """`[b, n, n]` adjacency to distances, `largest + 1` where not reached."""
+    def _codes(self, bonds: Tensor) -> Tensor:
+        """`[b, n, n]` adjacency to codes."""
         size = bonds.shape[1]
         reached = torch.eye(size, device=bonds.device).expand_as(bonds)
         step = reached + bonds
-        distance = bonds.new_full(bonds.shape, min(self.largest, size - 1) + 1)
         steps = min(self.largest, size - 1)
-        for k in range(steps):
+        distance = bonds.new_full(bonds.shape, steps + 1)
+        for _ in range(steps):
             distance = distance - reached  # one less for every step at which the pair had been reached
-            farther = (reached @ step).clamp_(max=1.0)
-            if bonds.device.type == "cpu" and farther.equal(reached):  # all are reached; on a GPU this test would wait
-                distance = distance - (steps - 1 - k) * reached
-                break
-            reached = farther
+            reached = (reached @ step).clamp_(max=1.0)
         distance = distance - reached
-        return torch.where(reached > 0, distance, self.largest + 1)
+        connected = reached
+        while steps < size - 1:  # twice as far every time
+            connected = (connected @ connected).clamp_(max=1.0)
+            steps *= 2
+        return torch.where(reached > 0, distance, self.largest + 2 - connected)
 
     def __repr__(self) -> str:
         return f"ShortestPath({self.largest})"
-
-
-def components(edge_index: Tensor, num_nodes: int) -> Tensor:
-    """The connected component of each node, int64 `[N]`, named by its smallest node."""
-    sender, receiver = edge_index
-    label = torch.arange(num_nodes, device=edge_index.device)
-    while True:
-        near = label.scatter_reduce(0, receiver, label[sender], "amin")
-        near = near[near]  # follow the label's own label: long chains shrink by half
-        if near.equal(label):
-            return label
-        label = near

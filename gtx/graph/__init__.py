@@ -1,6 +1,7 @@
 """Graphs say who attends to whom: all pairs of nodes of a molecule, never written out, or fewer, by an edge set."""
 
 from gtx.graph.bipartite import BipartiteGraph
+from gtx.graph.capacity import Capacity, CapacityGraph, NotConstant
 from gtx.graph.complete import CompleteGraph
 from gtx.graph.cross import cross_edges
 from gtx.graph.edge_sets import AllPairs, BondedPairs, Causal, EdgeSet, WithinDistance, WithinHops
@@ -11,9 +12,12 @@ __all__ = [
     "AllPairs",
     "BipartiteGraph",
     "BondedPairs",
+    "Capacity",
+    "CapacityGraph",
     "Causal",
     "CompleteGraph",
     "EdgeSet",
+    "NotConstant",
     "Packing",
     "WithVirtual",
     "WithinDistance",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.utils._pytree as pytree
@@ -43,6 +43,8 @@ class CompleteGraph:
         max_buckets: at most so many buckets.
         shared: what is worked out once, by name, for this graph and those made of it by `masked`.
     """
+
+    has_ghost: ClassVar[bool] = False  # whether the last graph is no molecule, and its pairs are not n²
 
     ptr: Tensor
     batch: Tensor
@@ -194,6 +196,10 @@ class CompleteGraph:
         """The pair of each node with itself: int64 `[N]`."""
         each = torch.arange(self.num_nodes, device=self.ptr.device)
         return self._once("diagonal", lambda: self.pair_of(torch.stack([each, each])))
+
+    def grown(self, count: int) -> CompleteGraph:
+        """The graphs with `count` nodes more each, after their own; all pairs are edges."""
+        return type(self).from_ptr(self.ptr + count * torch.arange(self.num_graphs + 1, device=self.ptr.device))
 
     def node_buckets(self, slots: Tensor) -> list[Tensor]:
         """Packed nodes `[S, *]` cut into buckets `[count, size, *]` (views)."""

@@ -14,7 +14,7 @@ class Packing(NamedTuple):
     Attributes:
         row_of_slot: int64 `[S]`; where a slot is padding, any row.
         slot_of_row: int64 `[R]`.
-        padding: int64 `[S - R]`, the slots that hold no row.
+        padding: the slots that hold no row, int64 `[S - R]`, or bool `[S]` where their number is not constant.
     """
 
     row_of_slot: Tensor
@@ -32,7 +32,7 @@ class Packing(NamedTuple):
     def pack(self, rows: Tensor, fill: float = 0.0) -> Tensor:
         """`[R, *]` to `[S, *]`, with `fill` in the padding."""
         if torch.compiler.is_compiling():
-            return rows.index_select(0, self.row_of_slot).index_fill(0, self.padding, fill)
+            return _filled(rows.index_select(0, self.row_of_slot), self.padding, fill)
         return _Pack.apply(rows, *self, fill)
 
     def unpack(self, slots: Tensor) -> Tensor:
@@ -40,6 +40,13 @@ class Packing(NamedTuple):
         if torch.compiler.is_compiling():
             return slots.index_select(0, self.slot_of_row)
         return _Unpack.apply(slots, *self)
+
+
+def _filled(slots: Tensor, padding: Tensor, fill: float) -> Tensor:
+    """With `fill` in the padding, in place where that is allowed."""
+    if padding.dtype == torch.bool:
+        return slots.masked_fill(padding.view(-1, *[1] * (slots.dim() - 1)), fill)
+    return slots.index_fill(0, padding, fill) if torch.compiler.is_compiling() else slots.index_fill_(0, padding, fill)
 
 
 # Each map is the other's transpose, so both directions of both are gathers: no scatter, nothing added twice, the same
@@ -51,7 +58,7 @@ class _Pack(torch.autograd.Function):
     def forward(rows: Tensor, row_of_slot: Tensor, slot_of_row: Tensor, padding: Tensor, fill: float) -> Tensor:
         if len(rows) == 0:
             return rows.new_full((len(row_of_slot), *rows.shape[1:]), fill)
-        return rows.index_select(0, row_of_slot).index_fill_(0, padding, fill)
+        return _filled(rows.index_select(0, row_of_slot), padding, fill)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:

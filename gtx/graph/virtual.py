@@ -39,17 +39,16 @@ def with_virtual(graph: CompleteGraph, count: int = 1) -> WithVirtual:
     if count < 1:
         raise ValueError(f"expected at least one virtual node, got {count}")
     device = graph.ptr.device
-    ptr = graph.ptr + count * torch.arange(graph.num_graphs + 1, device=device)
-    larger = CompleteGraph.from_ptr(ptr)
+    larger = graph.grown(count)
     nodes = torch.arange(graph.num_nodes, device=device) + count * graph.batch
-    virtual = (ptr[1:, None] - count + torch.arange(count, device=device)).flatten()
+    virtual = (larger.ptr[1:, None] - count + torch.arange(count, device=device)).flatten()
     sender, receiver = graph.pair_index
     pairs = larger.pair_of(torch.stack([nodes[sender], nodes[receiver]]))
     if graph.mask is not None:
-        joined = torch.zeros(larger.num_nodes, dtype=torch.bool, device=device)
-        joined[virtual] = True
-        joined[nodes[graph.edge_index]] = True
-        mask = joined[larger.pair_index].all(0)
+        edges = torch.zeros(larger.num_nodes, dtype=torch.long, device=device).index_fill_(0, virtual, 1)
+        for end in (sender, receiver):
+            edges.index_add_(0, nodes[end], graph.mask.long())
+        mask = (edges > 0)[larger.pair_index].all(0)
         mask[pairs] = graph.mask
         larger = larger.masked(mask)
     return WithVirtual(larger, nodes, virtual, pairs)

@@ -213,7 +213,7 @@ class GraphTransformer(nn.Module):
 
     def graph(self, batch: Batch) -> CompleteGraph:
         """The atoms of the batch, with this model's edges between them."""
-        graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)
+        graph = batch.graph if "graph" in batch else CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)
         return graph.masked(self.edges(batch, graph))
 
     def embed(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:

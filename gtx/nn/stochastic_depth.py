@@ -29,8 +29,8 @@ class StochasticDepth(nn.Module):
     def forward(self, branch: Tensor, batch: Tensor | None = None) -> Tensor:
         if not self.training or self.p == 0.0 or len(branch) == 0:
             return branch
-        graphs = 1 if batch is None else int(batch[-1]) + 1
-        kept = (torch.rand(graphs, device=branch.device) >= self.p).to(branch.dtype) / (1.0 - self.p)
+        draws = 1 if batch is None else len(branch)  # enough for all molecules, whose number is not asked for
+        kept = (torch.rand(draws, device=branch.device) >= self.p).to(branch.dtype) / (1.0 - self.p)
         return branch * (kept if batch is None else kept[batch].view(-1, *[1] * (branch.dim() - 1)))
 
     def __repr__(self) -> str:

@@ -63,7 +63,7 @@ class Substructures(nn.Module):
                 f"expected a radius from 0 to {FARTHEST} and at least 1 folded, got radius={radius} and folded={folded}"
             )
         self.width, self.radius, self.folded, self.least = channels, radius, folded, least
-        self.atoms, self.bonds = (slice(None) if one is None else list(one) for one in (atoms, bonds))
+        self.atoms, self.bonds = (None if one is None else list(one) for one in (atoms, bonds))
         self.dropout = Dropout(dropout)
         self.embedding = nn.Linear(folded, channels, bias=False)
         nn.init.normal_(self.embedding.weight, std=0.02)
@@ -72,7 +72,7 @@ class Substructures(nn.Module):
     def labels(self, batch: Batch) -> Tensor:
         """What lies within 0, 1, ... bonds of each atom, like numbers for like ones: int64 `[radius + 1, N]`."""
         sender, receiver = batch.edge_index
-        label, bond = _label(batch.x[:, self.atoms]), _label(batch.edge_attr[:, self.bonds])
+        label, bond = _label(batch.x, self.atoms), _label(batch.edge_attr, self.bonds)
         labels = [label]
         for _ in range(self.radius):
             around = torch.zeros_like(label).index_add_(0, receiver, _mixed(label[sender] * _CHAIN + bond))
@@ -99,11 +99,11 @@ class Substructures(nn.Module):
         return f"Substructures({self.width}, radius={self.radius}, folded={self.folded}, dropout={self.dropout.p})"
 
 
-def _label(codes: Tensor) -> Tensor:
-    """One number for each row of codes: `[n, C]` to int64 `[n]`."""
+def _label(codes: Tensor, columns: Sequence[int] | None) -> Tensor:
+    """One number for each row of codes: `[n, C]` to int64 `[n]`, of some columns or, by default, all."""
     label = torch.zeros(len(codes), dtype=torch.long, device=codes.device)
-    for column in codes.long().unbind(1):
-        label = _mixed(label * _CHAIN + column + 1)
+    for column in range(codes.shape[1]) if columns is None else columns:
+        label = _mixed(label * _CHAIN + codes[:, column].long() + 1)
     return label
 
 

@@ -41,6 +41,7 @@ def can_run(
     tensors = [x for x in (query, key, value, edges.features, edges.bias) if x is not None]
     return (
         not torch.compiler.is_compiling()
+        and not graph.has_ghost
         and all(x.device.type == "cpu" and x.dtype == query.dtype and type(x) is Tensor for x in map(_plain, tensors))
         and query.dtype in (torch.float32, torch.float64)
         and score.bilinear

@@ -1,0 +1,164 @@
+"""Batches of constant shape: a fixed number of atoms, pairs and bonds, and a ghost molecule that takes what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from gtx.graph.buckets import Buckets
+from gtx.graph.complete import CompleteGraph
+from gtx.graph.packing import Packing
+
+
+class Capacity(NamedTuple):
+    """The constant shape of a batch: B places for molecules in order of size, the largest first, and a ghost.
+
+    Attributes:
+        atoms: N, at least one more than the molecules have: the ghost has an atom.
+        pairs: P, at least one more than the molecules have.
+        bonds: directed bonds E.
+        buckets: (count, size): a molecule in one of the first `count` places has at most `size` atoms, and so on.
+    """
+
+    atoms: int
+    pairs: int
+    bonds: int
+    buckets: tuple[tuple[int, int], ...]
+
+    @property
+    def molecules(self) -> int:
+        """B, how many molecules there is a place for."""
+        return sum(count for count, _ in self.buckets)
+
+    def grown(self, count: int) -> Capacity:
+        """With `count` nodes more in every molecule, the ghost and empty places included."""
+        places = self.molecules + 1
+        pairs = self.pairs + 2 * count * self.atoms + count**2 * places
+        return Capacity(
+            self.atoms + count * places, pairs, self.bonds, tuple((n, size + count) for n, size in self.buckets)
+        )
+
+
+@dataclass(frozen=True)
+class CapacityGraph(CompleteGraph):
+    r"""The complete graphs of the molecules of a batch of constant shape.
+
+    The batch has `capacity.molecules` places, some of them perhaps empty, and as its last graph a ghost, which owns all
+    atoms and pairs that the molecules leave over. A ghost's pairs are not \(n^2\): each counts as a pair of the last
+    atom with itself. Nothing that belongs to a molecule depends on the ghost.
+
+    Every index is made on the device by arithmetic of constant shape: nothing is read back, so a CUDA graph can hold
+    all of it.
+
+    Make one with `from_sizes`.
+    """
+
+    has_ghost: ClassVar[bool] = True
+
+    capacity: Capacity | None = None
+
+    @classmethod
+    def from_sizes(cls, sizes: Tensor, capacity: Capacity) -> Self:
+        """From the number of atoms in each place.
+
+        Args:
+            sizes: int64 `[B]`, descending, within the buckets; 0 for an empty place. It is not read back, and so not
+                checked: `gtx.data.CapacitySampler` keeps to it.
+            capacity: of the batch.
+        """
+        zero = sizes.new_zeros(1)
+        ptr = torch.cat([zero, sizes.cumsum(0), zero + capacity.atoms])
+        pair_ptr = torch.cat([zero, sizes.square().cumsum(0), zero + capacity.pairs])
+        batch = owners(ptr, capacity.atoms)
+        return cls(ptr, batch, pair_ptr, capacity.pairs, capacity=capacity)
+
+    @property
+    def packed(self) -> Buckets:
+        """The places in their buckets, and a bucket of one slot, for the last atom: it stands for the ghost."""
+        return self._once("packed", self._pack)
+
+    @property
+    def edge_index(self) -> Tensor:
+        if self.mask is not None:
+            raise NotConstant("the number of edges under a mask is not constant")
+        return self.pair_index
+
+    def select(self, pairs: Tensor) -> Tensor:
+        if self.mask is not None:
+            raise NotConstant("the number of edges under a mask is not constant")
+        return pairs
+
+    def pair_of(self, edge_index: Tensor) -> Tensor:
+        """As in `CompleteGraph`; for atoms of the ghost one of its pairs."""
+        sender, receiver = edge_index
+        graph = self.batch[receiver]
+        start = self.ptr[graph]
+        place = (receiver - start) * self.ptr.diff()[graph] + sender - start
+        return torch.where(graph == self.num_graphs - 1, self.num_pairs - 1, self.pair_ptr[graph] + place)
+
+    def grown(self, count: int) -> Self:
+        sizes = self.ptr.diff()[:-1] + count
+        return type(self).from_sizes(sizes, self.capacity.grown(count))
+
+    def to(self, device: torch.device | str) -> Self:
+        moved = type(self).from_sizes(self.ptr.diff()[:-1].to(device), self.capacity)
+        return moved if self.mask is None else moved.masked(self.mask.to(device))
+
+    def _pair_index(self) -> Tensor:
+        graph = owners(self.pair_ptr, self.num_pairs)
+        place = torch.arange(self.num_pairs, device=self.ptr.device) - self.pair_ptr[graph]
+        size = self.ptr.diff()[graph].clamp(min=1)
+        receiver, sender = self.ptr[graph] + place // size, self.ptr[graph] + place % size
+        last = self.num_nodes - 1
+        return torch.where(graph == self.num_graphs - 1, last, torch.stack([sender, receiver]))
+
+    def _pack(self) -> Buckets:
+        device, (N, P) = self.ptr.device, (self.num_nodes, self.num_pairs)
+        sizes, first, first_pair = self.ptr.diff()[:-1], self.ptr[:-2], self.pair_ptr[:-2]
+        starts, pair_starts, caps, rows, pairs, holes, pair_holes = [], [], [], [], [], [], []
+        slot = pair_slot = place = 0
+        for count, cap in self.capacity.buckets:
+            each, local = torch.arange(count, device=device), torch.arange(cap, device=device)
+            starts.append(slot + cap * each)
+            pair_starts.append(pair_slot + cap**2 * each)
+            caps.append(torch.full_like(each, cap))
+            here = slice(place, place + count)
+            n, node, pair = (x[here, None] for x in (sizes, first, first_pair))
+            inside = local < n
+            both = inside[:, :, None] & inside[:, None, :]
+            rows.append(torch.where(inside, node + local, N - 1).flatten())
+            at = pair[..., None] + local[:, None] * n[..., None] + local
+            pairs.append(torch.where(both, at, P - 1).flatten())
+            # an empty place keeps one slot, the ghost's last atom, so that its softmax is over something
+            kept = local < n.clamp(min=1)
+            holes.append(~kept.flatten())
+            pair_holes.append(~(kept[:, :, None] & kept[:, None, :]).flatten())
+            slot, pair_slot, place = slot + count * cap, pair_slot + count * cap**2, place + count
+        ghost, solid = torch.full((1,), N - 1, device=device), torch.zeros(1, dtype=torch.bool, device=device)
+        rows, pairs = torch.cat([*rows, ghost]), torch.cat([*pairs, torch.full_like(ghost, P - 1)])
+        holes, pair_holes = torch.cat([*holes, solid]), torch.cat([*pair_holes, solid])
+
+        start, pair_start, cap = (torch.cat(x) for x in (starts, pair_starts, caps))
+        start, pair_start = (torch.cat([x, x.new_full((1,), s)]) for x, s in ((start, slot), (pair_start, pair_slot)))
+        sender, receiver = self.pair_index
+        of_pair = self.batch[receiver]
+        cap = torch.cat([cap, cap.new_zeros(1)])
+        local = torch.where(self.batch == self.num_graphs - 1, 0, torch.arange(N, device=device) - self.ptr[self.batch])
+        slot_of_pair = pair_start[of_pair] + local[receiver] * cap[of_pair] + local[sender]
+        return Buckets(
+            Packing(rows, start[self.batch] + local, holes),
+            Packing(pairs, slot_of_pair, pair_holes),
+            (*self.capacity.buckets, (1, 1)),
+        )
+
+
+class NotConstant(ValueError):
+    """What was asked of a graph of constant shape has none itself."""
+
+
+def owners(ptr: Tensor, count: int) -> Tensor:
+    """For 0 to `count` - 1, the number of the interval of `ptr` that each lies in: int64 `[count]`."""
+    return torch.searchsorted(ptr[1:], torch.arange(count, device=ptr.device), right=True)
