@@ -73,6 +73,10 @@ class PairBudgetSampler(Sampler[Tensor]):
             batches = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
         return batches
 
+    def work(self, batch: Tensor) -> int:
+        """The pairs of a batch."""
+        return int(self.sizes[batch].square().sum())
+
     def __iter__(self) -> Iterator[Tensor]:
         batches = self.batches()
         for i in range(self.rank, self._each(batches) * self.replicas, self.replicas):

@@ -82,6 +82,10 @@ class CapacitySampler(Sampler[Tensor]):
         """The share of the pairs of the epoch's batches that are a molecule's."""
         return float(np.square(self.sizes).sum() / (len(self.batches()) * self.capacity.pairs))
 
+    def work(self, batch: Tensor) -> int:
+        """The pairs of a batch, which all have the same."""
+        return self.capacity.pairs
+
     def _filled(self, order: np.ndarray) -> Iterator[np.ndarray]:
         places = np.cumsum([count for count, _ in self.capacity.buckets])
         steps = list(zip(places[:-1], (size for _, size in self.capacity.buckets[1:]), strict=True))
@@ -114,7 +118,8 @@ class CapacitySampler(Sampler[Tensor]):
 def fitting_capacity(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0) -> Capacity:
     """A capacity that random batches of about so many molecules fill.
 
-    It has the pairs of as many average molecules, and at least those of the largest. Of molecules, atoms, bonds and
+    It has the pairs of as many average molecules and one more, and at least those of the largest; as many that the
+    batches of an epoch are alike, the last as full as the first. Of molecules, atoms, bonds and
     large molecules it has room for what `_DRAWN` batches of so many pairs, drawn at random, need at the most.
 
     Args:
@@ -126,12 +131,12 @@ def fitting_capacity(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0
     if len(sizes) == 0:
         raise ValueError("expected at least one molecule, got none")
     sizes, costs = sizes.numpy(), _costs(sizes.numpy(), bonds.numpy())
-    molecules = min(molecules, len(sizes))
-    pairs = max(int(np.ceil(costs[:, 2].mean() * molecules)), int(costs[:, 2].max()))
+    molecules = len(sizes) / -(-len(sizes) // molecules)
+    pairs = max(int(np.ceil(costs[:, 2].mean() * (molecules + 1))), int(costs[:, 2].max()))
     random = np.random.default_rng(seed)
     most, profile = costs.max(0), np.zeros(0, int)
     for _ in range(_DRAWN):
-        drawn = random.choice(len(sizes), min(len(sizes), 2 * molecules), replace=False)
+        drawn = random.choice(len(sizes), min(len(sizes), 2 * int(molecules) + 2), replace=False)
         drawn = drawn[: max(1, int((costs[drawn, 2].cumsum() <= pairs).sum()))]
         most = np.maximum(most, costs[drawn].sum(0))
         largest = np.sort(sizes[drawn])[::-1]

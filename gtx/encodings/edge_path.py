@@ -46,6 +46,8 @@ class EdgePath(Encoding):
             or an edge that is not within a molecule.
     """
 
+    constant_shapes = False
+
     def __init__(self, bond_size: int, length: int = 5, farthest: int = 20) -> None:
         super().__init__()
         if min(bond_size, length, farthest) < 1:

@@ -40,10 +40,13 @@ class Encoding(nn.Module):
     Attributes:
         node: what it yields per node, or None.
         pair: what it yields per ordered pair of nodes, or None.
+        constant_shapes: whether it reads batches of constant shape (`gtx.graph.CapacityGraph`) and asks nothing of the
+            device.
     """
 
     node: Feature | None = None
     pair: Feature | None = None
+    constant_shapes: bool = True
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
         """Node features `[N, *]` and pair features `[num_pairs, *]`, flat and receiver-major as in `graph`.

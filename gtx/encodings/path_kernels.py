@@ -66,7 +66,7 @@ def distances(first, last, ptr, pair_ptr, start, sender, largest, codes):
 
 @njit(cache=True, nogil=True)
 def name_parts(begin, n, start, sender, label):
-    """The smallest node that each of the n nodes from `begin` can be reached from, counted from `begin`."""
+    """The smallest node that each of the n nodes from `begin` is joined to by edges of any direction, from `begin`."""
     for r in range(n):
         label[r] = r
     changed = True
@@ -74,9 +74,10 @@ def name_parts(begin, n, start, sender, label):
         changed = False
         for r in range(n):
             for at in range(start[begin + r], start[begin + r + 1]):
-                other = label[sender[at] - begin]
-                if other < label[r]:
-                    label[r], changed = other, True
+                s = sender[at] - begin
+                least = min(label[r], label[s])
+                if least < label[r] or least < label[s]:
+                    label[r], label[s], changed = least, least, True
 
 
 @njit(cache=True, nogil=True)

@@ -40,6 +40,8 @@ class SameRing(Encoding):
         ValueError: `largest` below 3.
     """
 
+    constant_shapes = False
+
     def __init__(self, largest: int = 12) -> None:
         super().__init__()
         if largest < 3:

@@ -72,10 +72,9 @@ class ShortestPath(Encoding):
             distance = distance - reached  # one less for every step at which the pair had been reached
             reached = (reached @ step).clamp_(max=1.0)
         distance = distance - reached
-        connected = reached
-        while steps < size - 1:  # twice as far every time
+        connected = (step + step.mT).clamp_(max=1.0)
+        for _ in range((size - 2).bit_length()):  # twice as far every time
             connected = (connected @ connected).clamp_(max=1.0)
-            steps *= 2
         return torch.where(reached > 0, distance, self.largest + 2 - connected)
 
     def __repr__(self) -> str:

@@ -202,6 +202,11 @@ class GraphTransformer(nn.Module):
             nn.Linear(self.width, channels), GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
         )
 
+    @property
+    def constant_shapes(self) -> bool:
+        """Whether batches of constant shape can be read, see `gtx.data.cut_to_capacity`."""
+        return not self.edge_list and all(encoding.constant_shapes for encoding in self.encodings)
+
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
         """Predictions `[B, out_channels]`, in the scaled units of training.
 

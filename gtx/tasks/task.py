@@ -156,9 +156,9 @@ class Task(ABC):
     def training_loss(self, output: Any, batch: Any) -> Tensor:
         """The mean loss of a batch, a number."""
 
-    def share(self, examples: Any) -> int:
+    def share(self, examples: Any) -> int | Tensor:
         """How much say a batch has in an epoch, e.g. its number of molecules; of all `examples` likewise."""
-        return examples.num_graphs
+        return getattr(examples, "molecules", examples.num_graphs)
 
     def kept(self, output: Any, batch: Any) -> Tensor:
         """What validation keeps of a batch, `[B, K]`."""

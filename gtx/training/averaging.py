@@ -55,8 +55,10 @@ class WeightAverage(Callback):
         self._swap()
 
     def _swap(self) -> None:
-        for i, weight in enumerate(self.weights):
-            weight.data, self.average[i] = self.average[i], weight.data
+        with torch.no_grad():  # in place: a captured step knows the weights by where they lie
+            held = [weight.clone() for weight in self.weights]
+            torch._foreach_copy_(self.weights, self.average)
+            torch._foreach_copy_(self.average, held)
 
     def state_dict(self) -> dict[str, Any]:
         return {"average": self.average}

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
-from gtx.data import PairBudgetSampler
+from gtx.data import CapacitySampler, PairBudgetSampler
 
 STATES = 5  # numbers kept per weight: itself, its gradient, two moments of AdamW, its average
 SHARE = 0.7  # of the free memory that a batch may take
@@ -46,23 +47,27 @@ class Forecast:
 
 def forecast(
     model: nn.Module,
-    store: Any,
-    sampler: PairBudgetSampler,
+    cut: Callable[[Tensor], Any],
+    sampler: PairBudgetSampler | CapacitySampler,
     loss: Callable[[Any], Tensor],
+    device: torch.device,
+    budget: int,
     free: int | None = None,
 ) -> Forecast:
     """Try the batch with most pairs, forward and backward, twice; the model and the random numbers stay as they were.
 
     Args:
         model: on the device it will be trained on.
-        store: the training molecules, on that device.
-        sampler: makes the batches.
+        cut: from which molecules, int64 on the device, to the batch.
+        sampler: says which molecules.
         loss: of a batch, by the model.
+        device: of the model.
+        budget: pairs of a batch that were asked for.
         free: bytes of memory at hand; default as the device says.
     """
     batches = sampler.batches()
-    work = [int(sampler.sizes[batch].square().sum()) for batch in batches]
-    largest = store.batch(batches[work.index(max(work))].to(store.device))
+    work = [sampler.work(batch) for batch in batches]
+    largest = cut(batches[work.index(max(work))].to(device))
     parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, int] = {}
 
@@ -72,7 +77,7 @@ def forecast(
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    devices = [store.device] if store.device.type == "cuda" else []
+    devices = [device] if device.type == "cuda" else []
     was_training = model.training
     with torch.random.fork_rng(devices):
         model.train()
@@ -89,9 +94,8 @@ def forecast(
     model.train(was_training)
     weights = STATES * sum(p.numel() * p.element_size() for p in model.parameters())
     activations = sum(kept.values())
-    free = free_memory(store.device) if free is None else free
+    free = free_memory(device) if free is None else free
     room = SHARE * free - weights
-    budget = sampler.budget
     if activations > room:
         budget = max(1, int(max(work) * max(room, 0) / activations))
     return Forecast(len(batches), sum(work), activations + weights, seconds * sum(work) / max(work), budget)
@@ -152,7 +156,9 @@ class ForecastFirst(Callback):
     def _try(self, module: LightningModule, data: Any) -> Forecast:
         while True:
             try:
-                return forecast(module.model, data.train, data.sampler(data.train, shuffle=True), module.loss)
+                sampler = data.sampler(data.train, shuffle=True)
+                cut = partial(data.cut, data.train)
+                return forecast(module.model, cut, sampler, module.loss, module.device, data.budget)
             except torch.OutOfMemoryError:
                 data.budget //= 2
                 torch.cuda.empty_cache()

@@ -40,7 +40,7 @@ class History(Callback):
             raise InputError(
                 f"training diverged: the loss is {loss} in epoch {trainer.current_epoch}; a lower lr may help"
             )
-        logged = {"lr": trainer.optimizers[0].param_groups[0]["lr"], "train_loss": loss}
+        logged = {"lr": float(trainer.optimizers[0].param_groups[0]["lr"]), "train_loss": loss}
         self.log_dict(logged, sync_dist=True)  # the same on every rank
         validated = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("val_")}
         wall, processor = self.began

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from pytorch_lightning import LightningModule
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from gtx.tasks import Task
 from gtx.training.optimise import adamw, warmup_cosine, warmup_inverse_sqrt
@@ -71,9 +72,11 @@ class PropertyModule(LightningModule):
         self.log_dict({name.replace("val_", "test_", 1): value for name, value in scores.items()}, sync_dist=True)
 
     def configure_optimizers(self) -> dict[str, Any]:
+        mixed = "mixed" in self.settings.precision or self.settings.precision in ("16", "bf16")
+        return self._scheduled(adamw(self.model, self.settings.lr, self.settings.weight_decay, fused=not mixed))
+
+    def _scheduled(self, optimiser: Optimizer) -> dict[str, Any]:
         s, steps = self.settings, int(self.trainer.estimated_stepping_batches)
-        mixed = "mixed" in s.precision or s.precision in ("16", "bf16")
-        optimiser = adamw(self.model, s.lr, s.weight_decay, fused=not mixed)
         if s.schedule == "cosine":
             schedule = warmup_cosine(optimiser, steps, s.warmup)
         else:
@@ -83,13 +86,13 @@ class PropertyModule(LightningModule):
     def _keep(self, batch: Any, rows: int) -> None:
         kept = self.task.kept(self(batch), batch)
         if self.kept is None:
-            self.kept = kept.new_full((rows, kept.shape[1]), -torch.inf)
+            self.kept = kept.new_full((rows + 1, kept.shape[1]), -torch.inf)  # the last is nobody's
         self.kept[batch.row] = kept
 
     def _scores(self, part: str) -> dict[str, float]:
         # each rank filled in its rows, a few of them twice; the maximum over ranks has them all
         kept = self.trainer.strategy.reduce(self.kept, reduce_op="max")
-        return self._judge(part)(kept)
+        return self._judge(part)(kept[:-1])
 
     def _judge(self, part: str) -> Any:
         """What scores a part, made once."""

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 
 from gtx.nn import CodeEmbedding
 
 
-def adamw(model: nn.Module, lr: float, weight_decay: float, fused: bool = True) -> AdamW:
+def adamw(
+    model: nn.Module, lr: float | Tensor, weight_decay: float, fused: bool = True, capturable: bool = False
+) -> AdamW:
     """AdamW (Loshchilov & Hutter 2019) that decays matrices alone: no norm, bias, scale or embedding.
 
     Args:
         model: whose parameters are learned.
-        lr: learning rate, the peak of the schedule.
+        lr: learning rate, the peak of the schedule; a number, or a tensor `[]` on the device of the parameters.
         weight_decay: decay per step, times the learning rate.
         fused: one kernel for all parameters, on a CPU five times as quick as any other way; Lightning does not clip
             gradients with it in mixed precision.
+        capturable: a CUDA graph can hold its steps.
     """
     embeddings = (m for m in model.modules() if isinstance(m, nn.Embedding | CodeEmbedding))
     tables = {id(p) for m in embeddings for p in m.parameters(recurse=False)}
@@ -29,7 +32,7 @@ def adamw(model: nn.Module, lr: float, weight_decay: float, fused: bool = True) 
         return [p for p in learned if (p.dim() > 1 and id(p) not in tables) == decayed]
 
     groups = [{"params": group(True), "weight_decay": weight_decay}, {"params": group(False), "weight_decay": 0.0}]
-    return AdamW([g for g in groups if g["params"]], lr=lr, fused=fused)
+    return AdamW([g for g in groups if g["params"]], lr=lr, fused=fused, capturable=capturable)
 
 
 def warmup_cosine(optimiser: AdamW, steps: int, warmup: float) -> LambdaLR:

@@ -69,6 +69,12 @@ class TrainSettings:
     devices: int | str = option(1, "How many GPUs, such as 2, or which, such as 0,2; several train together.")
     strategy: str = option("auto", "How several GPUs train together, as Lightning names it; auto is ddp.")
 
+    capture: bool | None = option(
+        None,
+        "Train in batches of constant shape, whose whole step is captured as a CUDA graph; default: on a GPU, where it "
+        "can be done.",
+    )
+
     threads: int | None = option(None, "Threads on a CPU; default: what PyTorch chooses, usually one per core.", True)
     logger: str | None = option(
         None, "A Lightning logger beside log.csv, such as pytorch_lightning.loggers.TensorBoardLogger.", True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from gtx.errors import InputError
 from gtx.tasks import Task
 from gtx.training.adopting import adopt
 from gtx.training.averaging import KeepBest, WeightAverage
+from gtx.training.capture import CapturedModule, why_not
 from gtx.training.checkpoints import WholeCheckpointIO, readable, save_whole
 from gtx.training.data import MoleculeData
 from gtx.training.ending import Ending
@@ -118,6 +120,7 @@ def train_module(
     logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else False
     limit = None if validated else 0
     trainer = _trainer(settings, callbacks=callbacks, logger=logger, limit_val_batches=limit, default_root_dir=folder)
+    module = _captured(module, data, trainer, say)
     trainer.fit(module, datamodule=data, ckpt_path=last if last.exists() else None, weights_only=True)
     return {
         "weights": {name: weight.cpu() for name, weight in best.weights.items()},
@@ -125,6 +128,19 @@ def train_module(
         "best_epoch": best.epoch,
         "best_score": best.score,
     }
+
+
+def _captured(module: PropertyModule, data: MoleculeData, trainer: Trainer, say: bool) -> PropertyModule:
+    """The module whose step is captured, where that is wanted and can be done; else the module as it is."""
+    device, wanted = trainer.strategy.root_device, module.settings.capture
+    if wanted is False or (wanted is None and device.type != "cuda"):
+        return module
+    if reason := why_not(module.settings, module.model, data.train, trainer.world_size):
+        if say and trainer.is_global_zero:
+            print(f"the training step is not captured: {reason}", file=sys.stderr)
+        return module
+    data.constant = True
+    return CapturedModule(module.model, module.task, module.settings, module.seed)
 
 
 def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:

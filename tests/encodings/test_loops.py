@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.encodings import Bonds, EdgePath, Encoding, HopMasks, RandomWalk, ShortestPath
 from gtx.encodings.neighbours import compiled, neighbours
-from gtx.graph import CompleteGraph
+from gtx.graph import Capacity, CapacityGraph, CompleteGraph
 from gtx.molecules import Featuriser
 from tests.encodings.rings_for_tests import RINGS
 from tests.molecules_for_tests import SMILES, whole_batch
@@ -147,12 +147,14 @@ def test_bonds_of_the_wrong_kind_are_named() -> None:
 
 
 def test_loops_run_where_they_can() -> None:
-    edge_index = torch.tensor([[0, 1], [1, 0]])
-    assert compiled(edge_index)
-    assert not compiled(edge_index.to("meta")) and not compiled(EdgeIndex(edge_index))
-    assert not torch.compile(lambda edges: edges + compiled(edges), backend="eager")(torch.zeros(2, 1)).any()
+    edge_index, graph = torch.tensor([[0, 1], [1, 0]]), CompleteGraph.from_ptr(torch.tensor([0, 2]))
+    assert compiled(edge_index, graph)
+    assert not compiled(edge_index.to("meta"), graph) and not compiled(EdgeIndex(edge_index), graph)
+    assert not torch.compile(lambda edges: edges + compiled(edges, graph), backend="eager")(torch.zeros(2, 1)).any()
+    ghost = CapacityGraph.from_sizes(torch.tensor([2]), Capacity(3, 5, 2, ((1, 2),)))
+    assert not compiled(edge_index, ghost)
     torch.set_default_dtype(torch.bfloat16)
     try:
-        assert not compiled(edge_index)
+        assert not compiled(edge_index, graph)
     finally:
         torch.set_default_dtype(torch.float32)

@@ -31,7 +31,8 @@ def make(**arguments: object) -> torch.nn.Module:
 
 def look(model: torch.nn.Module, budget: int = 50_000, free: int | None = None):
     sampler = PairBudgetSampler(STORE.sizes, budget)
-    return forecast(model, STORE, sampler, lambda batch: TASK.training_loss(model(batch), batch), free)
+    loss = lambda batch: TASK.training_loss(model(batch), batch)  # noqa: E731
+    return forecast(model, STORE.batch, sampler, loss, torch.device("cpu"), budget, free)
 
 
 def test_leaves_everything_as_it_was() -> None:
