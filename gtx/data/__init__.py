@@ -37,6 +37,8 @@ __getattr__, __dir__ = lazy_names(
         "store": ("MoleculeStore",),
         "batches": ("PairBudgetSampler",),
         "capacity_batch": ("cut_to_capacity",),
+        "capacity_store": ("CapacityStore",),
+        "kept": ("Kept", "keep"),
         "capacity_sampler": ("CapacitySampler", "fitting_capacity"),
         "pyg": ("from_pyg",),
     },

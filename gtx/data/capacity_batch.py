@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from gtx.data.kept import Kept
 from gtx.data.store import MoleculeStore, as_batch
 from gtx.graph.capacity import Capacity, CapacityGraph, owners
 
 
-def cut_to_capacity(store: MoleculeStore, index: Tensor, capacity: Capacity) -> Batch:
+def cut_to_capacity(store: MoleculeStore, index: Tensor, capacity: Capacity, kept: Kept | None = None) -> Batch:
     """Molecules as one PyG batch of constant shape, cut out where the store lives without a word to the host.
 
     It has `capacity.molecules` places and, as its last graph, a ghost that owns what the molecules leave over:
@@ -22,10 +23,12 @@ def cut_to_capacity(store: MoleculeStore, index: Tensor, capacity: Capacity) -> 
         index: which molecules, int64 `[capacity.molecules]` on the store's device, the largest first as
             `CapacitySampler` orders them; -1 for an empty place.
         capacity: of the batch.
+        kept: features that were worked out before.
 
     Returns:
-        As `MoleculeStore.batch`, with `num_graphs` of `capacity.molecules + 1`, `row` -1 for empty places and the ghost, and
-        `graph`, the `gtx.graph.CapacityGraph` of the molecules, and `molecules`, their number, int64 `[]`.
+        As `MoleculeStore.batch`, with `num_graphs` of `capacity.molecules + 1`, `row` -1 for empty places and the
+        ghost, and `graph`, the `gtx.graph.CapacityGraph` of the molecules, `molecules`, their number, int64 `[]`, and
+        `kept`, by name, the features of atoms and pairs that were.
     """
     taken = index >= 0
     which = index.clamp(min=0)
@@ -65,4 +68,7 @@ def cut_to_capacity(store: MoleculeStore, index: Tensor, capacity: Capacity) -> 
         contents["pos"] = filled(store.positions, atom, real_atom, torch.nan)
     if store.y is not None:
         contents["y"] = filled(store.y.float(), row, real, torch.nan)
+    if kept is not None:
+        pair, _ = rows(kept.pair_ptr, graph.pair_ptr, owners(graph.pair_ptr, capacity.pairs), capacity.pairs)
+        contents["kept"] = kept.cut(atom, pair)
     return as_batch(contents, _num_graphs=ghost + 1)

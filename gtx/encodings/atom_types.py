@@ -24,6 +24,8 @@ class AtomTypes(Encoding):
         ValueError: no codes.
     """
 
+    fixed = True
+
     def __init__(self, size: int) -> None:
         super().__init__()
         if size < 1:

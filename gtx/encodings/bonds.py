@@ -24,6 +24,8 @@ class Bonds(Encoding):
         ValueError: in `forward`, `edge_attr` of another shape; on a processor, an edge that is not within a molecule.
     """
 
+    fixed = True
+
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()
         self.pair = Codes(tuple(size + 1 for size in sizes), sparse=True)

@@ -18,6 +18,8 @@ class Degree(Encoding):
     Reads `edge_index` `[2, E]`. Yields node codes `[N, 1]`.
     """
 
+    fixed = True
+
     def __init__(self, largest: int = 8) -> None:
         super().__init__()
         self.largest = largest

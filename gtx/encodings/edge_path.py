@@ -47,6 +47,7 @@ class EdgePath(Encoding):
     """
 
     constant_shapes = False
+    fixed = True
 
     def __init__(self, bond_size: int, length: int = 5, farthest: int = 20) -> None:
         super().__init__()

@@ -42,11 +42,14 @@ class Encoding(nn.Module):
         pair: what it yields per ordered pair of nodes, or None.
         constant_shapes: whether it reads batches of constant shape (`gtx.graph.CapacityGraph`) and asks nothing of the
             device.
+        fixed: whether it yields the same for a molecule in every call, so that it may be worked out once: it learns
+            nothing and draws nothing.
     """
 
     node: Feature | None = None
     pair: Feature | None = None
     constant_shapes: bool = True
+    fixed: bool = False
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
         """Node features `[N, *]` and pair features `[num_pairs, *]`, flat and receiver-major as in `graph`.

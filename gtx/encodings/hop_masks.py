@@ -26,6 +26,8 @@ class HopMasks(Encoding):
     Reads `edge_index` `[2, E]`, undirected. Yields pair values `[num_pairs, K + 1]`.
     """
 
+    fixed = True
+
     def __init__(self, largest: int = 3) -> None:
         super().__init__()
         self.distance = ShortestPath(largest)

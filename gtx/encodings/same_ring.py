@@ -41,6 +41,7 @@ class SameRing(Encoding):
     """
 
     constant_shapes = False
+    fixed = True
 
     def __init__(self, largest: int = 12) -> None:
         super().__init__()

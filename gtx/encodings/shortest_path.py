@@ -31,6 +31,8 @@ class ShortestPath(Encoding):
         ValueError: `largest` below 1; in `forward`, on a processor, an edge that is not within a molecule.
     """
 
+    fixed = True
+
     def __init__(self, largest: int = 20) -> None:
         super().__init__()
         if largest < 1:

@@ -205,7 +205,18 @@ class GraphTransformer(nn.Module):
     @property
     def constant_shapes(self) -> bool:
         """Whether batches of constant shape can be read, see `gtx.data.cut_to_capacity`."""
-        return not self.edge_list and all(encoding.constant_shapes for encoding in self.encodings)
+        return not self.edge_list and all(e.constant_shapes or e.fixed for e in self.encodings)
+
+    @property
+    def fixed(self) -> dict[str, bool]:
+        """The encodings that are the same in every epoch, by name, and whether batches of constant shape need them to
+        be worked out before, see `gtx.data.keep`."""
+        return {str(i): not e.constant_shapes for i, e in enumerate(self.encodings) if e.fixed}
+
+    def fixed_features(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
+        """What some of them yield for a batch, of nodes `[N, *]` and pairs `[num_pairs, *]`."""
+        graph = self.graph(batch)
+        return {name: self.encodings[int(name)](batch, graph) for name in names}
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
         """Predictions `[B, out_channels]`, in the scaled units of training.
@@ -242,9 +253,9 @@ class GraphTransformer(nn.Module):
         x = self.atom_embedding(self.atom_vocabulary(batch.x))
         if self.descriptor_embedding is not None:
             x = x + self.descriptor_embedding(self.descriptor_scaler(batch.u))[batch.batch]
-        pairs = []
-        for encoding, of_node in zip(self.encodings, self.node_embeddings, strict=True):
-            node, pair = encoding(batch, graph)
+        pairs, kept = [], batch.kept if "kept" in batch else {}
+        for i, (encoding, of_node) in enumerate(zip(self.encodings, self.node_embeddings, strict=True)):
+            node, pair = kept[str(i)] if str(i) in kept else encoding(batch, graph)
             if node is not None:
                 x = x + of_node(_as(node, x))
             if pair is not None:

@@ -89,7 +89,7 @@ class WholeStep:
         self.learned = [p for group in optimiser.param_groups for p in group["params"]]
 
     def __call__(self, index: Tensor) -> Tensor:
-        batch = self.data.cut(self.data.train, index)
+        batch = self.data.train.batch(index)
         loss = self.module.loss(batch) * (self.module.task.share(batch) / self.usual_share)
         with torch.autocast(index.device.type, enabled=False):
             loss.backward()
@@ -154,14 +154,12 @@ class CapturedModule(PropertyModule):
         self.validations(index)
 
     def _validate(self, index: Tensor) -> Tensor:
-        batch = self.trainer.datamodule.cut(self.trainer.datamodule.val, index)
+        batch = self.trainer.datamodule.val.batch(index)
         self.held[batch.row] = self.task.kept(self(batch), batch)  # the row after the last is for empty places
         return self.held
 
 
-def why_not(
-    settings: TrainSettings, model: nn.Module, train: Any, processes: int
-) -> str | None:
+def why_not(settings: TrainSettings, model: nn.Module, train: Any, processes: int) -> str | None:
     """Why a training cannot have batches of constant shape; None if it can."""
     if settings.precision in ("16-mixed", "16"):
         return "16-mixed scales its loss by what it finds"

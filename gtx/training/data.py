@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from pytorch_lightning import LightningDataModule
 from torch import Tensor
 
-from gtx.data import CapacitySampler, MoleculeStore, PairBudgetSampler, cut_to_capacity, fitting_capacity
-from gtx.graph import Capacity
+from gtx.data import CapacitySampler, CapacityStore, Kept, MoleculeStore, PairBudgetSampler, keep
 from gtx.tasks import Task
+from gtx.training.memory import free_memory
 from gtx.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -69,7 +68,6 @@ class MoleculeData(LightningDataModule):
         self.test = None if test is None else task.examples(test)
         self.budget = self.settings.batch_pairs
         self.constant = False
-        self._capacities: dict[tuple[int, int], Capacity] = {}
 
     @classmethod
     def from_table(cls, data: DataSettings, settings: TrainSettings | None = None) -> Self:
@@ -90,8 +88,12 @@ class MoleculeData(LightningDataModule):
 
     def setup(self, stage: str) -> None:
         device = self.trainer.strategy.root_device
+        kept = [self._kept(part, device) for part in (self.train, self.val)] if self.constant else []
         self.train, self.val = self.train.to(device), self.val.to(device)
         self.test = self.test and self.test.to(device)
+        if self.constant:
+            parts = zip((self.train, self.val), kept, strict=True)
+            self.train, self.val = (CapacityStore(part, features, self.seed) for part, features in parts)
 
     def train_dataloader(self) -> Iterable[Any]:
         sampler = self.sampler(self.train, shuffle=True)
@@ -104,42 +106,29 @@ class MoleculeData(LightningDataModule):
     def test_dataloader(self) -> Iterable[Any]:
         return self._loader(self.test, list(self.sampler(self.test, shuffle=False)))
 
-    def cut(self, examples: Any, index: Tensor) -> Any:
-        """One batch."""
-        if self.constant:
-            return cut_to_capacity(examples, index, self._capacity(examples))
-        return examples.batch(index)
-
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         return batch  # the store is there already
 
-    def sampler(self, store: Any, shuffle: bool) -> PairBudgetSampler | CapacitySampler:
+    def sampler(self, examples: Any, shuffle: bool) -> PairBudgetSampler | CapacitySampler:
         """The batches of one epoch of these molecules."""
-        options = {"seed": self.seed, "rank": self.trainer.global_rank, "replicas": self.trainer.world_size}
-        if self.constant:
-            bonds = store.bond_ptr.diff()
-            return CapacitySampler(store.sizes, bonds, self._capacity(store), shuffle=shuffle, **options)
-        return PairBudgetSampler(
-            store.sizes,
-            self.budget,
-            max_molecules=self.settings.molecules_per_batch(len(self.train)),
-            shuffle=shuffle,
-            jitter=self.settings.jitter,
-            **options,
-        )
+        molecules = self.settings.molecules_per_batch(len(self.train))
+        options = {"shuffle": shuffle, "seed": self.seed}
+        options |= {"rank": self.trainer.global_rank, "replicas": self.trainer.world_size}
+        if isinstance(examples, CapacityStore):
+            affordable = int(self.budget / float(examples.sizes.square().float().mean()))
+            return examples.sampler(max(1, min(molecules, affordable)), **options)
+        jitter = self.settings.jitter
+        return PairBudgetSampler(examples.sizes, self.budget, max_molecules=molecules, jitter=jitter, **options)
 
-    def _loader(self, examples: Any, indices: list[Tensor]) -> Iterable[Any]:
-        if self.constant and indices:
-            rows = torch.stack(indices).to(examples.device)  # all of an epoch at once
-            return Batches(lambda index: index, list(rows))
-        return Batches(partial(self.cut, examples), indices)
+    def _loader(self, examples: Any, indices: list[Tensor]) -> Batches:
+        if isinstance(examples, CapacityStore):
+            return Batches(lambda index: index, list(torch.stack(indices).to(examples.device)))  # all of them at once
+        return Batches(examples.batch, indices)
 
-    def _capacity(self, store: MoleculeStore) -> Capacity:
-        """Of the batches of a store, for the budget there is: found once."""
-        name = (store.atoms.data_ptr(), self.budget)
-        if name not in self._capacities:
-            sizes, bonds = store.sizes.cpu(), store.bond_ptr.diff().cpu()
-            most = max(1, int(self.budget / float(sizes.square().float().mean())))
-            molecules = min(self.settings.molecules_per_batch(len(self.train)), most)
-            self._capacities[name] = fitting_capacity(sizes, bonds, molecules, self.seed)
-        return self._capacities[name]
+    def _kept(self, examples: MoleculeStore, device: torch.device) -> Kept | None:
+        """What the model's fixed encodings yield for these molecules, as far as there is room on the device."""
+        model = self.trainer.lightning_module.model
+        needed = [name for name, needs in model.fixed.items() if needs]
+        if not model.fixed or len(examples) == 0:
+            return None
+        return keep(examples, model.fixed_features, list(model.fixed), device, free_memory(device) // 4, needed)

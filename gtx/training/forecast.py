@@ -6,8 +6,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +13,7 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
 from gtx.data import CapacitySampler, PairBudgetSampler
+from gtx.training.memory import free_memory
 
 STATES = 5  # numbers kept per weight: itself, its gradient, two moments of AdamW, its average
 SHARE = 0.7  # of the free memory that a batch may take
@@ -101,16 +100,6 @@ def forecast(
     return Forecast(len(batches), sum(work), activations + weights, seconds * sum(work) / max(work), budget)
 
 
-def free_memory(device: torch.device) -> int:
-    """Bytes that can be had on the device; where a system does not say, plenty."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    meminfo = Path("/proc/meminfo")
-    lines = meminfo.read_text().splitlines() if meminfo.exists() else []
-    available = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return available[0] if available else 2**40
-
-
 def _duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
 
@@ -157,8 +146,7 @@ class ForecastFirst(Callback):
         while True:
             try:
                 sampler = data.sampler(data.train, shuffle=True)
-                cut = partial(data.cut, data.train)
-                return forecast(module.model, cut, sampler, module.loss, module.device, data.budget)
+                return forecast(module.model, data.train.batch, sampler, module.loss, module.device, data.budget)
             except torch.OutOfMemoryError:
                 data.budget //= 2
                 torch.cuda.empty_cache()

@@ -13,7 +13,8 @@ from gtx.data import PairBudgetSampler
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.tasks import Regression
-from gtx.training.forecast import forecast, free_memory
+from gtx.training.forecast import forecast
+from gtx.training.memory import free_memory
 from gtx.training.module import PropertyModule
 from tests.molecules_for_tests import SMILES, store
 
