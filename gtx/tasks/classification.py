@@ -15,6 +15,7 @@ from gtx.data.targets import no_numbers
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, Record, number, text
 from gtx.tasks.labels import distinct, indices, listed
+from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values, varies
 from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import ClassOptions, learned
@@ -111,7 +112,7 @@ class Classification(NumberTask, ClassOptions):
         return self
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        weights = None if self.positive_weights is None else output.new_tensor(self.positive_weights)
+        weights = None if self.positive_weights is None else constants(self.positive_weights, output)
         return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=weights)
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:

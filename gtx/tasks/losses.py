@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +28,11 @@ def masked_mean(elementwise: Callable[[Tensor, Tensor], Tensor], output: Tensor,
     # blanks are filled before the loss, not after: the gradient of a NaN is NaN even where it is masked
     each = elementwise(output, torch.where(observed, target, 0.0))
     return (each * observed).sum() / observed.sum().clamp(min=1)
+
+
+def constants(values: Sequence[float], like: Tensor) -> Tensor:
+    """Plain numbers as a tensor `[n]` beside another, made there: a captured step can hold no copy from the host."""
+    return torch.stack([like.new_full((), value) for value in values])
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Tensor:

@@ -21,6 +21,7 @@ from gtx.data.targets import no_numbers
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, Record, number, text
 from gtx.tasks.labels import distinct, indices, listed
+from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values, varies
 from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import ClassOptions, learned
@@ -130,7 +131,7 @@ class Multiclass(NumberTask, ClassOptions):
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         def one(t: int) -> Tensor:
-            weight = None if self.weights is None else output.new_tensor(self.weights[t])
+            weight = None if self.weights is None else constants(self.weights[t], output)
             return F.cross_entropy(output[:, self.places[t].columns], target[:, t].long(), weight, reduction="none")
 
         return torch.stack([one(t) for t in range(len(self.targets))], dim=1)

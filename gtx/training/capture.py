@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gtx.data import MoleculeStore
-from gtx.training.data import MoleculeData
+from gtx.data import CapacityStore, MoleculeStore
 from gtx.training.module import PropertyModule
 from gtx.training.optimise import adamw
 from gtx.training.settings import TrainSettings
@@ -76,7 +75,7 @@ class WholeStep:
 
     Args:
         module: its model and task.
-        data: training molecules and the capacity of batches.
+        train: the training molecules.
         optimiser: of the model's parameters.
         usual_share: see `PropertyModule.training_step`.
 
@@ -84,12 +83,12 @@ class WholeStep:
         which molecules, int64 `[capacity.molecules]` on the device, to the loss `[]`.
     """
 
-    def __init__(self, module: PropertyModule, data: MoleculeData, optimiser: Optimizer, usual_share: Tensor) -> None:
-        self.module, self.data, self.optimiser, self.usual_share = module, data, optimiser, usual_share
+    def __init__(self, module: PropertyModule, train: CapacityStore, optimiser: Optimizer, usual_share: Tensor) -> None:
+        self.module, self.train, self.optimiser, self.usual_share = module, train, optimiser, usual_share
         self.learned = [p for group in optimiser.param_groups for p in group["params"]]
 
     def __call__(self, index: Tensor) -> Tensor:
-        batch = self.data.train.batch(index)
+        batch = self.train.batch(index)
         loss = self.module.loss(batch) * (self.module.task.share(batch) / self.usual_share)
         with torch.autocast(index.device.type, enabled=False):
             loss.backward()
@@ -127,7 +126,7 @@ class CapturedModule(PropertyModule):
         share = torch.tensor(float(self.usual_share), device=self.device)
         if self.steps is None:
             self.shares = share
-            step = WholeStep(self, self.trainer.datamodule, self.optimizers(use_pl_optimizer=False), share)
+            step = WholeStep(self, self.trainer.datamodule.train, self.optimizers(use_pl_optimizer=False), share)
             self.steps = Captured(step, _say)
         self.shares.copy_(share)
 

@@ -23,8 +23,9 @@ PUBLISHED = ["transformer", "gat", "gatv2", "gaan", "mat", "rmat", "graphormer",
 def make(name: str, seed: int = 0, **arguments: object) -> GraphTransformer:
     torch.manual_seed(seed)
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
-    arguments = {"channels": 16, "layers": 2, "heads": 4, "num_descriptors": FEATURISER.num_descriptors} | arguments
-    model = ARCHITECTURES[name].make(2, **sizes, coordinates=ARCHITECTURES[name].coordinates == "needed", **arguments)
+    usual = {"channels": 16, "layers": 2, "heads": 4, "num_descriptors": FEATURISER.num_descriptors}
+    arguments = usual | {"coordinates": ARCHITECTURES[name].coordinates == "needed"} | arguments
+    model = ARCHITECTURES[name].make(2, **sizes, **arguments)
     for module in model.modules():  # what starts at a neutral value must take part in what is tested
         if isinstance(module, gtx.nn.DegreeScaler):
             torch.nn.init.normal_(module.weight)

@@ -22,7 +22,7 @@ from gtx.training.checkpoints import save_whole
 from gtx.training.module import PropertyModule
 
 from .task import LOGP, train
-from .victim import PLACES, SETTINGS
+from .victim import PLACES, settings
 
 UNTIMED = {"seconds": 0, "cpu_seconds": 0}
 
@@ -40,22 +40,24 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Member]:
-    return train(tmp_path_factory.mktemp("whole"), **SETTINGS)
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Member]]:
+    """The members of runs that were never killed."""
+    plain, steps = (train(tmp_path_factory.mktemp("whole"), **settings(place)) for place in PLACES[1:])
+    return dict(zip(PLACES, (plain, plain, steps), strict=True))
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_sigkill_leaves_no_trace(place: str, killed: dict[str, Path], whole: list[Member]) -> None:
+def test_sigkill_leaves_no_trace(place: str, killed: dict[str, Path], whole: dict[str, list[Member]]) -> None:
     done, cut = (killed[place] / "members" / number for number in "01")
     assert not (cut / "trained.pt").exists()
     assert torch.load(cut / "last.ckpt", weights_only=True)["epoch"] == 2
     untouched = (done / "trained.pt").stat().st_mtime_ns
 
-    resumed = train(killed[place], **SETTINGS)
+    resumed = train(killed[place], **settings(place))
     assert not [file.name for file in cut.iterdir() if file.name not in ("log.csv", "trained.pt")]
 
     assert (done / "trained.pt").stat().st_mtime_ns == untouched
-    for one, other in zip(whole, resumed, strict=True):
+    for one, other in zip(whole[place], resumed, strict=True):
         assert one.best_epoch == other.best_epoch and one.best_score == other.best_score
         for name, weight in one.model.state_dict().items():
             assert torch.equal(weight, other.model.state_dict()[name]), name

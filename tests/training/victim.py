@@ -9,12 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import gtx.training.checkpoints
+from gtx.training.capture import CapturedModule
 from gtx.training.module import PropertyModule
 
 from .task import train
 
 SETTINGS: dict[str, Any] = {"epochs": 5, "ensemble": 2, "patience": 2, "ema": 0.9}
-PLACES = ("in mid-epoch", "while writing a checkpoint")
+PLACES = ("in mid-epoch", "while writing a checkpoint", "in mid-epoch, in whole steps")
+
+
+def settings(place: str) -> dict[str, Any]:
+    """The settings of the run."""
+    return SETTINGS | {"capture": place.endswith("whole steps")}
 
 
 def die() -> None:
@@ -23,7 +29,8 @@ def die() -> None:
 
 def arm(place: str) -> None:
     """Have the second member die."""
-    step, write = PropertyModule.training_step, gtx.training.checkpoints.save_whole
+    kind = CapturedModule if place == PLACES[2] else PropertyModule
+    step, write = kind.training_step, gtx.training.checkpoints.save_whole
     steps, writes = [], []
 
     def training_step(self: PropertyModule, batch: Any, index: int) -> Any:
@@ -39,12 +46,12 @@ def arm(place: str) -> None:
             die()
         write(contents, path)
 
-    if place == PLACES[0]:
-        PropertyModule.training_step = training_step
-    else:
+    if place == PLACES[1]:
         gtx.training.checkpoints.save_whole = half_write
+    else:
+        kind.training_step = training_step
 
 
 if __name__ == "__main__":
     arm(sys.argv[2])
-    train(Path(sys.argv[1]), **SETTINGS)
+    train(Path(sys.argv[1]), **settings(sys.argv[2]))
