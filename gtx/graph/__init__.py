@@ -6,6 +6,7 @@ from gtx.graph.complete import CompleteGraph
 from gtx.graph.cross import cross_edges
 from gtx.graph.edge_sets import AllPairs, BondedPairs, Causal, EdgeSet, WithinDistance, WithinHops
 from gtx.graph.packing import Packing
+from gtx.graph.size_order import SizeOrder, SizeRange
 from gtx.graph.virtual import WithVirtual, with_virtual
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "EdgeSet",
     "NotConstant",
     "Packing",
+    "SizeOrder",
+    "SizeRange",
     "WithVirtual",
     "WithinDistance",
     "WithinHops",

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gtx.graph.buckets import Buckets
 from gtx.graph.packing import Packing
+from gtx.graph.size_order import SizeOrder, SizeRange
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,20 @@ class CompleteGraph:
     def buckets(self) -> tuple[tuple[int, int], ...]:
         """(count, size) of each bucket."""
         return self.packed.shapes
+
+    @property
+    def size_order(self) -> SizeOrder:
+        """The molecules in order of size; of their sizes the host knows the buckets."""
+        return self._once("size_order", self._size_order)
+
+    def _size_order(self) -> SizeOrder:
+        sizes, order = self.ptr.diff().sort()
+        first = self.num_graphs - sum(count for count, _ in self.buckets)  # empty graphs come first
+        least, ranges = 1, []
+        for count, most in self.buckets:
+            ranges.append(SizeRange(first, count, least, most))
+            first, least = first + count, most
+        return SizeOrder(torch.stack([self.ptr[order], self.pair_ptr[order], sizes]), tuple(ranges))
 
     @property
     def num_edges(self) -> int:

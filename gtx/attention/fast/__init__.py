@@ -1,4 +1,4 @@
-"""The sum of `gtx.attention.complete` again, compiled: a loop in C on a processor, a Triton kernel on a GPU.
+"""The sum of `gtx.attention.complete` again, compiled: a loop in C on a processor, Triton kernels on a GPU.
 
 Where neither computes an attention, or the environment has `GTX_COMPILED=0`, matrix products in plain torch do.
 """
@@ -25,8 +25,8 @@ def attend(
     dropout: float = 0.0,
 ) -> Tensor | None:
     """The output of `gtx.attention.attend`, `[N, H, D]`, or None where no compiled form computes it."""
-    if ragged.wanted() and ragged.can_run(graph, query, score, normaliser, edges, dropout):
-        return ragged.ragged_attention(graph, score.prepare(query), key, value, edges.whole_bias, 1.0, dropout)
+    if ragged.wanted() and ragged.can_run(graph, query, value, score, normaliser, edges):
+        return ragged.attention(graph, score.prepare(query), key, value, edges, dropout)
     if compiled.can_run(graph, query, key, value, score, normaliser, edges):
         return compiled.attention(graph, score.prepare(query), key, value, edges, dropout)
     return None

@@ -1,94 +1,102 @@
-"""Attention over whole molecules in one kernel, without padding: what `complete` does, on a GPU."""
+"""Attention over whole molecules without padding: what `complete` does, on a GPU, by Triton kernels.
+
+Read next: `gtx/attention/fast/operators.py`, the operator of torch that launches them.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from gtx.attention.complete import attend_pairs
 from gtx.attention.edge_features import EdgeFeatures
-from gtx.attention.fast.size_classes import Plan, limit, plan
+from gtx.attention.fast import operators
+from gtx.attention.fast.size_classes import Plan, fits, limit, plan
 from gtx.attention.normalisers import Normaliser, Softmax
-from gtx.attention.scores import Score
+from gtx.attention.scores import ScaledDot, Score
 from gtx.graph import BipartiteGraph, CompleteGraph
 
+_TRITON = importlib.util.find_spec("triton") is not None
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # triton, too, reads it when it is imported
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, *([torch.float64] if _INTERPRETED else []))
+_MOST = 64  # pair features, or heads that read them, whose tiles stay on chip
+_LEAST_PAIRS = 0  # pairs of a batch from which on the kernels are quicker than matrix products: NOT YET MEASURED
 
 
 def wanted() -> bool:
-    """Whether `attend` uses the kernel where it can: with `GTX_RAGGED=1` in the environment, or under the interpreter.
-
-    It is not the default before it has been measured on a GPU.
-    """
-    return _INTERPRETED or os.environ.get("GTX_RAGGED") == "1"
+    """Whether `attend` uses the kernels where it can: unless the environment has `GTX_COMPILED=0`."""
+    return available() and os.environ.get("GTX_COMPILED") != "0"
 
 
 def available() -> bool:
-    """Whether the kernel can run here: triton and a CUDA device, or triton's interpreter (`TRITON_INTERPRET=1`)."""
-    return importlib.util.find_spec("triton") is not None and (_INTERPRETED or torch.cuda.is_available())
+    """Whether the kernels can run here: triton and a CUDA device, or triton's interpreter (`TRITON_INTERPRET=1`)."""
+    return _TRITON and (_INTERPRETED or torch.cuda.is_available())
 
 
 def can_run(
     graph: CompleteGraph,
     query: Tensor,
+    value: Tensor,
     score: Score,
     normaliser: Normaliser,
-    edges: EdgeFeatures | None = None,
-    dropout: float = 0.0,
+    edges: EdgeFeatures,
 ) -> bool:
-    """Whether `ragged_attention` computes this attention, on this device.
+    """Whether `attention` computes this attention, on this device.
 
-    It does for one set of nodes, a score bilinear in query and key, a softmax at temperature 1, and edge features that
-    enter as a bias alone; on a GPU (or where the interpreter is on) in float32, bfloat16 or float16, if any molecule is
-    small enough (`size_classes.limit`). Under `torch.compile` it does not, since the compiler cannot
-    look into the launch.
+    It does for one set of nodes, a score bilinear in query and key, a softmax at temperature 1, edge features in bias,
+    key and value, up to 64 of them where they enter key or value, and up to 64 heads then; on a GPU (or where the
+    interpreter is on) in float32, bfloat16 or float16, if any molecule is small enough (`size_classes.limit`). Under
+    `torch.func` it does not. Under `torch.compile` all molecules must be small enough, as in a graph of constant shape.
     """
     here = query.is_cuda or (_INTERPRETED and query.device.type == "cpu")
+    inner = edges.key is not None or edges.value is not None
     return (
         here
+        and available()
         and query.dtype in _DTYPES
         and score.bilinear
         and type(normaliser) is Softmax
         and normaliser.temperature == 1.0
-        and (edges is None or all(w is None for w in (edges.key, edges.value, edges.state_value)))
+        and edges.state_value is None
+        and (not inner or max(edges.features.shape[1], query.shape[1]) <= _MOST)
         and not isinstance(graph, BipartiteGraph)
-        and 0.0 <= dropout < 1.0
-        and bool(graph.buckets)
-        and graph.buckets[0][1] <= limit(query.shape[-1], query.dtype)
-        and not torch.compiler.is_compiling()
-        and available()
+        and graph.num_pairs >= _LEAST_PAIRS
+        and fits(graph, _limit(query, value))
+        and (torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active())
     )
 
 
-def ragged_attention(
+def attention(
     graph: CompleteGraph,
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    bias: Tensor | None = None,
-    scale: float | None = None,
+    edges: EdgeFeatures | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    r"""Softmax attention over the pairs of every molecule, in one kernel per class of sizes.
+    r"""Softmax attention over the pairs of every molecule: `attend` with a dot product (the scale is in the query).
 
-    \[ o_r = \sum_s m_{rs}\, \mathrm{softmax}_s(c\, q_r \cdot k_s + b_{rs})\, v_s \]
+    \[ p_{r\cdot} = \mathrm{softmax}_s\bigl(q_r \cdot (k_s + W_K e_{rs}) + w_b \cdot e_{rs} + b_{rs}\bigr), \qquad
+       o_r = \sum_s m_{rs} p_{rs} (v_s + W_V e_{rs}) \]
 
     with m the dropout factor, 0 or \(1 / (1 - \text{dropout})\), the same backward as forward, drawn from the seed of
-    torch's generator on the device. One program owns a molecule and a head: scores and weights never leave the chip,
-    nodes and bias are read where they lie, flat, and the backward pass works the weights out again, so that nothing of
-    the size of the pairs is kept but the bias. Sums are in float32 (float64 for float64 under the interpreter); matrix
-    products of float32 are split into three of TF32 (about float32's digits), or left as one TF32 product where
-    `torch.set_float32_matmul_precision` allows it. A receiver without edges gets zeros. First derivatives only.
+    torch's generator on the device. Pair features meet one vector per receiver and head, so that neither a key nor a
+    value of a pair is ever made: with \(a_r = W_K^\top q_r + w_b\) the score has \(a_r \cdot e_{rs}\), and with
+    \(c_r = \sum_s m_{rs} p_{rs} e_{rs}\) the output has \(W_V c_r\). The kernels do what is of a pair
+    (`operators.attention`); the maps, of nodes alone, are matrix products of torch.
+
+    Nodes, bias and features are read where they lie, flat, and the backward pass works the weights out again, so that
+    nothing of the size of the pairs is kept but bias and features. Sums are in float32 (float64 for float64 under the
+    interpreter); matrix products of float32 are split into three of TF32 (about float32's digits), or left as one TF32
+    product where `torch.set_float32_matmul_precision` allows it. A receiver without edges gets zeros. First
+    derivatives only.
 
     A molecule has a tile of 16, 32, 64, 128 or 256 rows, the smallest that holds it; a class of tiles is one launch,
-    known from `graph.buckets`, so the host waits for nothing. Molecules beyond `size_classes.limit` go through
-    `scaled_dot_product_attention` in size buckets of their own, which reads from the device once per graph.
+    known from `graph.size_order`, so the host waits for nothing. Molecules beyond `size_classes.limit` go through
+    `attend_pairs` in size buckets of their own, which reads from the device once per graph.
 
     Source: the recomputing backward pass, Dao et al. 2022 (arXiv:2205.14135), here with whole rows on chip.
 
@@ -97,28 +105,18 @@ def ragged_attention(
         query: `[N, H, C]`; views of a fused projection are read in place.
         key: `[N, H, C]`.
         value: `[N, H, D]`.
-        bias: b, `[num_pairs, H]`, or None.
-        scale: c; default \(1/\sqrt{C}\).
+        edges: e and what it does; no states.
         dropout: share of the weights set to zero.
 
     Returns:
-        `[N, H, D]`.
+        o, `[N, H, D]`.
 
     Raises:
         ValueError: a shape does not fit the graph, a type is none of those, or dropout is not in [0, 1).
         RuntimeError: there is no triton, or no device it can run on.
     """
-    N, H, C = query.shape
-    D = value.shape[-1]
-    if key.shape != (N, H, C) or value.shape != (N, H, D) or graph.num_nodes != N:
-        raise ValueError(
-            f"expected query and key [{graph.num_nodes}, H, C] and value [{graph.num_nodes}, H, D], "
-            f"got {list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
-        )
-    if bias is not None and bias.shape != (graph.num_pairs, H):
-        raise ValueError(f"expected a bias [{graph.num_pairs}, {H}], got {list(bias.shape)}")
-    if not 0.0 <= dropout < 1.0:
-        raise ValueError(f"expected 0 <= dropout < 1, got {dropout}")
+    edges = EdgeFeatures() if edges is None else edges
+    _check(graph, query, key, value, edges, dropout)
     if not available():
         raise RuntimeError("expected triton and a CUDA device (or TRITON_INTERPRET=1)")
     device = query.device.type
@@ -129,75 +127,59 @@ def ragged_attention(
     if dtype not in _DTYPES:
         raise ValueError(f"expected float32, bfloat16 or float16, got {dtype}")
     q, k, v = (x.to(dtype) for x in (query, key, value))
-    scale = C**-0.5 if scale is None else scale
-    if not graph.buckets:  # no node at all
-        return v
-    work = plan(graph, limit(max(C, D), dtype))
-    out = _Ragged.apply(q, k, v, bias, work, graph.mask, scale, dropout)
+    work = plan(graph, _limit(q, v))
+    out = _small(graph, work, q, k, v, edges, dropout)
     if work.large is None:
         return out
     nodes, pairs, rest = work.large
     rest = rest if graph.mask is None else rest.masked(graph.mask[pairs])
-    large = _padded(rest, q[nodes], k[nodes], v[nodes], None if bias is None else bias[pairs], scale, dropout)
-    return out.index_copy(0, nodes, large)
+    chosen = edges._replace(
+        features=None if edges.features is None else edges.features[pairs],
+        bias=None if edges.bias is None else edges.bias[pairs],
+    )
+    parts = (ScaledDot(1.0), Softmax(), chosen, dropout)
+    large = attend_pairs(rest, q[nodes], k[nodes], v[nodes], *parts).out
+    return out.index_copy(0, nodes, large.to(out.dtype))
 
 
-def _padded(
-    graph: CompleteGraph, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float
+def _limit(query: Tensor, value: Tensor) -> int:
+    return limit(max(query.shape[-1], value.shape[-1]), query.dtype)
+
+
+def _small(
+    graph: CompleteGraph, work: Plan, q: Tensor, k: Tensor, v: Tensor, edges: EdgeFeatures, dropout: float
 ) -> Tensor:
-    """The same attention by torch, padded within the buckets of `graph`."""
-    edge = torch.ones(graph.num_pairs, dtype=torch.bool, device=q.device) if graph.mask is None else graph.mask
-    edges = graph.pair_buckets(graph.pairs.pack(edge, False))
-    biases = [None] * len(edges) if bias is None else graph.pair_buckets(graph.pairs.pack(bias.to(q.dtype)))
-    packed = [graph.node_buckets(graph.nodes.pack(x)) for x in (q, k, v)]
-    parts = []
-    for *qkv, present, b in zip(*packed, edges, biases, strict=True):
-        lonely = ~present.any(2, keepdim=True)  # attends to all, so that its softmax is finite, and then gets zeros
-        mask = (present | lonely)[:, None]
-        mask = mask if b is None else b.permute(0, 3, 1, 2).masked_fill(~mask, -torch.inf)
-        out = F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in qkv), mask, dropout, scale=scale)
-        parts.append(out.transpose(1, 2).masked_fill(lonely[..., None], 0.0).flatten(0, 1))
-    return graph.nodes.unpack(torch.cat(parts))
+    """The molecules that have a tile; nodes of others get zeros."""
+    bias, features, spread = edges.whole_bias, None, None
+    if edges.key is not None or edges.value is not None:
+        bias, features = edges.bias, edges.features
+        if edges.score is not None:
+            spread = edges.score.expand(len(q), -1, -1)
+        if edges.key is not None:
+            of_key = torch.einsum("nhc,hck->nhk", q, edges.key)
+            spread = of_key if spread is None else of_key + spread
+    spread = None if spread is None else spread.to(q.dtype)
+    seed = torch.randint(2**62, (1,), device=q.device) if dropout else None  # on the device: nobody waits
+    pairs, collect = (work, graph.num_pairs), edges.value is not None
+    out, collected = operators.attention(q, k, v, bias, features, spread, graph.mask, seed, *pairs, collect, dropout)
+    return out + torch.einsum("nhk,hdk->nhd", collected, edges.value) if collect else out
 
 
-class _Ragged(torch.autograd.Function):
-    """The molecules that fit; rows of others are zeros."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        bias: Tensor | None,
-        work: Plan,
-        mask: Tensor | None,
-        scale: float,
-        dropout: float,
-    ) -> Tensor:
-        from gtx.attention.fast import triton_kernels as kernels
-
-        q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
-        seed = torch.randint(2**62, (1,), device=q.device) if dropout else None  # on the device: nobody waits
-        out = _empty(v, work)
-        kernels.launch(kernels.forward, work, q, k, v, bias, mask, seed, (out,), scale, dropout)
-        ctx.save_for_backward(q, k, v, bias, mask, seed)
-        ctx.work, ctx.scale, ctx.dropout = work, scale, dropout
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple:
-        from gtx.attention.fast import triton_kernels as kernels
-
-        q, k, v, bias, mask, seed = ctx.saved_tensors
-        grads = [_empty(x, ctx.work) for x in (q, k, v)]
-        d_bias = _empty(bias, ctx.work) if ctx.needs_input_grad[3] else None
-        written = (grad.contiguous(), *grads, d_bias)
-        kernels.launch(kernels.backward, ctx.work, q, k, v, bias, mask, seed, written, ctx.scale, ctx.dropout)
-        return *grads, d_bias, None, None, None, None
-
-
-def _empty(like: Tensor, work: Plan) -> Tensor:
-    """Contiguous; zeros where rows of large molecules stay unwritten."""
-    return (torch.empty if work.large is None else torch.zeros)(like.shape, dtype=like.dtype, device=like.device)
+def _check(
+    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: EdgeFeatures, dropout: float
+) -> None:
+    (N, H, C), D = query.shape, value.shape[-1]
+    if key.shape != (N, H, C) or value.shape != (N, H, D) or graph.num_nodes != N:
+        raise ValueError(
+            f"expected query and key [{graph.num_nodes}, H, C] and value [{graph.num_nodes}, H, D], "
+            f"got {list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
+        )
+    K = 0 if edges.features is None else edges.features.shape[-1]
+    of_edges = {"features": (graph.num_pairs, K), "bias": (graph.num_pairs, H)}
+    of_edges |= {"score": (H, K), "key": (H, C, K), "value": (H, D, K)}
+    for name, shape in of_edges.items():
+        given = getattr(edges, name)
+        if given is not None and given.shape != shape:
+            raise ValueError(f"expected edges with {name} {list(shape)}, got {list(given.shape)}")
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"expected 0 <= dropout < 1, got {dropout}")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gtx.graph import CompleteGraph
+from gtx.graph import CompleteGraph, SizeOrder
 
 _TILES = (16, 32, 64, 128, 256)  # a molecule of n atoms takes the smallest T >= n
 _ON_CHIP = 16384  # bytes of T * channels: keys, values and their gradients, four of them, stay on chip
@@ -25,7 +25,7 @@ def limit(channels: int, dtype: torch.dtype) -> int:
     256 up to 16, 128 up to 32, 64 up to 64, 32 up to 128.
     """
     row = power_of_two(channels) * min(dtype.itemsize, 4)
-    return max((tile for tile in _TILES if channels <= 128 and tile * row <= _ON_CHIP), default=0)
+    return max([0, *(tile for tile in _TILES if channels <= 128 and tile * row <= _ON_CHIP)])
 
 
 class SizeClass(NamedTuple):
@@ -38,46 +38,49 @@ class SizeClass(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a graph is worked through.
+    """How a graph is worked through. It follows from `CompleteGraph.size_order`, which a kind of graph may override.
 
     Attributes:
-        molecules: first node, first pair and size of every molecule, int64 `[3, B]`, in order of size.
+        molecules: first node, first pair and size of every molecule, int64 `[3, M]`, in order of size.
         classes: what is launched.
+        whole: whether every node and every pair is of a molecule in a class; of others nothing is written.
         large: (nodes, pairs, their graph) of the molecules above the largest tile, or None.
     """
 
     molecules: Tensor
-    classes: list[SizeClass]
+    classes: tuple[SizeClass, ...]
+    whole: bool
     large: tuple[Tensor, Tensor, CompleteGraph] | None
 
 
-def plan(graph: CompleteGraph, largest: int) -> Plan:
-    """Made once per graph, and kept with it as a `cached_property` would."""
-    plans = vars(graph).setdefault("_ragged_plans", {})
-    if largest not in plans:
-        sizes, order = graph.ptr.diff().sort()
-        molecules = torch.stack([graph.ptr[order], graph.pair_ptr[order], sizes])
-        large = _large(graph, largest) if graph.buckets[-1][1] > largest else None
-        plans[largest] = Plan(molecules, _classes(graph, largest), large)
-    return plans[largest]
+def fits(graph: CompleteGraph, largest: int) -> bool:
+    """Whether there is a plan: some molecule is small enough, and either all are or the others can be picked out.
 
-
-def _classes(graph: CompleteGraph, largest: int) -> list[SizeClass]:
-    """From the sizes of the buckets, which the host knows: none in a bucket is above its size, or below the last one's.
-
-    A bucket that straddles two classes is launched in both; there a program of the other class ends at once.
+    To pick them out, the host reads from the device. Compiled code cannot do so, nor a graph that is not `whole`.
     """
-    start = graph.num_graphs - sum(count for count, _ in graph.buckets)  # empty graphs come first
-    lowest, bounds = 1, []
-    for count, size in graph.buckets:
-        bounds.append((start, start + count, lowest, size))
-        start, lowest = start + count, size
+    order = graph.size_order
+    apart = order.whole and not torch.compiler.is_compiling()
+    return 0 < order.least <= largest and (order.most <= largest or apart)
+
+
+def plan(graph: CompleteGraph, largest: int) -> Plan:
+    """Made once per graph. The host knows the classes, so it waits for nothing but large molecules."""
+    name, order = f"plan up to {largest}", graph.size_order
+    if name not in graph.shared:
+        large = _large(graph, largest) if order.most > largest else None
+        graph.shared[name] = Plan(order.molecules, _classes(order, largest), order.whole and large is None, large)
+    return graph.shared[name]
+
+
+def _classes(order: SizeOrder, largest: int) -> tuple[SizeClass, ...]:
+    """A range that straddles two tiles is launched in both; there a program of the other tile ends at once."""
     classes = []
     for least, tile in zip((0, *_TILES), _TILES, strict=False):
-        inside = [(lo, hi) for lo, hi, lowest, size in bounds if size > least and lowest <= tile <= largest]
+        inside = [r for r in order.ranges if r.most > least and r.least <= tile <= largest]
         if inside:
-            classes.append(SizeClass(tile, least, inside[0][0], inside[-1][1] - inside[0][0]))
-    return classes
+            first = inside[0].first
+            classes.append(SizeClass(tile, least, first, inside[-1].first + inside[-1].count - first))
+    return tuple(classes)
 
 
 def _large(graph: CompleteGraph, largest: int) -> tuple[Tensor, Tensor, CompleteGraph]:

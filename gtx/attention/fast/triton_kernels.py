@@ -1,37 +1,53 @@
-"""The ragged attention in Triton: one program per molecule and head, everything between reads and writes on chip.
+r"""The ragged attention in Triton: five small kernels, whose sums run over the senders of one molecule, or over heads.
 
-A program holds the keys and values of its molecule, `[T, C]` and `[T, D]` with T >= n a power of two, and walks over
-its receivers in strips of R rows. A row of the scores is whole, so its softmax needs no second pass; no other program
-writes what this one writes, so nothing is added atomically and every run gives the same numbers. The backward pass
-keeps nothing from the forward one: it works the weights out again, dropout included.
+`forward` and `backward` are the attention, one program per molecule and head, everything between reads and writes on
+chip. A program holds the keys and values of its molecule, `[T, C]` and `[T, D]` with T >= n a power of two, and walks
+over its receivers in strips of R rows. A row of the scores is whole, so its softmax needs no second pass. The backward
+pass keeps nothing from the forward one: it works the weights out again, dropout included.
+
+`spread`, `collect` and `outer` are what pair features e do in keys and values, one program per R receivers of a
+molecule and all heads: the three derivatives of the trilinear form
+
+\[ t(w, e, a) = \sum_{rsh} w_{hrs}\, e_{rs} \cdot a_{rh}: \qquad
+   \mathrm{spread}_{hrs} = e_{rs} \cdot a_{rh}, \quad \mathrm{collect}_{rh} = \sum_s w_{hrs} e_{rs}, \quad
+   \mathrm{outer}_{rs} = \sum_h w_{hrs} a_{rh} \]
+
+so that the gradient of each is made of the others, and each reads e once, for all heads.
+
+What there is one of per pair and head lies head by head in between, `[H, P]`, as programs of one head read it. No
+program writes what another one writes, so nothing is added atomically and every run gives the same numbers.
 
 Imported only when a kernel is launched; whether it is compiled or interpreted is settled then (`TRITON_INTERPRET`).
+Channels and tiles are constants of the compiler, and nothing else is that differs from batch to batch.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from gtx.attention.fast.size_classes import Plan, power_of_two
-
-# rows of a strip, warps: by the size T of the tile
-SHAPES = {16: (16, 1), 32: (32, 2), 64: (16, 4), 128: (16, 8), 256: (16, 8)}
 INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
+VARYING = ["first", "least", "molecules", "pairs", "bias_head"]  # from batch to batch: no variant is compiled of them
+
+SUMS = {torch.float32: tl.float32, torch.float64: tl.float64}
 
 
 @triton.jit
-def _dot(a, b, ACC: tl.constexpr, PRECISION: tl.constexpr):
-    """The matrix product of two tiles of one type, summed in ACC."""
+def _dot(a, b, SUMS: tl.constexpr, PRECISION: tl.constexpr):
+    """The matrix product of two tiles of one type, summed in SUMS."""
     if INTERPRETED:  # which would multiply the bits of bfloat16 as integers
-        a, b = a.to(ACC), b.to(ACC)
-    return tl.dot(a, b, input_precision=PRECISION, out_dtype=ACC)
+        a, b = a.to(SUMS), b.to(SUMS)
+    return tl.dot(a, b, input_precision=PRECISION, out_dtype=SUMS)
+
+
+@triton.jit
+def _molecule(MOLECULES, molecule, molecules):
+    """Its first node, its first pair and its size."""
+    at = MOLECULES + molecule
+    return tl.load(at), tl.load(at + molecules), tl.load(at + 2 * molecules).to(tl.int32)
 
 
 @triton.jit
@@ -49,17 +65,14 @@ def _kept(seed, receiver, head, dropout, T: tl.constexpr):
 
 
 @triton.jit
-def _weights(
-    q, k, BIAS, MASK, node, pair, n, row, head, scale, bias_pair, bias_head,
-    T: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """The softmax over the senders for the receivers `row`, `[R, T]`; a row without edges is zero."""
-    sender = tl.arange(0, T)
-    inside = (row[:, None] < n) & (sender[None, :] < n)
-    at = pair + row[:, None] * n + sender[None, :]
-    s = _dot(q, tl.trans(k), ACC, PRECISION) * scale
+def _weights(q, k, BIAS, MASK, at, inside, bias_pair, bias_at, SUMS: tl.constexpr, PRECISION: tl.constexpr):
+    """The softmax over the senders for the receivers of a strip, `[R, T]`; a row without edges is zero.
+
+    `at` are the pairs, and `inside` says which of them exist; the bias of a pair is at `bias_pair * pair + bias_at`.
+    """
+    s = _dot(q, tl.trans(k), SUMS, PRECISION)
     if BIAS is not None:
-        s += tl.load(BIAS + at * bias_pair + head * bias_head, mask=inside, other=0.0).to(ACC)
+        s += tl.load(BIAS + at * bias_pair + bias_at, mask=inside, other=0.0).to(SUMS)
     edge = inside
     if MASK is not None:
         edge = inside & (tl.load(MASK + at, mask=inside, other=0) != 0)
@@ -87,108 +100,185 @@ def _put(X, x, node, row, n, head, H: tl.constexpr, channels: tl.constexpr, TILE
     tl.store(X + at, x.to(X.dtype.element_ty), mask=(row[:, None] < n) & (c[None, :] < channels))
 
 
-@triton.jit(do_not_specialize=["first"])
+@triton.jit(do_not_specialize=VARYING)
 def forward(
-    Q, K, V, BIAS, MASK, SEED, OUT, NODES, PAIRS, SIZES,
-    first, scale, dropout, qn, qh, kn, kh, vn, vh, bias_pair, bias_head,
+    Q, K, V, BIAS, MASK, SEED, OUT, WEIGHTS, MOLECULES,
+    first, least, molecules, pairs, dropout, qn, qh, kn, kh, vn, vh, bias_pair, bias_head,
     H: tl.constexpr, C: tl.constexpr, D: tl.constexpr, C_TILE: tl.constexpr, D_TILE: tl.constexpr,
-    LEAST: tl.constexpr, T: tl.constexpr, R: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr,
+    T: tl.constexpr, R: tl.constexpr, SUMS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    r"""\(o_r = \sum_s \tilde p_{rs} v_s\), \(p_{r\cdot} = \mathrm{softmax}_s(q_r \cdot k_s\, c + b_{rs})\).
+    r"""\(o_r = \sum_s \tilde p_{rs} v_s\), \(\tilde p_{rs} = m_{rs} p_{rs}\),
+    \(p_{r\cdot} = \mathrm{softmax}_s(q_r \cdot k_s + b_{rs})\), with m the dropout factor, 0 or
+    \(1 / (1 - \text{dropout})\); and \(\tilde p\), `[H, P]`, where it is wanted.
 
-    Of the molecules from `first`, those of more than LEAST and at most T atoms.
+    Of the molecules from `first`, those of more than `least` and at most T atoms.
     """
     program = tl.program_id(0)
-    head, molecule = program % H, first + program // H  # the heads of a molecule run together: its bias stays in cache
-    n = tl.load(SIZES + molecule).to(tl.int32)
-    if (n <= LEAST) | (n > T):
+    head, molecule = program % H, first + program // H  # the heads of a molecule run together: its mask stays in cache
+    node, pair, n = _molecule(MOLECULES, molecule, molecules)
+    if (n <= least) | (n > T):
         return
-    node, pair = tl.load(NODES + molecule), tl.load(PAIRS + molecule)
     each = tl.arange(0, T)
+    of_head = head.to(tl.int64) * pairs
     k = _rows(K, node, each, n, head, kn, kh, C, C_TILE)
     v = _rows(V, node, each, n, head, vn, vh, D, D_TILE)
     for start in range(0, n, R):
         row = start + tl.arange(0, R)
+        inside = (row[:, None] < n) & (each[None, :] < n)
+        at = pair + row[:, None] * n + each[None, :]
         q = _rows(Q, node, row, n, head, qn, qh, C, C_TILE)
-        p = _weights(q, k, BIAS, MASK, node, pair, n, row, head, scale, bias_pair, bias_head, T, ACC, PRECISION)
+        p = _weights(q, k, BIAS, MASK, at, inside, bias_pair, head.to(tl.int64) * bias_head, SUMS, PRECISION)
         if SEED is not None:
             kept = _kept(tl.load(SEED), node.to(tl.int32) + row, head, dropout, T)
             p = tl.where(kept, p / (1.0 - dropout), 0.0)
-        o = _dot(p.to(v.dtype), v, ACC, PRECISION)
-        _put(OUT, o, node, row, n, head, H, D, D_TILE)
+        if WEIGHTS is not None:
+            tl.store(WEIGHTS + of_head + at, p.to(WEIGHTS.dtype.element_ty), mask=inside)
+        _put(OUT, _dot(p.to(v.dtype), v, SUMS, PRECISION), node, row, n, head, H, D, D_TILE)
 
 
-@triton.jit(do_not_specialize=["first"])
+@triton.jit(do_not_specialize=VARYING)
 def backward(
-    Q, K, V, BIAS, MASK, SEED, GRAD, DQ, DK, DV, DBIAS, NODES, PAIRS, SIZES,
-    first, scale, dropout, qn, qh, kn, kh, vn, vh, bias_pair, bias_head,
+    Q, K, V, BIAS, MASK, SEED, GRAD, GRAD_WEIGHTS, DQ, DK, DV, DBIAS, WEIGHTS, MOLECULES,
+    first, least, molecules, pairs, dropout, qn, qh, kn, kh, vn, vh, bias_pair, bias_head,
     H: tl.constexpr, C: tl.constexpr, D: tl.constexpr, C_TILE: tl.constexpr, D_TILE: tl.constexpr,
-    LEAST: tl.constexpr, T: tl.constexpr, R: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr,
+    T: tl.constexpr, R: tl.constexpr, SUMS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    r"""With \(g_r\) the gradient of \(o_r\) and m the dropout factor, 0 or \(1 / (1 - \text{dropout})\):
+    r"""With \(g_r\) the gradient of \(o_r\) and \(\gamma_{rs}\) that of \(\tilde p_{rs}\), where there is one:
 
-    \[ dv_s = \sum_r m_{rs} p_{rs} g_r, \quad dp_{rs} = m_{rs}\, g_r \cdot v_s, \quad
+    \[ dv_s = \sum_r \tilde p_{rs} g_r, \quad dp_{rs} = m_{rs} (g_r \cdot v_s + \gamma_{rs}), \quad
        db_{rs} = p_{rs} (dp_{rs} - \textstyle\sum_{s'} p_{rs'} dp_{rs'}), \quad
-       dq_r = c \sum_s db_{rs} k_s, \quad dk_s = c \sum_r db_{rs} q_r \]
+       dq_r = \sum_s db_{rs} k_s, \quad dk_s = \sum_r db_{rs} q_r \]
+
+    db and \(\tilde p\), `[H, P]`, are written where they are wanted.
     """
     program = tl.program_id(0)
     head, molecule = program % H, first + program // H
-    n = tl.load(SIZES + molecule).to(tl.int32)
-    if (n <= LEAST) | (n > T):
+    node, pair, n = _molecule(MOLECULES, molecule, molecules)
+    if (n <= least) | (n > T):
         return
-    node, pair = tl.load(NODES + molecule), tl.load(PAIRS + molecule)
     each = tl.arange(0, T)
+    of_head = head.to(tl.int64) * pairs
     k = _rows(K, node, each, n, head, kn, kh, C, C_TILE)
     v = _rows(V, node, each, n, head, vn, vh, D, D_TILE)
-    dk, dv = tl.zeros([T, C_TILE], ACC), tl.zeros([T, D_TILE], ACC)
+    dk, dv = tl.zeros([T, C_TILE], SUMS), tl.zeros([T, D_TILE], SUMS)
     for start in range(0, n, R):
         row = start + tl.arange(0, R)
+        inside = (row[:, None] < n) & (each[None, :] < n)
+        at = pair + row[:, None] * n + each[None, :]
         q = _rows(Q, node, row, n, head, qn, qh, C, C_TILE)
         g = _rows(GRAD, node, row, n, head, H * D, D, D, D_TILE)
-        p = _weights(q, k, BIAS, MASK, node, pair, n, row, head, scale, bias_pair, bias_head, T, ACC, PRECISION)
-        dp = _dot(g, tl.trans(v), ACC, PRECISION)
+        p = _weights(q, k, BIAS, MASK, at, inside, bias_pair, head.to(tl.int64) * bias_head, SUMS, PRECISION)
+        dp = _dot(g, tl.trans(v), SUMS, PRECISION)
+        if GRAD_WEIGHTS is not None:
+            dp += tl.load(GRAD_WEIGHTS + of_head + at, mask=inside, other=0.0)
         kept_p = p
         if SEED is not None:
             kept = _kept(tl.load(SEED), node.to(tl.int32) + row, head, dropout, T)
             kept_p = tl.where(kept, p / (1.0 - dropout), 0.0)
             dp = tl.where(kept, dp / (1.0 - dropout), 0.0)
-        dv += _dot(tl.trans(kept_p.to(g.dtype)), g, ACC, PRECISION)
+        if WEIGHTS is not None:
+            tl.store(WEIGHTS + of_head + at, kept_p.to(WEIGHTS.dtype.element_ty), mask=inside)
+        dv += _dot(tl.trans(kept_p.to(g.dtype)), g, SUMS, PRECISION)
         ds = p * (dp - tl.sum(p * dp, 1)[:, None])
         if DBIAS is not None:
-            inside = (row[:, None] < n) & (each[None, :] < n)
-            at = (pair + row[:, None] * n + each[None, :]) * H + head
-            tl.store(DBIAS + at, ds.to(DBIAS.dtype.element_ty), mask=inside)
-        dq = _dot(ds.to(k.dtype), k, ACC, PRECISION) * scale
-        _put(DQ, dq, node, row, n, head, H, C, C_TILE)
-        dk += _dot(tl.trans(ds.to(q.dtype)), q, ACC, PRECISION)
-    _put(DK, dk * scale, node, each, n, head, H, C, C_TILE)
+            tl.store(DBIAS + of_head + at, ds.to(DBIAS.dtype.element_ty), mask=inside)
+        _put(DQ, _dot(ds.to(k.dtype), k, SUMS, PRECISION), node, row, n, head, H, C, C_TILE)
+        dk += _dot(tl.trans(ds.to(q.dtype)), q, SUMS, PRECISION)
+    _put(DK, dk, node, each, n, head, H, C, C_TILE)
     _put(DV, dv, node, each, n, head, H, D, D_TILE)
 
 
-def launch(
-    kernel: Any,
-    work: Plan,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    bias: Tensor | None,
-    mask: Tensor | None,
-    seed: Tensor | None,
-    written: tuple[Tensor | None, ...],
-    scale: float,
-    dropout: float,
-) -> None:
-    """Run `forward` or `backward`, once per class of sizes; `written` is what stands between SEED and NODES."""
-    H, C, D = q.shape[1], q.shape[2], v.shape[2]
-    strides = [stride for x in (q, k, v) for stride in x.stride()[:2]] + list((0, 0) if bias is None else bias.stride())
-    exact = torch.get_float32_matmul_precision() == "highest"
-    with torch.cuda.device(q.device) if q.is_cuda else nullcontext():
-        for tile, least, first, count in work.classes:
-            rows, warps = SHAPES[tile]
-            kernel[(count * H,)](
-                q, k, v, bias, None if mask is None else mask.view(torch.uint8), seed, *written, *work.molecules,
-                first, scale, dropout, *strides,
-                H=H, C=C, D=D, C_TILE=power_of_two(C), D_TILE=power_of_two(D), LEAST=least, T=tile, R=rows,
-                ACC=tl.float64 if q.dtype == torch.float64 else tl.float32, PRECISION="tf32x3" if exact else "tf32",
-                num_warps=warps, num_stages=1,
-            )  # fmt: skip
+@triton.jit
+def _pairs(X, pair, n, H: tl.constexpr, stride, H_TILE: tl.constexpr, T: tl.constexpr):
+    """Of X, `[H, P]`, the n pairs from `pair` on, `[H_TILE, T]`."""
+    h, s = tl.arange(0, H_TILE), tl.arange(0, T)
+    at = h[:, None].to(tl.int64) * stride + pair + s[None, :]
+    return tl.load(X + at, mask=(h[:, None] < H) & (s[None, :] < n), other=0.0)
+
+
+@triton.jit
+def _heads(X, receiver, H: tl.constexpr, K: tl.constexpr, H_TILE: tl.constexpr, K_TILE: tl.constexpr):
+    """Of X, `[N, H, K]`, one receiver, `[H_TILE, K_TILE]`."""
+    h, k = tl.arange(0, H_TILE), tl.arange(0, K_TILE)
+    at = (receiver * H + h[:, None]) * K + k[None, :]
+    return tl.load(X + at, mask=(h[:, None] < H) & (k[None, :] < K), other=0.0)
+
+
+@triton.jit
+def _features(E, pair, n, K: tl.constexpr, K_TILE: tl.constexpr, T: tl.constexpr):
+    """Of E, `[P, K]`, the n pairs from `pair` on, `[T, K_TILE]`."""
+    s, k = tl.arange(0, T), tl.arange(0, K_TILE)
+    at = (pair + s[:, None]) * K + k[None, :]
+    return tl.load(E + at, mask=(s[:, None] < n) & (k[None, :] < K), other=0.0)
+
+
+@triton.jit(do_not_specialize=VARYING)
+def spread(
+    E, A, BIAS, OUT, MOLECULES, first, least, molecules, pairs, bias_pair, bias_head,
+    H: tl.constexpr, K: tl.constexpr, H_TILE: tl.constexpr, K_TILE: tl.constexpr,
+    T: tl.constexpr, R: tl.constexpr, SUMS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    r"""\(e_{rs} \cdot a_{rh} + b_{rsh}\) into OUT, `[H, P]`, from A `[N, H, K]`, E `[P, K]` and, if any, BIAS."""
+    program = tl.program_id(0)
+    start, molecule = program % (T // R) * R, first + program // (T // R)
+    node, pair, n = _molecule(MOLECULES, molecule, molecules)
+    if (n <= least) | (n > T):
+        return
+    h, s = tl.arange(0, H_TILE), tl.arange(0, T)
+    there = (h[:, None] < H) & (s[None, :] < n)
+    for row in range(start, tl.minimum(start + R, n)):
+        of_row = pair + row * n
+        a = _heads(A, node + row, H, K, H_TILE, K_TILE)
+        x = _dot(a, tl.trans(_features(E, of_row, n, K, K_TILE, T)).to(a.dtype), SUMS, PRECISION)
+        if BIAS is not None:
+            at = (of_row + s[None, :]) * bias_pair + h[:, None].to(tl.int64) * bias_head
+            x += tl.load(BIAS + at, mask=there, other=0.0).to(SUMS)
+        tl.store(OUT + h[:, None].to(tl.int64) * pairs + of_row + s[None, :], x, mask=there)
+
+
+@triton.jit(do_not_specialize=VARYING)
+def collect(
+    W, E, OUT, MOLECULES, first, least, molecules, pairs,
+    H: tl.constexpr, K: tl.constexpr, H_TILE: tl.constexpr, K_TILE: tl.constexpr,
+    T: tl.constexpr, R: tl.constexpr, SUMS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    r"""\(\sum_s w_{hrs} e_{rs}\) into OUT, `[N, H, K]`, from W `[H, P]` and E `[P, K]`."""
+    program = tl.program_id(0)
+    start, molecule = program % (T // R) * R, first + program // (T // R)
+    node, pair, n = _molecule(MOLECULES, molecule, molecules)
+    if (n <= least) | (n > T):
+        return
+    kind = OUT.dtype.element_ty
+    h, k = tl.arange(0, H_TILE), tl.arange(0, K_TILE)
+    for row in range(start, tl.minimum(start + R, n)):
+        w = _pairs(W, pair + row * n, n, H, pairs, H_TILE, T)
+        e = _features(E, pair + row * n, n, K, K_TILE, T)
+        x = _dot(w.to(kind), e.to(kind), SUMS, PRECISION)
+        at = ((node + row) * H + h[:, None]) * K + k[None, :]
+        tl.store(OUT + at, x.to(kind), mask=(h[:, None] < H) & (k[None, :] < K))
+
+
+@triton.jit(do_not_specialize=VARYING)
+def outer(
+    W, A, W2, A2, OUT, MOLECULES, first, least, molecules, pairs,
+    H: tl.constexpr, K: tl.constexpr, H_TILE: tl.constexpr, K_TILE: tl.constexpr,
+    T: tl.constexpr, R: tl.constexpr, SUMS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    r"""\(\sum_h w_{hrs} a_{rh}\) into OUT, `[P, K]`, from W `[H, P]` and A `[N, H, K]`, two of each or one."""
+    program = tl.program_id(0)
+    start, molecule = program % (T // R) * R, first + program // (T // R)
+    node, pair, n = _molecule(MOLECULES, molecule, molecules)
+    if (n <= least) | (n > T):
+        return
+    s, k = tl.arange(0, T), tl.arange(0, K_TILE)
+    for row in range(start, tl.minimum(start + R, n)):
+        of_row = pair + row * n
+        x = tl.zeros([T, K_TILE], SUMS)
+        if A is not None:
+            a = _heads(A, node + row, H, K, H_TILE, K_TILE)
+            x += _dot(tl.trans(_pairs(W, of_row, n, H, pairs, H_TILE, T)).to(a.dtype), a, SUMS, PRECISION)
+        if A2 is not None:
+            a = _heads(A2, node + row, H, K, H_TILE, K_TILE)
+            x += _dot(tl.trans(_pairs(W2, of_row, n, H, pairs, H_TILE, T)).to(a.dtype), a, SUMS, PRECISION)
+        at = (of_row + s[:, None]) * K + k[None, :]
+        tl.store(OUT + at, x.to(OUT.dtype.element_ty), mask=(s[:, None] < n) & (k[None, :] < K))

@@ -1,4 +1,4 @@
-"""The kernel against the definition: on a GPU, or under triton's interpreter (then run in a process of its own).
+"""The kernels against the definition: on a GPU, or under triton's interpreter (then run in a process of its own).
 
 `tests/attention/fast/test_ragged.py` runs this file; by itself, with triton:
 
@@ -7,34 +7,40 @@
 
 from __future__ import annotations
 
-import itertools
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 
-from gtx.attention import EdgeFeatures, General, Hardmax, ScaledDot, Softmax
-from gtx.attention.fast import ragged, size_classes
-from gtx.attention.fast.ragged import ragged_attention
-from gtx.graph import BipartiteGraph, CompleteGraph
+from gtx.attention import EdgeFeatures, General, Hardmax, ScaledDot, Softmax, attend
+from gtx.attention.complete import attend_pairs
+from gtx.attention.fast import compiled, operators, ragged, size_classes
+from gtx.graph import BipartiteGraph, CompleteGraph, SizeOrder, SizeRange
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, complete
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
-SIZES = [3, 1, 7, 2, 12, 0, 17, 33, 64, 100]
+SIZES = [3, 0, 16, 17, 33, 100]
 FEW = [3, 0, 1, 17, 5]
-H, C, D = 2, 16, 12
+H, C, D, K = 2, 16, 12, 5
+PARTS = "kvsb"
 PRECISIONS = {torch.float32: 1e-5, torch.bfloat16: 3e-2, torch.float16: 4e-3} | (
     {torch.float64: 1e-10} if INTERPRETED else {}
 )
 
 
 def made(sizes: list[int], masked: bool = False) -> CompleteGraph:
-    """With a mask: not symmetric, the second node of the third-largest graph hears nobody, nor does any of 3 atoms."""
+    """With a mask: not symmetric, the last node but one hears nobody, nor does any of a molecule of 3."""
     graph = complete(sizes)
     if masked:
         mask = torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(4)) < 0.6
@@ -46,137 +52,239 @@ def made(sizes: list[int], masked: bool = False) -> CompleteGraph:
 
 
 def inputs(
-    graph: CompleteGraph, dtype: torch.dtype = torch.float32, heads: int = H, key: int = C, value: int = D
-) -> tuple[Tensor, ...]:
-    """Query, key, value, and a bias that is not symmetric; the upstream gradient last."""
-    generator = torch.Generator().manual_seed(0)
-    N, P = graph.num_nodes, graph.num_pairs
-    shapes = [(N, heads, key), (N, heads, key), (N, heads, value), (P, heads)]
-    draw = partial(torch.randn, generator=generator, dtype=torch.float64)
-    leaves = [draw(shape).to(DEVICE, dtype).requires_grad_() for shape in shapes]
-    return *leaves, draw(N, heads, value).to(DEVICE, dtype)
-
-
-def by_definition(
     graph: CompleteGraph,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    bias: Tensor | None,
-    scale: float,
+    parts: str = PARTS,
+    dtype: torch.dtype = torch.float32,
+    heads: int = H,
+    key: int = C,
+    value: int = D,
+    features: int = K,
+) -> tuple[Tensor, ...]:
+    """Query, key, value, e, b, w_b, W_K, W_V, of which `parts` names k(ey), v(alue), s(core) and b(ias), the others are
+    None; the upstream gradient last. No pair is like the pair the other way round."""
+    generator = torch.Generator().manual_seed(0)
+    draw = partial(torch.randn, generator=generator, dtype=torch.float64)
+    N, P = graph.num_nodes, graph.num_pairs
+    shapes = [(N, heads, key), (N, heads, key), (N, heads, value), (P, features)]
+    shapes += [(P, heads), (heads, features), (heads, key, features), (heads, value, features)]
+    there = [True] * 3 + [bool(set(parts) & set("kvs")), *(part in parts for part in "bskv")]
+    leaves = [draw(shape).to(DEVICE, dtype).requires_grad_() for shape in shapes]
+    upstream = draw(N, heads, value).to(DEVICE, dtype)
+    return *(x if here else None for x, here in zip(leaves, there, strict=True)), upstream
+
+
+def run(graph: CompleteGraph, given: tuple[Tensor | None, ...], dropout: float = 0.0) -> Tensor:
+    q, k, v, *edges, _ = given
+    return ragged.attention(graph, q, k, v, EdgeFeatures(*edges), dropout)
+
+
+def by_definition(graph: CompleteGraph, given: list[Tensor | None], factor: Tensor | None = None) -> Tensor:
+    """The plain sum, or with dropout's factors `[num_pairs, H]` that over the list of edges."""
+    q, k, v, e, b, score, of_key, of_value = given
+    if factor is not None:
+        return compiled.definition(q, k, v, e, of_key, of_value, score, b, graph, factor)
+    edges = EdgeFeatures(e, b, score, of_key, of_value)
+    return attend_pairs(graph, q, k, v, ScaledDot(1.0), Softmax(), edges).out
+
+
+def agree(
+    graph: CompleteGraph,
+    given: tuple[Tensor | None, ...],
+    out: Tensor,
+    tolerance: float = 1e-5,
     factor: Tensor | None = None,
-) -> Tensor:
-    """Molecule by molecule, the equation; `factor` `[num_pairs, H]` multiplies the weights."""
-    out, first = [], 0
-    ptr = graph.ptr.tolist()
-    for lo, hi in itertools.pairwise(ptr):
-        n = hi - lo
-        pairs = slice(first, first + n * n)
-        s = torch.einsum("rhc,shc->rsh", q[lo:hi], k[lo:hi]) * scale
-        s = s if bias is None else s + bias[pairs].view(n, n, q.shape[1])
-        if graph.mask is not None:
-            edge = graph.mask[pairs].view(n, n, 1)
-            s = torch.where(edge, s, -torch.inf)
-            s = torch.where(edge.any(1, keepdim=True), s, 0.0)
-            p = s.softmax(1) * edge
-        else:
-            p = s.softmax(1)
-        p = p if factor is None else p * factor[pairs].view(n, n, q.shape[1])
-        out.append(torch.einsum("rsh,shd->rhd", p, v[lo:hi]))
-        first += n * n
-    return torch.cat(out)
-
-
-def agree(graph: CompleteGraph, given: tuple[Tensor, ...], out: Tensor, expected: Tensor, tolerance: float) -> None:
-    """Output and gradients; the definition is worked out in float64 from the same numbers."""
+) -> None:
+    """Output and every gradient; the definition is worked out in float64 from the same numbers."""
     *leaves, upstream = given
-    leaves = [leaf for leaf in leaves if leaf is not None]
+    doubled = [None if x is None else x.detach().double().requires_grad_() for x in leaves]
+    expected = by_definition(graph, doubled, factor)
     close(out.double(), expected, tolerance)
-    found = torch.autograd.grad(out, leaves, upstream)
-    wanted = torch.autograd.grad(expected, leaves, upstream.double())
+    found = torch.autograd.grad(out, [x for x in leaves if x is not None], upstream)
+    wanted = torch.autograd.grad(expected, [x for x in doubled if x is not None], upstream.double())
     for one, other in zip(found, wanted, strict=True):
         assert other.abs().max() > 1e-3  # zeros would prove nothing
-        close(one.double(), other.double(), tolerance)
+        close(one.double(), other, tolerance)
 
 
-def doubled(given: tuple[Tensor, ...]) -> list[Tensor | None]:
-    return [None if x is None else x.double() for x in given[:4]]
-
-
-@pytest.mark.parametrize("masked", [False, True], ids=["all pairs", "masked"])
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
-def test_equals_the_definition(dtype: torch.dtype, masked: bool) -> None:
-    graph = made(SIZES, masked)
-    given = inputs(graph, dtype)
-    out = ragged_attention(graph, *given[:4], scale=0.25)
+def test_equals_the_definition(dtype: torch.dtype) -> None:
+    graph = made([3, 0, 1, 17], masked=dtype != torch.float32)
+    given = inputs(graph, dtype=dtype, key=8)
+    out = run(graph, given)
     assert out.dtype == dtype and out.isfinite().all()
-    agree(graph, given, out, by_definition(graph, *doubled(given), 0.25), PRECISIONS[dtype])
+    agree(graph, given, out, PRECISIONS[dtype])
 
 
-@pytest.mark.parametrize(("heads", "key", "value"), [(1, 1, 1), (3, 5, 20), (2, 40, 8)])
-def test_any_width_and_no_bias(heads: int, key: int, value: int) -> None:
-    graph = made(FEW)
-    q, k, v, _, upstream = inputs(graph, torch.float32, heads, key, value)
-    given = (q, k, v, None, upstream)
-    agree(graph, given, ragged_attention(graph, q, k, v), by_definition(graph, *doubled(given), key**-0.5), 1e-5)
+@pytest.mark.parametrize("parts", ["", "b", "s", "v", "sv", "kb"])
+def test_any_parts(parts: str) -> None:
+    graph = made([4, 2])
+    given = inputs(graph, parts)
+    agree(graph, given, run(graph, given))
+
+
+@pytest.mark.parametrize("widths", [(1, 1, 1, 1), (3, 5, 20, 33), (2, 40, 8, 64), (17, 2, 3, 4)])
+def test_any_widths(widths: tuple[int, ...]) -> None:
+    graph = made([3])
+    given = inputs(graph, PARTS, torch.float32, *widths)
+    agree(graph, given, run(graph, given))
+
+
+def test_molecules_of_all_tiles() -> None:
+    graph = made(SIZES, masked=True)
+    given = inputs(graph, "b")
+    agree(graph, given, run(graph, given))
 
 
 def test_256_atoms_in_strips() -> None:
     graph = made([130, 2])
-    given = inputs(graph, torch.bfloat16, 1)
+    given = inputs(graph, "b", torch.bfloat16, 1)
     assert size_classes.limit(C, torch.bfloat16) == 256
-    out = ragged_attention(graph, *given[:4], scale=0.25)
-    agree(graph, given, out, by_definition(graph, *doubled(given), 0.25), PRECISIONS[torch.bfloat16])
+    agree(graph, given, run(graph, given), PRECISIONS[torch.bfloat16])
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["all pairs", "masked"])
 def test_large_molecules_beside_small_ones(masked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(size_classes, "_ON_CHIP", 16 * C * 4)  # nothing above 16 atoms
-    graph = made([3, 17, 0, 40, 16, 5, 18], masked)
+    graph = made([3, 17, 0, 5, 18, 20], masked)
     given = inputs(graph)
-    agree(graph, given, ragged_attention(graph, *given[:4]), by_definition(graph, *doubled(given), 0.25), 1e-5)
+    agree(graph, given, run(graph, given))
     assert size_classes.plan(graph, 16).large[2].num_graphs == 3
     monkeypatch.setattr(size_classes, "_ON_CHIP", 0)  # nothing at all
-    agree(graph, given, ragged_attention(graph, *given[:4]), by_definition(graph, *doubled(given), 0.25), 1e-5)
+    agree(graph, given, run(graph, given))
 
 
-def test_equals_edge_attention_on_the_edge_list() -> None:
-    graph = made(FEW, masked=True)
-    torch.manual_seed(0)
-    layer = EdgeAttention(10, 8, heads=4, edge_dim=3).to(DEVICE)
+def test_compiled_code_holds_the_operator() -> None:
+    """`attend` is one graph for the compiler, and the plan that it leaves with the batch serves uncompiled code."""
+    graph, codes = made([4], masked=True), []
+    q, k, v, *edges, upstream = inputs(graph)
+
+    def collect(q: Tensor, k: Tensor, v: Tensor, edges: EdgeFeatures) -> Tensor:
+        return attend(graph, q, k, v, ScaledDot(1.0), Softmax(), edges).out
+
+    def backend(module: torch.fx.GraphModule, examples: list[Tensor]) -> Callable:
+        codes.append(module.code)
+        return torch._dynamo.lookup_backend("aot_eager")(module, examples)
+
+    torch._dynamo.reset()
+    out = torch.compile(collect, fullgraph=True, backend=backend)(q, k, v, EdgeFeatures(*edges))
+    assert [code.count("gtx.ragged_attention") for code in codes] == [1]
+    agree(graph, (q, k, v, *edges, upstream), out)
+    close(collect(q, k, v, EdgeFeatures(*edges)), out, 1e-6)
+
+
+@pytest.mark.parametrize("parts", [(True, True), (False, True), (False, False)])
+def test_a_layer_equals_itself_on_the_edge_list(parts: tuple[bool, bool]) -> None:
+    graph = made([3, 0, 1, 5], masked=True)
+    layer = EdgeAttention(10, 8, heads=2, edge_dim=3, edge_key=parts[0], edge_value=parts[1]).to(DEVICE)
     x, e = torch.randn(graph.num_nodes, 10, device=DEVICE), torch.randn(graph.num_pairs, 3, device=DEVICE)
-    x.requires_grad_()
-    query, key, value = layer.queries(x), *layer.keys_and_values(x)
-    out = ragged_attention(graph, layer.score.prepare(query), key, value, layer.lin_edge_bias(e), 1.0).flatten(1)
-    expected = layer(x, graph.edge_index, graph.select(e))
-    close(out, expected, 1e-5)
-    used = [x, *layer.parameters()]
-    grads = [torch.autograd.grad(y.square().sum(), used) for y in (out, expected)]
-    for one, other in zip(*grads, strict=True):
-        close(one, other, 1e-5)
+    close(layer(x, graph, e), layer(x, graph.edge_index, graph.select(e)), 1e-5)
+
+
+def test_the_operator_keeps_to_its_contract() -> None:
+    """Schema, gradients and fake tensors: what `torch.compile` relies on."""
+    graph = made([2, 1], masked=True)
+    q, k, v, e, bias, *_ = inputs(graph)
+    spread = torch.randn(3, H, K, device=DEVICE, requires_grad=True)
+    work, seed = size_classes.plan(graph, 16), torch.tensor([7], device=DEVICE)
+    plan = (work.molecules, [number for each in work.classes for number in each], True, graph.num_pairs)
+    check = partial(torch.library.opcheck, operators._forward)
+    tests = ["test_schema", "test_autograd_registration", "test_faketensor"]
+    check((q, k, v, bias, e, spread, graph.mask, seed, *plan, True, 0.5), test_utils=tests)
+    check((q, k, v, *[None] * 5, *plan, False, 0.0), test_utils=tests)
+
+
+@pytest.mark.parametrize("parts", ["", "sv", PARTS])
+def test_fake_tensors_pass_forward_and_backward(parts: str) -> None:
+    graph, mode = made([2]), FakeTensorMode()
+    given = inputs(graph, parts)
+    leaves = [x for x in given[:-1] if x is not None]
+    out = run(graph, given, 0.5)
+    real = [out, *torch.autograd.grad(out, leaves, given[-1])]
+    faked = tree_map_only(Tensor, mode.from_tensor, graph)
+    given = [None if x is None else mode.from_tensor(x.detach()).requires_grad_() for x in given]
+    with mode:
+        out = run(faked, given, 0.5)
+        fake = [out, *torch.autograd.grad(out, [x for x in given[:-1] if x is not None], given[-1])]
+    for one, other in zip(fake, real, strict=True):
+        assert (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
+
+
+@dataclass(frozen=True)
+class Places(CompleteGraph):
+    """Molecules in places of constant number, the largest first, and a ghost of the atoms and pairs that are left."""
+
+    @property
+    def size_order(self) -> SizeOrder:
+        molecules = torch.stack([self.ptr[:-2], self.pair_ptr[:-2], self.ptr.diff()[:-1]])
+        return SizeOrder(molecules, (SizeRange(0, 1, 0, 20), SizeRange(1, 3, 0, 6)), whole=False)
+
+    @property
+    def packed(self) -> None:
+        raise AssertionError("the kernels need no buckets")
+
+
+class Asked(TorchDispatchMode):
+    """Which operators run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        self.names.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
+    """Nothing is read back from the device; the ghost's atoms get zeros, and so do all their gradients."""
+    sizes, atoms, pairs = [4, 2, 1, 0], 12, 30
+    solid = made(sizes)
+    n, p = solid.num_nodes, solid.num_pairs
+    ptr, pair_ptr = (torch.cat([x, x.new_tensor([last])]) for x, last in ((solid.ptr, atoms), (solid.pair_ptr, pairs)))
+    graph = Places(ptr, torch.bucketize(torch.arange(atoms, device=DEVICE), ptr[1:], right=True), pair_ptr, pairs)
+    given = inputs(graph)
+    with torch.no_grad():
+        for x in (given[3], given[4]):
+            x[p:] = torch.nan  # nobody looks there
+    with Asked() as asked:
+        assert ragged.can_run(graph, given[0], given[2], ScaledDot(), Softmax(), EdgeFeatures(*given[3:-1]))
+        out = run(graph, given)
+        grads = torch.autograd.grad(out, given[:-1], given[-1])
+    assert "ragged_attention_backward.default" in asked.names
+    readers = ("sort", "nonzero", "_local_scalar_dense", "item", "_to_copy")
+    assert not [name for name in asked.names if name.startswith(readers)]
+    alike = [x[:p] if x.shape[0] == pairs else x[:n] if x.shape[0] == atoms else x for x in given]
+    expected = run(solid, alike)
+    close(out, torch.cat([expected, out.new_zeros(atoms - n, H, D)]), 1e-6)
+    for one, other in zip(grads, torch.autograd.grad(expected, alike[:-1], alike[-1]), strict=True):
+        close(one[: len(other)], other, 1e-5)
+        assert one[len(other) :].eq(0).all()
+    large = SizeOrder(graph.size_order.molecules, (SizeRange(0, 1, 0, 300), SizeRange(1, 3, 0, 6)), whole=False)
+    assert not size_classes.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
+    assert size_classes.fits(SimpleNamespace(size_order=large._replace(whole=True)), 256)
 
 
 def test_a_receiver_without_edges_gets_zeros_and_finite_gradients() -> None:
-    graph = made(FEW, masked=True)
+    graph = made([3, 0, 1, 4], masked=True)
     lonely = torch.ones(graph.num_nodes, dtype=torch.bool, device=DEVICE)
     lonely[graph.edge_index[1]] = False
     assert lonely.sum() >= 4
     *leaves, upstream = inputs(graph)
-    out = ragged_attention(graph, *leaves)
+    out = run(graph, (*leaves, upstream))
     assert out[lonely].eq(0).all() and out[~lonely].ne(0).all()
-    for grad in torch.autograd.grad(out, leaves, upstream):
-        assert grad.isfinite().all()
-    d_bias = torch.autograd.grad(ragged_attention(graph, *leaves), leaves[3], upstream)[0]
-    assert d_bias[~graph.mask].eq(0).all()
+    grads = torch.autograd.grad(out, leaves, upstream)
+    assert all(grad.isfinite().all() for grad in grads)
+    assert grads[3][~graph.mask].eq(0).all() and grads[4][~graph.mask].eq(0).all()
 
 
 def test_views_are_read_where_they_lie() -> None:
-    graph = made(FEW)
-    q, k, v, bias, upstream = inputs(graph, value=C)
-    expected = ragged_attention(graph, q, k, v, bias)
+    graph = made([3])
+    q, k, v, e, bias, *maps, upstream = inputs(graph, "kb", value=C)
+    expected = run(graph, (q, k, v, e, bias, *maps, upstream))
     fused = torch.stack([q, k, v], 1).detach().requires_grad_()
     turned = bias.detach().T.contiguous().requires_grad_()
-    out = ragged_attention(graph, *fused.unbind(1), turned.T)
+    strided = torch.cat([e, e], 1).detach()[:, :K]
+    out = run(graph, (*fused.unbind(1), strided, turned.T, *maps, upstream))
     assert out.equal(expected)
     apart = torch.autograd.grad(expected, [q, k, v, bias], upstream)
     together, of_turned = torch.autograd.grad(out, [fused, turned], upstream)
@@ -184,21 +292,27 @@ def test_views_are_read_where_they_lie() -> None:
 
 
 def test_batch_mates_change_no_bit() -> None:
-    graph, alone = made(FEW), made([17])
-    q, k, v, bias, _ = inputs(graph)
-    nodes = slice(4, 21)
-    first = 9 + 1
-    out = ragged_attention(alone, q[nodes], k[nodes], v[nodes], bias[first : first + 17 * 17])
-    assert ragged_attention(graph, q, k, v, bias)[nodes].equal(out)
+    graph, alone = made([3, 0, 17, 1]), made([17])
+    q, k, v, e, bias, *_ = inputs(graph)
+    spread = torch.randn(len(q), H, K, device=DEVICE)
+    nodes, pairs = slice(3, 20), slice(9, 9 + 17 * 17)
+
+    def both(graph: CompleteGraph, nodes: slice, pairs: slice) -> tuple[Tensor, Tensor]:
+        given = (q[nodes], k[nodes], v[nodes], bias[pairs], e[pairs], spread[nodes])
+        return operators.attention(*given, None, None, size_classes.plan(graph, 64), graph.num_pairs, True, 0.0)
+
+    every = slice(None)
+    for one, other in zip(both(alone, nodes, pairs), both(graph, every, every), strict=True):
+        assert one.equal(other[nodes])
 
 
 def test_the_order_of_atoms_does_not_matter() -> None:
-    graph = made([5, 20])
-    q, k, v, bias, _ = inputs(graph)
-    order = torch.cat([torch.randperm(5), 5 + torch.randperm(20)]).to(DEVICE)
+    graph = made([2, 5])
+    q, k, v, e, bias, *maps, upstream = inputs(graph, "svb")
+    order = torch.cat([torch.randperm(2), 2 + torch.randperm(5)]).to(DEVICE)
     pairs = graph.pair_of(order[graph.pair_index])
-    turned = ragged_attention(graph, q[order], k[order], v[order], bias[pairs])
-    close(turned, ragged_attention(graph, q, k, v, bias)[order], 1e-6)
+    turned = run(graph, (q[order], k[order], v[order], e[pairs], bias[pairs], *maps, upstream))
+    close(turned, run(graph, (q, k, v, e, bias, *maps, upstream))[order], 1e-6)
 
 
 def dropped(graph: CompleteGraph, p: float, seed: int, heads: int = H) -> Tensor:
@@ -208,14 +322,14 @@ def dropped(graph: CompleteGraph, p: float, seed: int, heads: int = H) -> Tensor
     zeros = torch.zeros(graph.num_nodes, heads, 1, device=DEVICE)
     one_hot = torch.nn.functional.one_hot(local, most).float()[:, None].expand(-1, heads, -1)
     torch.manual_seed(seed)
-    out = ragged_attention(graph, zeros, zeros, one_hot, dropout=p)
+    out = ragged.attention(graph, zeros, zeros, one_hot, dropout=p)
     sender, receiver = graph.pair_index
     size = graph.ptr.diff()[graph.batch[receiver]]
     return out[receiver, :, local[sender]] * size[:, None]
 
 
 def test_dropout_keeps_its_share_and_follows_the_seed() -> None:
-    graph, p = made([64, 30, 3, 17]), 0.25
+    graph, p = made([64, 30, 3]), 0.25
     factor = dropped(graph, p, 0)
     kept = factor != 0
     close(factor[kept], torch.full_like(factor[kept], 1 / (1 - p)), 1e-5)
@@ -235,76 +349,86 @@ def test_dropout_keeps_its_share_and_follows_the_seed() -> None:
     assert not dropped(graph, p, 1).equal(factor)
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["all pairs", "masked"])
-def test_dropout_is_the_same_backward(masked: bool) -> None:
-    graph = made([20, 0, 3, 7, 33], masked)
-    factor = dropped(complete([20, 0, 3, 7, 33]).to(DEVICE), 0.5, 7).double()
-    given = inputs(graph)
+def test_dropout_is_the_same_backward_and_for_features() -> None:
+    sizes = [3, 0, 17]
+    graph = made(sizes, masked=True)
+    factor = dropped(complete(sizes).to(DEVICE), 0.5, 7).double()
+    given = inputs(graph, "svb")
     torch.manual_seed(7)
-    out = ragged_attention(graph, *given[:4], dropout=0.5)
-    agree(graph, given, out, by_definition(graph, *doubled(given), 0.25, factor), 1e-5)
-
-
-def test_the_average_over_dropout_is_the_attention_without() -> None:
-    graph = made([5])
-    q, k, v, bias, _ = inputs(graph)
-    torch.manual_seed(0)
-    mean = sum(ragged_attention(graph, q, k, v, bias, dropout=0.5) for _ in range(50)) / 50
-    close(mean, ragged_attention(graph, q, k, v, bias), 0.5)
+    agree(graph, given, run(graph, given, 0.5), factor=factor)
 
 
 @pytest.mark.parametrize("sizes", [[], [0, 0], [0, 4, 0]])
 def test_graphs_without_nodes(sizes: list[int]) -> None:
     graph = made(sizes)
-    q, k, v, bias, upstream = inputs(graph)
-    out = ragged_attention(graph, q, k, v, bias)
+    *leaves, upstream = inputs(graph)
+    out = run(graph, (*leaves, upstream))
     assert out.shape == (sum(sizes), H, D)
-    assert torch.autograd.grad(out, v, upstream)[0].shape == v.shape
+    assert [g.shape for g in torch.autograd.grad(out, leaves, upstream)] == [x.shape for x in leaves]
 
 
 def test_no_second_derivative_in_silence() -> None:
     graph = made([4])
-    q, k, v, bias, _ = inputs(graph)
-    first = torch.autograd.grad(ragged_attention(graph, q, k, v, bias).square().sum(), v, create_graph=True)[0]
-    with pytest.raises(RuntimeError, match="once_differentiable"):
+    given = inputs(graph, "b")
+    first = torch.autograd.grad(run(graph, given).square().sum(), given[2], create_graph=True)[0]
+    with pytest.raises(RuntimeError, match="first derivatives only; for others set GTX_COMPILED=0"):
         first.sum().backward()
 
 
-def test_says_what_it_can_run() -> None:
+def test_says_what_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = made(FEW)
-    q = torch.zeros(graph.num_nodes, H, C, device=DEVICE)
-    bias = EdgeFeatures(None, torch.zeros(graph.num_pairs, H, device=DEVICE))
-    can = partial(ragged.can_run, graph, q, ScaledDot(), Softmax())
-    assert can() and can(bias) and can(bias, 0.1)
-    assert ragged.can_run(graph, q.bfloat16(), General(H, C), Softmax())
-    assert not can(bias._replace(value=torch.zeros(H, D, 3)))
-    assert not can(bias._replace(key=torch.zeros(H, C, 3)))
-    assert not ragged.can_run(graph, q, ScaledDot(), Hardmax())
-    assert not ragged.can_run(graph, q, ScaledDot(), Softmax(2.0))
-    assert not ragged.can_run(graph, q, SimpleNamespace(bilinear=False), Softmax())
-    assert not ragged.can_run(graph, q.int(), ScaledDot(), Softmax())
-    assert not ragged.can_run(made([300]), q, ScaledDot(), Softmax())
-    assert not ragged.can_run(made([]), q, ScaledDot(), Softmax())
-    assert not ragged.can_run(BipartiteGraph.between(graph.ptr, graph.ptr), q, ScaledDot(), Softmax())
+    q, _, v, *edges, _ = inputs(graph)
+    none, edges = EdgeFeatures(), EdgeFeatures(*edges)
+
+    def can(graph=graph, query=q, value=v, score=None, normaliser=None, edges=none) -> bool:
+        return ragged.can_run(graph, query, value, score or ScaledDot(), normaliser or Softmax(), edges)
+
+    assert can() and can(edges=edges) and can(query=q.bfloat16(), score=General(H, C))
+    assert not can(edges=edges._replace(state_value=torch.zeros(H, D, 1)))
+    assert can(edges=EdgeFeatures(torch.zeros(1, 65), score=torch.zeros(H, 65)))  # as a bias
+    assert not can(edges=EdgeFeatures(torch.zeros(1, 65), value=torch.zeros(H, D, 65)))
+    assert not can(normaliser=Hardmax()) and not can(normaliser=Softmax(2.0))
+    assert not can(score=SimpleNamespace(bilinear=False))
+    assert not can(query=q.int())
+    assert not can(made([300])) and not can(made([]))
+    assert not can(value=torch.zeros(1, H, 129))
+    assert not can(BipartiteGraph.between(graph.ptr, graph.ptr))
+    monkeypatch.setattr(ragged, "_LEAST_PAIRS", graph.num_pairs + 1)
+    assert not can()
+
+
+def test_attend_uses_it_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = made([4])
+    q, k, v, *edges, _ = inputs(graph)
+    calls = []
+    monkeypatch.setattr(ragged, "attention", lambda *inputs: calls.append(inputs) or v)
+    attend(graph, q, k, v, ScaledDot(), Softmax(), EdgeFeatures(*edges))
+    assert len(calls) == 1
+    monkeypatch.setenv("GTX_COMPILED", "0")
+    attend(graph, q, k, v, ScaledDot(), Softmax(), EdgeFeatures(*edges))
+    assert len(calls) == 1
 
 
 def test_autocast_is_followed() -> None:
     graph = made([4])
-    q, k, v, bias, _ = inputs(graph)
+    given = inputs(graph)
     with torch.autocast(DEVICE, torch.bfloat16):
-        out = ragged_attention(graph, q, k, v, bias)
+        out = run(graph, given)
     assert out.dtype == torch.bfloat16
-    assert [g.dtype for g in torch.autograd.grad(out.float().sum(), [q, bias])] == [torch.float32, torch.float32]
+    leaves = given[:-1]
+    assert [g.dtype for g in torch.autograd.grad(out.float().sum(), leaves)] == [torch.float32] * len(leaves)
 
 
 def test_shapes_that_do_not_fit_are_named() -> None:
     graph = made([4])
-    q, k, v, bias, _ = inputs(graph)
+    q, k, v, e, bias, *_ = inputs(graph)
     with pytest.raises(ValueError, match=r"expected query and key \[4, H, C\] and value \[4, H, D\], got \[4, 2, 16\]"):
-        ragged_attention(graph, q, k[:, :1], v)
-    with pytest.raises(ValueError, match=r"expected a bias \[16, 2\], got \[15, 2\]"):
-        ragged_attention(graph, q, k, v, bias[1:])
+        ragged.attention(graph, q, k[:, :1], v)
+    with pytest.raises(ValueError, match=r"expected edges with bias \[16, 2\], got \[15, 2\]"):
+        ragged.attention(graph, q, k, v, EdgeFeatures(bias=bias[1:]))
+    with pytest.raises(ValueError, match=r"expected edges with value \[2, 12, 5\], got \[2, 3, 5\]"):
+        ragged.attention(graph, q, k, v, EdgeFeatures(e, value=torch.zeros(2, 3, 5)))
     with pytest.raises(ValueError, match=r"expected 0 <= dropout < 1, got 1\.0"):
-        ragged_attention(graph, q, k, v, dropout=1.0)
+        ragged.attention(graph, q, k, v, dropout=1.0)
     with pytest.raises(ValueError, match=r"expected float32, bfloat16 or float16, got torch.int32"):
-        ragged_attention(graph, q.int(), k.int(), v.int())
+        ragged.attention(graph, q.int(), k.int(), v.int())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gtx.attention import ScaledDot, Softmax
+from gtx.attention import EdgeFeatures, ScaledDot, Softmax
 from gtx.attention.fast import ragged
 from gtx.attention.fast.size_classes import limit, plan
 from gtx.graph import CompleteGraph
@@ -19,7 +19,12 @@ from gtx.graph import CompleteGraph
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed (it is for Linux only)")
+needs_triton = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="triton is not installed (it is for Linux only)"
+)
+
+
+@needs_triton
 @pytest.mark.parametrize("where", ["interpreter", "cuda"])
 def test_the_kernel_against_the_definition(where: str) -> None:
     """Runs `ragged_on_device.py`."""
@@ -32,11 +37,41 @@ def test_the_kernel_against_the_definition(where: str) -> None:
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
 
 
+@needs_triton
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="triton interprets")
+@pytest.mark.parametrize("name", ["forward", "backward", "spread", "collect", "outer"])
+def test_the_kernels_compile_for_a_gpu_that_is_not_here(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The interpreter runs what the compiler may refuse."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from gtx.attention.fast import triton_kernels
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")  # triton's own, of which it warns
+    kernel = getattr(triton_kernels, name)
+    constants = {"H": 8, "T": 32, "SUMS": triton.language.float32, "PRECISION": "tf32x3"}
+    if "Q" in kernel.arg_names:
+        constants |= {"C": 16, "D": 16, "C_TILE": 16, "D_TILE": 16, "R": 32}
+    else:
+        constants |= {"K": 32, "H_TILE": 16, "K_TILE": 32, "R": 8}
+    types = {"MOLECULES": "*i64", "SEED": "*i64", "MASK": "*u8", "dropout": "fp32"}
+    types |= {x: "*fp32" for x in ("BIAS", "DBIAS", "GRAD_WEIGHTS", "W")}
+    types |= {x: "constexpr" for x in constants}
+    signature = {x: types.get(x, "*bf16" if x.isupper() else "i32") for x in kernel.arg_names}
+    places = {(kernel.arg_names.index(x),): value for x, value in constants.items()}
+    done = triton.compile(ASTSource(kernel, signature, places), GPUTarget("cuda", 90, 32), {"num_warps": 2})
+    assert done.asm["cubin"]
+
+
 def test_without_triton_nothing_breaks_before_it_is_called() -> None:
     code = (
         "import sys; sys.modules['triton'] = None; import torch, gtx.nn; from gtx.attention.fast import ragged; "
         "from gtx.graph import CompleteGraph; torch.cuda.is_available = lambda: True; x = torch.zeros(3, 2, 4); "
-        "print(ragged.available()); ragged.ragged_attention(CompleteGraph.from_ptr(torch.tensor([0, 3])), x, x, x)"
+        "print(ragged.available()); ragged.attention(CompleteGraph.from_ptr(torch.tensor([0, 3])), x, x, x)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "False"
@@ -48,9 +83,9 @@ def test_without_a_device_it_says_so() -> None:
     graph = CompleteGraph.from_ptr(torch.tensor([0, 3]))
     x = torch.zeros(3, 2, 4)
     assert not ragged.available()
-    assert not ragged.can_run(graph, x, ScaledDot(), Softmax())
+    assert not ragged.can_run(graph, x, x, ScaledDot(), Softmax(), EdgeFeatures())
     with pytest.raises(RuntimeError, match="expected triton and a CUDA device"):
-        ragged.ragged_attention(graph, x, x, x)
+        ragged.attention(graph, x, x, x)
 
 
 @pytest.mark.parametrize("most", [1, 2, 4])

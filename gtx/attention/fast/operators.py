@@ -1,0 +1,274 @@
+"""The ragged attention as an operator of torch, `gtx::ragged_attention`: what autograd and the compiler see of it.
+
+It is a `custom_op`, into which the compiler does not look. A `triton_op`, into which it does, cannot be tested without
+a GPU: torch 2.11 refuses interpreted kernels there. Since the compiler sees tensors and numbers alone, a plan comes as
+those. Read next: `gtx/attention/fast/triton_kernels.py`, the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gtx.attention.fast.size_classes import Plan, SizeClass, power_of_two
+
+# by the size T of the tile: rows of a strip R, warps. Not yet measured on a GPU for pair features.
+_SHAPES = {16: (16, 1), 32: (32, 2), 64: (16, 4), 128: (16, 8), 256: (16, 8)}
+_ROWS = 8  # receivers that a program for pair features works through
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    features: Tensor | None,
+    spread: Tensor | None,
+    mask: Tensor | None,
+    seed: Tensor | None,
+    work: Plan,
+    num_pairs: int,
+    collect: bool,
+    dropout: float,
+) -> tuple[Tensor, Tensor]:
+    r"""The attention of the molecules that are in a class of the plan; other nodes get zeros.
+
+    \[ p_{r\cdot} = \mathrm{softmax}_s(q_r \cdot k_s + a_r \cdot e_{rs} + b_{rs}), \quad
+       \tilde p_{rs} = m_{rs} p_{rs}, \quad o_r = \sum_s \tilde p_{rs} v_s, \quad c_r = \sum_s \tilde p_{rs} e_{rs} \]
+
+    Args:
+        q: `[N, H, C]`.
+        k: `[N, H, C]`.
+        v: `[N, H, D]`, all three of one type.
+        bias: b, `[P, H]`, or None.
+        features: e, `[P, K]`, or None.
+        spread: a, `[N, H, K]`, or None.
+        mask: bool `[P]`, the pairs that are edges, or None.
+        seed: int64 `[1]`, of the dropout factors m, 0 or \(1 / (1 - \text{dropout})\); None without dropout.
+        work: the molecules, and how they are launched.
+        num_pairs: P.
+        collect: whether c is wanted.
+        dropout: share of the weights set to zero.
+
+    Returns:
+        o, `[N, H, D]`, and c, `[N, H, K]`, or `[0]` where it is not wanted.
+    """
+    classes = [number for each in work.classes for number in each]
+    plan = (work.molecules, classes, work.whole, num_pairs)
+    return _forward(q, k, v, bias, features, spread, mask, seed, *plan, collect, dropout)
+
+
+@torch.library.custom_op("gtx::ragged_attention", mutates_args=())
+def _forward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    features: Tensor | None,
+    spread: Tensor | None,
+    mask: Tensor | None,
+    seed: Tensor | None,
+    molecules: Tensor,
+    classes: Sequence[int],
+    whole: bool,
+    num_pairs: int,
+    collect: bool,
+    dropout: float,
+) -> tuple[Tensor, Tensor]:
+    features, spread = (None if x is None else x.contiguous() for x in (features, spread))
+    launches = _Launches(q, k, v, features, molecules, classes, num_pairs)
+    out, collected = _outputs(torch.empty if whole else torch.zeros, q, v, features, collect)
+    weights = launches.per_head(q.dtype) if collect else None
+    launches.forward(launches.scores(spread, bias), mask, seed, out, weights, dropout=dropout)
+    if collect:
+        launches.collect(weights, collected)
+    return out, collected
+
+
+@torch.library.custom_op("gtx::ragged_attention_backward", mutates_args=())
+def _backward(
+    d_out: Tensor,
+    d_collected: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    features: Tensor | None,
+    spread: Tensor | None,
+    mask: Tensor | None,
+    seed: Tensor | None,
+    molecules: Tensor,
+    classes: Sequence[int],
+    whole: bool,
+    num_pairs: int,
+    collect: bool,
+    dropout: float,
+    wanted: Sequence[bool],
+) -> list[Tensor]:
+    """The gradients of q, k, v, bias, features and spread; of the last three those `wanted`, the others are `[0]`."""
+    features, spread = (None if x is None else x.contiguous() for x in (features, spread))
+    launches = _Launches(q, k, v, features, molecules, classes, num_pairs)
+    make = torch.empty if whole else torch.zeros
+    grads = _gradients(make, q, k, v, bias, features, spread, wanted)
+    *of_nodes, d_bias, d_features, d_spread = grads
+    d_out, d_collected = d_out.contiguous(), d_collected.contiguous()
+    d_weights = launches.spread(d_collected) if collect else None
+    weights = launches.per_head(q.dtype) if collect and wanted[1] else None
+    d_scores = d_bias.T if wanted[0] else None
+    if spread is not None and any(wanted):
+        d_scores = launches.per_head(launches.sums, make)
+    written = (*of_nodes, d_scores, weights)
+    launches.backward(launches.scores(spread, bias), mask, seed, d_out, d_weights, *written, dropout=dropout)
+    if spread is not None and wanted[0]:
+        d_bias.copy_(d_scores.T)
+    if wanted[1]:
+        launches.outer(d_scores, spread, weights, d_collected if collect else None, d_features)
+    if wanted[2]:
+        launches.collect(d_scores, d_spread)
+    return grads
+
+
+def _outputs(make: Callable, q: Tensor, v: Tensor, features: Tensor | None, collect: bool) -> tuple[Tensor, Tensor]:
+    of_features = (*q.shape[:2], features.shape[1]) if collect else (0,)
+    return make(v.shape, dtype=q.dtype, device=q.device), make(of_features, dtype=q.dtype, device=q.device)
+
+
+def _gradients(
+    make: Callable,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    features: Tensor | None,
+    spread: Tensor | None,
+    wanted: Sequence[bool],
+) -> list[Tensor]:
+    """Contiguous, but that of the bias, which lies head by head."""
+    shapes = [x.shape if here else (0,) for x, here in zip((bias, features, spread), wanted, strict=True)]
+    if wanted[0]:
+        shapes[0] = bias.T.shape
+    like = [q, k, v, *(q if x is None else x for x in (bias, features, spread))]
+    shapes = [q.shape, k.shape, v.shape, *shapes]
+    grads = [make(shape, dtype=x.dtype, device=x.device) for x, shape in zip(like, shapes, strict=True)]
+    return [*grads[:3], grads[3].T if wanted[0] else grads[3], *grads[4:]]
+
+
+@_forward.register_fake
+def _(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, features: Tensor | None, *others: Any
+) -> tuple[Tensor, Tensor]:
+    return _outputs(torch.empty, q, v, features, others[-2])
+
+
+@_backward.register_fake
+def _(d_out: Tensor, d_collected: Tensor, *inputs: Any) -> list[Tensor]:
+    return _gradients(torch.empty, *inputs[:6], inputs[-1])
+
+
+def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(*inputs[:9])
+    ctx.numbers = inputs[9:]
+
+
+def _differentiate(ctx: Any, d_out: Tensor, d_collected: Tensor) -> tuple:
+    wanted = list(ctx.needs_input_grad[3:6])
+    grads = _backward(d_out, d_collected, *ctx.saved_tensors, *ctx.numbers, wanted)
+    last = [grad if here else None for grad, here in zip(grads[3:], wanted, strict=True)]
+    return *grads[:3], *last, *[None] * 8
+
+
+def _refuse(ctx: Any, *grads: Any) -> None:
+    raise RuntimeError("the attention kernel has first derivatives only; for others set GTX_COMPILED=0")
+
+
+_forward.register_autograd(_differentiate, setup_context=_keep)
+_backward.register_autograd(_refuse)
+
+
+class _Launches:
+    """The kernels on one batch, each once per class of sizes; what lies per pair and head in between is `[H, P]`."""
+
+    def __init__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        features: Tensor | None,
+        molecules: Tensor,
+        classes: Sequence[int],
+        num_pairs: int,
+    ) -> None:
+        from gtx.attention.fast import triton_kernels
+
+        self.kernels = triton_kernels
+        self.nodes = [x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v)]
+        self.features = features
+        self.molecules, self.num_pairs = molecules, num_pairs
+        self.classes = [SizeClass(*classes[at : at + 4]) for at in range(0, len(classes), 4)]
+        self.sums = torch.float64 if q.dtype == torch.float64 else torch.float32
+
+    def per_head(self, dtype: torch.dtype, make: Callable = torch.empty) -> Tensor:
+        """Room for a number per head and pair."""
+        q = self.nodes[0]
+        return make(q.shape[1], self.num_pairs, dtype=dtype, device=q.device)
+
+    def scores(self, spread: Tensor | None, bias: Tensor | None) -> Tensor | None:
+        """All that is added to the products of queries and keys, `[P, H]`."""
+        return bias if spread is None else self.spread(spread, bias).T
+
+    def spread(self, a: Tensor, bias: Tensor | None = None) -> Tensor:
+        out = self.per_head(self.sums)
+        self._per_receiver(self.kernels.spread, self.features, a, bias, out, numbers=_strides(bias))
+        return out
+
+    def collect(self, weights: Tensor, out: Tensor) -> None:
+        self._per_receiver(self.kernels.collect, weights, self.features, out)
+
+    def outer(self, w: Tensor | None, a: Tensor | None, w2: Tensor | None, a2: Tensor | None, out: Tensor) -> None:
+        self._per_receiver(self.kernels.outer, w, a, w2, a2, out)
+
+    def forward(self, *tensors: Tensor | None, dropout: float) -> None:
+        self._per_head(self.kernels.forward, *tensors, dropout=dropout)
+
+    def backward(self, *tensors: Tensor | None, dropout: float) -> None:
+        self._per_head(self.kernels.backward, *tensors, dropout=dropout)
+
+    def _per_head(
+        self, kernel: Any, bias: Tensor | None, mask: Tensor | None, *others: Tensor | None, dropout: float
+    ) -> None:
+        """A program per molecule and head."""
+        q, _, v = self.nodes
+        H, C, D = *q.shape[1:], v.shape[2]
+        tensors = (*self.nodes, bias, None if mask is None else mask.view(torch.uint8), *others)
+        numbers = (dropout, *(stride for x in self.nodes for stride in x.stride()[:2]), *_strides(bias))
+        widths = {"H": H, "C": C, "D": D, "C_TILE": power_of_two(C), "D_TILE": power_of_two(D)}
+        for each in self.classes:
+            self._launch(kernel, each, H, _SHAPES[each.tile][0], tensors, numbers, widths)
+
+    def _per_receiver(self, kernel: Any, *tensors: Tensor | None, numbers: tuple = ()) -> None:
+        """A program per few receivers, for all heads."""
+        H, K = self.nodes[0].shape[1], self.features.shape[1]
+        widths = {"H": H, "K": K, "H_TILE": power_of_two(H), "K_TILE": power_of_two(K)}
+        for each in self.classes:
+            self._launch(kernel, each, each.tile // _ROWS, _ROWS, tensors, numbers, widths)
+
+    def _launch(
+        self, kernel: Any, each: SizeClass, programs: int, rows: int, tensors: tuple, numbers: tuple, widths: dict
+    ) -> None:
+        """So many programs per molecule of a class, each working through `rows` receivers at a time."""
+        exact = torch.get_float32_matmul_precision() == "highest"
+        molecules = self.molecules
+        with torch.cuda.device(molecules.device) if molecules.is_cuda else nullcontext():
+            kernel[(each.count * programs,)](
+                *tensors, molecules, each.first, each.least, molecules.shape[1], self.num_pairs, *numbers, **widths,
+                T=each.tile, R=rows, SUMS=self.kernels.SUMS[self.sums], PRECISION="tf32x3" if exact else "tf32",
+                num_warps=_SHAPES[each.tile][1], num_stages=1,
+            )  # fmt: skip
+
+
+def _strides(bias: Tensor | None) -> tuple[int, int]:
+    return (0, 0) if bias is None else bias.stride()
