@@ -10,7 +10,7 @@ heads, and compute in float32.
 
 On a GPU, variants of gtx's step follow for 512 molecules of ZINC-12k: `TrainSettings(capture=...)`, where False is
 "plain", `precision="bf16-mixed"`, `torch.compile` of the model (which compiles in the first epoch), and the Triton
-kernel of the attention on or off (`GTX_RAGGED` in the environment).
+kernels of the attention on or off (`GTX_COMPILED` in the environment).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def train_gtx(store: MoleculeStore, batches: Sequence[Tensor], device: str, **se
     task, _, _, model = default_model()
     if settings.pop("compiled", False):
         model.compile(dynamic=True)
-    kernel = {"GTX_RAGGED": settings.pop("kernel")} if "kernel" in settings else {}
+    kernel = {"GTX_COMPILED": settings.pop("kernel")} if "kernel" in settings else {}
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, kernel):
         fit(model, task, epoch, epoch.subset(batches[0][:0]), TrainSettings(**settings), folder)
         (log,) = Path(folder).rglob("log.csv")
