@@ -63,11 +63,11 @@ def score_baselines(dataset: Dataset, task: Task, seed: int = 0, progress: bool 
     console = Console(stderr=True, quiet=not progress)
     with console.status("Baselines") as status:
 
-        def tell(line: str) -> None:
+        def show(line: str) -> None:
             status.update(escape(printable(line, None)))  # a target may be called "IC50 [nM]"
 
         more = {"seed": seed, **beside(dataset.store, task)}
-        return baselines(dataset.smiles, dataset.y, dataset.split, task, progress=tell, **more)
+        return baselines(dataset.smiles, dataset.y, dataset.split, task, progress=show, **more)
 
 
 def baselines(
@@ -146,7 +146,7 @@ def predict_baselines(
     for method in _methods(counts, scaled, task, len(train), seed):
         prediction = np.tile(level, (len(y), 1))
         settings = {"inputs": read, "training_rows": len(train)}
-        settings |= _told(method.estimator)
+        settings |= _forest_settings(method.estimator)
         for t, (target, columns) in enumerate(task.places):
             progress(f"{TITLES[method.name]}: {target} ({t + 1} of {len(names)})")
             learn, choose = (rows[~np.isnan(y[rows, t])] for rows in (train, split["val"]))
@@ -235,10 +235,10 @@ def _predict(estimator: BaseEstimator, inputs: sparse.csr_array, width: int) -> 
     return every
 
 
-def _told(estimator: BaseEstimator) -> dict[str, Any]:
-    told = {"n_estimators": "trees", "max_features": "max_features", "max_samples": "rows_per_tree"}
+def _forest_settings(estimator: BaseEstimator) -> dict[str, Any]:
+    names = {"n_estimators": "trees", "max_features": "max_features", "max_samples": "rows_per_tree"}
     values = estimator.get_params()
-    return {word: values[name] for name, word in told.items() if values.get(name) is not None}
+    return {word: values[name] for name, word in names.items() if values.get(name) is not None}
 
 
 def _level(y: np.ndarray, task: NumberTask) -> np.ndarray:

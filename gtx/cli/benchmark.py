@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, asked
+from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, settings_from
 from gtx.cli.parser import Parser
 from gtx.cli.printing import cell, note, say
 
@@ -71,7 +71,7 @@ def run(arguments: Namespace) -> int:
     from gtx.workflow.benchmark import benchmark
 
     given = vars(arguments)
-    data, settings = asked(given)
+    data, settings = settings_from(given)
     counts = {name: given[name] for name in ("folds", "repeats", "jobs", "overwrite")}
     found = benchmark(data, settings, given["out"], **counts)
     for line in found.notes:

@@ -33,13 +33,13 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Train on xtb9 and print the scores."""
-    from gtx.cli.train import train_and_tell
+    from gtx.cli.train import train_and_print
     from gtx.data.named_sets import load_set
     from gtx.dataset import DataSettings
 
     xtb9 = load_set("xtb9")
     data = DataSettings(str(xtb9.path), xtb9.targets, split_column=f"split_{arguments.split}", units=dict(xtb9.units))
     settings = TrainSettings(epochs=arguments.epochs)
-    status = train_and_tell(data, settings, arguments.out, overwrite=arguments.overwrite)
+    status = train_and_print(data, settings, arguments.out, overwrite=arguments.overwrite)
     say(f'try     gtx predict {arguments.out}/model.gtx "CCO"')
     return status

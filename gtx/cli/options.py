@@ -58,7 +58,7 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
     return group
 
 
-def asked_task(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred | None:
+def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred | None:
     """The task that the options name, or one that the table is to settle; None where nothing is asked."""
     from gtx import tasks
 
@@ -129,8 +129,8 @@ def add_settings(parser: Parser) -> None:
         group.add_argument(f"--{field.name.replace('_', '-')}", **option_of(types[field.name]), **option)
 
 
-def asked(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
-    """What the options say of the data and of training; `more` is what only some commands know of the data."""
+def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
+    """The settings of the data and of training; `more` are settings of the data that only some commands have."""
     from gtx.dataset import DataSettings
     from gtx.molecules import Featuriser
 
@@ -141,7 +141,7 @@ def asked(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettin
         str(named.path) if named else given["data"],
         targets,
         smiles_column=given["smiles_column"] or (named and named.smiles_column),
-        task=asked_task(given, targets),
+        task=task_from(given, targets),
         split=given["split"],
         seed=settings.seed if given["split_seed"] is None else given["split_seed"],
         on_error=given["on_error"],

@@ -6,7 +6,7 @@ from argparse import BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, asked
+from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, settings_from
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, say
 from gtx.tasks.options import TASKS
@@ -85,12 +85,12 @@ def run(arguments: Namespace) -> int:
     """Train and print how good it is."""
     given = vars(arguments)
     parts = {name: given[name] for name in ("split_column", "val", "test", "group_duplicates")}
-    data, settings = asked(given, **parts, split_sizes=tuple(given["split_sizes"]))
+    data, settings = settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
     how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
-    return train_and_tell(data, settings, given["out"], **how)
+    return train_and_print(data, settings, given["out"], **how)
 
 
-def train_and_tell(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:
+def train_and_print(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:
     """Train, and print what was found of the data, the scores beside the baselines, and where the files are."""
     from gtx.cli.scores import score_table
     from gtx.workflow import train

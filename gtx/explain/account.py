@@ -55,11 +55,11 @@ def account(
     """
     batch = copies(store)
     with torch.enable_grad():
-        seen = model.attention(batch)
-        gradients = torch.autograd.grad(seen.out[0, target], seen.weights)
-    atoms, nodes = seen.place, max(int(seen.edge_index.max()), int(seen.place.max())) + 1
+        maps = model.attention(batch)
+        gradients = torch.autograd.grad(maps.out[0, target], maps.weights)
+    atoms, nodes = maps.place, max(int(maps.edge_index.max()), int(maps.place.max())) + 1
     weights, gradients = (
-        torch.stack([dense(layer.detach(), seen.edge_index, nodes) for layer in of]) for of in (seen.weights, gradients)
+        torch.stack([dense(layer.detach(), maps.edge_index, nodes) for layer in of]) for of in (maps.weights, gradients)
     )
     virtual = torch.ones(nodes, dtype=torch.bool).index_fill(0, atoms, False).nonzero().flatten()
     readers = virtual if model.readout is None else torch.cat([atoms, virtual])

@@ -1,4 +1,4 @@
-"""Two methods on the same splits: how far apart, and whether luck would do it."""
+"""Two methods on the same splits: the difference of their scores, and whether it is significant."""
 
 from __future__ import annotations
 

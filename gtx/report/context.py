@@ -1,4 +1,4 @@
-"""What a report says, as plain values: whoever trained fills it, the page lays it out."""
+"""The content of a report, as plain values: the training fills them in, the page shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says first: one score beside the baselines', and who wins."""
+"""The headline of a page: one score of the model beside those of the baselines."""
 
 from __future__ import annotations
 

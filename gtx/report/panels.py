@@ -1,4 +1,4 @@
-"""Which pictures a report has, cut from its arrays."""
+"""The list of pictures of a report, each with the arrays that it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page that holds everything and needs nothing beside it."""
+"""A page as one file: it holds its pictures and its style, and loads nothing."""
 
 from __future__ import annotations
 

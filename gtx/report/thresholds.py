@@ -1,4 +1,4 @@
-"""Probabilities become classes at a threshold; what comes of several."""
+"""Probabilities become classes at a threshold: the scores at several thresholds."""
 
 from __future__ import annotations
 

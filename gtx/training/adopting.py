@@ -1,4 +1,4 @@
-"""What a model takes over from a trained one."""
+"""The weights that a model takes over from a trained one."""
 
 from __future__ import annotations
 

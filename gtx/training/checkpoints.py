@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there."""
+"""Checkpoints are written whole: a process that is killed leaves no partial file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a run: what it was asked to do, and whether it may go on."""
+"""The folder of a run: its settings, and whether the run may continue."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_main_process() -> bool:
 
 
 class RunFolder:
-    """`config.yaml`, what the run was asked to do, and `members/0`, `members/1`, ..., one per model.
+    """`config.yaml`, the settings of the run, and `members/0`, `members/1`, ..., one per model.
 
     Args:
         path: the folder; it need not exist.

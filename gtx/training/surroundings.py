@@ -1,4 +1,4 @@
-"""What a training does to the process around it: as little as can be."""
+"""Notices, threads and signals of the process while a model trains; afterwards all are as before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gtx.termination import Terminated, terminable
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Lightning's notices (devices found, tips, "`Trainer.fit` stopped") say nothing that a user of gtx asked."""
+    """No notices of Lightning (devices found, tips, "`Trainer.fit` stopped"), which a user of gtx does not need."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -90,13 +90,13 @@ def _bar(folds: Sequence[Fold], results: Results, shown: bool) -> Iterator[None]
     with Progress(*columns, console=Console(stderr=True), disable=not shown, speed_estimate_period=600) as bar:
         task = bar.add_task("", total=sum(c.settings.epochs * c.settings.ensemble for c in folds), scores="")
 
-        def look() -> None:
+        def refresh() -> None:
             completed = sum(fold.epochs_done() for fold in folds)
             bar.update(task, completed=completed, scores=_words(results, folds[0].task))
 
         def follow() -> None:
             while not ended.wait(PATIENCE):
-                look()
+                refresh()
 
         follower = threading.Thread(target=follow, daemon=True)
         follower.start()
@@ -105,7 +105,7 @@ def _bar(folds: Sequence[Fold], results: Results, shown: bool) -> Iterator[None]
         finally:
             ended.set()
             follower.join()
-            look()
+            refresh()
 
 
 def _words(results: Results, task: NumberTask) -> str:

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from gtx.cli import COMMANDS
-from gtx.cli.options import asked
+from gtx.cli.options import settings_from
 from gtx.cli.parser import Parser
 from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
@@ -27,7 +27,7 @@ def parser_of(command: str) -> Parser:
 def read(command: str, *words: str) -> tuple[DataSettings, TrainSettings]:
     """What the options of a command ask for."""
     words = ("data.csv", "--target-columns", "y", "--out", "run", *words)
-    return asked(vars(parser_of(command).parse_args(words)))
+    return settings_from(vars(parser_of(command).parse_args(words)))
 
 
 @pytest.mark.parametrize("command", ["train", "benchmark"])
