@@ -34,7 +34,8 @@ def main(words: Sequence[str]) -> None:
         keep(topic, own, shlex.join(["python", "-m", "experiments.speed", *words]), records)
         print(*tables(module, records), write_page(own.out, PAGES[own.device]), sep="\n", flush=True)
     for name in TITLES if read.page else ():
-        print(write_page(read.out, name))
+        if (file := write_page(read.out, name)).exists():
+            print(file)
 
 
 if __name__ == "__main__":
