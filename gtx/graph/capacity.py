@@ -11,6 +11,7 @@ from torch import Tensor
 from gtx.graph.buckets import Buckets
 from gtx.graph.complete import CompleteGraph
 from gtx.graph.packing import Packing
+from gtx.graph.size_order import SizeOrder, SizeRange
 
 
 class Capacity(NamedTuple):
@@ -114,6 +115,15 @@ class CapacityGraph(CompleteGraph):
         receiver, sender = self.ptr[graph] + place // size, self.ptr[graph] + place % size
         last = self.num_nodes - 1
         return torch.where(graph == self.num_graphs - 1, last, torch.stack([sender, receiver]))
+
+    def _size_order(self) -> SizeOrder:
+        """The places as they are, without the ghost."""
+        first, ranges = 0, []
+        for count, most in self.capacity.buckets:
+            ranges.append(SizeRange(first, count, 0, most))
+            first += count
+        molecules = torch.stack([self.ptr[:-2], self.pair_ptr[:-2], self.ptr.diff()[:-1]])
+        return SizeOrder(molecules, tuple(ranges), whole=False)
 
     def _pack(self) -> Buckets:
         device, (N, P) = self.ptr.device, (self.num_nodes, self.num_pairs)

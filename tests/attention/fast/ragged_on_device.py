@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +23,7 @@ from torch.utils._pytree import tree_map_only
 from gtx.attention import EdgeFeatures, General, Hardmax, ScaledDot, Softmax, attend
 from gtx.attention.complete import attend_pairs
 from gtx.attention.fast import compiled, operators, ragged, size_classes
-from gtx.graph import BipartiteGraph, CompleteGraph, SizeOrder, SizeRange
+from gtx.graph import BipartiteGraph, Capacity, CapacityGraph, CompleteGraph, SizeOrder, SizeRange
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, complete
 
@@ -209,20 +208,6 @@ def test_fake_tensors_pass_forward_and_backward(parts: str) -> None:
         assert (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
 
 
-@dataclass(frozen=True)
-class Places(CompleteGraph):
-    """Molecules in places of constant number, the largest first, and a ghost of the atoms and pairs that are left."""
-
-    @property
-    def size_order(self) -> SizeOrder:
-        molecules = torch.stack([self.ptr[:-2], self.pair_ptr[:-2], self.ptr.diff()[:-1]])
-        return SizeOrder(molecules, (SizeRange(0, 1, 0, 20), SizeRange(1, 3, 0, 6)), whole=False)
-
-    @property
-    def packed(self) -> None:
-        raise AssertionError("the kernels need no buckets")
-
-
 class Asked(TorchDispatchMode):
     """Which operators run."""
 
@@ -238,10 +223,9 @@ class Asked(TorchDispatchMode):
 def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
     """Nothing is read back from the device; the ghost's atoms get zeros, and so do all their gradients."""
     sizes, atoms, pairs = [4, 2, 1, 0], 12, 30
-    solid = made(sizes)
+    solid, capacity = made(sizes), Capacity(atoms, pairs, 0, ((1, 20), (3, 6)))
     n, p = solid.num_nodes, solid.num_pairs
-    ptr, pair_ptr = (torch.cat([x, x.new_tensor([last])]) for x, last in ((solid.ptr, atoms), (solid.pair_ptr, pairs)))
-    graph = Places(ptr, torch.bucketize(torch.arange(atoms, device=DEVICE), ptr[1:], right=True), pair_ptr, pairs)
+    graph = CapacityGraph.from_sizes(torch.tensor(sizes, device=DEVICE), capacity)
     given = inputs(graph)
     with torch.no_grad():
         for x in (given[3], given[4]):
@@ -259,6 +243,7 @@ def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
     for one, other in zip(grads, torch.autograd.grad(expected, alike[:-1], alike[-1]), strict=True):
         close(one[: len(other)], other, 1e-5)
         assert one[len(other) :].eq(0).all()
+    assert "packed" not in graph.shared  # no bucket is needed
     large = SizeOrder(graph.size_order.molecules, (SizeRange(0, 1, 0, 300), SizeRange(1, 3, 0, 6)), whole=False)
     assert not size_classes.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
     assert size_classes.fits(SimpleNamespace(size_order=large._replace(whole=True)), 256)
