@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gtx.prediction.streaming import TableOutcome
     from gtx.training import Member
 
-BATCH_PAIRS, BATCH_MOLECULES = 50_000, 256  # larger batches are hardly faster on a CPU, and need more memory
+BATCH_PAIRS, BATCH_MOLECULES = 75_000, 256  # larger batches are hardly faster on a CPU, and need more memory
 LARGE = 64
 """Molecules of more atoms are worked out in float64: far outside most training sets, outputs can be so large that
 float32 rounds them visibly, and differently for every way to write the SMILES."""
