@@ -279,9 +279,9 @@ class GraphTransformer(nn.Module):
         bond_index = nodes.atoms[batch.edge_index]
         bonds = None
         if self.bond_embedding is not None:
-            bonds = EmbeddedCodes(self.bond_vocabulary(batch.edge_attr), self.bond_embedding)
+            codes, table = self.bond_vocabulary(batch.edge_attr), self.bond_embedding
             by_code = all(isinstance(getattr(layer, "local", None), BondMessages) for layer in self.layers)
-            bonds = bonds if by_code and are_plain(self.bond_embedding.table) else bonds.rows
+            bonds = EmbeddedCodes(codes, table) if by_code and are_plain(table.table) else table(codes)
         for layer in self.layers:
             inputs = (x, edges, pairs, bond_index, bonds, graph.batch, weights)
             again = self.recompute and self.training and weights is None
