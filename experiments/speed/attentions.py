@@ -37,18 +37,20 @@ class Padded:
         self.node += graph.batch * self.size - graph.ptr[graph.batch]
         sender, receiver = graph.pair_index
         self._pair = self.node[receiver] * self.size + self.node[sender] % self.size
-        self.real = self.nodes(torch.ones_like(self.node), graph.num_graphs) > 0
+        self.count = graph.num_graphs
+        self.real = self.nodes(torch.ones_like(self.node)) > 0
 
-    def nodes(self, flat: Tensor, count: int | None = None) -> Tensor:
+    def nodes(self, flat: Tensor) -> Tensor:
         """Flat nodes `[N, *]` to `[B, size, *]`, 0 in padding."""
-        count = len(self.real) if count is None else count
-        slots = flat.new_zeros(count * self.size, *flat.shape[1:]).index_copy(0, self.node, flat)
-        return slots.unflatten(0, (count, self.size))
+        return _scattered(flat, self.node, self.count, self.size)
 
     def pairs(self, flat: Tensor) -> Tensor:
         """Flat pairs `[num_pairs, *]` to `[B, receivers, senders, *]`, 0 in padding."""
-        shape = *self.real.shape, self.size
-        return flat.new_zeros(math.prod(shape), *flat.shape[1:]).index_copy(0, self._pair, flat).unflatten(0, shape)
+        return _scattered(flat, self._pair, self.count, self.size, self.size)
+
+
+def _scattered(flat: Tensor, slot: Tensor, *shape: int) -> Tensor:
+    return flat.new_zeros(math.prod(shape), *flat.shape[1:]).index_copy(0, slot, flat).unflatten(0, shape)
 
 
 class Batch:
