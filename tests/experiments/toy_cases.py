@@ -46,7 +46,7 @@ TABLE = "Toys, {}", ["what"], {"size": lambda record: str(record["size"])}
 
 
 def groups(options: Namespace) -> list[list[str]]:
-    return [["works", "no set-up", *["hungry"] * (sys.platform == "linux")], ["dies"], ["waits"]]
+    return [["waits"], ["works", "no set-up", *["hungry"] * (sys.platform == "linux")], ["dies"]]
 
 
 def make(name: str, options: Namespace) -> Work:
