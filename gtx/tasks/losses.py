@@ -26,7 +26,8 @@ def masked_mean(elementwise: Callable[[Tensor, Tensor], Tensor], output: Tensor,
     """
     observed = ~target.isnan()
     # blanks are filled before the loss, not after: the gradient of a NaN is NaN even where it is masked
-    each = elementwise(output, torch.where(observed, target, 0.0))
+    dtype = torch.promote_types(output.dtype, target.dtype)  # not every loss takes two
+    each = elementwise(output.to(dtype), torch.where(observed, target, 0.0).to(dtype))
     return (each * observed).sum() / observed.sum().clamp(min=1)
 
 

@@ -27,7 +27,7 @@ EXAMPLES = TASK.examples(store())
 
 def module() -> PropertyModule:
     torch.manual_seed(0)
-    return PropertyModule(model(TASK, dropout=0.0).double(), TASK, TrainSettings(clip=0.1))
+    return PropertyModule(model(TASK, dropout=0.0), TASK, TrainSettings(clip=0.1)).double()
 
 
 def test_a_whole_step_is_the_plain_one() -> None:
