@@ -2,8 +2,8 @@
 
 torch works shapes out and computes nothing (`FakeTensorMode`), so that whatever hangs on values raises: `.item()`, a
 copy to the host, boolean indices, shapes that data decide. Tensors of the host in the step raise too. The device is
-"cuda" where torch was built for it; elsewhere a made-up one stands in, since torch then has no automatic
-differentiation for "cuda".
+"cuda" where there is one; elsewhere a made-up one stands in, since torch then has no automatic differentiation for
+"cuda".
 
 After the steps as they are come those of models with a mistake that must be found: "item" reads a number back,
 "nonzero" takes a shape from data, "host" brings a tensor of the host in. A line for each says what was raised.
@@ -36,7 +36,7 @@ META.impl("_fused_adamw_.tensor_lr", lambda *_, **__: None)  # in place, so it h
 
 
 def device() -> torch.device:
-    if torch.version.cuda:
+    if torch.cuda.is_available():
         return torch.device("cuda:0")
 
     class Module(backend_registration._DummyBackendModule):

@@ -56,12 +56,13 @@ def test_a_whole_step_asks_nothing_of_the_device() -> None:
     command = [sys.executable, "-m", "tests.training.fake_device"]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    *lines, host = done.stdout.splitlines()
+    assert lines == [
         "as they are: nothing",
         "item: DataDependentOutputException",
         "nonzero: DynamicOutputShapeException",
-        "host: FakeTensorDeviceMismatchError",
     ]
+    assert host in ("host: FakeTensorDeviceMismatchError", "host: RuntimeError")  # as torch 2.13 and 2.11 say it
 
 
 def test_training_in_whole_steps_learns_as_well(tmp_path: Path) -> None:
