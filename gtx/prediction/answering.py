@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +20,7 @@ from gtx.molecules import FlatMolecules, featurise_texts
 from gtx.prediction.model_file import ModelHeader
 from gtx.tasks.task import Answers
 
+_TOGETHER = 8  # chunks that a GPU predicts at once: it is busy with thousands of molecules, not with hundreds
 NOT_FINITE = "the model's output is no finite number"
 
 
@@ -66,7 +68,7 @@ def answer_stream(
     """Read and predict chunks of texts, in order; memory stays bounded.
 
     On a processor each worker process reads and predicts, with a copy of the model and one thread, and only answers go
-    from process to process. With a model on a GPU workers read, and this process predicts.
+    from process to process. With a model on a GPU workers read, and this process predicts, several chunks at a time.
 
     Args:
         predictor: the model.
@@ -74,8 +76,10 @@ def answer_stream(
         workers: processes; 0 works in this one.
     """
     if workers < 1 or predictor.device.type != "cpu":
-        for part in featurise_stream(predictor.header.featuriser, chunks, workers, smiles=False):
-            yield _answered(predictor, part)
+        read = featurise_stream(predictor.header.featuriser, chunks, workers, smiles=False)
+        together = 1 if predictor.device.type == "cpu" else _TOGETHER
+        while parts := list(islice(read, together)):
+            yield _answered(predictor, parts)
         return
     _answer(predictor, ["C"], [None])  # compiles what is to be compiled, so that the workers need not, each for itself
     with TemporaryDirectory(prefix="gtx-") as folder:
@@ -89,13 +93,13 @@ def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
     return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
 
 
-def _answered(predictor: Answering, part: FlatMolecules) -> Answered:
-    done = Featurised.join([part])
+def _answered(predictor: Answering, parts: Sequence[FlatMolecules]) -> Answered:
+    done = Featurised.join(parts)
     return Answered(done.errors, done.warnings, done.good, predictor.predict_store(done.store))
 
 
 def _answer(predictor: Answering, texts: Sequence[str], coordinates: Sequence[np.ndarray | None]) -> Answered:
-    return _answered(predictor, featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=False))
+    return _answered(predictor, [featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=False)])
 
 
 def _answer_in_worker(file: Path, *chunk: Sequence[Any]) -> Answered:

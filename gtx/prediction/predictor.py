@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from gtx.prediction.streaming import TableOutcome
     from gtx.training import Member
 
-BATCH_PAIRS, BATCH_MOLECULES = 75_000, 256  # larger batches are hardly faster on a CPU, and need more memory
+BATCHES = {"cpu": (75_000, 256), "cuda": (2_000_000, 4_096)}
+"""Most pairs and molecules of a batch, by kind of device. Larger ones are hardly faster on a CPU and need more memory;
+a GPU spends longer on launching kernels than on hundreds of molecules."""
 LARGE = 64
 """Molecules of more atoms are worked out in float64: far outside most training sets, outputs can be so large that
 float32 rounds them visibly, and differently for every way to write the SMILES."""
@@ -158,7 +160,8 @@ class Predictor:
 
     def _batches(self, sizes: Tensor) -> list[Tensor]:
         """Which molecules of so many atoms go together."""
-        return PairBudgetSampler(sizes, BATCH_PAIRS, max_molecules=BATCH_MOLECULES, shuffle=False).batches()
+        pairs, molecules = BATCHES.get(self.device.type, BATCHES["cpu"])
+        return PairBudgetSampler(sizes, pairs, max_molecules=molecules, shuffle=False).batches()
 
     def _run(
         self, store: MoleculeStore, ask: Callable[[Sequence[nn.Module], Batch], Any]

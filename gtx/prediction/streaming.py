@@ -127,7 +127,10 @@ def _answered(predictor: Answering, table: Table, workers: int | None) -> Genera
             yield [row.readable for row in rows], [row.coordinates for row in rows]
 
     for answered in answer_stream(predictor, texts(), workers):
-        yield waiting.popleft(), answered
+        rows = waiting.popleft()
+        while len(rows) < len(answered.errors):
+            rows = rows + waiting.popleft()
+        yield rows, answered
 
 
 def _tracked(parts: Iterator[tuple[list[Row], Any]], total: int | None) -> Iterator[tuple[list[Row], Any]]:

@@ -237,7 +237,9 @@ def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path: Path, mo
     assert asked == [5, 5, 5, 5, 1]  # with workers this process predicts one molecule, which compiles what is to be
 
 
-def test_a_model_on_a_gpu_stays_there_and_workers_read(predictor: Predictor, tmp_path: Path) -> None:
+def test_a_model_on_a_gpu_stays_there_and_workers_read(
+    predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
 
     class Elsewhere:
@@ -248,8 +250,10 @@ def test_a_model_on_a_gpu_stays_there_and_workers_read(predictor: Predictor, tmp
             asked.append(len(store))
             return predictor.predict_store(store)
 
-    (tmp_path / "in.csv").write_text("smiles\nC\nCCO\nC1CC\n")
+    (tmp_path / "in.csv").write_text("smiles\n" + "C\nCCO\nC1CC\n" * 40)
+    monkeypatch.setattr("gtx.prediction.streaming.chunk_size", lambda featuriser: 10)
     for workers, model in ((2, Elsewhere()), (0, predictor)):
         predict_table(model, tmp_path / "in.csv", tmp_path / f"{workers}.csv", workers=workers)
-    assert asked == [2]
-    assert (tmp_path / "2.csv").read_bytes() == (tmp_path / "0.csv").read_bytes()
+    assert asked == [54, 26]  # of 80 and of 40 rows: several chunks at a time
+    together, apart = (pd.read_csv(tmp_path / f"{workers}.csv") for workers in (2, 0))
+    pd.testing.assert_frame_equal(together, apart, rtol=1e-5)  # other batches round otherwise

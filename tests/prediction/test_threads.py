@@ -11,6 +11,7 @@ import torch
 
 from gtx.data import featurise
 from gtx.prediction import Predictor
+from gtx.prediction.predictor import BATCHES
 from gtx.prediction.threads import in_threads
 from tests.molecules_for_tests import SMILES
 
@@ -52,7 +53,7 @@ def test_predictions_do_not_depend_on_threads(
     predictor: Predictor, threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor do gradients appear: what is set for one thread is set in all."""
-    monkeypatch.setattr("gtx.prediction.predictor.BATCH_MOLECULES", 2)
+    monkeypatch.setitem(BATCHES, "cpu", (75_000, 2))
     store = featurise(predictor.header.featuriser, SMILES, workers=0).store
     several = predictor.predict_store(store)
     torch.set_num_threads(1)
