@@ -38,7 +38,7 @@ ROOMS = {
     "tasks": {"schema", "report", "sequence", "data", "molecules", "errors"},
     "baselines": {"tasks", "report", "data", "molecules", "errors"},
     "dataset": {"tasks", "data", "molecules", "errors"},
-    "training": {"dataset", "tasks", "nn", "graph", "data", "errors", "files", "termination"},
+    "training": {"dataset", "tasks", "nn", "data", "errors", "files", "termination"},
     "prediction": {"schema", "tasks", "models", "data", "molecules", "errors", "files"},
     "explain": {"prediction", "tasks", "models", "graph", "data", "molecules", "errors", "files"},
     "workflow": {
