@@ -1,6 +1,7 @@
 """ZINC-12k (Dwivedi et al. 2020, arXiv:2003.00982): mean absolute error of penalised logP, without descriptors.
 
     python -m experiments.zinc --sets graphs --seeds 0 --hours 3
+    python -m experiments.zinc --sets graphs --seeds 0 --hours 0.5 --settings '{"batch_molecules": 128}'    # on a GPU
     python -m experiments.zinc --sets smiles --seeds 0 1 2 --epochs 300
     python -m experiments.zinc --sets smiles --rivals mean ridge-counts forest-counts gine gps chemprop
 
@@ -10,9 +11,10 @@ molecules. Descriptors are not allowed, because logP is a term of the label. The
 the benchmark demands, is trained on the absolute error, and its batches hold molecules of similar size. The epoch is
 chosen on the validation rows; the test rows are scored once, at the end.
 
-`--hours` measures a few batches to find the number of epochs for this time, with the given number of threads. A run
-that was stopped continues with the same command, a finished one is not repeated. The losses and validation scores of
-all epochs so far are in `runs/<set>/<run>/members/0/log.csv`.
+On a GPU, if there is one, the same commands train there. `--hours` trains on a few batches to find the number of
+epochs for this time, with the given number of threads. A run that was stopped continues with the same command, a
+finished one is not repeated. The losses and validation scores of all epochs so far are in
+`runs/<set>/<run>/members/0/log.csv`.
 """
 
 from __future__ import annotations
