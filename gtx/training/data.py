@@ -131,4 +131,5 @@ class MoleculeData(LightningDataModule):
         needed = [name for name, needs in model.fixed.items() if needs]
         if not model.fixed or len(examples) == 0:
             return None
-        return keep(examples, model.fixed_features, list(model.fixed), device, free_memory(device) // 4, needed)
+        room = min(free_memory(device), free_memory(examples.device)) // 4
+        return keep(examples, model.fixed_features, list(model.fixed), device, room, needed)
