@@ -37,7 +37,7 @@ from gtx.nn import (
     Vocabulary,
     embed,
 )
-from gtx.nn.fast.conditions import are_plain
+from gtx.nn.fast.bonds import can_sum
 
 
 class AttentionMaps(NamedTuple):
@@ -281,7 +281,7 @@ class GraphTransformer(nn.Module):
         if self.bond_embedding is not None:
             codes, table = self.bond_vocabulary(batch.edge_attr), self.bond_embedding
             by_code = all(isinstance(getattr(layer, "local", None), BondMessages) for layer in self.layers)
-            bonds = EmbeddedCodes(codes, table) if by_code and are_plain(table.table) else table(codes)
+            bonds = EmbeddedCodes(codes, table) if by_code and can_sum(table.table) else table(codes)
         for layer in self.layers:
             inputs = (x, edges, pairs, bond_index, bonds, graph.batch, weights)
             again = self.recompute and self.training and weights is None

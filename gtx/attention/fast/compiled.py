@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch_geometric.utils import scatter, softmax
 from gtx.attention.dropout import dropout as drop
 from gtx.attention.edge_features import EdgeFeatures
 from gtx.attention.fast.building import build
+from gtx.attention.fast.derivatives import plain_gradients
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
 from gtx.graph import CompleteGraph
@@ -138,10 +139,8 @@ class _Attention(torch.autograd.Function):
         *tensors, factor, weights, collected = ctx.saved_tensors
         query, _, value, features, *_ = tensors
         if torch.is_grad_enabled():  # somebody will differentiate these gradients
-            wanted = [x for x, needed in zip(tensors, ctx.needs_input_grad, strict=False) if needed]
-            out = definition(*tensors, ctx.graph, factor)
-            found = iter(torch.autograd.grad(out, wanted, d_out, create_graph=True))
-            return *(next(found) if needed else None for needed in ctx.needs_input_grad[:8]), None, None
+            plain = partial(definition, graph=ctx.graph, factor=factor)
+            return *plain_gradients(plain, tensors, ctx.needs_input_grad[:8], d_out), None, None
         d_out = d_out.contiguous()
         grads = [
             torch.empty(x.shape, dtype=x.dtype) if x is not None and (needed or i < 3) else None

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gtx.attention.fast.building import build
+from gtx.attention.fast.derivatives import plain_gradients
 from gtx.nn.fast.conditions import are_plain
 
 _SOURCE = Path(__file__).with_name("bonds.c")
 _CHANNELS = range(16, 513, 16)
+
+
+def can_sum(*tensors: Tensor) -> bool:
+    """Whether `sum_messages` computes with these: `[*, C]`, in single precision, where there is a C compiler."""
+    channels = tensors[0].shape[-1]
+    return channels in _CHANNELS and are_plain(*tensors) and _library(channels) is not None
 
 
 def sum_messages(
@@ -21,8 +29,8 @@ def sum_messages(
 ) -> Tensor | None:
     r"""\((1 + \epsilon) x_r + \sum_{s \to r} \mathrm{ReLU}(x_s + b + \sum_c T_c[\mathrm{code}_c])\).
 
-    It is worked out in single precision and where no gradient is wanted. None elsewhere, without a C compiler, and
-    where there is no such code or node.
+    The backward pass is compiled too. None where it cannot run (see `can_sum`), and where there is no such code or
+    node.
 
     Args:
         x: nodes, `[N, C]`.
@@ -33,25 +41,55 @@ def sum_messages(
         bias: b, `[C]`.
         scale: 1 + epsilon.
     """
-    if x.shape[1] not in _CHANNELS or not are_plain(x, table, bias):
+    if not can_sum(x, table, bias):
         return None
-    library = _library(x.shape[1])
-    if library is None:
-        return None
-    sender, receiver = edge_index.contiguous()
-    x, codes, out = (
-        x.contiguous(),
-        codes.long().contiguous(),
-        torch.empty_like(x, memory_format=torch.contiguous_format),
-    )
     first = torch.cat([offsets, offsets.new_tensor([len(table)])])
+    bonds = *edge_index.contiguous(), codes.long().contiguous(), first
+    return _Messages.apply(bonds, scale, x.contiguous(), table.contiguous(), bias)
+
+
+def definition(bonds: tuple[Tensor, ...], scale: float, x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
+    """The same, written out; `bonds` are senders, receivers, codes, and where each column's rows begin and end."""
+    sender, receiver, codes, first = bonds
+    message = x[sender] + bias + table[codes + first[:-1]].sum(1)
+    return (scale * x).index_add(0, receiver, message.relu())
+
+
+class _Messages(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, bonds: tuple[Tensor, ...], scale: float, x: Tensor, table: Tensor, bias: Tensor
+    ) -> Tensor | None:
+        ctx.save_for_backward(x, table, bias)
+        ctx.bonds, ctx.scale, out = bonds, scale, torch.empty_like(x)
+        return None if _run("forward", bonds, x, table, bias, scale, out) else out
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> tuple:
+        tensors = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody will differentiate these gradients
+            plain = partial(definition, ctx.bonds, ctx.scale)
+            return None, None, *plain_gradients(plain, tensors, ctx.needs_input_grad[2:], d_out)
+        grads = [torch.empty_like(tensors[0]), *map(torch.zeros_like, tensors[1:])]
+        _run("backward", ctx.bonds, *tensors, ctx.scale, d_out.contiguous(), *grads)
+        return None, None, *grads
+
+
+def _run(
+    name: str, bonds: tuple[Tensor, ...], x: Tensor, table: Tensor, bias: Tensor, scale: float, *more: Tensor
+) -> int | None:
+    """Call the compiled function."""
+    sender, receiver, codes, first = bonds
     given = (one.data_ptr() for one in (sender, receiver, codes, first, table, bias, x))
-    return None if library.messages(len(x), *codes.shape, *given, scale, out.data_ptr()) else out
+    function = getattr(_library(x.shape[1]), name)
+    return function(len(x), *codes.shape, *given, scale, *(one.data_ptr() for one in more))
 
 
 @lru_cache
 def _library(channels: int) -> ctypes.CDLL | None:
     library = build(_SOURCE, K=channels)
     if library is not None:
-        library.messages.argtypes = [*[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 7, ctypes.c_float, ctypes.c_void_p]
+        begin = [*[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 7, ctypes.c_float]
+        library.forward.argtypes = [*begin, ctypes.c_void_p]
+        library.backward.argtypes, library.backward.restype = [*begin, *[ctypes.c_void_p] * 4], None
     return library

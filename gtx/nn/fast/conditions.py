@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def are_plain(*tensors: Tensor) -> bool:
-    """Whether these are float32 tensors of a processor that nobody traces, transforms or differentiates."""
+    """Whether these are float32 tensors of a processor that nobody traces or transforms."""
     return (
         not torch.compiler.is_compiling()
         and not torch.is_autocast_enabled("cpu")
@@ -16,7 +16,11 @@ def are_plain(*tensors: Tensor) -> bool:
             type(x.data if isinstance(x, torch.nn.Parameter) else x) is Tensor
             and x.device.type == "cpu"
             and x.dtype == torch.float32
-            and not (x.requires_grad and torch.is_grad_enabled())
             for x in tensors
         )
     )
+
+
+def are_learned(*tensors: Tensor) -> bool:
+    """Whether somebody will want a gradient of one of these."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)

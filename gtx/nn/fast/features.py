@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import gelu, linear
 
 from gtx.attention.fast.building import build
-from gtx.nn.fast.conditions import are_plain
+from gtx.attention.fast.derivatives import plain_gradients
+from gtx.nn.fast.conditions import are_learned, are_plain
 
 _SOURCE = Path(__file__).with_name("features.c")
 _CHANNELS = range(16, 129, 16)  # whole registers, and few enough that the tables stay in the cache
 
 
 def embed_features(parts: Iterable[nn.Module], mlp: nn.Sequential | None, features: Sequence[Tensor]) -> Tensor | None:
-    """What `gtx.nn.CodeEmbedding` and `gtx.nn.PairEmbedding` give, in single precision and where no gradient is wanted;
-    None elsewhere, where there is no C compiler, and where a code is not in its table.
+    """What `gtx.nn.CodeEmbedding` and `gtx.nn.PairEmbedding` give, in single precision.
+
+    Gradients of the weights are compiled too. None where a gradient of the values is wanted, where there is no C
+    compiler, and where a code is not in its table.
 
     Args:
         parts: for each feature, a `CodeEmbedding` or a linear map.
@@ -28,47 +33,116 @@ def embed_features(parts: Iterable[nn.Module], mlp: nn.Sequential | None, featur
     """
     parts = list(parts)
     weights = [weight for module in (*parts, mlp or nn.Identity()) for weight in module.parameters()]
+    values = [x for x in features if x.is_floating_point()]
     width = weights[-1].shape[-1]
-    if width not in _CHANNELS or not are_plain(*weights, *(x for x in features if x.is_floating_point())):
+    if width not in _CHANNELS or not are_plain(*weights, *values) or are_learned(*values) or _library(width) is None:
         return None
-    library = _library(width)
-    if library is None:
-        return None
-    read = [_part(*each) for each in zip(parts, features, strict=True)]
     base = sum((part.bias for part in parts if isinstance(part, nn.Linear)), weights[0].new_zeros(width))
-    weight, bias = (None, None) if mlp is None else (mlp[1].weight.t().contiguous(), mlp[1].bias)
-    out = base.new_empty(len(features[0]), width)
-    threads = torch.get_num_threads() if len(out) > 5000 else 1
-    given = (_Part * len(read))(*(part for part, _ in read))
-    pointers = (None if x is None else x.data_ptr() for x in (base, weight, bias, out))
-    return None if library.embed(threads, len(out), len(read), given, *pointers) else out
+    weight, bias = (None, None) if mlp is None else (mlp[1].weight, mlp[1].bias)
+    tables = [part.weight.t().contiguous() if isinstance(part, nn.Linear) else part.table for part in parts]
+    read = [
+        (feature, None) if isinstance(part, nn.Linear) else (feature.long().contiguous(), _first(part.offsets, table))
+        for part, feature, table in zip(parts, features, tables, strict=True)
+    ]
+    return _Embedding.apply(read, are_learned(*weights), base, weight, bias, *tables)
+
+
+Read = list[tuple[Tensor, Tensor | None]]
+"""Of each feature the values, or the codes, and of codes where each column's rows begin in the table and where it
+ends."""
+
+
+def definition(read: Read, base: Tensor, weight: Tensor | None, bias: Tensor | None, *tables: Tensor) -> Tensor:
+    """The same, written out."""
+    x = base
+    for (feature, first), table in zip(read, tables, strict=True):
+        x = x + (feature @ table if first is None else table[feature + first[:-1]].sum(1))
+    return x if weight is None else gelu(linear(gelu(x), weight, bias))
+
+
+class _Embedding(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        read: Read,
+        learned: bool,
+        base: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        *tables: Tensor,
+    ) -> Tensor | None:
+        turned = None if weight is None else weight.t().contiguous()
+        out = base.new_empty(len(read[0][0]), len(base))
+        kept = [torch.empty_like(out) if learned and weight is not None else None for _ in range(3)]
+        parts = (_Part * len(read))(*(_part(*each, table) for each, table in zip(read, tables, strict=True)))
+        given = map(_pointer, (base, turned, bias, out, *kept))
+        if _library(len(base)).forward(_threads(out), len(out), len(read), parts, *given):
+            return None
+        ctx.save_for_backward(base, weight, bias, *tables, *kept)
+        ctx.read = read
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> tuple:
+        *tensors, inner, slope, outer_slope = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody will differentiate these gradients
+            return None, None, *plain_gradients(partial(definition, ctx.read), tensors, ctx.needs_input_grad[2:], d_out)
+        base, weight, _, *tables = tensors
+        d_x = d_out = d_out.contiguous()
+        d_y = d_weight = d_bias = None
+        if weight is not None:
+            d_y, d_x, weight = torch.empty_like(d_out), torch.empty_like(d_out), weight.contiguous()
+        threads = _threads(d_out)
+        d_tables = [
+            None if first is None else table.new_zeros(threads, *table.shape)
+            for (_, first), table in zip(ctx.read, tables, strict=True)
+        ]
+        parts = (_Part * len(tables))(
+            *(_part(*each, *both) for each, *both in zip(ctx.read, tables, d_tables, strict=True))
+        )
+        given = map(_pointer, (weight, slope, outer_slope, d_out, d_y, d_x))
+        _library(len(base)).backward(threads, len(d_out), len(parts), parts, *given)
+        if weight is not None:
+            d_weight, d_bias = d_y.t() @ inner, d_y.sum(0)
+        d_tables = [
+            feature.t() @ d_x if d_table is None else d_table.sum(0)
+            for (feature, _), d_table in zip(ctx.read, d_tables, strict=True)
+        ]
+        return None, None, d_x.sum(0) if ctx.needs_input_grad[2] else None, d_weight, d_bias, *d_tables
 
 
 class _Part(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("codes", "values")),
         *((name, ctypes.c_int64) for name in ("row_step", "column_step", "columns")),
-        *((name, ctypes.c_void_p) for name in ("first", "table")),
+        *((name, ctypes.c_void_p) for name in ("first", "table", "d_table")),
     ]
 
 
-def _part(module: nn.Module, feature: Tensor) -> tuple[_Part, list[Tensor]]:
-    """A feature as the loop reads it, and the tensors that must live as long."""
-    if isinstance(module, nn.Linear):
-        table = module.weight.t().contiguous()
-        steps = *feature.stride(), feature.shape[1]
-        return _Part(None, feature.data_ptr(), *steps, None, table.data_ptr()), [feature, table]
-    codes, first = (
-        feature.long().contiguous(),
-        torch.cat([module.offsets, module.offsets.new_tensor([len(module.table)])]),
-    )
-    steps = 0, 0, codes.shape[1]
-    return _Part(codes.data_ptr(), None, *steps, first.data_ptr(), module.table.data_ptr()), [codes, first]
+def _part(feature: Tensor, first: Tensor | None, table: Tensor, d_table: Tensor | None = None) -> _Part:
+    """A feature as the loops read it."""
+    codes, values = (None, feature) if first is None else (feature, None)
+    pointers = _pointer(first), table.data_ptr(), _pointer(d_table)
+    return _Part(_pointer(codes), _pointer(values), *feature.stride(), feature.shape[1], *pointers)
+
+
+def _first(offsets: Tensor, table: Tensor) -> Tensor:
+    return torch.cat([offsets, offsets.new_tensor([len(table)])])
+
+
+def _pointer(x: Tensor | None) -> int | None:
+    return None if x is None else x.data_ptr()
+
+
+def _threads(rows: Tensor) -> int:
+    return torch.get_num_threads() if len(rows) > 5000 else 1
 
 
 @lru_cache
 def _library(channels: int) -> ctypes.CDLL | None:
     library = build(_SOURCE, K=channels)
     if library is not None:
-        library.embed.argtypes = [*[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5]
+        begin = [*[ctypes.c_int64] * 3, ctypes.c_void_p]
+        library.forward.argtypes = [*begin, *[ctypes.c_void_p] * 7]
+        library.backward.argtypes, library.backward.restype = [*begin, *[ctypes.c_void_p] * 6], None
     return library

@@ -34,13 +34,36 @@ def test_is_the_plain_form(channels: int, monkeypatch: pytest.MonkeyPatch) -> No
         layer(x, bonds, codes)
 
 
-def test_gradients_and_double_precision_take_the_plain_form() -> None:
+def all_gradients(
+    layer: BondMessages, x: torch.Tensor, bonds: torch.Tensor, codes: EmbeddedCodes, twice: bool = False
+) -> list[torch.Tensor]:
+    """Of nodes and weights, or of the norm of their gradients."""
+    x = x.clone().requires_grad_()
+    out, wanted = layer(x, bonds, codes), [x, *layer.parameters(), *codes.embedding.parameters()]
+    towards = torch.linspace(-1, 2, out.numel()).view(out.shape).to(out)
+    grads = torch.autograd.grad(out.square(), wanted, towards, create_graph=twice)
+    return [*torch.autograd.grad(sum(grad.square().sum() for grad in grads), wanted)] if twice else [*grads]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("channels", "twice"), [(16, False), (48, False), (128, False), (16, True)])
+def test_gradients_are_those_of_the_plain_form(channels: int, twice: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x, bonds, codes = drawn(channels)
+    with monkeypatch.context() as patched:
+        patched.setattr(GINEConv, "forward", lambda *_: pytest.fail("the plain form ran"))
+        found = all_gradients(layer, x, bonds, codes, twice)
+    exact = all_gradients(
+        layer.double(), x.double(), bonds, EmbeddedCodes(codes.codes, codes.embedding.double()), twice
+    )
+    for one, other in zip(found, exact, strict=True):
+        assert (one - other).norm() <= 2e-6 * other.norm()
+
+
+def test_double_precision_takes_the_plain_form() -> None:
     layer, x, bonds, codes = drawn()
-    out = layer(x, bonds, codes)
-    assert torch.equal(out, GINEConv.forward(layer, x, bonds, codes.rows)) and out.requires_grad
-    with torch.no_grad():
-        given = EmbeddedCodes(codes.codes, codes.embedding.double())
-        assert layer.double()(x.double(), bonds, given).dtype == torch.float64
+    given = EmbeddedCodes(codes.codes, codes.embedding.double())
+    out = layer.double()(x.double(), bonds, given)
+    assert torch.equal(out, GINEConv.forward(layer, x.double(), bonds, given.rows)) and out.dtype == torch.float64
 
 
 @needs_compiler
@@ -59,12 +82,19 @@ def test_what_there_is_not_is_left_to_the_plain_form() -> None:
 
 
 @needs_compiler
-def test_a_model_without_gradients_gives_what_it_gives_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("recompute", [False, True])
+def test_a_model_gives_what_it_gives_without_them(recompute: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     batch, read = featurised().store.batch(), Featuriser()
     torch.manual_seed(0)
-    model = GraphTransformer(2, read.atom_sizes, read.bond_sizes, layers=2, channels=32).eval()
-    expected = model(batch).detach()
+    sizes = read.atom_sizes, read.bond_sizes
+    model = GraphTransformer(2, *sizes, layers=2, channels=32, dropout=0.0, recompute=recompute)
+    found = model(batch)
+    grads = torch.autograd.grad(found.sum(), list(model.parameters()))
+    monkeypatch.setattr("gtx.models.graph_transformer.can_sum", lambda *_: False)
+    monkeypatch.setattr("gtx.nn.bond_messages.sum_messages", lambda *_: None)
+    expected = model(batch)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    for one, other in zip(grads, torch.autograd.grad(expected.sum(), list(model.parameters())), strict=True):
+        assert (one - other).norm() <= 1e-4 * other.norm() + 1e-5
     with torch.no_grad():
-        torch.testing.assert_close(model(batch), expected, rtol=1e-5, atol=1e-5)
-        monkeypatch.setattr("gtx.nn.bond_messages.sum_messages", lambda *_: None)
         torch.testing.assert_close(model(batch), expected, rtol=1e-5, atol=1e-5)

@@ -45,6 +45,42 @@ def test_is_the_plain_form(count: int, channels: int, mlp: bool, monkeypatch: py
         torch.testing.assert_close(found, layer(given), rtol=1e-5, atol=2e-6)
 
 
+def weight_gradients(layer: PairEmbedding, given: list[Tensor], twice: bool = False) -> list[Tensor]:
+    """Of the weights, or of the norm of their gradients."""
+    given = [x.to(layer.mlp[1].weight.dtype) if x.is_floating_point() else x for x in given]
+    out, weights = layer(given), list(layer.parameters())
+    towards = torch.linspace(-1, 2, out.numel()).view(out.shape).to(out)
+    grads = torch.autograd.grad(out, weights, towards, create_graph=twice)
+    return [*torch.autograd.grad(sum(grad.square().sum() for grad in grads), weights)] if twice else [*grads]
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("channels", [16, 48, 128])
+@pytest.mark.parametrize("count", [0, 1, 8003])
+def test_gradients_are_those_of_the_plain_form(count: int, channels: int, threads: int) -> None:
+    torch.manual_seed(1)
+    layer, given, before = PairEmbedding(FEATURES, channels), features(count), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert fast(layer, given).requires_grad
+        found = weight_gradients(layer, given)
+    finally:
+        torch.set_num_threads(before)
+    for one, exact in zip(found, weight_gradients(layer.double(), given), strict=True):
+        assert (one - exact).norm() <= 2e-6 * exact.norm()
+
+
+@needs_compiler
+def test_gradients_can_be_differentiated() -> None:
+    torch.manual_seed(1)
+    layer, given = PairEmbedding(FEATURES, 16), features(9)
+    assert fast(layer, given).requires_grad
+    found = weight_gradients(layer, given, twice=True)
+    for one, exact in zip(found, weight_gradients(layer.double(), given, twice=True), strict=True):
+        assert (one - exact).norm() <= 1e-5 * exact.norm()
+
+
 @needs_compiler
 def test_codes_alone() -> None:
     layer, codes = PairEmbedding([Codes((3, 4))], 16, mlp=False), torch.tensor([[0, 0], [2, 3]])
@@ -57,10 +93,8 @@ def test_codes_alone() -> None:
 @needs_compiler
 def test_codes_of_atoms() -> None:
     layer, codes = CodeEmbedding([119, 4], 128), torch.tensor([[118, 0], [6, 3], [0, 1]])
-    plain = layer(codes)
-    assert plain.requires_grad
     with torch.no_grad():
-        torch.testing.assert_close(layer(codes), plain, rtol=1e-6, atol=1e-7)
+        torch.testing.assert_close(layer(codes), layer._look_up(codes), rtol=1e-6, atol=1e-7)
         with pytest.raises(RuntimeError):
             layer(torch.tensor([[0, 4]]))
 
@@ -92,9 +126,10 @@ def test_a_code_without_a_row_is_left_to_the_plain_form() -> None:
 @needs_compiler
 def test_where_it_does_not_run() -> None:
     layer, given = PairEmbedding(FEATURES, 16), features(3)
-    assert fast(layer, given) is None  # gradients are wanted
+    learned = [x.clone().requires_grad_() if x.is_floating_point() else x for x in given]
+    assert fast(layer, learned) is None  # gradients of the values are wanted
     with torch.no_grad():
-        assert fast(layer, given) is not None
+        assert fast(layer, learned) is not None
         assert fast(PairEmbedding(FEATURES, 6), given) is None  # not whole registers
         with torch.autocast("cpu"):
             assert fast(layer, given) is None

@@ -1,0 +1,24 @@
+"""Derivatives of the derivatives that compiled loops give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def plain_gradients(
+    definition: Callable[..., Tensor], tensors: Sequence[Tensor | None], needed: Sequence[bool], d_out: Tensor
+) -> list[Tensor | None]:
+    """The gradients of what a compiled loop computes, by its plain form, so that they can be differentiated again.
+
+    Args:
+        definition: the plain form, of these tensors.
+        tensors: what the loop was given.
+        needed: of which tensors the gradient is wanted; others get None.
+        d_out: the gradient of the loop's output.
+    """
+    wanted = [x for x, need in zip(tensors, needed, strict=True) if need]
+    found = iter(torch.autograd.grad(definition(*tensors), wanted, d_out, create_graph=True))
+    return [next(found) if need else None for need in needed]
