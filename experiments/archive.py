@@ -2,10 +2,10 @@
 
     python -m experiments.archive elsewhere/results      # copies the runs of another folder of results
 
-A run is known by its recipe (benchmark, tuning, learning, ablation, sequence or speed), its set and its name. Several
-processes may add runs at once: each waits for a lock, and the lock of a process that is killed is free. A run exists
-once it has its line; its predictions are written before. A process that is killed between the two leaves all other
-runs as they were.
+A run is known by its recipe (benchmark, tuning, learning, batch_rate, ablation, sequence or speed), its set and its
+name. Several processes may add runs at once: each waits for a lock, and the lock of a process that is killed is free. A
+run exists once it has its line; its predictions are written before. A process that is killed between the two leaves all
+other runs as they were.
 """
 
 from __future__ import annotations

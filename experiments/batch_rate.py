@@ -9,8 +9,9 @@ times factor^p: `same` (p = 0), `root` (p = 1/2, as the noise of Adam's steps as
 arXiv:2205.10287) or `linear` (p = 1; Goyal et al. 2017, arXiv:1706.02677). `--average follows` also takes the decay of
 the averaged weights to the power of the factor, so that the average is over as many epochs as before.
 
-Everything else is the default of `gtx train`; `--size small` takes a small model. A repeat is the seed and, of MAT's sets, the split; of ZINC-12k it draws
-the training rows. A factor is compared with factor 1 of the same repeat. A finished run is not repeated. `--table`
+Everything else is the default of `gtx train`; `--size small` takes a small model, for want of a GPU. A repeat is the
+seed and, of MAT's sets, the split; of ZINC-12k it draws the training rows. The score is of the epoch kept, the best
+of the second half. A factor is compared with factor 1 of the same repeat. A finished run is not repeated. `--table`
 writes the page without training.
 """
 
@@ -32,7 +33,7 @@ import numpy as np
 
 from experiments import archive, mat, zinc
 from experiments.archive import RESULTS, ROOT
-from experiments.jobs import Job, job_options, run_jobs
+from experiments.jobs import Job, at_least_one, job_options, run_jobs
 from experiments.on_store import predict
 from experiments.public_sets import LoadedRun, PublicSet, Run
 from experiments.record import circumstances
@@ -207,7 +208,7 @@ def _size_section(size: str, results: Path) -> list[str]:
         sets += [
             f"### {public_set.name}",
             "",
-            f"At most {rows:,} training rows, {epochs} epochs; validation {public_set.metric.upper()}, lower is better.",
+            f"At most {rows:,} training rows, {epochs} epochs; validation {public_set.metric.upper()}, lower better.",
             "",
             "| batch | learning rate | average | validation, each repeat | against factor 1 | CPU seconds |",
             "|--:|---|---|---|--:|--:|",
@@ -255,7 +256,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--size", default="default", choices=list(SIZES), help="of the model")
-    parser.add_argument("--factors", nargs="+", type=int, default=list(FACTORS), help="above 0; default: 1 4 8 16")
+    parser.add_argument("--factors", nargs="+", type=at_least_one, default=list(FACTORS))
     parser.add_argument("--rates", nargs="+", default=list(RATES), choices=list(RATES))
     parser.add_argument("--average", nargs="+", default=["stays"], choices=list(AVERAGES))
     parser.add_argument("--repeats", nargs="+", type=int, default=list(REPEATS))
