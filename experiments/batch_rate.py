@@ -11,8 +11,9 @@ the averaged weights to the power of the factor, so that the average is over as 
 
 Everything else is the default of `gtx train`; `--size small` takes a small model, for want of a GPU. A repeat is the
 seed and, of MAT's sets, the split; of ZINC-12k it draws the training rows. The score is of the epoch kept, the best
-of the second half. A factor is compared with factor 1 of the same repeat. A finished run is not repeated. `--table`
-writes the page without training.
+of the second half. A factor is compared with factor 1 of the same repeat: the difference is the geometric mean of the
+ratios ± its standard error over the repeats, and above 0 is worse. A finished run is not repeated. `--table` writes the
+page without training.
 """
 
 from __future__ import annotations
@@ -156,12 +157,14 @@ class Line(NamedTuple):
         scores: on the validation rows, one per repeat.
         excess: the logarithm of each score over that of factor 1; above 0 is worse.
         seconds: of the processor, the mean.
+        steps: of the optimiser, of the first repeat, if all batches are full.
     """
 
     choice: Choice
     scores: list[float]
     excess: list[float]
     seconds: float
+    steps: int
 
 
 def compared(folder: str, size: str, results: Path = RESULTS) -> list[Line]:
@@ -180,7 +183,9 @@ def compared(folder: str, size: str, results: Path = RESULTS) -> list[Line]:
             scores = [(_score(one), _score(other)) for one, other in both]
             excess = [math.log(one / other) for one, other in scores]
             seconds = statistics.mean(one["seconds"] for one, _ in both)
-            lines.append(Line(choice, [one for one, _ in scores], excess, seconds))
+            settings, rows = both[0][0]["settings"], both[0][0]["rows"]["train"]
+            steps = settings["epochs"] * math.ceil(rows / settings["batch_molecules"])
+            lines.append(Line(choice, [one for one, _ in scores], excess, seconds, steps))
     return sorted(lines, key=lambda line: line.choice.order)
 
 
@@ -200,46 +205,29 @@ def batch_table(results: Path) -> str:
 
 
 def _size_section(size: str, results: Path) -> list[str]:
-    sets, pooled = [], {}
+    """The sets apart, since a set that lacks steps has quite another answer than one that is learnt by heart."""
+    text = []
     for public_set, rows, epochs in SETS.values():
         lines = compared(public_set.folder, size, results)
         if not lines:
             continue
-        sets += [
+        text += [
             f"### {public_set.name}",
             "",
-            f"At most {rows:,} training rows, {epochs} epochs; validation {public_set.metric.upper()}, lower better.",
+            f"At most {rows:,} training rows, {epochs} epochs. The validation {public_set.metric.upper()} of each repeat; "
+            "lower is better.",
             "",
-            "| batch | learning rate | average | validation, each repeat | against factor 1 | CPU seconds |",
-            "|--:|---|---|---|--:|--:|",
+            "| batch | learning rate | average | steps, about | validation | against factor 1 | CPU seconds |",
+            "|--:|---|---|--:|---|--:|--:|",
         ]
         for line in lines:
+            factor, rate, average = line.choice
             each = " ".join(f"{score:.3f}" for score in line.scores)
-            gap = percent(line.excess) if line.choice.factor > 1 else ""
-            sets.append(f"| {_cells(line.choice)} | {each} | {gap} | {line.seconds:.0f} |")
-            pooled.setdefault(line.choice, []).extend(line.excess)
-        sets.append("")
-    if not sets:
-        return []
+            gap = percent(line.excess) if factor > 1 else ""
+            text.append(f"| × {factor} | {rate} | {average} | {line.steps} | {each} | {gap} | {line.seconds:.0f} |")
+        text.append("")
     changed = " ".join(f"{name} {value}" for name, value in SIZES[size].items())
-    text = [
-        f"## The {size} model" + f" ({changed})" * bool(changed),
-        "",
-        "All sets together: the score over that of factor 1 of the same set and repeat, geometric mean ± its standard"
-        " error over the runs. Above 0 is worse.",
-        "",
-        "| batch | learning rate | average | runs | against factor 1 | better in |",
-        "|--:|---|---|--:|--:|--:|",
-    ]
-    for choice, excess in sorted(pooled.items(), key=lambda item: item[0].order):
-        if choice.factor > 1:
-            better = sum(value < 0 for value in excess)
-            text.append(f"| {_cells(choice)} | {len(excess)} | {percent(excess)} | {better} |")
-    return [*text, "", *sets]
-
-
-def _cells(choice: Choice) -> str:
-    return f"× {choice.factor} | {choice.rate} | {choice.average}"
+    return [f"## The {size} model" + f" ({changed})" * bool(changed), "", *text] if text else []
 
 
 def choices(factors: Sequence[int], rates: Sequence[str], averages: Sequence[str]) -> Iterator[Choice]:

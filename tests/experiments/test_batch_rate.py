@@ -43,7 +43,8 @@ def test_a_score_is_compared_with_factor_1_of_the_same_repeat(tmp_path: Path) ->
     def put(factor: int, repeat: int, score: float, size: str = "small") -> None:
         choice = Choice(factor, "same", "stays")
         run = {"recipe": "batch_rate", "folder": "toy", "name": f"{size}-{choice.name}-{repeat}", "metric": "rmse"}
-        run |= {"seed": repeat, "val": {"rmse": score}, "seconds": 1.0, "settings": choice._asdict() | {"size": size}}
+        run |= {"seed": repeat, "val": {"rmse": score}, "seconds": 1.0, "rows": {"train": 90}}
+        run["settings"] = choice._asdict() | {"size": size, "epochs": 10, "batch_molecules": 4 * factor}
         archive.put(tmp_path, run)
 
     for repeat, usual, larger in ((0, 1.0, 2.0), (1, 4.0, 2.0)):
@@ -53,6 +54,7 @@ def test_a_score_is_compared_with_factor_1_of_the_same_repeat(tmp_path: Path) ->
     put(8, 0, 7.0, "default")
     line = batch_rate.compared("toy", "small", tmp_path)[1]
     assert line.choice.factor == 8
+    assert line.steps == 10 * 3  # of 32 molecules at most
     assert line.scores == [2.0, 2.0]
     assert line.excess == pytest.approx([math.log(2), -math.log(2)])
     assert batch_rate.percent(line.excess) == "+0.0 % ± 69.3"
@@ -69,7 +71,7 @@ def test_a_run_stands_in_the_page_and_is_not_repeated(tmp_path: Path, monkeypatc
     usual, larger = (archive.run_named(tmp_path / "out", "toy", name, "batch_rate") for name in names)
     assert (usual["rows"], larger["settings"]["batch_molecules"]) == ({"train": 18, "val": 5}, 64)
     page = (tmp_path / "out" / "batch_rate.md").read_text()
-    assert f"| × 4 | root | stays | {larger['val']['rmse']:.3f} | " in page
+    assert f"| × 4 | root | stays | 2 | {larger['val']['rmse']:.3f} | " in page
     kept = (tmp_path / "out" / archive.RUNS).read_text()
     monkeypatch.setattr(batch_rate, "train_and_record", lambda *_: pytest.fail("a finished run is repeated"))
     assert batch_rate.main(words) == 0
