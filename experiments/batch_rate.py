@@ -214,10 +214,10 @@ def _size_section(size: str, results: Path) -> list[str]:
         text += [
             f"### {public_set.name}",
             "",
-            f"At most {rows:,} training rows, {epochs} epochs. The validation {public_set.metric.upper()} of each repeat; "
-            "lower is better.",
+            f"At most {rows:,} training rows, {epochs} epochs. The validation {public_set.metric.upper()} of each "
+            "repeat; lower is better.",
             "",
-            "| batch | learning rate | average | steps, about | validation | against factor 1 | CPU seconds |",
+            "| batch | rate | average | steps, about | validation | against factor 1 | CPU seconds |",
             "|--:|---|---|--:|---|--:|--:|",
         ]
         for line in lines:
