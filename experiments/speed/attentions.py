@@ -1,8 +1,7 @@
 """The attentions that are compared: each a module, and a way to call it on flat nodes.
 
-Every contender gets what does not depend on weights or features once per batch, outside the measurement, as all layers
-of a model could share it: gtx its `CompleteGraph`, PyG's `TransformerConv` the written-out `edge_index`, the padded
-forms their indices.
+What depends on neither weights nor features is made once per batch, outside the measurement (before or in the turn to
+warm up), as all layers of a model could share it: the `CompleteGraph`, its `edge_index`, the indices of padding.
 """
 
 from __future__ import annotations
@@ -32,12 +31,11 @@ class Padded:
     """
 
     def __init__(self, graph: CompleteGraph, largest: int) -> None:
-        self.size = -(-largest // 8) * 8 if graph.ptr.is_cuda else largest
+        self.count, self.size = graph.num_graphs, -(-largest // 8) * 8 if graph.ptr.is_cuda else largest
         self.node = torch.arange(graph.num_nodes, device=graph.ptr.device)
         self.node += graph.batch * self.size - graph.ptr[graph.batch]
         sender, receiver = graph.pair_index
         self._pair = self.node[receiver] * self.size + self.node[sender] % self.size
-        self.count = graph.num_graphs
         self.real = self.nodes(torch.ones_like(self.node)) > 0
 
     def nodes(self, flat: Tensor) -> Tensor:
@@ -54,38 +52,34 @@ def _scattered(flat: Tensor, slot: Tensor, *shape: int) -> Tensor:
 
 
 class Batch:
-    """Graphs of given sizes with random features.
-
-    Args:
-        sizes: nodes of each graph.
-        channels: of the nodes.
-        dtype: of the features.
-        device: where they lie.
-    """
+    """Graphs of given sizes with random features of `channels` per node."""
 
     def __init__(self, sizes: Tensor, channels: int, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
         generator = torch.Generator().manual_seed(1)
         self.graph = CompleteGraph.from_ptr(torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]).to(device))
         self.channels, self.largest = channels, int(sizes.max())
-
-        def features(rows: int, width: int) -> Tensor:
-            return torch.randn(rows, width, generator=generator).to(device, dtype).requires_grad_()
-
-        self.x = features(self.graph.num_nodes, channels)
-        self.edge_attr = features(self.graph.num_pairs, EDGE_DIM)
+        shapes = (self.graph.num_nodes, channels), (self.graph.num_pairs, EDGE_DIM)
+        drawn = (torch.randn(shape, generator=generator) for shape in shapes)
+        self.x, self.edge_attr = (features.to(device, dtype).requires_grad_() for features in drawn)
 
     @cached_property
     def padded(self) -> Padded:
         """Where nodes and pairs go when every graph is padded to the largest."""
         return Padded(self.graph, self.largest)
 
+    @cached_property
+    def padded_x(self) -> Tensor:
+        """The nodes, padded."""
+        return self.padded.nodes(self.x.detach()).requires_grad_()
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """The complete graph, written out."""
+        return self.graph.edge_index
+
 
 class PaddedAttention(nn.Module):
-    """Attention as one writes it by hand: pad all, call `scaled_dot_product_attention` with the pairs' bias, unpad.
-
-    Args:
-        channels: of the nodes.
-    """
+    """Attention as one writes it by hand: pad all, call `scaled_dot_product_attention` with the pairs' bias, unpad."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -99,47 +93,49 @@ class PaddedAttention(nn.Module):
         return self.lin_out(out.transpose(1, 2).flatten(0, 1).flatten(1)[to.node])
 
 
-Call = Callable[[Tensor, Tensor], Tensor]  # from x [N, channels] and edge_attr [num_pairs, EDGE_DIM]
-Contender = Callable[[Batch], tuple[nn.Module, Call]]
+def _without_pairs(layer: nn.Module, x: Tensor, real: Tensor) -> Tensor:
+    return layer(x, x, x, key_padding_mask=~real, need_weights=False)[0]
 
 
-def edge_attention(batch: Batch, **parts: bool) -> tuple[nn.Module, Call]:
-    """gtx."""
-    layer = EdgeAttention(batch.channels, batch.channels // HEADS, HEADS, edge_dim=EDGE_DIM, **parts)
-    return layer, lambda x, e: layer(x, batch.graph, e)
+def _as_gps(layer: nn.Module, batch: Batch, x: Tensor, edge_attr: Tensor) -> Tensor:
+    """As PyG's `GPSConv` calls its attention: padded and unpadded in every layer."""
+    h, real = to_dense_batch(x, batch.graph.batch)
+    return _without_pairs(layer, h, real)[real]
 
 
-gtx_bias = partial(edge_attention, project=True)
-gtx_bias_value = partial(edge_attention, project=True, edge_value=True)
-gtx_key_value = partial(edge_attention, edge_bias=False, edge_key=True, edge_value=True)
+def _gtx(**parts: bool) -> Contender:
+    return (
+        lambda c: EdgeAttention(c, c // HEADS, HEADS, edge_dim=EDGE_DIM, **parts),
+        lambda layer, batch, x, e: layer(x, batch.graph, e),
+    )
 
 
-def transformer_conv(batch: Batch) -> tuple[nn.Module, Call]:
-    """PyG's `TransformerConv` on the written-out complete graph."""
-    layer = TransformerConv(batch.channels, batch.channels // HEADS, HEADS, edge_dim=EDGE_DIM, root_weight=False)
-    edge_index = batch.graph.edge_index
-    return layer, lambda x, e: layer(x, edge_index, e)
+Contender = tuple[Callable[[int], nn.Module], Callable[[nn.Module, Batch, Tensor, Tensor], Tensor]]
+"""A module of so many channels; a call of it on x `[N, channels]` and edge_attr `[num_pairs, EDGE_DIM]`."""
+TRANSFORMER_CONV: Contender = (
+    lambda c: TransformerConv(c, c // HEADS, HEADS, edge_dim=EDGE_DIM, root_weight=False),
+    lambda layer, batch, x, e: layer(x, batch.edge_index, e),
+)
+PADDED: Contender = PaddedAttention, lambda layer, batch, x, e: layer(x, e, batch.padded)
+MULTIHEAD: Contender = (  # on nodes that are padded already, as in a padded model
+    lambda c: nn.MultiheadAttention(c, HEADS, batch_first=True),
+    lambda layer, batch, x, e: _without_pairs(layer, batch.padded_x, batch.padded.real),
+)
+CAPTURED = "captured padded SDPA"
+WITH_PAIRS = {"TransformerConv": TRANSFORMER_CONV, "padded SDPA": PADDED, CAPTURED: PADDED}
+WITHOUT_PAIRS = {"MultiheadAttention": MULTIHEAD, "GPSConv": (lambda c: GPSConv(c, None, heads=HEADS).attn, _as_gps)}
+CONTENDERS: dict[str, dict[str, Contender]] = {
+    "key and value": {
+        "gtx": _gtx(edge_bias=False, edge_key=True, edge_value=True),
+        "TransformerConv": TRANSFORMER_CONV,
+    },
+    "bias": {"gtx": _gtx(project=True), **WITH_PAIRS, **WITHOUT_PAIRS},
+    "bias and value": {"gtx": _gtx(project=True, edge_value=True), **WITH_PAIRS},
+}
+"""By function and name."""
 
 
-def multihead(batch: Batch) -> tuple[nn.Module, Call]:
-    """`torch.nn.MultiheadAttention` on nodes that are padded already, as in a padded model; no pair features."""
-    layer = nn.MultiheadAttention(batch.channels, HEADS, batch_first=True)
-    padded, padding = batch.padded.nodes(batch.x.detach()).requires_grad_(), ~batch.padded.real
-    return layer, lambda x, e: layer(padded, padded, padded, key_padding_mask=padding, need_weights=False)[0]
-
-
-def gps_conv(batch: Batch) -> tuple[nn.Module, Call]:
-    """The attention of PyG's `GPSConv`, called as it calls it: padded and unpadded in every layer; no pair features."""
-    layer = GPSConv(batch.channels, None, heads=HEADS).attn
-
-    def call(x: Tensor, e: Tensor) -> Tensor:
-        h, real = to_dense_batch(x, batch.graph.batch)
-        return layer(h, h, h, key_padding_mask=~real, need_weights=False)[0][real]
-
-    return layer, call
-
-
-def padded_sdpa(batch: Batch) -> tuple[nn.Module, Call]:
-    """`scaled_dot_product_attention` with the bias, padded by hand."""
-    layer, padded = PaddedAttention(batch.channels), batch.padded
-    return layer, lambda x, e: layer(x, e, padded)
+def contender(function: str, name: str, batch: Batch) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
+    """The module, and its call on the batch."""
+    make, call = CONTENDERS[function][name]
+    return (layer := make(batch.channels)), partial(call, layer, batch)

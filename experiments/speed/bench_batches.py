@@ -11,7 +11,6 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
@@ -39,27 +38,22 @@ def groups(options: Namespace) -> list[list[str]]:
 def make(name: str, options: Namespace) -> Work:
     whole = featurised("zinc12k", 1000 if options.quick else 10_000)
     epoch = _epochs(name, whole)
-
-    def step() -> None:
-        for batch in epoch():
-            assert batch.num_graphs
-
     facts = {"molecules": len(whole), "batches": -(-len(whole) // COUNT), "rival": STORE}
-    return Work({"all": step}, facts, seconds=0.0)
+    return Work({"all": lambda: sum(batch.num_graphs for batch in epoch())}, facts, seconds=0.0)
 
 
 def _epochs(name: str, whole: MoleculeStore) -> Callable[[], Iterable[Batch]]:
-    def orders() -> tuple[Tensor, ...]:
-        return torch.randperm(len(whole)).split(COUNT)
-
-    if name == STORE:
-        return lambda: map(whole.batch, orders())
     if name == SAMPLER:
         sampler = PairBudgetSampler(whole.sizes, 1 << 60, max_molecules=COUNT, jitter=10.0)
         return lambda: map(whole.batch, sampler)
+    if name == STORE:
+        return lambda: map(whole.batch, torch.randperm(len(whole)).split(COUNT))
     molecules = [each for start in torch.arange(len(whole)).split(500) for each in whole.batch(start).to_data_list()]
-    if name == LIST:
-        return lambda: (Batch.from_data_list([molecules[i] for i in order.tolist()]) for order in orders())
-    workers = LOADERS[name]
-    loader = DataLoader(molecules, COUNT, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
-    return lambda: loader
+    if name in LOADERS:
+        workers = LOADERS[name]
+        loader = DataLoader(molecules, COUNT, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
+        return lambda: loader
+    return lambda: (
+        Batch.from_data_list([molecules[i] for i in order.tolist()])
+        for order in torch.randperm(len(whole)).split(COUNT)
+    )

@@ -37,10 +37,9 @@ def groups(options: Namespace) -> list[list[str]]:
 
 def make(name: str, options: Namespace) -> Work:
     size, rows, way = name.split(" ", 2)
-    featuriser, molecules = Featuriser(), featurised("zinc12k", int(rows))
+    codes, molecules = Featuriser(), featurised("zinc12k", int(rows))
     torch.manual_seed(0)
-    sizes = {"atom_sizes": featuriser.atom_sizes, "bond_sizes": featuriser.bond_sizes}
-    model = molecule_to_sequence(VOCABULARY, **sizes, **MODELS[size])
+    model = molecule_to_sequence(VOCABULARY, atom_sizes=codes.atom_sizes, bond_sizes=codes.bond_sizes, **MODELS[size])
     with torch.no_grad():
         model.decoder.embedding.bias[END] = -1e9
     model = model.to(options.device).eval()

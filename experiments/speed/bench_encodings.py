@@ -32,21 +32,14 @@ WITH_GRAPH = {
     EIGEN: lambda: [encodings.LaplacianEigenvectors(8)],
     GRAPH: list,
 }
-ALONE = {
-    "gtx: ShortestPath()": encodings.ShortestPath,
+NAMES = "ShortestPath Degree HopMasks SameRing GaussianDistance BesselDistance ExpNormDistance FourierDistance"
+ALONE = {f"gtx: {name}()": getattr(encodings, name) for name in NAMES.split()} | {
     "gtx: RandomWalk(20)": lambda: encodings.RandomWalk(20),
-    "gtx: Degree()": encodings.Degree,
     "gtx: Bonds": lambda: encodings.Bonds(Featuriser().bond_sizes),
     "gtx: EdgePath": lambda: encodings.EdgePath(Featuriser().bond_sizes[0]),
-    "gtx: HopMasks()": encodings.HopMasks,
-    "gtx: SameRing()": encodings.SameRing,
-    "gtx: GaussianDistance()": encodings.GaussianDistance,
-    "gtx: BesselDistance()": encodings.BesselDistance,
-    "gtx: ExpNormDistance()": encodings.ExpNormDistance,
-    "gtx: FourierDistance()": encodings.FourierDistance,
     "gtx: Moments": lambda: encodings.Moments(encodings.GaussianDistance(64, pair_types=128), 128),
 }
-PAIRS = list(zip((WALK, EIGEN), TRANSFORMS, strict=True))
+PAIRS = [[gtx, pyg] for gtx, pyg in zip((WALK, EIGEN), TRANSFORMS, strict=True)]
 RIVALS = {name: pair[0] for pair in PAIRS for name in pair}
 FIGURES = {
     "per molecule": lambda record: f"{record['seconds'] / record['molecules'] * 1e6:.3g} µs",
@@ -57,13 +50,11 @@ TABLE = "Encodings", ["encoding"], FIGURES
 
 
 def groups(options: Namespace) -> list[list[str]]:
-    rest = [GRAPH, *ALONE]
-    return [*map(list, PAIRS), rest[:3] if options.quick else rest]
+    return [*PAIRS, [GRAPH, *ALONE][: 3 if options.quick else None]]
 
 
 def make(name: str, options: Namespace) -> Work:
-    whole = featurised("zinc12k", COUNT)
-    batch = whole.batch().to(options.device)
+    batch = featurised("zinc12k", COUNT).batch().to(options.device)
     batch.pos = torch.randn(batch.num_nodes, 3, device=options.device) * 3
     molecules, graph = batch.to_data_list(), CompleteGraph.from_batch(batch.batch, pack=False)
     part = (TRANSFORMS | WITH_GRAPH | ALONE)[name]()
@@ -78,4 +69,4 @@ def make(name: str, options: Namespace) -> Work:
         made = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)  # as models make it
         return [encoding(batch, made) for encoding in part]
 
-    return Work({"all": step}, {"molecules": len(whole), "nodes": batch.num_nodes, "rival": RIVALS.get(name, "")})
+    return Work({"all": step}, {"molecules": COUNT, "nodes": batch.num_nodes, "rival": RIVALS.get(name, "")})

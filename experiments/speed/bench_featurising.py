@@ -7,24 +7,22 @@ and without. chemprop's featuriser needs an environment of its own.
 
 from __future__ import annotations
 
-import random
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import pandas as pd
 from rdkit import Chem, RDLogger
 from torch_geometric.utils import from_smiles
 
 from experiments.speed.harness import Record, Work
 from experiments.speed.pages import molecule_rate, ratio, table
-from gtx.data.named_sets import load_set
+from experiments.speed.samples import smiles_of
 from gtx.molecules import Featuriser, featurise_texts
 
 DEFAULTS = {"threads": 1, "clock": "cpu"}
 SETS = {"ESOL": "esol", "BBBP": "bbbp", "ZINC-12k": "zinc12k"}
 FLOOR = "RDKit: MolFromSmiles"
 FULL, BARE = Featuriser(), Featuriser(descriptors=False)
-WAYS: dict[str, Callable[[Sequence[str]], object]] = {
+WAYS = {
     FLOOR: lambda texts: [Chem.MolFromSmiles(text) for text in texts],
     "gtx: no descriptors, no SMILES": lambda texts: featurise_texts(BARE, texts, smiles=False),
     "gtx: no descriptors": lambda texts: featurise_texts(BARE, texts),
@@ -43,20 +41,16 @@ def make(name: str, options: Namespace) -> Work:
     """SMILES that RDKit can read, drawn by a fixed seed."""
     RDLogger.DisableLog("rdApp.*")
     set, way = name.split("; ")
-    entry = load_set(SETS[set])
-    texts = pd.read_csv(entry.path)[entry.smiles_column].tolist()
-    texts = random.Random(0).sample(texts, min(200 if options.quick else 2000, len(texts)))
-    texts = [text for text in texts if Chem.MolFromSmiles(text)]
+    texts = [text for text in smiles_of(SETS[set], 200 if options.quick else 2000) if Chem.MolFromSmiles(text)]
     return Work({"all": lambda: WAYS[way](texts)}, {"molecules": len(texts)}, seconds=0.0)
 
 
 def tables(records: Sequence[Record]) -> list[str]:
     """Rates and their share of the floor's, a column per set."""
-    floors = {record["case"].split("; ")[0]: record for record in records if record["case"].endswith(FLOOR)}
-    rows: dict[str, dict[str, str]] = {}
-    for record in records:
-        set, way = record["case"].split("; ")
-        share = ratio(floors.get(set), record)
+    found, rows = {record["case"]: record for record in records}, {}
+    for case, record in found.items():
+        set, way = case.split("; ")
+        share = ratio(found.get(f"{set}; {FLOOR}"), record)
         cell = record.get("failed") or f"{molecule_rate(record)} /s" + ("" if share is None else f" ({share:.0%})")
         rows.setdefault(way, {"way": way})[set] = cell
     return [table("Featurising", [*rows.values()], "Molecules per second, and the share of the floor's rate.")]

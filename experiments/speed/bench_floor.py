@@ -21,6 +21,7 @@ three gradients. The machine's rates are measured in the same run: a product of 
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from collections.abc import Sequence
 
@@ -58,38 +59,34 @@ def groups(options: Namespace) -> list[list[str]]:
 def make(name: str, options: Namespace) -> Work:
     """A case: one of the machine's two rates, or a layer as `bench_layer` names it."""
     if name == MATRIX:
-        one, other = torch.randn(2, SIDE, SIDE).unbind()
+        one, other = torch.randn(2, SIDE, SIDE)
         return Work({"all": lambda: torch.mm(one, other)})
     if name == COPY:
-        source = torch.ones(COPIED, dtype=torch.uint8)
-        target = torch.zeros_like(source)
+        source, target = torch.ones(2, COPIED, dtype=torch.uint8)
         return Work({"all": lambda: target.copy_(source) is None})
     return bench_layer.make(name, options)
 
 
 def tables(records: Sequence[Record]) -> list[str]:
     """The rates, and what was achieved over the floor."""
-    multiplied = copied = float("nan")
-    rates, rows = [], []
+    rate, rates, rows = {}, [], []
     for record in records:  # a group's rates stand before its layers
-        row = {"layer": record["case"].removesuffix(", gtx"), "step": record["step"]}
+        case, step = record["case"], record["step"]
+        row = {"layer": case.removesuffix(", gtx"), "step": step}
         if "failed" in record:
             rows.append(row | {"time": record["failed"]})
-        elif record["case"] == MATRIX:
-            multiplied = SIDE**3 / record["seconds"]
-            rates.append({"what": MATRIX, "rate": f"{multiplied / 1e9:,.1f} G multiplications/s"})
-        elif record["case"] == COPY:
-            copied = 2 * COPIED / record["seconds"]
-            rates.append({"what": COPY, "rate": f"{copied / 2**30:,.1f} GiB/s"})
+        elif case in (MATRIX, COPY):
+            rate[case] = (SIDE**3 if case == MATRIX else 2 * COPIED) / record["seconds"]
+            shown = f"{rate[case] / 1e9:,.1f} G multiplications/s", f"{rate[case] / 2**30:,.1f} GiB/s"
+            rates.append({"what": case, "rate": shown[case == COPY]})
         else:
             shape = record["nodes"], record["pairs"], record["channels"]
-            backward = record["step"] == bench_layer.BOTH
-            products, numbers = counts(record["case"].split(", ")[0], *shape, backward)
+            products, numbers = counts(case.split(", ")[0], *shape, step == bench_layer.BOTH)
             moved = numbers * torch.float32.itemsize
-            times = products / multiplied, moved / copied
+            times = products / rate.get(MATRIX, math.nan), moved / rate.get(COPY, math.nan)
             row |= {"time": milliseconds(record), "products": f"{products / 1e6:,.0f} M"}
             row |= {"moved": f"{moved / 2**20:,.1f} MiB", "at the matrix rate": f"{times[0] * 1e3:.3g} ms"}
             row |= {"at the copy rate": f"{times[1] * 1e3:.3g} ms"}
             rows.append(row | {"over floor": f"{record['seconds'] / max(times):.1f}x"})
-    rates_table = table("The machine's rates", rates, "In the order of the layers below.")
-    return [rates_table, table("Achieved over floor", rows)]
+    note = "In the order of the layers below."
+    return [table("The machine's rates", rates, note), table("Achieved over floor", rows)]

@@ -5,10 +5,9 @@ Batches: drug-like (128 molecules of 9 to 38 atoms), tiny (512 of 4 to 9), pepti
 exactly PyG's `TransformerConv` (pair features in key and value, no W_o), "bias", one number per pair and head added to
 the score (and W_o), and "bias and value", where pair features enter the value too, as in the default model.
 `MultiheadAttention` and `GPSConv` take no pair features and padded SDPA takes them as a bias alone, so they do less;
-`TransformerConv` does its own function everywhere. "forward" is inference (no gradients kept); "forward + backward"
-yields the gradients of weights, nodes and pair features. What depends on neither weights nor features is made once per
-batch and not counted (indices, `edge_index`); features are random. float32 on a CPU; bfloat16 and float32 on a GPU,
-where padded SDPA is also captured as a CUDA graph.
+`TransformerConv` does its own function everywhere. "forward" is inference; "forward + backward" yields the gradients of
+weights, nodes and pair features. What depends on neither weights nor features is made once per batch and not counted;
+features are random. float32 on a CPU; bfloat16 and float32 on a GPU, where padded SDPA is also a CUDA graph.
 
 Memory is the peak during a step above what the process held before it: inputs, weights and indices do not count.
 """
@@ -17,13 +16,12 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import product
 
 import torch
 from torch import Tensor
 
-from experiments.speed import attentions
-from experiments.speed.attentions import Batch, Contender
+from experiments.speed.attentions import CAPTURED, CONTENDERS, Batch, contender
 from experiments.speed.harness import Record, Work
 from experiments.speed.measure import captured
 from experiments.speed.pages import megabytes, milliseconds, rival_tables
@@ -31,32 +29,20 @@ from experiments.speed.pages import megabytes, milliseconds, rival_tables
 BOTH = "forward + backward"
 SIZES = {"drug-like": (128, 9, 38), "tiny": (512, 4, 9), "peptide-like": (16, 80, 300), "2000 nodes": (1, 2000, 2000)}
 CHANNELS = (64, 128, 256)
-CAPTURED = "captured padded SDPA"
-PYG, PADDED = {"TransformerConv": attentions.transformer_conv}, {"padded SDPA": attentions.padded_sdpa}
-PADDED |= {CAPTURED: attentions.padded_sdpa}
-FEATURELESS = {"MultiheadAttention": attentions.multihead, "GPSConv": attentions.gps_conv}
-CONTENDERS = {
-    "key and value": {"gtx": attentions.gtx_key_value, **PYG},
-    "bias": {"gtx": attentions.gtx_bias, **PYG, **PADDED, **FEATURELESS},
-    "bias and value": {"gtx": attentions.gtx_bias_value, **PYG, **PADDED},
-}
 LABELS = ["batch, channels, type", "layer"]
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 FIGURES = {"time": milliseconds, "peak memory": megabytes, "time over gtx": None, "memory over gtx": None}
 
 
 def groups(options: Namespace) -> list[list[str]]:
     """Every function on every batch."""
-    gpu, functions = options.device == "cuda", [*CONTENDERS]
-    kinds, channels = (["drug-like"], [64]) if options.quick else (SIZES, CHANNELS)
-    if gpu and not options.quick:
+    gpu, functions, kinds, channels = options.device == "cuda", [*CONTENDERS], SIZES, CHANNELS
+    if options.quick:
+        kinds, channels = ["drug-like"], [64]
+    elif gpu:
         functions, kinds, channels = ["bias and value", "bias"], ["drug-like", "peptide-like"], [128]
     return [
         [f"{function}, {kind}, {c}, {d}, {name}" for name in CONTENDERS[function] if gpu or name != CAPTURED]
-        for function in functions
-        for kind in kinds
-        for c in channels
-        for d in (["float32", "bfloat16"] if gpu else ["float32"])
+        for function, kind, c, d in product(functions, kinds, channels, ["float32", "bfloat16"] if gpu else ["float32"])
     ]
 
 
@@ -68,21 +54,21 @@ def sizes(kind: str) -> Tensor:
 
 def make(name: str, options: Namespace) -> Work:
     """A case, such as "bias, drug-like, 64, float32, gtx"."""
-    function, kind, width, dtype, contender = name.split(", ")
-    build, nodes, channels = CONTENDERS[function][contender], sizes(kind), int(width)
-    for step in _steps(build, Batch(nodes[:1].clamp(max=9), channels, DTYPES[dtype], options.device)).values():
+    function, kind, width, dtype, who = name.split(", ")
+    nodes, how = sizes(kind), (int(width), getattr(torch, dtype), options.device)
+    for step in _steps(function, who, Batch(nodes[:1].clamp(max=9), *how)).values():
         step()  # libraries load parts of themselves at first use: that is nobody's memory
-    batch = Batch(nodes, channels, DTYPES[dtype], options.device)
-    steps = _steps(build, batch)
-    if contender == CAPTURED:
+    batch = Batch(nodes, *how)
+    steps = _steps(function, who, batch)
+    if who == CAPTURED:
         steps = {step: captured(run) for step, run in steps.items()}
-    facts = {"nodes": batch.graph.num_nodes, "pairs": batch.graph.num_pairs, "channels": channels}
+    facts = {"nodes": batch.graph.num_nodes, "pairs": batch.graph.num_pairs, "channels": batch.channels}
     return Work(steps, facts | {"rival": f"{name.rpartition(', ')[0]}, gtx"})
 
 
-def _steps(build: Contender, batch: Batch) -> dict[str, Callable[[], None]]:
+def _steps(function: str, who: str, batch: Batch) -> dict[str, Callable[[], None]]:
     torch.manual_seed(0)
-    module, call = build(batch)
+    module, call = contender(function, who, batch)
     module.to(batch.x.device, batch.x.dtype)
 
     def forward() -> None:
@@ -102,5 +88,8 @@ def _steps(build: Contender, batch: Batch) -> dict[str, Callable[[], None]]:
 
 def tables(records: Sequence[Record]) -> list[str]:
     """One per function and step."""
-    made = [rival_tables(records, f"{each}: {{}}", LABELS, FIGURES, ", ", f"{each}, ") for each in CONTENDERS]
-    return [*chain(*made)]
+    return [
+        made
+        for function in CONTENDERS
+        for made in rival_tables(records, f"{function}: {{}}", LABELS, FIGURES, ", ", f"{function}, ")
+    ]

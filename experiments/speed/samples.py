@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pandas as pd
@@ -20,29 +21,29 @@ SETS = {"zinc12k": ("zinc12k", "split"), "esol": ("mat/esol", "split_random_0"),
 
 
 def sampled(name: str, most: int | None = None) -> pd.DataFrame:
-    """`smiles`, the first target as `y`, and `split` (train, val or test) of a set of `SETS`, or of its first rows.
-
-    Args:
-        name: of the set, which is downloaded if need be (to `$GTX_DATA`).
-        most: training rows kept; of other rows a fifth as many.
-    """
+    """`smiles`, the first target as `y`, and `split` of a set of `SETS`, downloaded if need be; all rows, or the first:
+    so many to train, a fifth as many of val and of test."""
     official, split = SETS[name]
     entry = load_set(official)
     read = pd.read_parquet if entry.path.suffix == ".parquet" else pd.read_csv
-    frame = read(entry.path)[[entry.smiles_column, entry.targets[0], split]]
-    frame.columns = ["smiles", "y", "split"]
+    frame = read(entry.path)[[entry.smiles_column, entry.targets[0], split]].set_axis(["smiles", "y", "split"], axis=1)
     if most is None:
         return frame
-    kept = frame["split"].map({"train": most, "val": most // 5, "test": most // 5})
-    return frame[frame.groupby("split").cumcount() < kept]
+    return frame[frame.groupby("split").cumcount() < frame["split"].map({"train": most}).fillna(most // 5)]
+
+
+def smiles_of(name: str, most: int) -> list[str]:
+    """SMILES of a named set, at most so many, drawn by a fixed seed."""
+    entry = load_set(name)
+    texts = pd.read_csv(entry.path)[entry.smiles_column].tolist()
+    return random.Random(0).sample(texts, min(most, len(texts)))
 
 
 def featurised(name: str, most: int) -> MoleculeStore:
     """The first molecules of a set, featurised by default, with their target."""
-    found = sampled(name, most)
+    found = sampled(name).head(most)
     done = featurise(Featuriser(), found["smiles"].tolist(), workers=0)
-    y = found["y"].to_numpy(float)[done.good, None]
-    return done.store.with_targets(y).subset(torch.arange(min(most, len(done.good))))
+    return done.store.with_targets(found["y"].to_numpy(float)[done.good, None])
 
 
 def default_model() -> tuple[Regression, Featuriser, dict[str, Any], nn.Module]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.speed.compiled_reading import PLAIN, without
+from experiments.speed.bench_compiled_reading import PLAIN, without
 from gtx.molecules import Featuriser, featurise_texts
 from tests.molecules_for_tests import SMILES
 

@@ -14,8 +14,8 @@ import torch
 
 from experiments import archive
 from experiments.speed import __main__ as command
-from experiments.speed import attentions, bench_floor, bench_layer, bench_step, harness, measure, pages
-from experiments.speed.attentions import HEADS, Batch
+from experiments.speed import bench_floor, bench_layer, bench_step, harness, measure, pages
+from experiments.speed.attentions import HEADS, Batch, contender
 from experiments.speed.pages import ratio, rival_tables, table
 from tests.experiments import toy_cases
 from tests.experiments.toy_cases import PEAK
@@ -196,8 +196,8 @@ def batch() -> Batch:
 
 def test_padded_attention_is_the_same_function(batch: Batch) -> None:
     torch.manual_seed(0)
-    ours, call = attentions.gtx_bias(batch)
-    theirs, other = attentions.padded_sdpa(batch)
+    ours, call = contender("bias", "gtx", batch)
+    theirs, other = contender("bias", "padded SDPA", batch)
     with torch.no_grad():
         theirs.lin_in.weight.copy_(torch.cat([ours.lin_query.weight, ours.lin_key.weight, ours.lin_value.weight]))
         theirs.lin_in.bias.copy_(torch.cat([ours.lin_query.bias, ours.lin_key.bias, ours.lin_value.bias]))
@@ -209,8 +209,8 @@ def test_padded_attention_is_the_same_function(batch: Batch) -> None:
 
 
 def test_transformer_conv_is_the_same_function(batch: Batch) -> None:
-    ours, call = attentions.gtx_key_value(batch)
-    theirs, other = attentions.transformer_conv(batch)
+    ours, call = contender("key and value", "gtx", batch)
+    theirs, other = contender("key and value", "TransformerConv", batch)
     for name in ("lin_query", "lin_key", "lin_value"):
         getattr(ours, name).load_state_dict(getattr(theirs, name).state_dict())
     with torch.no_grad():
@@ -220,8 +220,8 @@ def test_transformer_conv_is_the_same_function(batch: Batch) -> None:
 
 
 def test_the_two_multihead_attentions_are_the_same_function(batch: Batch) -> None:
-    ours, call = attentions.multihead(batch)
-    theirs, other = attentions.gps_conv(batch)
+    ours, call = contender("bias", "MultiheadAttention", batch)
+    theirs, other = contender("bias", "GPSConv", batch)
     theirs.load_state_dict(ours.state_dict())
     padded = call(batch.x, batch.edge_attr).flatten(0, 1)[batch.padded.node]
     torch.testing.assert_close(padded, other(batch.x, batch.edge_attr), rtol=1e-5, atol=1e-5)
@@ -235,9 +235,9 @@ def test_the_floor_counts_what_torch_counts(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(compiled, "can_run", lambda *_: False)  # torch cannot count in a compiled loop
 
     sizes = torch.tensor([6])  # one graph: no padding
-    for function, build in (("bias", attentions.gtx_bias), ("key and value", attentions.gtx_key_value)):
+    for function in bench_floor.FUNCTIONS:
         batch = Batch(sizes, 16)
-        _, call = build(batch)
+        _, call = contender(function, "gtx", batch)
         with FlopCounterMode(display=False) as counter:
             call(batch.x, batch.edge_attr)
         products, _ = bench_floor.counts(function, 6, 36, 16)
