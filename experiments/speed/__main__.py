@@ -6,9 +6,8 @@
     python -m experiments.speed --topics layer --cases tiny     # the cases whose name holds a regular expression
     python -m experiments.speed --page                          # the pages, from the results there are
 
-A topic is a file `bench_<topic>.py` of this folder. Once it is measured, its results are kept, and the page is written:
-`speed.md` of a processor, `speed-cuda.md` of a GPU, in experiments/results. What is quick or not all cases goes to
-runs/speed and is not kept.
+A topic is a file `bench_<topic>.py`. Once measured, its results are kept, and its page is written in
+experiments/results: `speed.md`, or `speed-cuda.md` of a GPU. What is quick or not all cases goes to runs/speed.
 """
 
 from __future__ import annotations

@@ -69,4 +69,4 @@ def make(name: str, options: Namespace) -> Work:
         made = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)  # as models make it
         return [encoding(batch, made) for encoding in part]
 
-    return Work({"all": step}, {"molecules": COUNT, "nodes": batch.num_nodes, "rival": RIVALS.get(name, "")})
+    return Work({"all": step}, {"molecules": batch.num_graphs, "nodes": batch.num_nodes, "rival": RIVALS.get(name, "")})

@@ -1,11 +1,10 @@
 """Prediction, from a file of SMILES to a file of numbers, against RDKit's bare `MolFromSmiles`, the floor.
 
-The molecules are those of ZINC-12k, repeated as often as need be. The model is the default of `gtx train` with weights
-as they are drawn: its speed does not depend on them. gtx reads molecules in this process, in one worker process, in
-two (on a GPU: in this process and in eight); `MolFromSmiles` runs over the same texts in the same processes. The first
-run, in which worker processes start, does not count. "Where it goes" has reading and the model each alone, and
-what the model's matrix products would take at the rate of a product of two 1024 x 1024 matrices, measured in the same
-run. Memory is the peak of the largest process of `gtx predict` on 10,000 rows, libraries included.
+The molecules are those of ZINC-12k, repeated as often as need be. The model is the default of `gtx train`, untrained.
+gtx reads molecules in this process, in one worker process, in two (on a GPU: in this process and in eight);
+`MolFromSmiles` runs over the same texts in the same processes. The first run, in which worker processes start, does not
+count. "Where it goes" has reading and the model each alone, and what the model's matrix products would take at the rate
+of `bench_floor`. Memory is the peak of the largest process of `gtx predict` on 10,000 rows, libraries included.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -24,8 +23,8 @@ from joblib.externals.loky import get_reusable_executor
 from rdkit import Chem, RDLogger
 from torch.utils.flop_counter import FlopCounterMode
 
-from experiments.speed.bench_floor import MATRIX, SIDE
-from experiments.speed.bench_floor import make as make_floor
+from experiments.speed import bench_floor
+from experiments.speed.bench_floor import MATRIX
 from experiments.speed.harness import Record, Work
 from experiments.speed.measure import high_water, timed
 from experiments.speed.pages import megabytes, molecule_rate, ratio, rival_tables, table
@@ -51,16 +50,18 @@ def groups(options: Namespace) -> list[list[str]]:
 def make(name: str, options: Namespace) -> Work:
     """A case, such as "gtx, 2 worker processes" or "memory of gtx predict, 10000"."""
     if name == MATRIX:
-        return make_floor(name, options)
+        return bench_floor.make(name, options)
     what, how = name.split(", ")
     count = int(how) if what == MEMORY else 1000 if options.quick else 20_000
     smiles = list(dict.fromkeys(sampled("zinc12k")["smiles"]))  # rows repeat as little as they can
     texts, facts = list(islice(cycle(smiles), count)), {"molecules": count}
     if what == BARE:
-        return Work({"all": _bare(texts, PROCESSES[how])}, facts, seconds=0.0)
+        chunks = [texts[i : i + CHUNK] for i in range(0, count, CHUNK)]
+        each = get_reusable_executor(PROCESSES[how]).map if PROCESSES[how] else map
+        return Work({"all": lambda: sum(each(parse, chunks))}, facts, seconds=0.0)
     folder = tempfile.TemporaryDirectory()
     file, saved, out = (Path(folder.name, file) for file in ("molecules.csv", "model.gtx", "predictions.csv"))
-    file.write_text("smiles\n" + "".join(f"{text}\n" for text in texts))
+    file.write_text("\n".join(["smiles", *texts, ""]))
     task, featuriser, spec, model = default_model()
     save_model(saved, [model.eval()], ModelHeader(task, featuriser, spec))
     if what == MEMORY:
@@ -84,11 +85,6 @@ def make(name: str, options: Namespace) -> Work:
     return Work({"all": step}, facts, seconds=0.0)
 
 
-def _bare(smiles: list[str], workers: int) -> Callable[[], int]:
-    chunks = [smiles[i : i + CHUNK] for i in range(0, len(smiles), CHUNK)]
-    return lambda: sum((get_reusable_executor(workers).map if workers else map)(parse, chunks))
-
-
 def parse(smiles: list[str]) -> int:
     """How many of the texts RDKit can read."""
     RDLogger.DisableLog("rdApp.*")
@@ -107,30 +103,24 @@ def tables(records: Sequence[Record]) -> list[str]:
 
     def share(record: Record) -> str:
         bare = ratio(found.get(f"{BARE}, {record['case'].split(', ')[1]}"), record)
-        return f"{float('nan') if bare is None else bare:.0%}"
+        return f"{math.nan if bare is None else bare:.0%}"
 
     figures = {"molecules per second": molecule_rate, "of MolFromSmiles there": share}
     peak = {"largest process": megabytes, "seconds, start included": lambda record: f"{record['wall']:.1f} s"}
     rates = [record for case, record in found.items() if case.startswith((BARE, GTX))]
     peaks = [record | {"case": f"{int(c.split(', ')[1]):,}"} for c, record in found.items() if c.startswith(MEMORY)]
-    return [
-        *rival_tables(rates, "SMILES file to predictions", ["what", "where"], figures, ", "),
-        *_where_it_goes(found),
-        *rival_tables(peaks, "Memory of gtx predict", ["rows"], peak),
-    ]
-
-
-def _where_it_goes(found: Mapping[str, Record]) -> list[str]:
-    """Seconds of the last turn, by part."""
+    made = rival_tables(rates, "SMILES file to predictions", ["what", "where"], figures, ", ")
     gtx, bare, matrix = (found.get(case, {}) for case in (f"{GTX}, {HERE}", f"{BARE}, {HERE}", MATRIX))
-    if "parts" not in gtx:
-        return []
+    if "parts" in gtx:
+        made.append(_where_it_goes(gtx, bare.get("seconds", math.nan), matrix.get("seconds", math.nan)))
+    return made + rival_tables(peaks, "Memory of gtx predict", ["rows"], peak)
+
+
+def _where_it_goes(gtx: Record, bare: float, matrix: float) -> str:
+    """Of the last turn, by part."""
     spent = {what: gtx["parts"][part] / gtx["molecules"] for what, part in PARTS.items()}
     products = f"its matrix products alone, {gtx['products'] / 1e6:.1f} M multiplications, at the machine's rate"
-    spent[products] = gtx["products"] * matrix.get("seconds", math.nan) / SIDE**3
-    each = bare.get("seconds", math.nan) / gtx["molecules"]
-    rows = [
-        {"what": what, "per molecule": f"{own * 1e6:.0f} µs", "over MolFromSmiles": f"{own / each:.2f}x"}
-        for what, own in spent.items()
-    ]
-    return [table(f"Where it goes, {HERE}", rows)]
+    spent[products] = gtx["products"] * matrix / bench_floor.SIDE**3
+    over = {what: f"{own / bare * gtx['molecules']:.2f}x" for what, own in spent.items()}
+    rows = [{"what": w, "per molecule": f"{spent[w] * 1e6:.0f} µs", "over MolFromSmiles": over[w]} for w in spent]
+    return table(f"Where it goes, {HERE}", rows)

@@ -3,9 +3,8 @@
 ESOL (the first random split of Maziarka et al. 2020; 50 epochs) and ZINC-12k (4,000 rows; 3 epochs), the same rows,
 epochs and cores for all; chemprop (D-MPNN) with the defaults of its command, gtx with those of `gtx train`, GPS as wide
 and deep as gtx's default model and with batches as large (`experiments.rivals.networks`; walks made once beforehand,
-attention without pair features). An epoch includes validation. "Around" is all before the first epoch and after the
-last: reading, encoding, testing. The seconds of forward, backward and optimiser show how much of an epoch is spent
-outside of the model. chemprop is installed if need be (see `experiments.rivals.chemprop_env`).
+attention without pair features). An epoch includes validation. "Around" is reading, encoding and testing. chemprop is
+installed if need be (see `experiments.rivals.chemprop_env`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import tempfile
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +35,12 @@ from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import train
 from gtx.workflow.specs import default_width
 
-CONTENDERS = GTX, GPS, CHEMPROP = "gtx, default model", "GPS of PyG's GPSConv", "chemprop, D-MPNN"
 SETS = {"esol": (None, 50), "zinc12k": (4000, 3)}
 """Training rows at most, and epochs."""
-PARTS = ("forward", "backward", "optimiser")
+PARTS, LABELS = ("forward", "backward", "optimiser"), ["set", "model"]
 
 
 def groups(options: Namespace) -> list[list[str]]:
-    """One after the other."""
     return [[f"{set}; {contender}"] for set in SETS for contender in CONTENDERS]
 
 
@@ -59,30 +55,24 @@ def make(name: str, options: Namespace) -> Work:
 
     def step() -> Record:
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "data.csv")
-            data.to_csv(file, index=False)
-            return {GTX: _gtx, GPS: _gps, CHEMPROP: _chemprop}[contender](file, epochs, options.threads)
+            data.to_csv(file := Path(folder, "data.csv"), index=False)
+            return CONTENDERS[contender](file, epochs, options.threads)
 
     return Work({"all": step}, facts, seconds=0.0, once=True)
 
 
-def _rows(file: Path, workers: int = 0) -> DataSettings:
-    return DataSettings(str(file), ("y",), split_column="split", workers=workers)
-
-
 def _gtx(file: Path, epochs: int, threads: int) -> Record:
-    spent, out = Counter(), file.with_name("run")
-    count_training(spent, PropertyModule)
+    count_training(spent := Counter(), PropertyModule)
     settings = TrainSettings(epochs=epochs, threads=threads, progress=False, accelerator="cpu")
-    outcome = train(_rows(file, threads if threads > 1 else 0), settings, out, baselines=False)
+    data, out = _rows(file, workers=threads if threads > 1 else 0), file.with_name("run")
+    outcome = train(data, settings, out, baselines=False)
     (log,) = out.rglob("log.csv")
-    seconds = pd.read_csv(log)["seconds"].tolist()
-    return {"epochs": seconds, "parts": spent, "rmse": outcome.metrics["test"]["rmse"]}
+    return {"epochs": pd.read_csv(log)["seconds"].tolist(), "parts": spent, "rmse": outcome.metrics["test"]["rmse"]}
 
 
 def _gps(file: Path, epochs: int, threads: int) -> Record:
-    spent, parts, data, train_network = Counter(), {}, _rows(file), pyg.train_network
-    count_training(spent, networks.Network)
+    count_training(spent := Counter(), networks.Network)
+    parts, data, train_network = {}, _rows(file), pyg.train_network
     dataset = load_dataset(data)
     count = len(dataset.split["train"])
     how = networks.Configuration(4, 0.1, True, default_width(count), 8, TrainSettings().molecules_per_batch(count))
@@ -93,10 +83,9 @@ def _gps(file: Path, epochs: int, threads: int) -> Record:
         parts.update(spent)  # what is predicted afterwards is no part of an epoch
         return found
 
-    pyg.train_network = trained
+    pyg.train_network, test = trained, dataset.split["test"]
     found = pyg.fitted(loaded, how, epochs)
-    error = (found.prediction - dataset.y)[dataset.split["test"]]
-    return {"epochs": found.seconds, "parts": parts, "rmse": float(np.sqrt((error**2).mean()))}
+    return {"epochs": found.seconds, "parts": parts, "rmse": _rmse(found.prediction[test], dataset.y[test])}
 
 
 def _chemprop(file: Path, epochs: int, threads: int) -> Record:
@@ -106,8 +95,20 @@ def _chemprop(file: Path, epochs: int, threads: int) -> Record:
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or ["chemprop ended without a word"])[-1])
     (predictions,), data = out.rglob("test_predictions.csv"), pd.read_csv(file).query("split == 'test'")
-    error = pd.read_csv(predictions).iloc[:, -1].to_numpy() - data["y"].to_numpy()
-    return json.loads(done.stdout.strip().splitlines()[-1]) | {"rmse": float(np.sqrt((error**2).mean()))}
+    error = _rmse(pd.read_csv(predictions).iloc[:, -1].to_numpy(), data["y"].to_numpy())
+    return json.loads(done.stdout.strip().splitlines()[-1]) | {"rmse": error}
+
+
+def _rows(file: Path, workers: int = 0) -> DataSettings:
+    return DataSettings(str(file), ("y",), split_column="split", workers=workers)
+
+
+def _rmse(predicted: np.ndarray, measured: np.ndarray) -> float:
+    return float(np.sqrt(np.square(predicted - measured).mean()))
+
+
+GTX = "gtx, default model"
+CONTENDERS = {GTX: _gtx, "GPS of PyG's GPSConv": _gps, (CHEMPROP := "chemprop, D-MPNN"): _chemprop}
 
 
 def tables(records: Sequence[Record]) -> list[str]:
@@ -128,16 +129,14 @@ def tables(records: Sequence[Record]) -> list[str]:
         "peak memory": megabytes,
         "test RMSE": lambda record: f"{record['rmse']:.3f}",
     }
-    shares = {part: partial(_share, part) for part in (*PARTS, "not in the model")}
-    return [
-        *rival_tables(records, "Training", ["set", "model"], speeds, "; "),
-        *rival_tables(ended, "Where an epoch goes", ["set", "model"], shares, "; "),
-    ]
+    shares = {part: lambda record, part=part: f"{_share(record, part):.0%}" for part in PARTS}
+    shares["not in the model"] = lambda record: f"{1 - sum(_share(record, part) for part in PARTS):.0%}"
+    made = rival_tables(records, "Training", LABELS, speeds, "; ")
+    return made + rival_tables(ended, "Where an epoch goes", LABELS, shares, "; ")
 
 
-def _share(part: str, record: Record) -> str:
-    shares = {name: record["parts"].get(name, 0.0) / sum(record["epochs"]) for name in PARTS}
-    return f"{shares.get(part, 1 - sum(shares.values())):.0%}"
+def _share(record: Record, part: str) -> float:
+    return record["parts"].get(part, 0.0) / sum(record["epochs"])
 
 
 def _rate(record: Record) -> float:

@@ -19,42 +19,32 @@ from chemprop.models import MPNN
 
 from experiments.speed.measure import burst, count_seconds, count_training
 
+SPENT, SECONDS, PARTS = Counter(), [], Counter()  # since the start; of every epoch; of its parts
+
 
 class Epochs(pl.Callback):
-    """Seconds of every epoch, validation included, and of its parts.
-
-    Args:
-        spent: seconds of each part, since the start.
-    """
-
-    def __init__(self, spent: Counter[str]) -> None:
-        self.spent, self.seconds, self.parts = spent, [], Counter()
+    """Times every epoch, validation included."""
 
     def on_train_epoch_start(self, *_: object) -> None:
-        self.begun, self.before = time.perf_counter(), self.spent.copy()
+        self.begun, self.before = time.perf_counter(), SPENT.copy()
 
     def on_train_epoch_end(self, *_: object) -> None:
-        self.seconds.append(time.perf_counter() - self.begun)
-        self.parts += self.spent - self.before
-
-
-def main() -> None:
-    """Train."""
-    data, out, epochs, threads = sys.argv[1:]
-    torch.set_num_threads(int(threads))
-    spent, trainer = Counter(), pl.Trainer.__init__
-    watch = Epochs(spent)
-
-    def watched(self: pl.Trainer, *arguments: object, callbacks: list | None = None, **named: object) -> None:
-        trainer(self, *arguments, callbacks=[*(callbacks or []), watch], **named)
-
-    pl.Trainer.__init__ = watched
-    count_training(spent, MPNN, "training_step")
-    count_seconds(spent, MPNN, "validation_step", "forward")
-    words = "--smiles-columns smiles --target-columns y --splits-column split --task-type regression --accelerator cpu"
-    sys.argv = ["chemprop", "train", "--data-path", data, "--output-dir", out, "--epochs", epochs, *words.split()]
-    print(json.dumps({**burst(chemprop, 0.0, "cpu"), "epochs": watch.seconds, "parts": watch.parts}))
+        SECONDS.append(time.perf_counter() - self.begun)
+        PARTS.update(SPENT - self.before)
 
 
 if __name__ == "__main__":
-    main()
+    data, out, epochs, threads = sys.argv[1:]
+    torch.set_num_threads(int(threads))
+    fit = pl.Trainer.fit
+
+    def watched(self: pl.Trainer, *arguments: object, **named: object) -> None:
+        self.callbacks.append(Epochs())
+        fit(self, *arguments, **named)
+
+    pl.Trainer.fit = watched
+    count_training(SPENT, MPNN, "training_step")
+    count_seconds(SPENT, MPNN, "validation_step", "forward")
+    words = "--smiles-columns smiles --target-columns y --splits-column split --task-type regression --accelerator cpu"
+    sys.argv = ["chemprop", "train", "--data-path", data, "--output-dir", out, "--epochs", epochs, *words.split()]
+    print(json.dumps({**burst(chemprop, 0.0, "cpu"), "epochs": SECONDS, "parts": PARTS}))

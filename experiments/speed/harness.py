@@ -4,12 +4,11 @@ A topic is a module `bench_<topic>.py` of this folder:
 
     groups(options)       names of cases, group by group; those of a group take turns
     make(name, options)   what a case does: its `Work`
-    TABLE                 what `pages.rival_tables` makes of the records, its arguments; or
-    tables(records)       tables in Markdown
+    TABLE                 what `pages.rival_tables` makes of the records; or tables(records), tables in Markdown
     DEFAULTS              of options, where they are others; may be left out
 
-All cases of a group are set up, then they take turns, so that whatever else the machine does meets all alike. A case
-that cannot be set up, or runs out of memory, has that as its result.
+All cases of a group are set up, then take turns, so that whatever else the machine does meets all alike. A case that
+cannot be set up, or runs out of memory, has that as its result.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ import torch
 from experiments.archive import RESULTS, ROOT
 from experiments.speed.measure import burst
 
-TOPICS = ("layer", "floor", "encodings", "batches", "featurising", "training", "step", "prediction", "decoding")
+TOPICS = ("layer", "floor", "encodings", "batches", "featurising", "compiled_reading")
+TOPICS += ("training", "step", "prediction", "decoding")
 """In the order of the page."""
 GPU_TOPICS = {"layer": 120.0, "prediction": 100.0, "step": 300.0}
 """In the order they are measured, with the seconds that each may take: all together less than ten minutes."""
 UNKEPT = ROOT / "runs" / "speed"
-LIBRARY_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 Record = dict[str, Any]
 LATE = {"failed": "no time was left"}
 GRACE = 20.0  # seconds until a process that does not end in time is killed
@@ -53,8 +52,7 @@ class Work(NamedTuple):
 
     Attributes:
         steps: by name, what is measured.
-        facts: figures that go with every result, such as counts of molecules; "rival" names the case of the same step
-            that this one is compared with.
+        facts: figures that go with every result; "rival" names the case that this one is compared with.
         seconds: a step is repeated in its turn until so many are used up; 0 runs it once.
         once: there is one turn alone, and none to warm up: for long work.
     """
@@ -75,16 +73,14 @@ def options(words: Sequence[str], about: str = "", **defaults: Any) -> argparse.
     add("--page", action="store_true", help="measure nothing")
     add("--device", default="cpu", choices=["cpu", "cuda"])
     add("--repeats", type=int, help="turns of every case, after one to warm up (default 9; quick 2)")
-    add("--seconds", type=float, help="no new turn of a group after so long (default 60; on a GPU 3)")
-    add("--clock", default="wall", choices=["wall", "cpu"], help="the clock's seconds, or a busy machine's processor's")
     add("--threads", type=int, default=torch.get_num_threads(), help="threads (default: what torch chooses)")
     add("--out", type=Path, help="folder of the results")
-    parser.set_defaults(**defaults)
+    parser.set_defaults(**{"clock": "wall"} | defaults)
     read = parser.parse_args(words)
     gpu = read.device == "cuda"
     read.topics = read.topics or ([*GPU_TOPICS] if gpu else TOPICS)
     read.repeats = read.repeats or (2 if read.quick else 9)
-    read.seconds = read.seconds or (3.0 if gpu else 60.0)
+    read.seconds = 3.0 if gpu else 60.0  # no new turn of a group after so long
     read.out = read.out or (UNKEPT if read.quick or read.cases else RESULTS)
     read.memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
     return read
@@ -92,7 +88,9 @@ def options(words: Sequence[str], about: str = "", **defaults: Any) -> argparse.
 
 def measure_topic(topic: ModuleType, options: argparse.Namespace, seconds: float = math.inf) -> list[Record]:
     """A record (see `record`) for every case and step of a topic; what there was no time for has failed."""
-    os.environ |= dict.fromkeys(LIBRARY_THREADS, str(options.threads))  # for the processes
+    os.environ |= dict.fromkeys(
+        ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(options.threads)
+    )  # for the processes
     deadline, records = time.time() + seconds, []
     for group in topic.groups(options):
         if not (cases := [name for name in group if re.search(options.cases, name)]):
@@ -140,18 +138,9 @@ def race(topic: str, cases: Sequence[str], options: argparse.Namespace, deadline
 
 
 def record(named: Mapping[str, Any], turns: Sequence[Record], warm_up: bool = True, clock: str = "wall") -> Record:
-    """One result.
+    """One result: medians over what `burst` gave turn by turn, without the one to `warm_up`; or why it `failed`.
 
-    Args:
-        named: the case, the step, and figures of the case.
-        turns: what `burst` gave, turn by turn; the last one may have failed.
-        warm_up: the first turn does not count.
-        clock: whose seconds they are.
-
-    Returns:
-        `seconds`, the median of all runs, by that clock; `turns`, the median of each turn; `wall` and `cpu`, the median
-        by either clock; `runs`, how many there were; `peak`, bytes; and the case's own figures. Or `failed`, why there
-        are no figures.
+    `seconds` are those by the `clock`, "wall" or "cpu"; `turns` the median of each turn; `peak` is in bytes.
     """
     if "failed" in (last := turns[-1] if turns else LATE):
         return {**named, **last}
@@ -159,12 +148,12 @@ def record(named: Mapping[str, Any], turns: Sequence[Record], warm_up: bool = Tr
     by_clock = {kind: [value for turn in counted for value in turn[kind]] for kind in ("wall", "cpu")}
     return {
         **named,
+        **counted[-1],
+        **{kind: statistics.median(values) for kind, values in by_clock.items()},
         "seconds": statistics.median(by_clock[clock]),
         "turns": [statistics.median(turn[clock]) for turn in counted],
-        **{kind: statistics.median(values) for kind, values in by_clock.items()},
         "runs": len(by_clock[clock]),
         "peak": max(turn["peak"] for turn in counted),
-        **{key: value for key, value in counted[-1].items() if key not in ("wall", "cpu", "peak")},
     }
 
 

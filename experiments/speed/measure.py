@@ -19,15 +19,10 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def burst(step: Callable[[], Any], seconds: float, device: str) -> dict[str, Any]:
-    """Run a step once, and again until so many seconds are used up.
+    """Run a step once, and again until so many seconds are used up; a dict that it gives joins the result.
 
     Memory on a GPU is what torch has allocated. On a CPU it is the resident set: Linux knows its high-water mark
     (VmHWM) and forgets it on demand; elsewhere the mark is that of the whole process.
-
-    Args:
-        step: what is measured; figures of its own that it gives as a dict join the result.
-        seconds: how long; 0 runs the step once.
-        device: cpu or cuda.
 
     Returns:
         `wall` and `cpu`, a list of seconds each: by the clock, and of the processor over all threads of this process.
@@ -37,9 +32,9 @@ def burst(step: Callable[[], Any], seconds: float, device: str) -> dict[str, Any
     gc.collect()
     if gpu:
         torch.cuda.reset_peak_memory_stats()
-    elif trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc alone
-        trim(0)  # freed memory goes back to the system, so that it is not counted again
-    if not gpu and CLEAR.exists():
+    elif CLEAR.exists():
+        if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc alone
+            trim(0)  # freed memory goes back to the system, so that it is not counted again
         CLEAR.write_text("5")  # see proc_pid_clear_refs(5)
     held = torch.cuda.memory_allocated() if gpu else resident("VmRSS")
     while not walls or sum(walls) < seconds:
@@ -97,11 +92,9 @@ def count_seconds(spent: Counter[str], owner: object, name: str, part: str) -> N
     function = getattr(owner, name)
 
     def call(*arguments: object, **named: object) -> object:
-        begun = time.perf_counter()
-        try:
-            return function(*arguments, **named)
-        finally:
-            spent[part] += time.perf_counter() - begun
+        seconds, given = timed(lambda: function(*arguments, **named), "cpu")
+        spent[part] += seconds
+        return given
 
     setattr(owner, name, call)
 

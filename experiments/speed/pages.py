@@ -105,14 +105,13 @@ def rival_tables(
         found = {record["case"]: record for record in own if record["step"] in (step, "all")}
         rows = []
         for case, record in found.items():
-            row = dict(zip(labels, case.removeprefix(prefix).rsplit(split, len(labels) - 1), strict=True))
+            rows.append(dict(zip(labels, case.removeprefix(prefix).rsplit(split, len(labels) - 1), strict=True)))
             if "failed" in record:
-                rows.append(row | dict.fromkeys(figures, "") | {next(iter(figures)): record["failed"]})
+                rows[-1] |= dict.fromkeys(figures, "") | {next(iter(figures)): record["failed"]}
                 continue
             for head, figure in figures.items():
                 over = ratio(record, found.get(record.get("rival")), "peak" if head.startswith("memory") else "seconds")
-                row[head] = figure(record) if figure else "" if over is None else f"{over:.2f}x"
-            rows.append(row)
+                rows[-1][head] = figure(record) if figure else "" if over is None else f"{over:.2f}x"
         made.append(table(title.format(step), rows))
     return made
 
@@ -133,10 +132,7 @@ def molecule_rate(record: Record) -> str:
 
 
 def ratio(one: Record | None, other: Record | None, key: str = "seconds") -> float | None:
-    """How many times as much `one` takes as `other`; of seconds, the median over the turns that they took in turn.
-
-    None where a record is missing or failed.
-    """
+    """How many times as much `one` takes as `other`; of seconds, the median over turns; None where one is missing."""
     if not one or not other or "failed" in one or "failed" in other or not other[key]:
         return None
     if key == "seconds" and len(one["turns"]) == len(other["turns"]):
