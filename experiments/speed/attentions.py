@@ -58,23 +58,19 @@ class Batch:
         generator = torch.Generator().manual_seed(1)
         self.graph = CompleteGraph.from_ptr(torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]).to(device))
         self.channels, self.largest = channels, int(sizes.max())
-        shapes = (self.graph.num_nodes, channels), (self.graph.num_pairs, EDGE_DIM)
-        drawn = (torch.randn(shape, generator=generator) for shape in shapes)
-        self.x, self.edge_attr = (features.to(device, dtype).requires_grad_() for features in drawn)
+        for name, shape in ("x", (self.graph.num_nodes, channels)), ("edge_attr", (self.graph.num_pairs, EDGE_DIM)):
+            setattr(self, name, torch.randn(shape, generator=generator).to(device, dtype).requires_grad_())
 
     @cached_property
     def padded(self) -> Padded:
-        """Where nodes and pairs go when every graph is padded to the largest."""
         return Padded(self.graph, self.largest)
 
     @cached_property
     def padded_x(self) -> Tensor:
-        """The nodes, padded."""
         return self.padded.nodes(self.x.detach()).requires_grad_()
 
     @cached_property
     def edge_index(self) -> Tensor:
-        """The complete graph, written out."""
         return self.graph.edge_index
 
 
@@ -104,33 +100,31 @@ def _as_gps(layer: nn.Module, batch: Batch, x: Tensor, edge_attr: Tensor) -> Ten
 
 
 def _gtx(**parts: bool) -> Contender:
-    return (
-        lambda c: EdgeAttention(c, c // HEADS, HEADS, edge_dim=EDGE_DIM, **parts),
-        lambda layer, batch, x, e: layer(x, batch.graph, e),
-    )
+    how = {"heads": HEADS, "edge_dim": EDGE_DIM, **parts}
+    return lambda c: EdgeAttention(c, c // HEADS, **how), lambda layer, batch, x, e: layer(x, batch.graph, e)
 
 
 Contender = tuple[Callable[[int], nn.Module], Callable[[nn.Module, Batch, Tensor, Tensor], Tensor]]
 """A module of so many channels; a call of it on x `[N, channels]` and edge_attr `[num_pairs, EDGE_DIM]`."""
-TRANSFORMER_CONV: Contender = (
-    lambda c: TransformerConv(c, c // HEADS, HEADS, edge_dim=EDGE_DIM, root_weight=False),
-    lambda layer, batch, x, e: layer(x, batch.edge_index, e),
-)
-PADDED: Contender = PaddedAttention, lambda layer, batch, x, e: layer(x, e, batch.padded)
-MULTIHEAD: Contender = (  # on nodes that are padded already, as in a padded model
-    lambda c: nn.MultiheadAttention(c, HEADS, batch_first=True),
-    lambda layer, batch, x, e: _without_pairs(layer, batch.padded_x, batch.padded.real),
-)
 CAPTURED = "captured padded SDPA"
-WITH_PAIRS = {"TransformerConv": TRANSFORMER_CONV, "padded SDPA": PADDED, CAPTURED: PADDED}
-WITHOUT_PAIRS = {"MultiheadAttention": MULTIHEAD, "GPSConv": (lambda c: GPSConv(c, None, heads=HEADS).attn, _as_gps)}
+PYG: dict[str, Contender] = {
+    "TransformerConv": (
+        lambda c: TransformerConv(c, c // HEADS, HEADS, edge_dim=EDGE_DIM, root_weight=False),
+        lambda layer, batch, x, e: layer(x, batch.edge_index, e),
+    )
+}
+PADDED = dict.fromkeys(("padded SDPA", CAPTURED), (PaddedAttention, lambda layer, batch, *xe: layer(*xe, batch.padded)))
+WITHOUT_PAIRS: dict[str, Contender] = {
+    "MultiheadAttention": (  # on nodes that are padded already, as in a padded model
+        lambda c: nn.MultiheadAttention(c, HEADS, batch_first=True),
+        lambda layer, batch, x, e: _without_pairs(layer, batch.padded_x, batch.padded.real),
+    ),
+    "GPSConv": (lambda c: GPSConv(c, None, heads=HEADS).attn, _as_gps),
+}
 CONTENDERS: dict[str, dict[str, Contender]] = {
-    "key and value": {
-        "gtx": _gtx(edge_bias=False, edge_key=True, edge_value=True),
-        "TransformerConv": TRANSFORMER_CONV,
-    },
-    "bias": {"gtx": _gtx(project=True), **WITH_PAIRS, **WITHOUT_PAIRS},
-    "bias and value": {"gtx": _gtx(project=True, edge_value=True), **WITH_PAIRS},
+    "key and value": {"gtx": _gtx(edge_bias=False, edge_key=True, edge_value=True), **PYG},
+    "bias": {"gtx": _gtx(project=True), **PYG, **PADDED, **WITHOUT_PAIRS},
+    "bias and value": {"gtx": _gtx(project=True, edge_value=True), **PYG, **PADDED},
 }
 """By function and name."""
 

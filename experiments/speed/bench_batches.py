@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
 from experiments.speed.harness import Work
-from experiments.speed.pages import megabytes, molecule_rate
+from experiments.speed.pages import megabytes, milliseconds, molecule_rate
 from experiments.speed.samples import featurised
 from gtx.data import MoleculeStore, PairBudgetSampler
 
@@ -23,7 +23,7 @@ COUNT = 128
 STORE, SAMPLER, LIST = "gtx: MoleculeStore.batch", "gtx: with its PairBudgetSampler", "PyG: Batch.from_data_list"
 LOADERS = {f"PyG: DataLoader, {workers} workers": workers for workers in (0, 1, 2)}
 FIGURES = {
-    f"per batch of {COUNT}": lambda record: f"{record['seconds'] / record['batches'] * 1e3:.3g} ms",
+    f"per batch of {COUNT}": lambda record: milliseconds(record, record["batches"]),
     "molecules per second": molecule_rate,
     "peak memory": megabytes,
     "time over gtx": None,

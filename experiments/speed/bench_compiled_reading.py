@@ -19,6 +19,7 @@ from rdkit.Chem import rdMolDescriptors as rd
 from rdkit.Chem import rdPartialCharges
 
 from experiments.speed.harness import Work
+from experiments.speed.pages import microseconds
 from experiments.speed.samples import smiles_of
 from gtx.molecules import Featuriser, atom_codes, bond_codes, bond_ends, featurise_texts
 from gtx.molecules.descriptors import PROPERTY_NAMES
@@ -29,11 +30,7 @@ from gtx.molecules.features import ATOM_PLACE, BOND_PLACE
 
 DEFAULTS = {"threads": 1, "clock": "cpu"}
 ALL = "all files"
-FIGURES = {
-    "per molecule": lambda record: f"{record['seconds'] / record['molecules'] * 1e6:.0f} µs",
-    "time over all files": None,
-}
-TABLE = "Reading {}", ["left out"], FIGURES
+TABLE = "Reading {}", ["left out"], {"per molecule": microseconds, "time over all files": None}
 Mols = Sequence[Chem.Mol]
 
 

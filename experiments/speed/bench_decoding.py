@@ -8,11 +8,12 @@ untrained, and the end is forbidden, so that all texts get as long.
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 
 import torch
 
 from experiments.speed.harness import Work
-from experiments.speed.pages import megabytes
+from experiments.speed.pages import megabytes, milliseconds
 from experiments.speed.samples import featurised
 from gtx.models import BASE, molecule_to_sequence
 from gtx.molecules import Featuriser
@@ -21,11 +22,7 @@ from gtx.sequence.sequences import END
 
 TOKENS, VOCABULARY = 100, 40
 MODELS = {"default": {}, "base": BASE}
-FIGURES = {
-    "per step": lambda record: f"{record['seconds'] / TOKENS * 1e3:.3g} ms",
-    "peak memory": megabytes,
-    "time over kept": None,
-}
+FIGURES = {"per step": partial(milliseconds, count=TOKENS), "peak memory": megabytes, "time over kept": None}
 TABLE = f"Writing {TOKENS} tokens", ["model, molecules, keys and values"], FIGURES
 KEPT, REREAD = "kept", "read again"
 

@@ -15,7 +15,7 @@ import torch
 from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
 
 from experiments.speed.harness import Work
-from experiments.speed.pages import megabytes
+from experiments.speed.pages import megabytes, microseconds
 from experiments.speed.samples import featurised
 from gtx import encodings
 from gtx.graph import CompleteGraph
@@ -41,11 +41,7 @@ ALONE = {f"gtx: {name}()": getattr(encodings, name) for name in NAMES.split()} |
 }
 PAIRS = [[gtx, pyg] for gtx, pyg in zip((WALK, EIGEN), TRANSFORMS, strict=True)]
 RIVALS = {name: pair[0] for pair in PAIRS for name in pair}
-FIGURES = {
-    "per molecule": lambda record: f"{record['seconds'] / record['molecules'] * 1e6:.3g} µs",
-    "peak memory": megabytes,
-    "time over gtx": None,
-}
+FIGURES = {"per molecule": microseconds, "peak memory": megabytes, "time over gtx": None}
 TABLE = "Encodings", ["encoding"], FIGURES
 
 

@@ -1,22 +1,10 @@
-r"""What the attention layer takes, over the least this machine could take for it.
+"""What the attention layer takes, over the least this machine could take for it.
 
-With N nodes, P pairs, C channels, H heads and K pair features, a layer with a bias per head must do
-
-    4 N C^2      q, k, v and W_o
-    P K H        the bias
-    2 P C        scores and weighted sums
-
-multiplications (with as many additions), and one with pair features in key and value
-
-    3 N C^2      q, k, v
-    2 N C K      W_K^T q and W_V applied to the summed pair features
-    2 P K H      their products with the pair features
-    2 P C        scores and weighted sums.
-
-Exponentials are not counted. Backward needs each product twice more. Whatever is kept on chip, it must read nodes,
-pair features and weights and write its output once; backward reads them and the output's gradient again and writes
-three gradients. The machine's rates are measured in the same run: a product of two 1024 x 1024 matrices, a copy of
-256 MiB (read and written). The floor is the longer of the two times, as if they overlapped wholly.
+`counts` has the multiplications (with as many additions) that a layer with N nodes, P pairs, C channels, H heads and K
+pair features must do; exponentials are not counted, and backward needs each product twice more. Whatever is kept on
+chip, it must read nodes, pair features and weights and write its output once; backward reads them and the output's
+gradient again and writes three gradients. The machine's rates are measured in the same run: a product of two 1024 x
+1024 matrices, a copy of 256 MiB (read and written). The floor is the longer of the two times, as if they overlapped.
 """
 
 from __future__ import annotations
@@ -39,15 +27,15 @@ FUNCTIONS = ("key and value", "bias")
 
 def counts(function: str, nodes: int, pairs: int, channels: int, backward: bool = False) -> tuple[int, int]:
     """Multiplications and numbers moved, of a forward pass or of both."""
-    C, K, H = channels, EDGE_DIM, HEADS
-    if function == "bias":
-        weights, products = 4 * C**2 + K * H, 4 * nodes * C**2 + pairs * K * H
-    else:
-        weights, products = 3 * C**2 + 2 * C * K, 3 * nodes * C**2 + 2 * nodes * C * K + 2 * pairs * K * H
-    products += 2 * pairs * C
+    N, P, C, K, H = nodes, pairs, channels, EDGE_DIM, HEADS
+    if function == "bias":  # q, k, v and W_o; the bias
+        weights, products = 4 * C**2 + K * H, 4 * N * C**2 + P * K * H
+    else:  # q, k, v; W_K^T q and W_V applied to the summed pair features; their products with the pair features
+        weights, products = 3 * C**2 + 2 * C * K, 3 * N * C**2 + 2 * N * C * K + 2 * P * K * H
+    products += 2 * P * C  # scores and weighted sums
     if backward:
-        return 3 * products, 5 * nodes * C + 3 * pairs * K + 3 * weights
-    return products, 2 * nodes * C + pairs * K + weights
+        return 3 * products, 5 * N * C + 3 * P * K + 3 * weights
+    return products, 2 * N * C + P * K + weights
 
 
 def groups(options: Namespace) -> list[list[str]]:

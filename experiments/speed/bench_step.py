@@ -1,16 +1,10 @@
 """A whole training step: molecules per second of gtx, of PyG's GPSConv and of a plain padded transformer.
 
 Epochs of 16 batches of 128, 512 and 2,048 molecules of ZINC-12k and of xtb9; the first of five epochs does not count.
-gtx is the default model of `gtx train` at 128 channels, trained by `gtx.training.fit` without validation; batches are
-cut, gradients clipped and weights averaged within the time. The others have a bare loop: their batches lie ready on the
-device, and a step is forward, backward and AdamW. GPS is `experiments.rivals.networks`, without descriptors. The padded
-transformer is `torch.nn.TransformerEncoder`, as wide and deep as gtx's model, with a bias per head by path distance,
-without pair values and bond messages; on a GPU its whole step is captured as a CUDA graph. All have 4 layers and 8
-heads, and compute in float32.
-
-On a GPU, variants of gtx's step follow for 512 molecules of ZINC-12k: `TrainSettings(capture=...)`, where False is
-"plain", `precision="bf16-mixed"`, `torch.compile` of the model (which compiles in the first epoch), and no Triton
-kernels of the attention (`GTX_COMPILED=0` in the environment).
+gtx is the default model of `gtx train` at 128 channels, trained by `gtx.training.fit` without validation. The others
+have a bare loop (forward, backward, AdamW) over batches that lie ready on the device: GPS of `experiments.rivals`, and
+`torch.nn.TransformerEncoder` with a bias per head by path distance, on a GPU a CUDA graph. All have 4 layers and 8
+heads, and compute in float32. On a GPU, variants of gtx's step follow for 512 molecules of ZINC-12k.
 """
 
 from __future__ import annotations
@@ -59,7 +53,7 @@ def make(name: str, options: Namespace) -> Work:
     """A case, such as "xtb9, GPSConv": a step for each number of molecules a batch, some of them more than once."""
     set, model = name.split(", ", 1)
     store, most = molecules(set, 64 if options.quick else 4096), 2 if options.quick else STEPS
-    counts = (16,) if options.quick else COUNTS[1:2] if model not in MODELS else COUNTS
+    counts = (16,) if options.quick else COUNTS[1:2] if model in VARIANTS else COUNTS
     batches = {count: (torch.arange(count * most) % len(store)).split(count) for count in counts}
     train = partial(train_gtx, **VARIANTS[model]) if model in VARIANTS else MODELS[model]
     steps = {f"{n:,} molecules a batch": partial(train, store, index, options.device) for n, index in batches.items()}
@@ -86,7 +80,7 @@ def train_gtx(store: MoleculeStore, batches: Sequence[Tensor], device: str, **se
 
 
 def train_gps(store: MoleculeStore, batches: Sequence[Tensor], device: str) -> Record:
-    """A bare loop over batches of PyG."""
+    """Batches of PyG."""
     sizes, how = Featuriser(), Configuration(LAYERS, 0.1, False, CHANNELS, HEADS)
     molecules = with_walks(store.batch().to_data_list())
     made = [Batch.from_data_list([molecules[i] for i in index.tolist()]).to(device) for index in batches]
@@ -95,10 +89,9 @@ def train_gps(store: MoleculeStore, batches: Sequence[Tensor], device: str) -> R
 
 
 def train_padded(store: MoleculeStore, batches: Sequence[Tensor], device: str) -> Record:
-    """A bare loop over padded batches; on a GPU one CUDA graph a step."""
+    """Padded batches."""
     path, made = ShortestPath(), []
-    for index in batches:
-        batch = store.batch(index).to(device)
+    for batch in (store.batch(index).to(device) for index in batches):
         graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)
         to = Padded(graph, int(store.sizes.max()))
         made.append((to.nodes(batch.x), to.pairs(path(batch, graph)[1][:, 0]), to.real, batch.y))
@@ -106,12 +99,7 @@ def train_padded(store: MoleculeStore, batches: Sequence[Tensor], device: str) -
 
 
 class PaddedTransformer(nn.Module):
-    """Atom codes `[B, n, A]`, path distances `[B, n, n]` and which atoms are real `[B, n]` to one number a molecule.
-
-    Args:
-        atom_sizes: codes of each column.
-        distances: codes of a pair.
-    """
+    """Atom codes `[B, n, A]`, path distances `[B, n, n]` and which atoms are real `[B, n]` to one number a molecule."""
 
     def __init__(self, atom_sizes: Sequence[int], distances: int) -> None:
         super().__init__()
@@ -139,30 +127,30 @@ def _loop(network: nn.Module, batches: Sequence[tuple], device: str, capture: bo
         nn.functional.mse_loss(network(*inputs[:-1]), inputs[-1]).backward()
         optimiser.step()
 
-    held = [tensor.clone() for tensor in batches[0]] if capture else []
-    replay = captured(lambda: step(*held)) if capture else None
+    if capture:
+        held = [tensor.clone() for tensor in batches[0]]
+        replay = captured(lambda: step(*held))
 
     def epoch() -> None:
         for batch in batches:
-            if replay is None:
+            if not capture:
                 step(*batch)
-            else:
-                for old, new in zip(held, batch, strict=True):
-                    old.copy_(new)
-                replay()
+                continue
+            for old, new in zip(held, batch, strict=True):
+                old.copy_(new)
+            replay()
 
     walls = [timed(epoch, device)[0] for _ in range(EPOCHS)]
     return {"wall": walls[1:], "molecules": sum(len(batch[-1]) for batch in batches)}
 
 
 MODELS = {"gtx": train_gtx, "GPSConv": train_gps, "padded transformer": train_padded}
-BF16 = {"precision": "bf16-mixed"}
 VARIANTS = {
     "gtx, plain": {"capture": False},
-    "gtx, plain, bfloat16": {"capture": False, **BF16},
+    "gtx, plain, bfloat16": {"capture": False, "precision": "bf16-mixed"},
     "gtx, plain, no Triton kernels": {"capture": False, "kernels": False},
     "gtx, captured": {"capture": True},
-    "gtx, captured, bfloat16": {"capture": True, **BF16},
+    "gtx, captured, bfloat16": {"capture": True, "precision": "bf16-mixed"},
     "gtx, plain, torch.compile": {"capture": False, "compiled": True},
 }
 """Of gtx's step: fields of `TrainSettings`, or arguments of `train_gtx`."""

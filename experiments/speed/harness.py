@@ -41,6 +41,7 @@ TOPICS += ("training", "step", "prediction", "decoding")
 """In the order of the page."""
 GPU_TOPICS = {"layer": 120.0, "prediction": 100.0, "step": 300.0}
 """In the order they are measured, with the seconds that each may take: all together less than ten minutes."""
+MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 UNKEPT = ROOT / "runs" / "speed"
 Record = dict[str, Any]
 LATE = {"failed": "no time was left"}
@@ -82,7 +83,7 @@ def options(words: Sequence[str], about: str = "", **defaults: Any) -> argparse.
     read.repeats = read.repeats or (2 if read.quick else 9)
     read.seconds = 3.0 if gpu else 60.0  # no new turn of a group after so long
     read.out = read.out or (UNKEPT if read.quick or read.cases else RESULTS)
-    read.memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+    read.memory = MEMORY * 3 // 4
     return read
 
 

@@ -15,7 +15,7 @@ import torch
 from experiments import archive
 from experiments.record import circumstances
 from experiments.sheet import Sheet
-from experiments.speed.harness import TOPICS, Record
+from experiments.speed.harness import MEMORY, TOPICS, Record
 
 FILE = "speed.csv"
 SHEET = Sheet(("page", "topic", "case", "step", "failed"), ("seconds", "wall", "cpu", "runs", "peak", "turns"))
@@ -29,8 +29,7 @@ def keep(topic: str, options: argparse.Namespace, command: str, records: Sequenc
     """Put the results of a topic in the place of earlier ones."""
     results, page, made = options.out, PAGES[options.device], circumstances(command, options.threads)
     made["machine"] |= {"clock": options.clock, "memory_limit_GiB": round(options.memory / 2**30, 1)}
-    if (info := Path("/proc/meminfo")).exists():
-        made["machine"]["memory_GiB"] = round(int(info.read_text().split()[1]) / 2**20, 1)
+    made["machine"]["memory_GiB"] = round(MEMORY / 2**30, 1)
     if options.device == "cuda":
         made["machine"] |= {"device": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
     with archive.lock(results):
@@ -116,9 +115,14 @@ def rival_tables(
     return made
 
 
-def milliseconds(record: Record) -> str:
-    """The median time of a record."""
-    return f"{record['seconds'] * 1e3:.3g} ms"
+def milliseconds(record: Record, count: int = 1) -> str:
+    """The median time of a record, or that of one of so many."""
+    return f"{record['seconds'] / count * 1e3:.3g} ms"
+
+
+def microseconds(record: Record) -> str:
+    """The median time per molecule."""
+    return f"{record['seconds'] / record['molecules'] * 1e6:.3g} µs"
 
 
 def megabytes(record: Record) -> str:
