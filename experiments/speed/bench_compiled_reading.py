@@ -30,6 +30,7 @@ from gtx.molecules.features import ATOM_PLACE, BOND_PLACE
 
 DEFAULTS = {"threads": 1, "clock": "cpu"}
 ALL = "all files"
+PROPERTIES = rd.Properties(PROPERTY_NAMES)
 TABLE = "Reading {}", ["left out"], {"per molecule": microseconds, "time over all files": None}
 Mols = Sequence[Chem.Mol]
 
@@ -64,19 +65,17 @@ def without(file: str) -> Iterator[None]:
 
 
 def graphs_by_getters(settings: Featuriser, read: Sequence[perception.Read]) -> tuple[int, Graphs, Graphs]:
-    atoms, tags, bonds, ends, rings = [], [], [], [], []
-    for mol in (one.mol for one in read):
-        atoms.append(atom_codes(mol))
-        tags.append(np.array([int(atom.GetChiralTag()) for atom in mol.GetAtoms()], np.uint8))
-        atoms[-1][tags[-1] > 0, ATOM_PLACE["chirality"]] = 0
-        bonds.append(bond_codes(mol)[::2])
-        bonds[-1][[bond.GetStereo() != Chem.BondStereo.STEREONONE for bond in mol.GetBonds()], BOND_PLACE["stereo"]] = 0
-        ends.append(bond_ends(mol)[:, ::2].T)
-        rings.append(mol.GetRingInfo().AtomRings())
-    counts = [np.cumsum([0, *map(len, parts)]) for parts in (atoms, bonds, rings)]
+    mols = [one.mol for one in read]
+    parts = [[atom_codes(mol) for mol in mols], [bond_codes(mol)[::2] for mol in mols]]
+    atoms, bonds = map(np.concatenate, parts)
+    tags = np.array([int(atom.GetChiralTag()) for mol in mols for atom in mol.GetAtoms()], np.uint8)
+    named = [bond.GetStereo() != Chem.BondStereo.STEREONONE for mol in mols for bond in mol.GetBonds()]
+    atoms[tags > 0, ATOM_PLACE["chirality"]] = bonds[named, BOND_PLACE["stereo"]] = 0
+    ends = np.concatenate([bond_ends(mol)[:, ::2].T for mol in mols])
+    rings = [mol.GetRingInfo().AtomRings() for mol in mols]
     members = [*chain(*rings)]
-    arrays = [np.ascontiguousarray(np.concatenate(parts)) for parts in (atoms, tags, bonds, ends)]
-    arrays += [np.array([*chain(*members)], np.int32), *counts, np.cumsum([0, *map(len, members)])]
+    counts = [np.cumsum([0, *map(len, each)]) for each in (*parts, rings, members)]
+    arrays = [atoms, tags, bonds, np.ascontiguousarray(ends), np.array([*chain(*members)], np.int32), *counts]
     graphs = Graphs(*arrays, *follow(*arrays))
     return len(read), graphs, graphs
 
@@ -95,13 +94,9 @@ def charges(mols: Mols, *_: Any) -> np.ndarray:
     return np.array([atom.GetDoubleProp("_GasteigerCharge") for mol in mols for atom in mol.GetAtoms()])
 
 
-def per_mol(function: Callable[[Chem.Mol], Sequence[float]], mols: Mols, *_: Any) -> np.ndarray:
-    return np.array([list(function(mol)) for mol in mols])
-
-
 def surfaces(mols: Mols, *_: Any) -> tuple[np.ndarray, np.ndarray]:
-    areas = [area for mol in mols for area in rd._CalcLabuteASAContribs(mol)[0]]
-    return np.array(areas), np.array([rd.CalcLabuteASA(mol) for mol in mols])
+    areas = [rd._CalcLabuteASAContribs(mol)[0] for mol in mols]
+    return np.array([*chain(*areas)]), np.array([rd.CalcLabuteASA(mol) for mol in mols])
 
 
 def crippen(mols: Mols, *_: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -114,7 +109,11 @@ PLAIN: dict[str, tuple[Any, str, Callable]] = {
     "crippen": (descriptors, "crippen", crippen),
     "charges": (descriptors, "charges", charges),
     "surface": (descriptors, "surfaces", surfaces),
-    "quantum_numbers": (descriptors, "quantum_numbers", partial(per_mol, rd.MQNs_)),
-    "properties": (descriptors, "properties", partial(per_mol, rd.Properties(PROPERTY_NAMES).ComputeProperties)),
+    "quantum_numbers": (descriptors, "quantum_numbers", lambda mols, *_: np.array([[*rd.MQNs_(mol)] for mol in mols])),
+    "properties": (
+        descriptors,
+        "properties",
+        lambda mols, *_: np.array([[*PROPERTIES.ComputeProperties(mol)] for mol in mols]),
+    ),
 }
 """By file, the function that is replaced, and by what: of the molecules, or in the place of the function itself."""

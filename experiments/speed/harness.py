@@ -116,8 +116,7 @@ def _begin(options: argparse.Namespace) -> None:
 
 def race(topic: str, cases: Sequence[str], options: argparse.Namespace, deadline: float = math.inf) -> list[Record]:
     """Measure cases in turns, in this process, until a time."""
-    runs: list[tuple[Record, Callable[[], Record], list[Record]]] = []
-    once = False
+    runs, once = [], False  # what a run is called, its step, its turns
     for name in cases:
         work = attempt(partial(import_module(topic).make, name, options)) if time.time() < deadline else LATE
         if isinstance(work, dict):
@@ -146,16 +145,11 @@ def record(named: Mapping[str, Any], turns: Sequence[Record], warm_up: bool = Tr
     if "failed" in (last := turns[-1] if turns else LATE):
         return {**named, **last}
     counted = turns[1:] if warm_up and len(turns) > 1 else turns
-    by_clock = {kind: [value for turn in counted for value in turn[kind]] for kind in ("wall", "cpu")}
-    return {
-        **named,
-        **counted[-1],
-        **{kind: statistics.median(values) for kind, values in by_clock.items()},
-        "seconds": statistics.median(by_clock[clock]),
-        "turns": [statistics.median(turn[clock]) for turn in counted],
-        "runs": len(by_clock[clock]),
-        "peak": max(turn["peak"] for turn in counted),
-    }
+    every = {kind: [value for turn in counted for value in turn[kind]] for kind in ("wall", "cpu")}
+    medians = {kind: statistics.median(values) for kind, values in every.items()}
+    turns = {"turns": [statistics.median(turn[clock]) for turn in counted], "runs": len(every[clock])}
+    peak = max(turn["peak"] for turn in counted)
+    return {**named, **counted[-1], **medians, "seconds": medians[clock], **turns, "peak": peak}
 
 
 def attempt(function: Callable[[], Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 import resource
 import sys
 import time
@@ -40,8 +41,7 @@ def burst(step: Callable[[], Any], seconds: float, device: str) -> dict[str, Any
     while not walls or sum(walls) < seconds:
         begun = time.process_time()
         wall, figures = timed(step, device)
-        walls.append(wall)
-        cpus.append(time.process_time() - begun)
+        walls, cpus = [*walls, wall], [*cpus, time.process_time() - begun]
         own = figures if isinstance(figures, dict) else own
         del figures  # nothing of this run lives on in the next
     peak = torch.cuda.max_memory_allocated() if gpu else resident("VmHWM")
@@ -62,8 +62,7 @@ def resident(name: str) -> int:
     """Bytes of this process: VmRSS, held now, or VmHWM, the most; where Linux does not tell, always the most."""
     if not STATUS.exists():
         return high_water(resource.RUSAGE_SELF)
-    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(name))  # VmRSS:   123 kB
-    return int(line.split()[1]) * 1024
+    return 1024 * int(re.search(rf"{name}:\s+(\d+) kB", STATUS.read_text())[1])
 
 
 def high_water(whose: int) -> int:

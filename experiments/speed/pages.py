@@ -57,10 +57,10 @@ def page(results: Path, name: str) -> str:
     for run in sorted(runs, key=lambda run: (TOPICS.index(run["settings"]["topic"]), run["name"])):
         topic = import_module(f"experiments.speed.bench_{run['settings']['topic']}")
         about = topic.__doc__.strip().split("\n\n")[0].replace("\n", " ")
-        facts = [f"{key.replace('_', ' ')} {run['machine'][key]}" for key in MACHINE if key in run["machine"]]
-        facts += [f"{library} {version}" for library, version in run["versions"].items()]
+        facts = {key.replace("_", " "): run["machine"][key] for key in MACHINE if key in run["machine"]}
+        machine = ", ".join(f"{key} {value}" for key, value in (facts | run["versions"]).items())
         made_at = f", commit {run['commit']}" if run.get("commit") else ""
-        parts.append(f"## {run['name']}\n\n{about}\n\n{run['date']}{made_at}: {', '.join(facts)}. `{run['command']}`\n")
+        parts.append(f"## {run['name']}\n\n{about}\n\n{run['date']}{made_at}: {machine}. `{run['command']}`\n")
         parts += tables(topic, [line for line in lines if line["topic"] == run["name"]])
     return "\n".join(parts) if runs else ""
 
@@ -93,8 +93,8 @@ def rival_tables(
         records: of cases and steps.
         title: of the table, with {} for the step.
         labels: heads of the first columns.
-        figures: of the others, by their heads; where a case failed, the reason stands in place of the first. "time
-            over ..." and "memory over ..." are given as None: how many times as much it takes as its rival.
+        figures: of the others, by their heads; None for "time over ..." and "memory over ...", those of the rival.
+            Where a case failed, the reason stands in place of the first.
         split: between the parts of a case's name.
         prefix: of the cases that are meant, left out of the labels.
     """
