@@ -17,7 +17,7 @@ from gtx.report.comparison import IN_UNITS, YARDSTICK
 from gtx.report.drawing import COLOURS, INK, STYLE
 from gtx.report.words import in_unit
 
-ROW, HEAD = 0.32, 0.95  # inches: a method, and what a panel takes besides
+ROW, HEAD = 0.32, 1.1  # inches: a method, and what a panel takes besides
 
 
 def comparison_figure(
@@ -57,7 +57,7 @@ def comparison_figure(
             _scores(left, scores, target, metric, rows, [titles.get(method, method) for method in methods])
             left.set(title=target, xlabel=f"test {label}{unit}")
             _differences(right, rows[1:], len(methods))
-            right.set(title=f"{own} minus the other", xlabel=f"difference in {label}{unit}; {better}")
+            right.set(title=f"{own} minus the other", xlabel=f"difference in {label}{unit}\n{better}")
     return figure
 
 

@@ -107,7 +107,7 @@ class RunFolder:
         differ = [
             f"{name} ({_shown(old, name)} there, {_shown(new, name)} now)"
             for name in sorted(old.keys() | new.keys())
-            if old.get(name, _MISSING) != new.get(name, _MISSING)
+            if old.get(name) != new.get(name)  # an option that there was not yet is one that nobody chose
         ]
         if differ:
             raise InputError(
@@ -135,9 +135,6 @@ class RunFolder:
 def run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:
     """What `config.yaml` says of a run: all that decides its result, and nothing else."""
     return {**task.config(), **marks, "settings": settings.decisive()}
-
-
-_MISSING = object()
 
 
 def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -48,6 +48,7 @@ def test_entries_that_come_or_go_are_named(tmp_path: Path) -> None:
     run.open({"a": 1, "b": {"c": (1, 2)}})
     with pytest.raises(InputError, match=r"b\.c \(\[1, 2\] there, absent now\); d \(absent there, 5 now\)"):
         run.open({"a": 1, "d": 5})
+    run.open({"a": 1, "b": {"c": [1, 2]}, "e": None})  # a run of a gtx that had no option e
 
 
 def test_overwriting_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
