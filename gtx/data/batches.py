@@ -11,7 +11,42 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 
-class PairBudgetSampler(Sampler[Tensor]):
+class EpochSampler(Sampler[Tensor]):
+    """The batches of an epoch, dealt out to the processes that train together.
+
+    Attributes:
+        rank: this process's number among `replicas`; every rank gets the same number of batches (the first few are
+            dealt again where they do not divide).
+        replicas: number of processes.
+        epoch: which is drawn.
+    """
+
+    rank = 0
+    replicas = 1
+    epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw the batches of this epoch from now on (Lightning calls it)."""
+        self.epoch = epoch
+
+    def batches(self) -> list[Tensor]:
+        """All batches of the epoch, over all ranks."""
+        raise TypeError(f"{type(self).__name__} does not say what its batches are")
+
+    def __iter__(self) -> Iterator[Tensor]:
+        batches = self.batches()
+        for i in range(self.rank, self._each(batches) * self.replicas, self.replicas):
+            yield batches[i % len(batches)]
+
+    def __len__(self) -> int:
+        return self._each(self.batches())
+
+    def _each(self, batches: list[Tensor]) -> int:
+        """The number of batches of each rank."""
+        return -(-len(batches) // self.replicas)
+
+
+class PairBudgetSampler(EpochSampler):
     r"""Batches whose atom pairs stay within a budget.
 
     Attention over all pairs of a batch does work in \(\sum_b n_b^2\), whatever the number of molecules. Molecules are
@@ -49,11 +84,6 @@ class PairBudgetSampler(Sampler[Tensor]):
         self.sizes, self.budget, self.max_molecules = sizes.cpu(), budget, max_molecules
         self.shuffle, self.jitter, self.seed = shuffle, jitter, seed
         self.rank, self.replicas = rank, replicas
-        self.epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Draw the batches of this epoch from now on (Lightning calls it)."""
-        self.epoch = epoch
 
     def batches(self) -> list[Tensor]:
         """All batches of the epoch, over all ranks: int64 index tensors that together hold each molecule once."""
@@ -76,15 +106,3 @@ class PairBudgetSampler(Sampler[Tensor]):
     def work(self, batch: Tensor) -> int:
         """The pairs of a batch."""
         return int(self.sizes[batch].square().sum())
-
-    def __iter__(self) -> Iterator[Tensor]:
-        batches = self.batches()
-        for i in range(self.rank, self._each(batches) * self.replicas, self.replicas):
-            yield batches[i % len(batches)]
-
-    def __len__(self) -> int:
-        return self._each(self.batches())
-
-    def _each(self, batches: list[Tensor]) -> int:
-        """The number of batches of each rank."""
-        return -(-len(batches) // self.replicas)

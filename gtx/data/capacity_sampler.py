@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Sampler
 
+from gtx.data.batches import EpochSampler
 from gtx.data.store import MoleculeStore
 from gtx.graph.buckets import alike
 from gtx.graph.capacity import Capacity
@@ -18,7 +18,7 @@ _BUCKETS = 4
 _DRAWN = 64  # batches that are drawn to learn what chance brings together
 
 
-class CapacitySampler(Sampler[Tensor]):
+class CapacitySampler(EpochSampler):
     """Batches that fill a capacity and never exceed it, drawn at random.
 
     The shuffled molecules are taken in turn until one does not fit: too many molecules, atoms, pairs or bonds, or too
@@ -50,7 +50,6 @@ class CapacitySampler(Sampler[Tensor]):
         self.sizes, self.bonds = sizes.cpu().numpy(), bonds.cpu().numpy()
         self.capacity, self.shuffle, self.seed = capacity, shuffle, seed
         self.rank, self.replicas = rank, replicas
-        self.epoch = 0
         self._room = np.array([capacity.molecules, capacity.atoms - 1, capacity.pairs - 1, capacity.bonds])
         self._costs = _costs(self.sizes, self.bonds)
         largest = capacity.buckets[0][1]
@@ -67,10 +66,6 @@ class CapacitySampler(Sampler[Tensor]):
         """A sampler whose batches hold about so many molecules of a store: the pairs of as many average ones."""
         sizes, bonds = store.sizes.cpu(), store.bond_ptr.diff().cpu()
         return cls(sizes, bonds, fitting_capacity(sizes, bonds, molecules, seed), seed=seed, **options)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Draw the batches of this epoch from now on (Lightning calls it)."""
-        self.epoch = epoch
 
     def batches(self) -> list[Tensor]:
         """All batches of the epoch, over all ranks: int64 `[capacity.molecules]` each, the largest molecule first, -1
@@ -101,18 +96,6 @@ class CapacitySampler(Sampler[Tensor]):
             batch = np.full(self.capacity.molecules, -1)
             batch[: len(taken)] = taken[np.argsort(-self.sizes[taken], kind="stable")]
             yield batch
-
-    def __iter__(self) -> Iterator[Tensor]:
-        batches = self.batches()
-        for i in range(self.rank, self._each(batches) * self.replicas, self.replicas):
-            yield batches[i % len(batches)]
-
-    def __len__(self) -> int:
-        return self._each(self.batches())
-
-    def _each(self, batches: list[Tensor]) -> int:
-        """The number of batches of each rank."""
-        return -(-len(batches) // self.replicas)
 
 
 def fitting_capacity(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0) -> Capacity:
