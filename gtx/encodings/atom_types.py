@@ -24,6 +24,7 @@ class AtomTypes(Encoding):
         ValueError: no codes.
     """
 
+    constant_shapes = True
     fixed = True
 
     def __init__(self, size: int) -> None:

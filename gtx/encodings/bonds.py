@@ -24,6 +24,7 @@ class Bonds(Encoding):
         ValueError: in `forward`, `edge_attr` of another shape; on a processor, an edge that is not within a molecule.
     """
 
+    constant_shapes = True
     fixed = True
 
     def __init__(self, sizes: Sequence[int]) -> None:

@@ -18,6 +18,7 @@ class Degree(Encoding):
     Reads `edge_index` `[2, E]`. Yields node codes `[N, 1]`.
     """
 
+    constant_shapes = True
     fixed = True
 
     def __init__(self, largest: int = 8) -> None:

@@ -49,6 +49,8 @@ class RadialBasis(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
+    constant_shapes = True
+
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels

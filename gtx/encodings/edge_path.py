@@ -46,7 +46,6 @@ class EdgePath(Encoding):
             or an edge that is not within a molecule.
     """
 
-    constant_shapes = False
     fixed = True
 
     def __init__(self, bond_size: int, length: int = 5, farthest: int = 20) -> None:

@@ -48,7 +48,7 @@ class Encoding(nn.Module):
 
     node: Feature | None = None
     pair: Feature | None = None
-    constant_shapes: bool = True
+    constant_shapes: bool = False
     fixed: bool = False
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:

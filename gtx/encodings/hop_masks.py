@@ -26,6 +26,7 @@ class HopMasks(Encoding):
     Reads `edge_index` `[2, E]`, undirected. Yields pair values `[num_pairs, K + 1]`.
     """
 
+    constant_shapes = True
     fixed = True
 
     def __init__(self, largest: int = 3) -> None:

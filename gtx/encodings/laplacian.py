@@ -53,8 +53,6 @@ class LaplacianEigenvectors(Encoding):
         ValueError: k below 1, or another word for signs.
     """
 
-    constant_shapes = False
-
     def __init__(self, k: int = 8, signs: Signs = "random", channels: int = 8) -> None:
         super().__init__()
         if k < 1:

@@ -50,6 +50,8 @@ class Moments(Encoding):
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
+    constant_shapes = True
+
     def __init__(self, distance: RadialBasis, types: int, channels: int = 128, cutoff: float = 5.0) -> None:
         check_basis(channels, cutoff)
         super().__init__()

@@ -27,6 +27,8 @@ class PairDistance(Encoding):
 
     pair = Values(3)
 
+    constant_shapes = True
+
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         distance, known = pair_distance(data, graph)
         bonded = torch.zeros_like(distance)

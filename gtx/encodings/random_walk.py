@@ -40,6 +40,7 @@ class RandomWalk(Encoding):
         ValueError: no steps; in `forward`, on a processor, an edge that is not within a molecule.
     """
 
+    constant_shapes = True
     fixed = True
 
     def __init__(self, steps: int = 16, nodes: bool = True, pairs: bool = True) -> None:

@@ -40,7 +40,6 @@ class SameRing(Encoding):
         ValueError: `largest` below 3.
     """
 
-    constant_shapes = False
     fixed = True
 
     def __init__(self, largest: int = 12) -> None:

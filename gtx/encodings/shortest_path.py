@@ -31,6 +31,7 @@ class ShortestPath(Encoding):
         ValueError: `largest` below 1; in `forward`, on a processor, an edge that is not within a molecule.
     """
 
+    constant_shapes = True
     fixed = True
 
     def __init__(self, largest: int = 20) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gtx.data import CapacitySampler, MoleculeStore, cut_to_capacity, keep
+from gtx.encodings import Encoding, Values
 from gtx.graph import Capacity
 from gtx.models import GraphTransformer
 from tests.molecules_for_tests import store
@@ -90,6 +91,16 @@ def test_what_is_needed_is_kept_where_there_is_no_room(molecules: MoleculeStore)
 def test_a_model_that_writes_its_edges_out_takes_plain_batches() -> None:
     assert not any(make(name).constant_shapes for name in CANNOT)
     assert not make("standard", edge_list=True).constant_shapes
+
+
+def test_an_encoding_that_does_not_say_so_takes_plain_batches() -> None:
+    class Own(Encoding):
+        node = Values(1)
+
+    model = make("standard")
+    assert model.constant_shapes
+    model.encodings.append(Own())
+    assert not model.constant_shapes
 
 
 def test_one_compilation_without_breaks_serves_every_batch(molecules: MoleculeStore) -> None:

@@ -1,7 +1,7 @@
 """The ragged attention as an operator of torch, `gtx::ragged_attention`: what autograd and the compiler see of it.
 
-It is a `custom_op`, into which the compiler does not look. A `triton_op`, into which it does, cannot be tested without
-a GPU: torch 2.11 refuses interpreted kernels there. Since the compiler sees tensors and numbers alone, a plan comes as
+It is a `custom_op`, into which the compiler does not look, so that the kernels run in it as they are, under Triton's
+interpreter too, by which they are tested. Since the compiler sees tensors and numbers alone, a plan comes as
 those. Read next: `gtx/attention/fast/triton_kernels.py`, the kernels.
 """
 
