@@ -1,0 +1,112 @@
+"""Labels of a corpus, to pretrain on: RDKit's descriptors, or quantum chemistry by GFN2-xTB.
+
+    OMP_NUM_THREADS=1 python -m experiments.foundation.labels descriptors corpus.smi.xz --first 250000 --jobs 2
+    OMP_NUM_THREADS=1 python -m experiments.foundation.labels xtb corpus.smi.xz --first 50000 --jobs 2
+
+Worker processes label shards of the corpus, each file whole or not there, so that the same command goes on where it was
+stopped. A molecule that cannot be labelled has NaN and a reason; the reasons are counted at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from experiments.foundation.corpus import read_corpus
+from experiments.foundation.labellers import LABELLERS, Labels
+from gtx.data.workers import in_workers
+from gtx.files import whole_file
+from gtx.molecules import Featuriser, MoleculeError
+
+OUT = Path("build/foundation")
+
+
+class Shard(NamedTuple):
+    """Labels of consecutive molecules of the corpus.
+
+    Attributes:
+        molecule: float32 `[n, K]`, NaN where there is none.
+        atom: float32 `[atoms, A]` of all their atoms, in the order in which gtx numbers them.
+        atoms: int64 `[n]`, how many of `atom` belong to each; 0 for a molecule that cannot be read.
+        error: `[n]`, why there are no labels; empty where there are.
+    """
+
+    molecule: np.ndarray
+    atom: np.ndarray
+    atoms: np.ndarray
+    error: np.ndarray
+
+
+def label(kind: str, texts: Sequence[str]) -> Shard:
+    """The labels of some SMILES."""
+    labeller, read = LABELLERS[kind], Featuriser().read
+    nothing = np.full(len(labeller.molecule), np.nan)
+    molecules, atoms, errors = [], [np.empty((0, len(labeller.atom)))], []
+    for text in texts:
+        molecule, atom, error = nothing, np.empty((0, len(labeller.atom))), ""
+        try:
+            mol = read(text)
+            atom = np.full((mol.GetNumAtoms(), len(labeller.atom)), np.nan)
+            molecule, atom = labeller.label(mol)
+        except (MoleculeError, *labeller.failures) as reason:
+            error = str(reason)
+        molecules.append(molecule)
+        atoms.append(atom)
+        errors.append(error)
+    counts = np.array([len(each) for each in atoms[1:]], np.int64)
+    return Shard(np.array(molecules, np.float32), np.concatenate(atoms, dtype=np.float32), counts, np.array(errors))
+
+
+def read_labels(folder: Path, molecules: int) -> Labels:
+    """What was labelled of the first `molecules` of a corpus: as far as the shards reach, one after the other."""
+    shards, found = [], 0
+    for file in sorted(folder.glob("*.npz")):
+        if int(file.stem) != found or found >= molecules:
+            break
+        with np.load(file) as arrays:
+            shards.append(Shard(**arrays))
+        found += len(shards[-1].atoms)
+    return Labels(*(np.concatenate(arrays) for arrays in zip(*shards, strict=True)))
+
+
+def write_shard(kind: str, folder: Path, begin: int, texts: Sequence[str]) -> Counter[str]:
+    """Label the molecules from number `begin` on and write them down; the reasons of failures, counted."""
+    shard = label(kind, texts)
+    with whole_file(folder / f"{begin:09d}.npz") as file:
+        np.savez(file, **shard._asdict())
+    return Counter(shard.error[shard.error != ""].tolist())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=LABELLERS)
+    parser.add_argument("corpus", type=Path, help="SMILES, one a line; .xz and .gz too")
+    parser.add_argument("--first", type=int, help="so many molecules from the top; default all")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder; the labels go to a folder in it")
+    parser.add_argument("--jobs", type=int, default=1, help="worker processes")
+    args = parser.parse_args()
+    texts, folder, size = read_corpus(args.corpus, args.first), args.out / args.kind, LABELLERS[args.kind].shard
+    begins = range(0, len(texts), size)
+    todo = [(folder, i, texts[i : i + size]) for i in begins if not (folder / f"{i:09d}.npz").exists()]
+    failures: Counter[str] = Counter()
+    columns = TextColumn("Labelling"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=len(begins), completed=len(begins) - len(todo))
+        for counted in in_workers(partial(write_shard, args.kind), todo, args.jobs):
+            failures += counted
+            bar.advance(task)
+    print(f"{len(texts):,} molecules, {failures.total():,} of those labelled now without labels")
+    for reason, count in failures.most_common():
+        print(f"{count:8,}  {reason}")
+
+
+if __name__ == "__main__":
+    main()
