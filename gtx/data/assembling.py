@@ -69,6 +69,17 @@ def zinc12k(files: Sequence[bytes]) -> bytes:
         return _written(["smiles", "y", "split", "source_index"], _zinc12k_rows(files, folder))
 
 
+def activity_cliffs(files: Sequence[bytes]) -> bytes:
+    """A set of MoleculeACE (van Tilborg et al. 2022, https://doi.org/10.1021/acs.jcim.2c01073), one file.
+
+    Of its columns the activity on a logarithmic scale is kept, -log10 mol/L, and whether a molecule is part of a cliff.
+    """
+    (table,) = files
+    header, *rows = _csv(table)
+    chosen = [header.index(name) for name in ("smiles", "y [pEC50/pKi]", "cliff_mol", "split")]
+    return _written(["smiles", "y", "cliff", "split"], ([row[i] for i in chosen] for row in rows))
+
+
 def _zinc12k_rows(files: Sequence[bytes], folder: str) -> Iterator[list[str]]:
     from torch_geometric.datasets import ZINC
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from gtx.data import assembling
+from gtx.data.activity_sets import ACTIVITY_SETS
 from gtx.data.tables import open_table
 from gtx.errors import InputError, did_you_mean
 
@@ -24,6 +25,7 @@ _RAW = "https://raw.githubusercontent.com"
 _MAT = f"{_RAW}/ardigen/MAT/1c7af06e440d967064763dc765847413b5770f05/data"
 _MUBEN = f"{_RAW}/Yinghao-Li/MUBen/f0ec55667c1c4cc7b63369018fd011a96f31fdc4/data/files"
 _JTVAE = f"{_RAW}/wengong-jin/icml18-jtnn/d4c425a8a28fce7d0e8f5da741d27d3fce4a7ec0/data/zinc"
+_ACTIVITY_CLIFFS = f"{_RAW}/molML/MoleculeACE/7e6de0bd2968c56589c580f2a397f01c531ede26/MoleculeACE/Data/benchmark_data"
 _BENCHMARK = f"{_RAW}/graphdeeplearning/benchmarking-gnns/b6c407712fa576e9699555e1e035d1e327ccae6c/data/molecules"
 
 _NUCLEAR = ("NR-AR", "NR-AR-LBD", "NR-AhR", "NR-Aromatase", "NR-ER", "NR-ER-LBD", "NR-PPAR-gamma")
@@ -99,6 +101,21 @@ def _scaffold(name: str, about: str, sha256: str, targets: tuple[str, ...] = ("y
         sha256=sha256,
         assemble=partial(assembling.muben, targets=targets),
         **more,
+    )
+
+
+def _activity(name: str, sha256: str) -> NamedSet:
+    target, _, kind = name.partition("_")
+    return NamedSet(
+        f"moleculeace/{name}",
+        f"p{kind} of ligands of {target}, and whether one is part of an activity cliff (van Tilborg et al. 2022)",
+        Path("moleculeace", f"{name}.csv"),
+        targets=("y",),
+        split_columns=("split",),
+        sources=(f"{_ACTIVITY_CLIFFS}/{name}.csv",),
+        licence="CC BY-SA 3.0 (ChEMBL)",
+        sha256=sha256,
+        assemble=assembling.activity_cliffs,
     )
 
 
@@ -204,6 +221,7 @@ SETS: dict[str, NamedSet] = {
             "27958ccb631555364f4e137e4d89d804648aafefa96808235a6506423f2d10bf",
             _NUCLEAR + _STRESS,
         ),
+        *(_activity(name, sha256) for name, sha256 in ACTIVITY_SETS.items()),
     )
 }
 

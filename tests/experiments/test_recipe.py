@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from experiments import archive, gtx_models, jobs, mat, recipe, record, scaffold
+from experiments import archive, gtx_models, jobs, mat, moleculeace, recipe, record, scaffold
 from experiments.public_sets import FitResult, LoadedRun, Run
 from gtx.data import named_sets
 from gtx.dataset import load
@@ -40,6 +41,16 @@ def test_runs_are_named_by_seed_or_by_split() -> None:
     assert Run(one, "gtx", 0, 3).key == ("scaffold-esol", "gtx-3")
     assert Run(several, "gtx-ensemble", 5, 0).name == "gtx-ensemble-5"
     assert Run(several, "gtx", 5, 2).name == "gtx-5-seed2"
+
+
+def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_data: Path, tmp_path: Path) -> None:
+    file = shared_data / "moleculeace" / "CHEMBL2034_Ki.csv"
+    before, after = (pd.read_csv(table, dtype=str) for table in (file, moleculeace.with_validation(file, tmp_path)))
+    assert before.drop(columns="split").equals(after.drop(columns="split"))
+    changed = before["split"] != after["split"]
+    assert set(before["split"][changed]) == {"train"}
+    assert set(after["split"][changed]) == {"val"}
+    assert changed.sum() == round(0.1 * (before["split"] == "train").sum())
 
 
 def options(**given: object) -> Namespace:

@@ -1,0 +1,101 @@
+"""Pretrain the foundation on a labelled corpus, and write it as a model file.
+
+    OMP_NUM_THREADS=1 python -m experiments.foundation.pretrain corpus.smi.xz --first 250000 --epochs 10
+
+It reads what `experiments.foundation.labels` wrote. The same command goes on where it was stopped; with --minutes it
+stops by itself after the epoch that the time runs out in. The encoder is the default graph transformer without
+descriptors or counts at its readout, which would tell it the answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from experiments.foundation.corpus import read_corpus
+from experiments.foundation.labellers import LABELLERS
+from experiments.foundation.labels import OUT, read_labels
+from gtx.data import MoleculeStore, featurise
+from gtx.models import build_model
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelHeader, save_model
+from gtx.tasks import Regression
+from gtx.training import TrainSettings, fit
+
+HELD_OUT = 2_000
+LIMIT = 6.0  # standard deviations
+
+
+def winsorised(y: np.ndarray, limit: float = LIMIT) -> np.ndarray:
+    """Values at most so many standard deviations from the mean of their column, NaN kept."""
+    mean, sd = np.nanmean(y, 0), np.nanstd(y, 0)
+    return np.clip(y, mean - limit * sd, mean + limit * sd)
+
+
+def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, tuple[str, ...]]:
+    """The molecules with their labels, as far as these reach."""
+    kinds = {kind: read_labels(args.out / kind, args.first) for kind in args.labels}
+    rows = min(len(labels.atoms) for labels in kinds.values())
+    texts = read_corpus(args.corpus, rows)
+    found = featurise(
+        Featuriser(descriptors=False), texts, cache=args.out / "cache", workers=0, progress=True, smiles=False
+    )
+    y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(np.float64)[found.good]
+    names = [name for kind in kinds for name in LABELLERS[kind].molecule]
+    varies = np.nanstd(y, 0) > 0
+    return found.store.with_targets(winsorised(y[:, varies])), tuple(np.array(names)[varies].tolist())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--first", type=int, default=10**9, help="molecules from the top of the corpus")
+    parser.add_argument("--labels", nargs="+", choices=LABELLERS, default=["descriptors"])
+    parser.add_argument("--channels", type=int, default=128)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--name", default="foundation")
+    args = parser.parse_args()
+    store, names = labelled(args)
+    order = np.random.default_rng(0).permutation(len(store))  # the corpus is shuffled, this is for one that is not
+    val, train = store.subset(order[:HELD_OUT]), store.subset(order[HELD_OUT:])
+    featuriser = Featuriser(descriptors=False)
+    task = Regression(names, element_reference=False).fitted(train)
+    arguments = {
+        "out_channels": len(names),
+        "atom_sizes": list(featuriser.atom_sizes),
+        "bond_sizes": list(featuriser.bond_sizes),
+        "coordinates": False,
+        "num_descriptors": 0,
+        "channels": args.channels,
+        "layers": args.layers,
+        "substructures": None,
+    }
+    spec = {"name": "standard", "arguments": arguments}
+    settings = TrainSettings(
+        epochs=args.epochs,
+        batch_molecules=args.batch,
+        batch_pairs=200_000,
+        lr=args.lr,
+        clip=0.5,
+        ema=0.999,
+        seed=args.seed,
+        threads=1,
+        warmup=0.02,
+    )
+    marks = {"model": spec, "molecules": len(train), "labels": args.labels}
+    (member,) = fit(partial(build_model, spec), task, train, val, settings, args.out / args.name, marks=marks)
+    header = ModelHeader(task, featuriser, spec, settings=settings.decisive())
+    save_model(args.out / f"{args.name}.gtx", [member.model], header)
+    print(f"epoch {member.best_epoch}, score {member.best_score:.4f}: {args.out / args.name}.gtx")
+
+
+if __name__ == "__main__":
+    main()
