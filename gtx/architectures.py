@@ -69,4 +69,14 @@ DESCRIBED = {
         "message passing and attention in parallel", "Rampášek et al. 2022, arXiv:2205.12454", "none", 210_241
     ),
 }
-"""What `gtx train --model` takes."""
+"""What `gtx train --model` takes to train."""
+
+SOLVED = {
+    "tanimoto": Described(
+        "no network: ridge regression with the Tanimoto kernel of circular substructures, in closed form",
+        "Ralaivola et al. 2005",
+        "none",
+        0,
+    ),
+}
+"""What `gtx train --model` takes beside them, without weights that gradients train."""

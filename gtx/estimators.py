@@ -23,7 +23,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
 from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
 from gtx.training import TrainSettings, fit
-from gtx.workflow import check_model, model_spec
+from gtx.workflow import check_model, learned_spec, model_spec
 
 _DEFAULT = TrainSettings()
 
@@ -120,7 +120,9 @@ class _MoleculeEstimator(BaseEstimator):
         spec = model_spec(settings, featuriser, task, len(train))
         with TemporaryDirectory() as folder:
             members = fit(partial(build_model, spec), task, train, val, settings, folder)
-        header = ModelHeader(members[0].task, featuriser, spec, settings=settings.decisive())
+        header = ModelHeader(
+            members[0].task, featuriser, learned_spec(spec, members[0].model), settings=settings.decisive()
+        )
         self.predictor_ = Predictor([member.model for member in members], header)
         return self
 

@@ -9,6 +9,8 @@ import pytest
 
 import gtx.baselines
 from gtx.baselines import baselines, predict_baselines
+from gtx.data import featurise
+from gtx.molecules import Featuriser
 from gtx.tasks import Classification, Multiclass, NumberTask, Regression
 from tests.report.conftest import SMILES, SPLIT, measured
 
@@ -183,3 +185,18 @@ def test_freesolv(shared_data, monkeypatch):
     assert rmse["mean"] == pytest.approx(0.978, abs=0.002)
     assert rmse["ridge"] < 0.37
     assert rmse["random_forest"] < 0.53
+
+
+@pytest.mark.parametrize("task", [NUMBERS, CLASSES], ids=["numbers", "classes"])
+def test_the_tanimoto_kernel_reads_what_the_model_reads_and_no_labels_but_those_of_training(y, classes, task):
+    y = (classes if task.discrete else y).copy()
+    store = featurise(Featuriser(), SMILES, workers=0).store.with_targets(y)
+    task = task.fitted(store.subset(SPLIT["train"]))
+    found = predictions(y, task, store=store)
+    assert list(found)[-1] == "tanimoto"
+    scores = task.evaluate(y[SPLIT["test"]], found["tanimoto"][SPLIT["test"]])["per_target"]["additive"]
+    assert scores["roc_auc"] > 0.9 if task.discrete else scores["r2"] > 0.9
+    changed = y.copy()
+    changed[SPLIT["test"]] = changed[SPLIT["val"]] = 0.0
+    again = predictions(changed, task, store=store)["tanimoto"]
+    np.testing.assert_array_equal(again, found["tanimoto"])

@@ -33,11 +33,13 @@ def run(arguments: Namespace) -> int:
 
     members, header = load_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())
+    held = header.model["arguments"].get("rows")  # of a model that gradients do not train
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     facts = {
         "task": header.task.name,
         "targets": ", ".join(header.targets),
-        "model": f"{header.model['name']}, {len(members)} × {weights:,} weights",
+        "model": f"{header.model['name']}, "
+        + (f"{len(members)} × {weights:,} weights" if held is None else f"{held:,} training molecules"),
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),

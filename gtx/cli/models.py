@@ -25,10 +25,10 @@ def run(arguments: Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from gtx.architectures import DESCRIBED
+    from gtx.architectures import DESCRIBED, SOLVED
 
     table = Table("name", "what", "source", "coordinates", "parameters", title="gtx train --model NAME")
-    for name, entry in DESCRIBED.items():
+    for name, entry in (DESCRIBED | SOLVED).items():
         table.add_row(name, entry.about, entry.source, entry.coordinates, f"{entry.weights:,}")
     Console(width=None if sys.stdout.isatty() else 180).print(table)
     return 0

@@ -11,7 +11,13 @@ from rich.table import Table
 from gtx.cli.printing import cell
 from gtx.tasks import Metric
 
-METHODS = {"mean": "mean of training rows", "ridge": "ridge", "logistic": "logistic", "random_forest": "random forest"}
+METHODS = {
+    "mean": "mean of training rows",
+    "ridge": "ridge",
+    "logistic": "logistic",
+    "random_forest": "random forest",
+    "tanimoto": "Tanimoto kernel",
+}
 
 
 def score_table(

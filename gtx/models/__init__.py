@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gtx.models.building import build_model
-from gtx.models.catalogue import ARCHITECTURES, WRITERS, Architecture
+from gtx.models.catalogue import ARCHITECTURES, SOLVED, WRITERS, Architecture
 from gtx.models.egt import egt
 from gtx.models.gat import gaan, gat, gatv2
 from gtx.models.gps import gps
@@ -14,12 +14,14 @@ from gtx.models.mat import mat
 from gtx.models.rmat import rmat
 from gtx.models.sequence import CrossAttentionMaps, MoleculeToSequence, SequenceEncoder, molecule_to_sequence
 from gtx.models.standard import standard
+from gtx.models.tanimoto import tanimoto
 from gtx.models.token_transformer import BASE, TokenTransformer
 from gtx.models.transformer import transformer
 
 __all__ = [
     "ARCHITECTURES",
     "BASE",
+    "SOLVED",
     "WRITERS",
     "Architecture",
     "AttentionMaps",
@@ -40,5 +42,6 @@ __all__ = [
     "molecule_to_sequence",
     "rmat",
     "standard",
+    "tanimoto",
     "transformer",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from gtx.errors import InputError
-from gtx.models.catalogue import ARCHITECTURES, WRITERS
+from gtx.models.catalogue import ARCHITECTURES, SOLVED, WRITERS
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.standard import standard
 from gtx.models.token_transformer import TokenTransformer
@@ -22,7 +22,7 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """The untrained network of a specification.
 
     Args:
-        spec: `{"name": one of ARCHITECTURES or WRITERS, "arguments": {...}}`, see `gtx models`.
+        spec: `{"name": one of ARCHITECTURES, SOLVED or WRITERS, "arguments": {...}}`, see `gtx models`.
 
     Raises:
         InputError: there is no such model, or an argument is of another kind than the model takes.
@@ -30,7 +30,7 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """
     SPEC.check(spec, "model")
     name, arguments = spec["name"], spec["arguments"]
-    makers = {name: entry.make for name, entry in ARCHITECTURES.items()} | WRITERS
+    makers = {name: entry.make for name, entry in ARCHITECTURES.items()} | SOLVED | WRITERS
     if name not in makers:
         raise InputError(f"its model {name!r} is unknown; gtx has {', '.join(makers)}")
     further = TokenTransformer if name in WRITERS else GraphTransformer

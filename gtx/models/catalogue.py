@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gtx.architectures import DESCRIBED
+from gtx.kernel import TanimotoKernel
 from gtx.models.egt import egt
 from gtx.models.gat import gaan, gat, gatv2
 from gtx.models.gps import gps
@@ -16,6 +17,7 @@ from gtx.models.mat import mat
 from gtx.models.rmat import rmat
 from gtx.models.sequence import MoleculeToSequence, molecule_to_sequence
 from gtx.models.standard import standard
+from gtx.models.tanimoto import tanimoto
 from gtx.models.transformer import transformer
 
 
@@ -43,7 +45,10 @@ ARCHITECTURES = {
     make.__name__: Architecture(make, DESCRIBED[make.__name__].about, DESCRIBED[make.__name__].source)
     for make in _MAKERS
 }
-"""What `gtx train --model` takes."""
+"""What `gtx train --model` takes to train."""
+
+SOLVED: dict[str, Callable[..., TanimotoKernel]] = {"tanimoto": tanimoto}
+"""What it takes beside them, solved in closed form."""
 
 WRITERS: dict[str, Callable[..., MoleculeToSequence]] = {"molecule_to_sequence": molecule_to_sequence}
 """What `gtx train --task sequence` trains, as `make(size, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`."""

@@ -14,7 +14,7 @@ from gtx.nn.pair_embedding import PairEmbedding
 from gtx.nn.readout import Readout
 from gtx.nn.scaling import ClippedScaler
 from gtx.nn.stochastic_depth import StochasticDepth
-from gtx.nn.substructures import Substructures
+from gtx.nn.substructures import Substructures, circular_labels
 from gtx.nn.token_embedding import TokenEmbedding
 from gtx.nn.training_set import TrainingSet
 from gtx.nn.transformer_layer import GraphTransformerLayer
@@ -43,5 +43,6 @@ __all__ = [
     "TrainingSet",
     "VirtualNodes",
     "Vocabulary",
+    "circular_labels",
     "embed",
 ]

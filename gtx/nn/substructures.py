@@ -70,15 +70,8 @@ class Substructures(nn.Module):
         self.register_buffer("used", torch.ones(folded, dtype=torch.bool))
 
     def labels(self, batch: Batch) -> Tensor:
-        """What lies within 0, 1, ... bonds of each atom, like numbers for like ones: int64 `[radius + 1, N]`."""
-        sender, receiver = batch.edge_index
-        label, bond = _label(batch.x, self.atoms), _label(batch.edge_attr, self.bonds)
-        labels = [label]
-        for _ in range(self.radius):
-            around = torch.zeros_like(label).index_add_(0, receiver, _mixed(label[sender] * _CHAIN + bond))
-            label = _mixed(label * _ROUND + around)
-            labels.append(label)
-        return torch.stack(labels)
+        """`circular_labels` of the columns and the radius, int64 `[radius + 1, N]`."""
+        return circular_labels(batch, self.radius, self.atoms, self.bonds)
 
     def counts(self, batch: Batch) -> Tensor:
         """How often each substructure occurs, int64 `[B, folded]`."""
@@ -97,6 +90,30 @@ class Substructures(nn.Module):
 
     def __repr__(self) -> str:
         return f"Substructures({self.width}, radius={self.radius}, folded={self.folded}, dropout={self.dropout.p})"
+
+
+def circular_labels(
+    batch: Batch, radius: int, atoms: Sequence[int] | None = None, bonds: Sequence[int] | None = None
+) -> Tensor:
+    """What lies within 0, 1, ... bonds of each atom, like numbers for like ones: the \\(l_i^r\\) of `Substructures`.
+
+    Args:
+        batch: molecules, with `x` `[N, A]`, `edge_index` `[2, E]` and `edge_attr` `[E, F]`.
+        radius: the largest, in bonds.
+        atoms: columns of `batch.x` that make the first label; default all.
+        bonds: columns of `batch.edge_attr`; default all.
+
+    Returns:
+        int64 `[radius + 1, N]`.
+    """
+    sender, receiver = batch.edge_index
+    label, bond = _label(batch.x, atoms), _label(batch.edge_attr, bonds)
+    labels = [label]
+    for _ in range(radius):
+        around = torch.zeros_like(label).index_add_(0, receiver, _mixed(label[sender] * _CHAIN + bond))
+        label = _mixed(label * _ROUND + around)
+        labels.append(label)
+    return torch.stack(labels)
 
 
 def _label(codes: Tensor, columns: Sequence[int] | None) -> Tensor:

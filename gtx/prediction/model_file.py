@@ -15,7 +15,7 @@ from torch import nn
 import gtx.tasks
 from gtx.errors import InputError, printable
 from gtx.files import whole_file
-from gtx.models import ARCHITECTURES, WRITERS
+from gtx.models import ARCHITECTURES, SOLVED, WRITERS
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
 from gtx.prediction.versions import library_versions
@@ -133,11 +133,12 @@ def _from_format_2(plain: dict[str, Any]) -> dict[str, Any]:
 def _check_agreement(header: ModelHeader) -> None:
     """Whether the entries of a header suit each other; each by itself is in order."""
     model, given, read = header.model["name"], header.model["arguments"], header.featuriser
-    known = WRITERS if header.task.writes else ARCHITECTURES
+    known = WRITERS if header.task.writes else ARCHITECTURES | SOLVED
     if model not in known:
         names = ", ".join(known)
         raise InputError(f"model.name: {shown(model)} is not one of gtx's own: give load(..., model=...); own: {names}")
-    coordinates = given.get("coordinates", not header.task.writes and ARCHITECTURES[model].coordinates == "needed")
+    usual = model in ARCHITECTURES and ARCHITECTURES[model].coordinates == "needed"
+    coordinates = given.get("coordinates", usual)
     _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])
     _agree("model.arguments.atom_sizes", given.get("atom_sizes"), [list(read.atom_sizes)])
     _agree("model.arguments.bond_sizes", given.get("bond_sizes"), [list(read.bond_sizes)])

@@ -14,7 +14,7 @@ from gtx.errors import InputError, printable
 from gtx.models import build_model
 from gtx.schema import LARGEST, shown
 
-NAMES = {torch.bool: "BOOL", torch.int64: "I64"}
+NAMES = {torch.bool: "BOOL", torch.int64: "I64", torch.int32: "I32", torch.int16: "I16"}
 """What safetensors calls the types of tensors that are no weights; weights are all float32."""
 
 

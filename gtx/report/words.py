@@ -14,6 +14,7 @@ TITLES = {
     "ridge": "Ridge regression",
     "logistic": "Logistic regression",
     "random_forest": "Random forest",
+    "tanimoto": "Tanimoto kernel",
 }
 """What a reader calls each baseline."""
 

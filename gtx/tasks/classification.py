@@ -111,6 +111,9 @@ class Classification(NumberTask, ClassOptions):
             )
         return self
 
+    def regressands(self, store: MoleculeStore) -> Tensor:
+        return self.scaled(store).double()
+
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         weights = None if self.positive_weights is None else constants(self.positive_weights, output)
         return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=weights)

@@ -136,6 +136,13 @@ class Multiclass(NumberTask, ClassOptions):
 
         return torch.stack([one(t) for t in range(len(self.targets))], dim=1)
 
+    def regressands(self, store: MoleculeStore) -> Tensor:
+        def one(column: Tensor, width: int) -> Tensor:
+            known = F.one_hot(column.nan_to_num().long(), width).double()
+            return torch.where(column.isnan()[:, None], torch.nan, known)
+
+        return torch.cat([one(*each) for each in zip(self.scaled(store).T, self.widths, strict=True)], dim=1)
+
     def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
         """The probability of each class."""
         parts = [output.double()[..., place.columns].softmax(-1) for place in self.places]

@@ -112,6 +112,11 @@ class NumberTask(Task):
         """The targets of a store as the loss takes them, float32 `[m, T]`."""
         return store.y.float().cpu()
 
+    def regressands(self, store: MoleculeStore) -> Tensor | None:
+        """What least squares can fit in place of the loss, float64 `[m, P]`, NaN for blanks: outputs as they should be,
+        or of classes, whose outputs are logits, whether it is that one. None: nothing."""
+        return None
+
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """Which epoch is best; lower is better. By default the loss."""
         return logged["val_loss"]

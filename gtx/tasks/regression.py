@@ -102,6 +102,9 @@ class Regression(NumberTask, NumberOptions):
     def scaled(self, store: MoleculeStore) -> Tensor:
         return self.scaler.scale(store.y.cpu(), self._composition(store))
 
+    def regressands(self, store: MoleculeStore) -> Tensor:
+        return self.scaled(store).double()
+
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         return LOSSES[self.loss](output, target, reduction="none") if self.loss in LOSSES else self.loss(output, target)
 

@@ -9,6 +9,6 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "pipeline": ("Outcome", "train"),
-        "specs": ("check_model", "model_spec"),
+        "specs": ("check_model", "learned_spec", "model_spec"),
     },
 )

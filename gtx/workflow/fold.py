@@ -21,7 +21,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import NumberTask
 from gtx.training import RunFolder, TrainSettings, fit, run_config
-from gtx.workflow.specs import model_spec
+from gtx.workflow.specs import learned_spec, model_spec
 
 OWN = "gtx"
 
@@ -75,7 +75,7 @@ class Fold:
         train, val = (self.store.subset(self.split[part]) for part in ("train", "val"))
         make = functools.partial(build_model, spec)
         members = fit(make, task, train, val, self.settings, self.folder, marks=self.marks | {"model": spec})
-        header = ModelHeader(task, self.featuriser, spec)
+        header = ModelHeader(task, self.featuriser, learned_spec(spec, members[0].model))
         predictor = Predictor(
             [member.model for member in members], header, "cpu" if self.settings.accelerator == "cpu" else None
         )

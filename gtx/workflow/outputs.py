@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import nn
 
 from gtx.data import TableWriter, fresh_name
 from gtx.dataset import Dataset
@@ -15,6 +17,7 @@ from gtx.prediction.answering import as_rows
 from gtx.prediction.streaming import note_answer, output_header, output_row
 from gtx.tasks.task import Answers
 from gtx.training import Member
+from gtx.workflow.specs import model_words
 
 FIRST = 20  # messages that the report quotes
 ENOUGH = {"train": 30, "val": 10, "test": 10}
@@ -38,6 +41,17 @@ def data_lines(dataset: Dataset) -> list[str]:
     for (one, other), count in dataset.leaked.items():
         lines.append(f"warning: {count} molecules stand in both {one} and {other}, which flatters the scores")
     return lines
+
+
+def number_rows(model: nn.Module, dataset: Dataset) -> None:
+    """Let a model that holds training molecules call them by the numbers of their rows in the table."""
+    if hasattr(model, "number_rows"):
+        model.number_rows(torch.from_numpy(_row_numbers(dataset)[dataset.split["train"]]))
+
+
+def _row_numbers(dataset: Dataset) -> np.ndarray:
+    """Of each molecule, its row in its file, int `[m]`."""
+    return np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows]
 
 
 def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers: Answers) -> None:
@@ -95,7 +109,6 @@ def report_facts(
         leaked=dataset.leaked,
     )
     model = predictor.header.model
-    weights, count = sum(p.numel() for p in members[0].model.parameters()), len(members)
     return {
         "title": Path(dataset.files[0].source).stem,
         "smiles": dataset.smiles,
@@ -107,8 +120,8 @@ def report_facts(
         "settings": {"model": model, "training": predictor.header.settings},
         "versions": library_versions(),
         "model_file": str(out / "model.gtx"),
-        "model": f"{count} × " * (count > 1) + f"{model['name']} graph transformer, {weights:,} weights",
-        "row_numbers": np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
+        "model": model_words(model["name"], members[0].model, len(members)),
+        "row_numbers": _row_numbers(dataset),
         "units": units,
         "baselines": metrics["baseline"],
         "footnotes": [f"Trained, scored and reported in {seconds:.0f} s."],

@@ -24,8 +24,8 @@ from gtx.tasks import Task
 from gtx.tasks.task import Answers
 from gtx.training import Member, RunFolder, TrainSettings, alone, fit, is_main_process, run_config
 from gtx.workflow.further import Further
-from gtx.workflow.outputs import data_lines, report_facts, write_predictions
-from gtx.workflow.specs import check_model, model_spec
+from gtx.workflow.outputs import data_lines, number_rows, report_facts, write_predictions
+from gtx.workflow.specs import check_model, learned_spec, model_spec
 
 PARTS = ("train", "val", "test")
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
@@ -107,10 +107,12 @@ def train(
     members = fit(make, task, learnt, val, settings, out, marks=marks, start=first)
     if not is_main_process():
         return None
+    for member in members:
+        number_rows(member.model, dataset)
     header = ModelHeader(
         task,
         data.featuriser,
-        spec,
+        learned_spec(spec, members[0].model),
         smiles_column=dataset.files[0].smiles_column,
         split={"how": dataset.split_words, **{part: len(index) for part, index in dataset.split.items()}},
         settings=settings.decisive() | {"task": task.config(), "batch_pairs_used": [m.batch_pairs for m in members]},

@@ -5,8 +5,10 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
+from torch import nn
+
 from gtx.errors import InputError, did_you_mean
-from gtx.models import ARCHITECTURES, GraphTransformer
+from gtx.models import ARCHITECTURES, SOLVED, GraphTransformer
 from gtx.molecules import Featuriser
 from gtx.tasks import Task
 from gtx.training import TrainSettings
@@ -22,9 +24,13 @@ def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
             does not use those that are.
     """
     name = settings.model
+    if name in SOLVED:
+        _check_solved(settings, featuriser)
+        return
     if name not in ARCHITECTURES:
-        near = did_you_mean(name, ARCHITECTURES)
-        raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(ARCHITECTURES)}")
+        every = [*ARCHITECTURES, *SOLVED]
+        near = did_you_mean(name, every)
+        raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(every)}")
     known = {*signature(ARCHITECTURES[name].make).parameters, *signature(GraphTransformer).parameters}
     for argument in settings.model_arguments:
         if argument not in known and (near := did_you_mean(argument, known)):
@@ -37,6 +43,16 @@ def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
 
 
+def _check_solved(settings: TrainSettings, featuriser: Featuriser) -> None:
+    name = settings.model
+    if unknown := set(settings.model_arguments) - {"labels"}:
+        raise InputError(f"model {name} has no argument {min(unknown)!r}; it has labels")
+    if settings.ensemble > 1:
+        raise InputError(f"model {name} has one solution: leave out --ensemble, got {settings.ensemble}")
+    if featuriser.coordinates:
+        raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
+
+
 def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows: int) -> dict[str, Any]:
     """`{"name": ..., "arguments": ...}` of the model for a task, fitted, and so many training rows."""
     sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
@@ -44,6 +60,9 @@ def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows
     given = dict(settings.model_arguments)
     if task.writes:
         return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **given}}
+    if settings.model in SOLVED:
+        del sizes["coordinates"]
+        return {"name": settings.model, "arguments": {"out_channels": task.out_channels, **sizes, **given}}
     arguments = {
         "out_channels": task.out_channels,
         **sizes,
@@ -53,6 +72,19 @@ def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows
     if settings.model == "standard":
         arguments["substructures"] = featuriser.constitution
     return {"name": settings.model, "arguments": arguments | given}
+
+
+def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
+    """The specification of a trained model: some, solved in closed form, are as large as what they have learned."""
+    return spec | {"arguments": spec["arguments"] | getattr(model, "learned", {})}
+
+
+def model_words(name: str, model: nn.Module, count: int) -> str:
+    """A model in a few words, and how many there are of it."""
+    if name in SOLVED:
+        return f"{name} kernel of {len(model.row):,} training molecules"
+    weights = sum(p.numel() for p in model.parameters())
+    return f"{count} × " * (count > 1) + f"{name} graph transformer, {weights:,} weights"
 
 
 def default_width(rows: int) -> int:

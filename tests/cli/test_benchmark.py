@@ -17,7 +17,7 @@ from tests.tables import TINY_WORDS, molecules, read, write
 from .victim import killed
 
 TINY = [word for word in TINY_WORDS if word != "--no-baselines"]
-METHODS = ["gtx", "mean", "ridge", "random_forest"]
+METHODS = ["gtx", "mean", "ridge", "random_forest", "tanimoto"]
 BROKEN, BAD_CELL, BLANK, TWICE = 3, 5, 7, 11  # rows that something is the matter with
 
 

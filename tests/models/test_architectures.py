@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
+import gtx.architectures
 import gtx.models
 from gtx.architectures import DESCRIBED
 from gtx.models import ARCHITECTURES, GraphTransformer
@@ -56,6 +57,14 @@ def test_the_names_are_those_promised() -> None:
         assert getattr(gtx.models, name) is ARCHITECTURES[name].make
         documented = inspect.getdoc(ARCHITECTURES[name].make)
         assert "Args:" in documented and (name == "standard" or "arXiv:" in documented)
+
+
+def test_what_is_solved_in_closed_form_is_said_too() -> None:
+    assert list(gtx.architectures.SOLVED) == list(gtx.models.SOLVED)
+    for name, said in gtx.architectures.SOLVED.items():
+        assert gtx.models.SOLVED[name] is getattr(gtx.models, name)
+        model = gtx.models.SOLVED[name](1, atom_sizes=FEATURISER.atom_sizes, bond_sizes=FEATURISER.bond_sizes)
+        assert sum(p.numel() for p in model.parameters()) == said.weights == 0
 
 
 def test_what_gtx_models_says_of_them_is_true() -> None:

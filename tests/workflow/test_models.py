@@ -36,6 +36,22 @@ def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path) -> No
     np.testing.assert_allclose(again, [float(row["gap_pred"]) for row in rows], rtol=1e-4, atol=1e-5)
 
 
+def test_a_closed_form_trains_saves_predicts_and_is_reported(table: Path, tmp_path: Path) -> None:
+    data = DataSettings(str(table), ("gap",), featuriser=Featuriser(descriptors=False), workers=0)
+    settings = TrainSettings(model="tanimoto", progress=False)
+    metrics = train(data, settings, tmp_path, baselines=False).metrics
+    assert train(data, settings, tmp_path, baselines=False).was_finished
+    rows = read(tmp_path / "predictions.csv")
+    predictor = gtx.load(tmp_path / "model.gtx")
+    again = predictor.predict([row["smiles"] for row in rows])["gap_pred"]
+    np.testing.assert_allclose(again, [float(row["gap_pred"]) for row in rows], rtol=1e-4, atol=1e-5)
+    assert metrics["train"]["rmse"] < 0.1 * metrics["test"]["rmse"]
+    (model,) = predictor.members
+    assert model.row.tolist() == [i for i, row in enumerate(rows, 1) if row["split"] == "train"]
+    report = (tmp_path / "report.html").read_text()
+    assert f"tanimoto kernel of {len(model.row)} training molecules" in report and "by epoch" not in report
+
+
 @pytest.mark.parametrize(
     ("settings", "spatial", "message"),
     [
@@ -43,6 +59,10 @@ def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path) -> No
         ({"model": "bert"}, False, "no model 'bert'; gtx has standard, transformer, gat,"),
         ({"model": "mat"}, False, "mat needs coordinates: .*--conformers"),
         ({"model": "gps"}, True, "gps uses no coordinates"),
+        ({"model": "tanimoto"}, True, "tanimoto uses no coordinates"),
+        ({"model": "tanimoto", "ensemble": 2}, False, "one solution: leave out --ensemble, got 2"),
+        ({"model": "tanimoto", "model_arguments": {"layers": 2}}, False, "no argument 'layers'; it has labels"),
+        ({"model": "tanimoto", "model_arguments": {"labels": [[{"radius": 99}]]}}, False, "a radius from 0 to 20, got"),
         ({"model": "grit", "model_arguments": {"heads": 5}}, False, "5 heads and 64 channels"),
         (
             {"model": "gat", "model_arguments": {"head": 5}},

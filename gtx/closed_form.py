@@ -1,0 +1,78 @@
+"""Fitting the models that need no training by gradients: least squares, and for classes a calibration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gtx.errors import InputError
+from gtx.tasks import NumberTask
+from gtx.tasks.losses import masked_mean
+
+if TYPE_CHECKING:
+    from gtx.data import MoleculeStore
+    from gtx.kernel import TanimotoKernel
+    from gtx.tasks import Task
+
+PRIOR = 5.0
+"""Logits that one standard deviation of the least squares is worth, at most about so many: some classes separate."""
+
+
+def fit_closed_form(model: TanimotoKernel, task: NumberTask, train: MoleculeStore) -> None:
+    r"""Solve a model for a task.
+
+    Numbers are fitted as the network learns them, scaled. Classes are fitted as indicators, f; as logits,
+
+    \[ z_c = a_c + b f_c, \qquad b \ge 0, \]
+
+    have the least loss where f is predicted by leaving out each row, so that probabilities are those of new molecules
+    (Platt 1999).
+
+    Args:
+        model: what is solved.
+        task: fitted.
+        train: training molecules with targets in their own units; those without any value are left out.
+
+    Raises:
+        InputError: the task has nothing that least squares can fit.
+    """
+    train = task.labelled(train)
+    y = solvable(task, train)
+    if y is None:
+        raise InputError(f"the task {task.name} has no closed form: its regressands are None")
+    left_out = model.solve(train, y)
+    if task.discrete:
+        drawn = ~left_out.isnan().all(1)
+        model.rescale(*_calibration(task, left_out[drawn], task.scaled(train)[drawn].double()))
+
+
+def solvable(task: Task, train: MoleculeStore) -> Tensor | None:
+    """What a model in closed form can fit of a task; None for nothing."""
+    return task.regressands(train) if isinstance(task, NumberTask) else None
+
+
+def _calibration(task: NumberTask, f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The slope b and the shift a of each output, `[C]`."""
+    widths = torch.tensor(task.widths)
+    f = f.nan_to_num()  # what is blank has no say in the loss
+    mean, sd = f.mean(0), f.std(0, correction=0).clamp(min=1e-9)
+    spread = torch.stack([part.square().mean().sqrt() for part in sd.split(task.widths)]).clamp(min=1e-9)
+    each = torch.arange(len(widths)).repeat_interleave(widths)
+    slope = torch.ones(len(widths), dtype=torch.float64, requires_grad=True)
+    shift = torch.zeros(len(mean), dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([slope, shift], max_iter=100, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        search.zero_grad()
+        z = shift + slope[each] * (f - mean) / spread[each]
+        unlikely = (slope / PRIOR).square().sum() + (shift / PRIOR).square().sum()
+        found = masked_mean(task.elementwise, z, y) + unlikely / (2 * len(f))
+        found.backward()
+        return found
+
+    with torch.enable_grad():
+        search.step(loss)
+    by = slope.detach().clamp(min=0)[each] / spread[each]
+    return by, shift.detach() - by * mean

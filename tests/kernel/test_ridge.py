@@ -1,0 +1,72 @@
+"""The closed form is what refitting gives, and Nyström is exact where every row is chosen."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gtx.kernel.ridge import RIDGES, _nystroem, _root, num_patterns, solve
+
+
+def problem(n: int = 40, columns: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    x = torch.rand(n, 3, dtype=torch.float64)
+    kernel = torch.exp(-torch.cdist(x, x).square())
+    y = torch.stack([x[:, 0] + 0.1 * torch.randn(n), x[:, 1].sin() + 0.2 * torch.randn(n)], 1)[:, :columns].double()
+    return kernel, y
+
+
+def test_each_row_is_predicted_as_if_it_were_left_out() -> None:
+    kernel, y = problem()
+    found = solve(kernel, torch.arange(40), y)
+    for i in (0, 7, 39):
+        rest = torch.arange(40) != i
+        for column in range(2):
+            inverse = torch.linalg.inv(kernel[rest][:, rest] + found.ridge[column] * torch.eye(39))
+            refitted = found.centre[column] + kernel[i, rest] @ inverse @ (y[rest, column] - found.centre[column])
+            assert found.left_out[i, column] == pytest.approx(float(refitted), rel=1e-6)
+
+
+def test_the_ridge_is_the_one_that_predicts_left_out_rows_best() -> None:
+    kernel, y = problem(columns=1)
+    errors = []
+    for ridge in RIDGES:
+        inverse = torch.linalg.inv(kernel + ridge * torch.eye(40))
+        errors.append(float((inverse @ (y - y.mean()) / inverse.diag()[:, None]).square().mean()))
+    assert solve(kernel, torch.arange(40), y).ridge[0] == RIDGES[torch.tensor(errors).argmin()]
+
+
+def test_blanks_are_as_rows_that_are_not_there() -> None:
+    kernel, y = problem()
+    y[::3, 1] = torch.nan
+    found, rows = solve(kernel, torch.arange(40), y), (~y[:, 1].isnan()).nonzero().flatten()
+    alone = solve(kernel[rows][:, rows], torch.arange(len(rows)), y[rows, 1:])
+    assert num_patterns(y) == 2
+    torch.testing.assert_close(found.dual[rows, 1], alone.dual[:, 0])
+    assert (found.dual[::3, 1] == 0).all() and found.left_out[::3, 1].isnan().all()
+    torch.testing.assert_close(found.scale[1], alone.scale[0])
+
+
+def test_nystroem_with_every_row_is_exact_and_with_some_it_leaves_out_alike() -> None:
+    kernel, y = problem()
+    exact, root = solve(kernel, torch.arange(40), y), _root(kernel)
+    spectrum = _nystroem(kernel @ root, root)
+    ridge = exact.ridge[0]
+    dual = spectrum.back @ (spectrum.vectors.T @ (y[:, 0] - y[:, 0].mean()) / (spectrum.values + ridge))
+    torch.testing.assert_close(kernel @ dual, kernel @ exact.dual[:, 0], rtol=1e-4, atol=1e-5)
+
+    chosen = torch.arange(0, 40, 3)
+    some = solve(kernel[:, chosen], chosen, y)
+    between = kernel[:, chosen] @ torch.linalg.inv(kernel[chosen][:, chosen] + 1e-9 * torch.eye(14)) @ kernel[chosen]
+    rest = torch.arange(40) != 5
+    inverse = torch.linalg.inv(between[rest][:, rest] + some.ridge[0] * torch.eye(39))
+    refitted = some.centre[0] + between[5, rest] @ inverse @ (y[rest, 0] - some.centre[0])
+    assert some.left_out[5, 0] == pytest.approx(float(refitted), rel=1e-3)
+    assert ((kernel[:, chosen] @ some.dual + some.centre - y).square().mean(0) < 0.6 * y.var(0)).all()
+
+
+def test_a_target_that_does_not_vary_is_its_mean() -> None:
+    kernel, y = problem()
+    y[:, 0] = 3.0
+    found = solve(kernel, torch.arange(40), y)
+    assert found.centre[0] == 3 and (found.dual[:, 0] == 0).all() and found.scale[0] == 0
