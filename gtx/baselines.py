@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -19,8 +19,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from gtx.closed_form import fit_closed_form, solvable
-from gtx.data import MoleculeStore, PairBudgetSampler
+from gtx.closed_form import fit_closed_form, outputs_of, solvable
+from gtx.data import MoleculeStore
 from gtx.errors import printable
 from gtx.models import tanimoto
 from gtx.report.words import TITLES
@@ -28,6 +28,7 @@ from gtx.tasks.numbers import NumberTask
 
 if TYPE_CHECKING:
     from gtx.dataset import Dataset
+    from gtx.kernel import TanimotoKernel
     from gtx.tasks import Task
 
 RADIUS, BITS = 2, 2048
@@ -49,7 +50,9 @@ class Method(NamedTuple):
     scoring: str | None = None
 
 
-def score_baselines(dataset: Dataset, task: Task, seed: int = 0, progress: bool = False) -> dict[str, Any]:
+def score_baselines(
+    dataset: Dataset, task: Task, seed: int = 0, progress: bool = False, kernel: TanimotoKernel | None = None
+) -> dict[str, Any]:
     """Score the usual baselines on the rows of a data set, beside a model that learned the fitted task from them.
 
     Args:
@@ -57,6 +60,7 @@ def score_baselines(dataset: Dataset, task: Task, seed: int = 0, progress: bool 
         task: fitted; one that is not of numbers or classes has no baselines.
         seed: as of `baselines`.
         progress: say on standard error what is under way.
+        kernel: as of `predict_baselines`.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -69,7 +73,7 @@ def score_baselines(dataset: Dataset, task: Task, seed: int = 0, progress: bool 
         def show(line: str) -> None:
             status.update(escape(printable(line, None)))  # a target may be called "IC50 [nM]"
 
-        more = {"seed": seed, **beside(dataset.store, task)}
+        more = {"seed": seed, **beside(dataset.store, task), "kernel": kernel}
         return baselines(dataset.smiles, dataset.y, dataset.split, task, progress=show, **more)
 
 
@@ -104,6 +108,7 @@ def predict_baselines(
     descriptors: np.ndarray | None = None,
     known: np.ndarray | None = None,
     store: MoleculeStore | None = None,
+    kernel: TanimotoKernel | None = None,
 ) -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
     """Each baseline's name, its predictions `[n, P]` of all rows (of classes, probabilities) and its settings.
 
@@ -132,6 +137,7 @@ def predict_baselines(
         descriptors: `[n, D]`, NaN where one is unknown; None reads the counts alone.
         known: `[n, T]`, what the model's reference per element says; all but `mean` learn the rest.
         store: the molecules as the model reads them, with its targets.
+        kernel: that was solved for the task on the training rows; by default one is.
     """
     progress = progress or (lambda line: None)
     y, names = np.asarray(y, dtype=np.float64), task.targets
@@ -170,17 +176,18 @@ def predict_baselines(
     store = None if store is None else store.with_targets(y)
     if store is not None and solvable(task, store) is not None and not np.isnan(y[split["train"]]).all(0).any():
         progress(TITLES["tanimoto"])
-        yield "tanimoto", *_by_similarity(store, split["train"], task)
+        yield "tanimoto", *_by_similarity(store, split["train"], task, kernel)
 
 
-def _by_similarity(store: MoleculeStore, train: np.ndarray, task: NumberTask) -> tuple[np.ndarray, dict[str, Any]]:
+def _by_similarity(
+    store: MoleculeStore, train: np.ndarray, task: NumberTask, kernel: TanimotoKernel | None
+) -> tuple[np.ndarray, dict[str, Any]]:
     """Predictions of the Tanimoto kernel, and its settings."""
-    model = tanimoto(task.out_channels)
-    fit_closed_form(model, task, store.subset(train))
-    outputs = torch.zeros(len(store), task.out_channels)
-    for rows in PairBudgetSampler(store.sizes, 10**6, max_molecules=256, shuffle=False).batches():
-        outputs[rows] = model(store.batch(rows))
-    settings = {"inputs": "circular substructures", "training_rows": len(train), "ridge": model.ridge.tolist()}
+    if kernel is None:
+        kernel = tanimoto(task.out_channels)
+        fit_closed_form(kernel, task, store.subset(train))
+    outputs = outputs_of(deepcopy(kernel).cpu(), store)
+    settings = {"inputs": "circular substructures", "training_rows": len(train), "ridge": kernel.ridge.tolist()}
     return task.unscaled(outputs, store).numpy(), settings
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gtx.kernel import TanimotoKernel
     from gtx.tasks import Task
 
+TOGETHER = 256
+"""Molecules of a batch."""
 PRIOR = 5.0
 """Logits that one standard deviation of the least squares is worth, at most about so many: some classes separate."""
 
@@ -46,6 +48,13 @@ def fit_closed_form(model: TanimotoKernel, task: NumberTask, train: MoleculeStor
     if task.discrete:
         drawn = ~left_out.isnan().all(1)
         model.rescale(*_calibration(task, left_out[drawn], task.scaled(train)[drawn].double()))
+
+
+def outputs_of(model: TanimotoKernel, store: MoleculeStore) -> Tensor:
+    """What a model says of all molecules of a store, float64 `[m, C]`."""
+    index = torch.arange(len(store))
+    parts = [model(store.batch(rows)).double() for rows in index.split(TOGETHER)]
+    return torch.cat([model.offset.new_zeros(0, len(model.offset), dtype=torch.float64), *parts])
 
 
 def solvable(task: Task, train: MoleculeStore) -> Tensor | None:

@@ -20,10 +20,10 @@ from gtx.data import featurise
 from gtx.errors import InputError, printable
 from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, Predictor, save_model
+from gtx.prediction import ModelHeader
 from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
 from gtx.training import TrainSettings, fit
-from gtx.workflow import check_model, learned_spec, model_spec
+from gtx.workflow import check_model, learned_spec, mixed, model_spec
 
 _DEFAULT = TrainSettings()
 
@@ -100,7 +100,7 @@ class _MoleculeEstimator(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the model as a file for `gtx predict` and `gtx.load`."""
         check_is_fitted(self, "predictor_")
-        save_model(path, self.predictor_.members, self.predictor_.header)
+        self.predictor_.save(path)
 
     def _fit(self, X: Any, y: np.ndarray, task: NumberTask) -> Self:
         smiles = _smiles(X)
@@ -123,7 +123,7 @@ class _MoleculeEstimator(BaseEstimator):
         header = ModelHeader(
             members[0].task, featuriser, learned_spec(spec, members[0].model), settings=settings.decisive()
         )
-        self.predictor_ = Predictor([member.model for member in members], header)
+        self.predictor_ = mixed(members, header, store, split, settings).predictor
         return self
 
     def _options(self) -> dict[str, Any]:

@@ -29,9 +29,9 @@ def run(arguments: Namespace) -> int:
     from rich.table import Table
 
     from gtx.cli.scores import metric_lines
-    from gtx.prediction import load_model
+    from gtx.prediction.model_file import read_model
 
-    members, header = load_model(arguments.model)
+    members, header, partner = read_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())
     held = header.model["arguments"].get("rows")  # of a model that gradients do not train
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -40,6 +40,7 @@ def run(arguments: Namespace) -> int:
         "targets": ", ".join(header.targets),
         "model": f"{header.model['name']}, "
         + (f"{len(members)} × {weights:,} weights" if held is None else f"{held:,} training molecules"),
+        "mix": partner and partner.words(header.task),
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),

@@ -119,7 +119,7 @@ def option_of(kind: Any) -> dict[str, Any]:
         return {"action": Pairs}
     if str in get_args(kind) and int in get_args(kind):
         return {"type": lambda text: int(text) if text.isdecimal() else text, "metavar": "N"}
-    kind = next((part for part in get_args(kind) if part in (bool, int, float, str)), kind)
+    kind = next((part for part in get_args(kind) if part in (bool, int, float, str) or get_args(part)), kind)
     if kind is bool:
         return {"action": BooleanOptionalAction}
     if kind is int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from gtx.errors import InputError
-from gtx.prediction.model_file import load_model
+from gtx.prediction.model_file import read_model
 from gtx.prediction.predictor import Predictor
 from gtx.tasks import Task
 
@@ -35,7 +35,7 @@ def load(
     Raises:
         InputError: there is no such file, it cannot be used, there is no such device, or `beams` does not suit.
     """
-    members, header = load_model(path, model, task)
+    members, header, partner = read_model(path, model, task)
     if beams is not None:
         if "beams" not in {field.name for field in fields(header.task)}:
             raise InputError(
@@ -43,6 +43,6 @@ def load(
             )
         header = replace(header, task=replace(header.task, beams=beams))
     try:
-        return Predictor(members, header, device)
+        return Predictor(members, header, device, partner)
     except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
         raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None

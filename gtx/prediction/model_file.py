@@ -18,14 +18,16 @@ from gtx.files import whole_file
 from gtx.models import ARCHITECTURES, SOLVED, WRITERS
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
+from gtx.prediction.partner import Partner
 from gtx.prediction.versions import library_versions
-from gtx.prediction.weights import read_members
+from gtx.prediction.weights import read_members, read_partner
 from gtx.schema import MappingOf, OrNone, Record, anything, number, shown, text, whole
 from gtx.tasks import TASKS, Task
 
-FORMAT = 3
+FORMAT = 4
 """Raised whenever another gtx could not read the file. 2: pair features are embedded in a module of their own. 3: what
-a task has learned is an entry of its own; files of format 2 are read too."""
+a task has learned is an entry of its own. 4: a kernel may have a share in the prediction. Files of format 2 are read
+too."""
 OLDEST = 2
 
 _SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
@@ -38,6 +40,7 @@ _HEADER = Record(
         "versions": Record({"gtx": text()}),
     },
     {
+        "partner": OrNone(SPEC),
         "smiles_column": text(),
         "split": MappingOf(anything()),
         "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
@@ -54,6 +57,7 @@ class ModelHeader:
         task: what the model has learned, fitted.
         featuriser: how molecules are read.
         model: `{"name": a function of gtx.models, "arguments": {...}}`; of a module of one's own, its class's name.
+        partner: of the kernel that has a share in the prediction, as `model`; or None.
         smiles_column: what the column with the molecules was called.
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
@@ -64,6 +68,7 @@ class ModelHeader:
     task: Task
     featuriser: Featuriser
     model: dict[str, Any]
+    partner: dict[str, Any] | None = None
     smiles_column: str = "smiles"
     split: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -132,6 +137,10 @@ def _from_format_2(plain: dict[str, Any]) -> dict[str, Any]:
 
 def _check_agreement(header: ModelHeader) -> None:
     """Whether the entries of a header suit each other; each by itself is in order."""
+    if header.partner is not None:
+        partner, outputs = header.partner, header.task.out_channels
+        _agree("partner.name", partner["name"], list(SOLVED))
+        _agree("partner.arguments.out_channels", partner["arguments"].get("out_channels"), [outputs])
     model, given, read = header.model["name"], header.model["arguments"], header.featuriser
     known = WRITERS if header.task.writes else ARCHITECTURES | SOLVED
     if model not in known:
@@ -155,18 +164,22 @@ def _agree(entry: str, value: Any, fitting: list[Any]) -> None:
         raise InputError(f"{entry}: expected {words}, got {shown(value)}")
 
 
-def save_model(path: str | Path, members: Sequence[nn.Module], header: ModelHeader) -> None:
+def save_model(
+    path: str | Path, members: Sequence[nn.Module], header: ModelHeader, partner: Partner | None = None
+) -> None:
     """Write a model file, whole or not at all; the same model gives the same bytes.
 
     Args:
         path: where to.
         members: one network or more, all of `header.model`.
         header: everything else.
+        partner: the kernel of `header.partner`.
     """
+    parts = {f"members.{k}": member for k, member in enumerate(members)} | ({"partner": partner} if partner else {})
     tensors = {
-        f"members.{k}.{name}": tensor.detach().cpu().clone().contiguous()
-        for k, member in enumerate(members)
-        for name, tensor in member.state_dict().items()
+        f"{part}.{name}": tensor.detach().cpu().clone().contiguous()
+        for part, module in parts.items()
+        for name, tensor in module.state_dict().items()
     }
     text = json.dumps(header.to_dict() | {"members": len(members)}, ensure_ascii=False, allow_nan=False)
     with whole_file(path) as file:  # not by `save_file`, whose files nobody but the owner may read
@@ -176,7 +189,15 @@ def save_model(path: str | Path, members: Sequence[nn.Module], header: ModelHead
 def load_model(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
 ) -> tuple[list[nn.Module], ModelHeader]:
-    """Read a model file: its members, on the CPU and in evaluation mode, and its header.
+    """The members and the header of a model file, see `read_model`."""
+    members, header, _ = read_model(path, model, task)
+    return members, header
+
+
+def read_model(
+    path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
+) -> tuple[list[nn.Module], ModelHeader, Partner | None]:
+    """Read a model file: its members, on the CPU and in evaluation mode, its header, and the kernel beside the members.
 
     Nothing is allocated before the header is known to be in order and to fit the tensors of the file.
 
@@ -193,7 +214,9 @@ def load_model(
         with safe_open(path, "pt") as file:
             plain = _read_header(file.metadata())
             header = ModelHeader.from_dict(plain, task, own=model is not None)
-            return read_members(file, header.model, plain["members"], model), header
+            spec = header.partner
+            members = read_members(file, header.model, plain["members"], model, spec is not None)
+            return members, header, spec and read_partner(file, spec, header.task.out_channels)
     except FileNotFoundError:
         raise InputError(f"no such file: {path}") from None
     except OSError as reason:

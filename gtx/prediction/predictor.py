@@ -23,6 +23,7 @@ from gtx.prediction.answering import NOT_FINITE
 from gtx.prediction.given import as_texts, given_smiles
 from gtx.prediction.model_file import ModelHeader, save_model
 from gtx.prediction.onednn import without_onednn
+from gtx.prediction.partner import Partner
 from gtx.prediction.threads import in_threads
 from gtx.tasks.task import Answers
 
@@ -48,12 +49,20 @@ class Predictor:
         members: networks of the same kind, one or more.
         header: what the file says of them; its task says what an answer is.
         device: where they run; by default a GPU if there is one.
+        partner: a kernel that has a share in the prediction.
     """
 
-    def __init__(self, members: Sequence[nn.Module], header: ModelHeader, device: str | None = None) -> None:
+    def __init__(
+        self,
+        members: Sequence[nn.Module],
+        header: ModelHeader,
+        device: str | None = None,
+        partner: Partner | None = None,
+    ) -> None:
         self.header = header
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.members = [member.to(self.device).eval() for member in members]
+        self.partner = partner and partner.to(self.device).eval()
 
     @classmethod
     def of(cls, members: Sequence[Member], featuriser: Featuriser, device: str | None = None) -> Self:
@@ -73,12 +82,17 @@ class Predictor:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a pickle made beside a GPU can be opened where there is none
-        return type(self), ([deepcopy(member).cpu() for member in self.members], self.header)
+        members = [deepcopy(member).cpu() for member in self.members]
+        return type(self), (members, self.header, None, self.partner and deepcopy(self.partner).cpu())
 
     @property
     def task(self) -> Any:
         """What the model has learned."""
         return self.header.task
+
+    def with_header(self, header: ModelHeader) -> Self:
+        """The same model with another header."""
+        return type(self)(self.members, header, str(self.device), self.partner)
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
         """The columns of answers, see `Task.output_columns`."""
@@ -86,7 +100,7 @@ class Predictor:
 
     def save(self, path: str | Path) -> None:
         """Write a model file, for `gtx.load` and `gtx predict`."""
-        save_model(path, self.members, self.header)
+        save_model(path, self.members, self.header, self.partner)
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict molecules that are featurised already, by the header's featuriser."""
@@ -94,7 +108,11 @@ class Predictor:
 
     def outputs(self, store: MoleculeStore) -> tuple[Any, list[str | None]]:
         """What the members say of each molecule, see `Task.predict`, and what of it training has not shown."""
-        return self._run(store, self.task.predict)
+        return self._run(store, self._ask)
+
+    def _ask(self, members: Sequence[nn.Module], batch: Batch) -> Any:
+        outputs = self.task.predict(members, batch)
+        return outputs if self.partner is None else self.partner(outputs, batch)
 
     def answers(self, store: MoleculeStore, outputs: Any, unseen: Sequence[str | None]) -> Answers:
         """The answers that `outputs` come to."""

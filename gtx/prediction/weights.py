@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from gtx.errors import InputError, printable
 from gtx.models import build_model
+from gtx.prediction.partner import Partner
 from gtx.schema import LARGEST, shown
 
 NAMES = {torch.bool: "BOOL", torch.int64: "I64", torch.int32: "I32", torch.int16: "I16"}
@@ -19,7 +20,11 @@ NAMES = {torch.bool: "BOOL", torch.int64: "I64", torch.int32: "I32", torch.int16
 
 
 def read_members(
-    file: Any, spec: Mapping[str, Any], count: int, model: nn.Module | Callable[[], nn.Module] | None = None
+    file: Any,
+    spec: Mapping[str, Any],
+    count: int,
+    model: nn.Module | Callable[[], nn.Module] | None = None,
+    partner: bool = False,
 ) -> list[nn.Module]:
     """The networks of a model file, in evaluation mode.
 
@@ -31,35 +36,61 @@ def read_members(
         spec: of the networks, see `gtx.models.build_model`.
         count: how many there are.
         model: in place of the specification, a module of the same shape or a function that makes one.
+        partner: whether the header describes one, whose tensors the file holds too.
 
     Raises:
         InputError: the specification describes no network, the tensors are not its weights, or a weight is not finite.
     """
-    names = set(file.keys())
+    names = _names(file, of_partner=False) if partner else set(file.keys())
+    places = [f"members.{k}" for k in range(count)]
     if model is not None:
         make = partial(deepcopy, model) if isinstance(model, nn.Module) else model
-        return _filled(file, names, make().state_dict(), make, count)
+        return _filled(file, names, make().state_dict(), make, places)
     for arguments in (spec["arguments"], spec["arguments"].get("encoder")):
         layers = arguments.get("layers") if isinstance(arguments, dict) else None
         if isinstance(layers, int) and len(names) < layers <= LARGEST:  # what is no such number is refused by its kind
             raise InputError(f"model.arguments.layers: expected at most one per tensor, {len(names)}, got {layers}")
     with torch.device("meta"):
         expected = _build(spec).state_dict()
-    return _filled(file, names, expected, partial(_build, spec), count)
+    return _filled(file, names, expected, partial(_build, spec), places)
+
+
+def read_partner(file: Any, spec: Mapping[str, Any], outputs: int) -> Partner:
+    """The kernel of a model file that has a share in the prediction, with so many outputs; otherwise as `read_members`.
+
+    Its tensors are `partner.*`.
+    """
+
+    def make() -> Partner:
+        return Partner(_build(spec), torch.zeros(outputs))
+
+    with torch.device("meta"):
+        expected = make().state_dict()
+    (partner,) = _filled(file, _names(file, of_partner=True), expected, make, ["partner"])
+    return partner
+
+
+def _names(file: Any, of_partner: bool) -> set[str]:
+    """The tensors of a partner, or those of the networks."""
+    return {name for name in set(file.keys()) if name.startswith("partner.") == of_partner}
 
 
 def _filled(
-    file: Any, names: set[str], expected: Mapping[str, Tensor], make: Callable[[], nn.Module], count: int
+    file: Any,
+    names: set[str],
+    expected: Mapping[str, Tensor],
+    make: Callable[[], nn.Module],
+    places: Sequence[str],
 ) -> list[nn.Module]:
-    """The members, each with its tensors, which are as `expected`."""
-    _compare_names(names, (f"members.{k}.{name}" for k in range(count) for name in expected))
-    members = []
-    for k in range(count):
-        weights = {name: _read(file, f"members.{k}.{name}", tensor) for name, tensor in expected.items()}
-        member = make()
-        member.load_state_dict(weights)
-        members.append(member.eval())
-    return members
+    """Modules, each with its tensors, which are as `expected`; their names begin with its place."""
+    _compare_names(names, (f"{place}.{name}" for place in places for name in expected))
+    modules = []
+    for place in places:
+        weights = {name: _read(file, f"{place}.{name}", tensor) for name, tensor in expected.items()}
+        module = make()
+        module.load_state_dict(weights)
+        modules.append(module.eval())
+    return modules
 
 
 def _build(spec: Mapping[str, Any]) -> nn.Module:

@@ -63,6 +63,7 @@ class RunReport:
         row_numbers: int `[n]`, the rows' numbers in the table, from 1; None for 1 to n.
         units: of targets, by name; those left out are shown without.
         baselines: as of `gtx.baselines.baselines`, or empty.
+        alone: scores of the parts that the model is a mix of, as `baselines`, or empty.
         footnotes: remarks for the foot of the page, e.g. when and for how long the model was trained.
     """
 
@@ -80,6 +81,7 @@ class RunReport:
     row_numbers: np.ndarray | None = None
     units: Mapping[str, str] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     footnotes: Sequence[str] = ()
 
     @property

@@ -62,6 +62,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
 def _scores(report: Report) -> Iterator[dict[str, Any]]:
     """By target: its unit, the scores of each method by part, the model's first, and who leads where it is judged."""
     methods = {"This model": report.scores}
+    methods |= {f"Its {name} alone": scores for name, scores in report.alone.items()}
     methods |= {TITLES[name]: report.baselines[name] for name in reversed(TITLES) if name in report.baselines}
     names = [None, *report.targets] if report.task.discrete and len(report.targets) > 1 else report.targets
     for name in names:  # None is the mean over targets, which values in units of their own do not have

@@ -117,6 +117,12 @@ class NumberTask(Task):
         or of classes, whose outputs are logits, whether it is that one. None: nothing."""
         return None
 
+    def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
+        """How unlikely scaled targets `[m, T]`, NaN for blanks, are by outputs `[m, P]`: the negative logarithm `[T]`,
+        but for what all outputs share."""
+        known = ~scaled.isnan()
+        return (self.elementwise(output, scaled.nan_to_num()) * known).sum(0)
+
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """Which epoch is best; lower is better. By default the loss."""
         return logged["val_loss"]

@@ -105,6 +105,12 @@ class Regression(NumberTask, NumberOptions):
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()
 
+    def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
+        """By errors of one size, which is not known: half of the logarithm of their mean square for each value."""
+        known = (~scaled.isnan()).sum(0)
+        mean = (output - scaled).square().nansum(0) / known.clamp(min=1)
+        return known / 2 * mean.clamp(min=1e-12).log()
+
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         return LOSSES[self.loss](output, target, reduction="none") if self.loss in LOSSES else self.loss(output, target)
 

@@ -62,6 +62,12 @@ class TrainSettings:
         1, "How many models, trained one after the other from different seeds; their mean is the prediction."
     )
 
+    mix: Literal["kernel", "no"] | None = option(
+        None,
+        "What is mixed with the network: a kernel on circular substructures, solved in closed form, whose share the "
+        "validation rows decide, or no; default: kernel, where it can be done.",
+    )
+
     precision: str = option(
         "32-true", "Number format: 32-true, 64-true, or bf16-mixed or 16-mixed, which are faster on a GPU."
     )

@@ -8,6 +8,7 @@ from gtx.lazy import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "mixing": ("mixed",),
         "pipeline": ("Outcome", "train"),
         "specs": ("check_model", "learned_spec", "model_spec"),
     },

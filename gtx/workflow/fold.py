@@ -18,9 +18,10 @@ from gtx.data import MoleculeStore, Split
 from gtx.files import write_text
 from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction import ModelHeader
 from gtx.tasks import NumberTask
 from gtx.training import RunFolder, TrainSettings, fit, run_config
+from gtx.workflow.mixing import mixed
 from gtx.workflow.specs import learned_spec, model_spec
 
 OWN = "gtx"
@@ -76,12 +77,10 @@ class Fold:
         make = functools.partial(build_model, spec)
         members = fit(make, task, train, val, self.settings, self.folder, marks=self.marks | {"model": spec})
         header = ModelHeader(task, self.featuriser, learned_spec(spec, members[0].model))
-        predictor = Predictor(
-            [member.model for member in members], header, "cpu" if self.settings.accelerator == "cpu" else None
-        )
-        predictions = {OWN: predictor.predict_store(self.store.subset(test)).mean}
+        both = mixed(members, header, self.store, self.split, self.settings)
+        predictions = {OWN: both.predictor.answers(self.store, both.outputs, both.unseen).mean[test]}
         seconds = time.perf_counter() - begun
-        y, more = self.store.y.numpy(), {"seed": self.settings.seed, **beside(self.store, task)}
+        y, more = self.store.y.numpy(), {"seed": self.settings.seed, **beside(self.store, task), "kernel": both.kernel}
         for name, prediction, _ in predict_baselines(self.smiles, y, self.split, task, **more):
             predictions[name] = prediction[test]
         result = {

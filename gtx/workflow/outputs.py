@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from gtx.data import TableWriter, fresh_name
 from gtx.dataset import Dataset
+from gtx.kernel import TanimotoKernel
 from gtx.prediction import Predictor, library_versions
 from gtx.prediction.answering import as_rows
 from gtx.prediction.streaming import note_answer, output_header, output_row
@@ -43,10 +43,10 @@ def data_lines(dataset: Dataset) -> list[str]:
     return lines
 
 
-def number_rows(model: nn.Module, dataset: Dataset) -> None:
-    """Let a model that holds training molecules call them by the numbers of their rows in the table."""
-    if hasattr(model, "number_rows"):
-        model.number_rows(torch.from_numpy(_row_numbers(dataset)[dataset.split["train"]]))
+def number_rows(kernel: TanimotoKernel | None, dataset: Dataset) -> None:
+    """Let a kernel call the training molecules that it holds by the numbers of their rows in the table."""
+    if kernel is not None:
+        kernel.number_rows(torch.from_numpy(_row_numbers(dataset)[dataset.split["train"]]))
 
 
 def _row_numbers(dataset: Dataset) -> np.ndarray:
@@ -120,7 +120,9 @@ def report_facts(
         "settings": {"model": model, "training": predictor.header.settings},
         "versions": library_versions(),
         "model_file": str(out / "model.gtx"),
-        "model": model_words(model["name"], members[0].model, len(members)),
+        "model": model_words(model["name"], members[0].model, len(members))
+        + (f"; the mix of {partner.words(predictor.task)}" if (partner := predictor.partner) else ""),
+        "alone": metrics["alone"],
         "row_numbers": _row_numbers(dataset),
         "units": units,
         "baselines": metrics["baseline"],

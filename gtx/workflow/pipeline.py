@@ -22,8 +22,9 @@ from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Task
 from gtx.tasks.task import Answers
-from gtx.training import Member, RunFolder, TrainSettings, alone, fit, is_main_process, run_config
+from gtx.training import RunFolder, TrainSettings, alone, fit, is_main_process, run_config
 from gtx.workflow.further import Further
+from gtx.workflow.mixing import Mixed, mixed
 from gtx.workflow.outputs import data_lines, number_rows, report_facts, write_predictions
 from gtx.workflow.specs import check_model, learned_spec, model_spec
 
@@ -107,8 +108,6 @@ def train(
     members = fit(make, task, learnt, val, settings, out, marks=marks, start=first)
     if not is_main_process():
         return None
-    for member in members:
-        number_rows(member.model, dataset)
     header = ModelHeader(
         task,
         data.featuriser,
@@ -117,16 +116,25 @@ def train(
         split={"how": dataset.split_words, **{part: len(index) for part, index in dataset.split.items()}},
         settings=settings.decisive() | {"task": task.config(), "batch_pairs_used": [m.batch_pairs for m in members]},
     )
-    predictor, answers = calibrated(members, header, dataset.store, dataset.split["val"], settings)
+    both = mixed(members, header, dataset.store, dataset.split, settings)
+    notes = notes if both.note is None else [*notes, both.note]
+    number_rows(both.kernel, dataset)
+    predictor, answers = calibrated(both, dataset.store, dataset.split["val"])
     task, networks = predictor.task, predictor.members
     metrics: dict[str, Any] = {
         part: task.judge(networks, dataset.store, answers, dataset.split[part]) for part in PARTS
     }
     predictor.header.metrics.update(metrics)
+    metrics["alone"] = {
+        name: {part: task.judge(networks, dataset.store, said, dataset.split[part]) for part in PARTS}
+        for name, said in both.answers_alone(dataset.store).items()
+    }
     least = min(member.batch_pairs or settings.batch_pairs for member in members)
     if least < settings.batch_pairs:
         notes = [*notes, f"memory was short: batches of {least:,} pairs, not {settings.batch_pairs:,}"]
-    metrics["baseline"] = score_baselines(dataset, task, settings.seed, settings.progress) if baselines else {}
+    metrics["baseline"] = (
+        score_baselines(dataset, task, settings.seed, settings.progress, both.kernel) if baselines else {}
+    )
     seconds = time.perf_counter() - begun
 
     predictor.save(out / "model.gtx")
@@ -178,15 +186,9 @@ def suited(data: DataSettings, settings: TrainSettings) -> DataSettings:
     return data
 
 
-def calibrated(
-    members: Sequence[Member], header: ModelHeader, store: Any, val: np.ndarray, settings: TrainSettings
-) -> tuple[Predictor, Any]:
-    """The predictor of trained members, its intervals fitted on validation rows; and its answers for a store."""
-    device = "cpu" if settings.accelerator == "cpu" else None
-    networks = [member.model for member in members]
-    predictor = Predictor(networks, header, device)
-    outputs = predictor.outputs(store)
-    answers = predictor.answers(store, *outputs)
-    task = header.task.calibrated(answers.subset(val), store.y.numpy()[val])
-    predictor = Predictor(networks, replace(header, task=task), device)
-    return predictor, predictor.answers(store, *outputs)
+def calibrated(both: Mixed, store: Any, val: np.ndarray) -> tuple[Predictor, Any]:
+    """A predictor whose intervals are fitted on validation rows; and its answers for a store."""
+    answers = both.predictor.answers(store, both.outputs, both.unseen)
+    task = both.predictor.task.calibrated(answers.subset(val), store.y.numpy()[val])
+    predictor = both.predictor.with_header(replace(both.predictor.header, task=task))
+    return predictor, predictor.answers(store, both.outputs, both.unseen)

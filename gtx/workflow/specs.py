@@ -61,8 +61,8 @@ def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows
     if task.writes:
         return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **given}}
     if settings.model in SOLVED:
-        del sizes["coordinates"]
-        return {"name": settings.model, "arguments": {"out_channels": task.out_channels, **sizes, **given}}
+        spec = solved_spec(task, featuriser)
+        return spec | {"arguments": spec["arguments"] | given}
     arguments = {
         "out_channels": task.out_channels,
         **sizes,
@@ -72,6 +72,12 @@ def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows
     if settings.model == "standard":
         arguments["substructures"] = featuriser.constitution
     return {"name": settings.model, "arguments": arguments | given}
+
+
+def solved_spec(task: Task, featuriser: Featuriser) -> dict[str, Any]:
+    """`model_spec` of the kernel."""
+    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    return {"name": "tanimoto", "arguments": {"out_channels": task.out_channels, **sizes}}
 
 
 def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:

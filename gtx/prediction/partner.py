@@ -1,0 +1,59 @@
+"""A kernel beside the networks of a model file, and its share in the prediction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from gtx.errors import InputError
+from gtx.schema import shown
+
+if TYPE_CHECKING:
+    from gtx.kernel import TanimotoKernel
+    from gtx.tasks.numbers import NumberTask
+
+
+class Partner(nn.Module):
+    r"""Mixes what networks say with what a kernel says, output by output: \(z = (1 - s)\, z_n + s\, z_k\).
+
+    Outputs are z-scores or logits, as the network gives them.
+
+    Args:
+        kernel: solved for the same task.
+        share: s, `[C]`, from 0 to 1.
+    """
+
+    def __init__(self, kernel: TanimotoKernel, share: Tensor) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.register_buffer("share", share)
+
+    def forward(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """Of outputs `[B, members, C]` of networks for a batch."""
+        return self.join(outputs, self.kernel(batch).cpu())
+
+    def join(self, outputs: Tensor, own: Tensor) -> Tensor:
+        """Outputs of networks `[B, members, C]`, float64, and of the kernel `[B, C]`."""
+        return outputs + self.share.double().cpu() * (own.double()[:, None] - outputs)
+
+    def load_state_dict(self, state: dict[str, Tensor], *arguments: object, **named: object) -> object:
+        """As torch's, of tensors from outside.
+
+        Raises:
+            InputError: they are not in order.
+        """
+        found = super().load_state_dict(state, *arguments, **named)
+        wrong = self.share[(self.share < 0) | (self.share > 1)]
+        if len(wrong):
+            raise InputError(f"tensor partner.share: expected shares from 0 to 1, got {shown(float(wrong[0]))}")
+        self.kernel.check()  # compiled loops go where its counts lead
+        return found
+
+    def words(self, task: NumberTask) -> str:
+        """The shares in words, target by target where they differ."""
+        shares = [float(self.share[place.columns][0]) for place in task.places]
+        each = [f"{1 - share:.0%} network and {share:.0%} Tanimoto kernel" for share in shares]
+        several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
+        return f"{each[0] if len(set(each)) == 1 else several}, of {len(self.kernel.row):,} training molecules"

@@ -1,0 +1,125 @@
+"""The network and a kernel in closed form, mixed as validation rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gtx.closed_form import fit_closed_form, outputs_of, solvable
+from gtx.data import MoleculeStore
+from gtx.kernel import TanimotoKernel
+from gtx.models import tanimoto
+from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction.partner import Partner
+from gtx.tasks import NumberTask, Task
+from gtx.tasks.task import Answers
+from gtx.training import Member, TrainSettings
+from gtx.workflow.specs import learned_spec, solved_spec
+
+FEWEST = 10
+"""Validation rows of a target, for it to say anything of a share."""
+LEAST = 0.05
+"""A smaller share is none: the file need not hold a kernel for it."""
+SHARES = torch.linspace(0, 1, 101, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """What trained networks, and a kernel beside them, say of all molecules of a store.
+
+    Attributes:
+        predictor: of both.
+        outputs: its outputs, see `gtx.prediction.Predictor.outputs`.
+        unseen: what of each molecule training has not shown.
+        alone: outputs of the parts by name, `[m, members, C]`, where there is more than one.
+        kernel: as solved, whether it has a share or not; None where it was not.
+        note: what there is to say of it.
+    """
+
+    predictor: Predictor
+    outputs: Any
+    unseen: list[str | None]
+    alone: Mapping[str, Tensor]
+    kernel: TanimotoKernel | None
+    note: str | None
+
+    def answers_alone(self, store: MoleculeStore) -> dict[str, Answers]:
+        """What each part says on its own of the store's molecules."""
+        return {name: self.predictor.answers(store, said, self.unseen) for name, said in self.alone.items()}
+
+
+def mixed(
+    members: Sequence[Member],
+    header: ModelHeader,
+    store: MoleculeStore,
+    split: Mapping[str, np.ndarray],
+    settings: TrainSettings,
+) -> Mixed:
+    """Trained networks with a kernel that learned from the same training rows, as far as validation rows ask for one.
+
+    Args:
+        members: trained.
+        header: of their file.
+        store: all molecules, with targets in their own units.
+        split: rows of "train" and "val".
+        settings: whether to mix, and where the networks run.
+    """
+    device = "cpu" if settings.accelerator == "cpu" else None
+    predictor = Predictor([member.model for member in members], header, device)
+    outputs, unseen = predictor.outputs(store)
+    train, val = (store.subset(split[part]) for part in ("train", "val"))
+    if isinstance(members[0].model, TanimotoKernel):
+        return Mixed(predictor, outputs, unseen, {}, members[0].model, None)
+    if settings.mix == "no" or (reason := why_not(header.task, train, val)):
+        note = None if settings.mix == "no" or header.task.writes else f"the network alone: {reason}"
+        return Mixed(predictor, outputs, unseen, {}, None, note)
+    spec = solved_spec(header.task, header.featuriser)
+    kernel = tanimoto(**spec["arguments"])
+    fit_closed_form(kernel, header.task, train)
+    own = outputs_of(kernel, store)
+    rows = torch.from_numpy(split["val"])
+    share = shares(header.task, outputs[rows].mean(1), own[rows], val)
+    if (share < LEAST).all():
+        note = "the network alone: a Tanimoto kernel beside it would not predict validation rows better"
+        return Mixed(predictor, outputs, unseen, {}, kernel, note)
+    partner = Partner(kernel, share.float())
+    header = replace(header, partner=learned_spec(spec, kernel))
+    alone = {"network": outputs, "kernel": own[:, None]}
+    note = f"the mix of {partner.words(header.task)}; {len(val)} validation rows decided"
+    return Mixed(
+        Predictor(predictor.members, header, device, partner), partner.join(outputs, own), unseen, alone, kernel, note
+    )
+
+
+def why_not(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
+    """Why no kernel can have a share; None if one can."""
+    if not isinstance(task, NumberTask) or solvable(task, train) is None:
+        return f"the task {task.name} has no closed form"
+    most = int((~val.y.isnan()).sum(0).max()) if len(val) else 0
+    if most < FEWEST:
+        return f"{most} validation rows are too few to weigh a kernel beside it, which takes {FEWEST}"
+    return None
+
+
+def shares(task: NumberTask, network: Tensor, kernel: Tensor, val: MoleculeStore) -> Tensor:
+    r"""The share of a kernel in each output, float64 `[C]`, from 0 to 1.
+
+    A target's share is the mean of what is likely after its validation rows were seen, if before all shares are
+    equally likely: \(\int s\, p(y \mid s)\, ds / \int p(y \mid s)\, ds\). Few rows leave it near 1/2, many lead it to
+    the best. A target of fewer than `FEWEST` rows has the network alone.
+
+    Args:
+        task: fitted.
+        network, kernel: their outputs for validation rows, float64 `[m, C]`.
+        val: these, with targets in their own units.
+    """
+    y = task.scaled(val).double()
+    surprise = torch.stack([task.surprise(torch.lerp(network, kernel.double(), share), y) for share in SHARES])
+    likely = torch.softmax(-surprise, 0)  # [shares, T]
+    each = (SHARES[:, None] * likely).sum(0) * ((~y.isnan()).sum(0) >= FEWEST)
+    return each.repeat_interleave(torch.tensor(task.widths))

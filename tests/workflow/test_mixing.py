@@ -1,0 +1,177 @@
+"""The network and the kernel are mixed as validation rows say, in one file that says so."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save
+
+import gtx
+from gtx.cli import main
+from gtx.data import MoleculeStore
+from gtx.dataset import DataSettings
+from gtx.errors import InputError
+from gtx.estimators import MoleculeRegressor
+from gtx.prediction import Predictor, load_model
+from gtx.tasks import Classification, Multiclass, Regression
+from gtx.training import TrainSettings
+from gtx.workflow import train
+from gtx.workflow.mixing import shares, why_not
+from tests.molecules_for_tests import store
+from tests.tables import TINY, molecules, read, write
+
+TABLE = molecules(120)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("mixing") / "data.csv"
+    rows = TABLE[["smiles", "solvation_water"]].assign(class_=TABLE["gap"] > TABLE["gap"].median())
+    rows["class_"] = rows["class_"].astype(int)
+    return write(path, rows.to_numpy().tolist(), ["smiles", "solvation_water", "above"])
+
+
+def learn(table: Path, out: Path, target: str = "solvation_water", **options):
+    sizes = options.pop("sizes", (0.7, 0.15, 0.15))
+    data = DataSettings(str(table), (target,), split_sizes=sizes, workers=0)
+    return train(data, TrainSettings(**TINY | options), out, baselines=False)
+
+
+@pytest.fixture(scope="module")
+def runs(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same training, mixed and not."""
+    folder = tmp_path_factory.mktemp("runs")
+    for mix in ("kernel", "no"):
+        learn(table, folder / mix, mix=mix)
+    return {mix: folder / mix / "model.gtx" for mix in ("kernel", "no")}
+
+
+def measured(rows: int = 40, columns: int = 1) -> tuple[MoleculeStore, torch.Tensor]:
+    y = torch.randn(rows, columns, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    return store(["C"] * rows).with_targets(y), y
+
+
+def test_shares_follow_the_errors_and_are_a_half_where_both_are_alike() -> None:
+    val, y = measured()
+    task = Regression(("y",)).fitted(val)
+    y = task.scaled(val).double()
+    noise = torch.randn(3, 40, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    good, bad, other = y + 0.1 * noise[0], y + 3 * noise[1], y + 0.1 * noise[2]
+    assert shares(task, bad, good, val)[0] > 0.9 > 0.1 > shares(task, good, bad, val)[0]
+    assert shares(task, good, good, val)[0] == pytest.approx(0.5)
+    assert 0.3 < shares(task, good, other, val)[0] < 0.7
+    few = val.subset(np.arange(10))
+    assert 0.5 < shares(task, bad[:10], good[:10], few)[0] < shares(task, bad, good, val)[0]
+    assert shares(task, bad[:9], good[:9], few.subset(np.arange(9)))[0] == 0
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_classes_of_a_target_share_alike(several: bool) -> None:
+    labels = ("a", "b", "c") if several else ("a", "b")
+    task = replace((Multiclass if several else Classification)(("y", "z")), classes=(labels, labels))
+    y = torch.arange(60).reshape(30, 2).double() % len(labels)
+    val = store(["C"] * 30).with_targets(y)
+    if several:
+        right = torch.cat([torch.nn.functional.one_hot(column.long(), 3) for column in y.T], 1).double() * 4 - 2
+    else:
+        right = 4 * y - 2
+    found = shares(task, -right, right, val)
+    assert len(found) == task.out_channels and (found > 0.9).all() and (found <= 1).all()
+    assert (shares(task, right, -right, val) < 0.1).all()
+
+
+def test_a_mix_is_both_and_says_so(runs: dict[str, Path], table: Path) -> None:
+    both, network = (gtx.load(path, device="cpu") for path in runs.values())
+    share = float(both.partner.share[0])
+    assert 0.05 <= share <= 1 and network.partner is None
+    done = store(TABLE["smiles"].tolist())
+    own = both.partner.kernel(done.batch()).double()
+    outputs = network.outputs(done)[0]
+    torch.testing.assert_close(both.outputs(done)[0], (1 - share) * outputs + share * own[:, None])
+    metrics = learn(table, runs["kernel"].parent, mix="kernel").metrics
+    for part in ("train", "val", "test"):
+        assert metrics["alone"]["network"][part] == learn(table, runs["no"].parent, mix="no").metrics[part]
+    half = both.task.interval["half_width"][0]
+    rows = [row for row in read(runs["kernel"].parent / "predictions.csv") if row["split"] == "val"]
+    off = sorted(abs(float(row["solvation_water_pred"]) - float(row["solvation_water"])) for row in rows)
+    assert half == pytest.approx(off[int(np.ceil(0.9 * (len(off) + 1))) - 1], rel=1e-4)
+    words = f"{1 - share:.0%} network and {share:.0%} Tanimoto kernel, of 84 training molecules"
+    report = (runs["kernel"].parent / "report.html").read_text()
+    assert words in report and "Its network alone" in report and "Its kernel alone" in report
+    assert sorted(both.partner.kernel.row.tolist()) == [
+        i for i, row in enumerate(read(runs["kernel"].parent / "predictions.csv"), 1) if row["split"] == "train"
+    ]
+
+
+def test_without_a_mix_it_is_the_network_alone(runs: dict[str, Path]) -> None:
+    members, header = load_model(runs["kernel"])
+    alone = Predictor(members, header, "cpu").predict(["CCO", "c1ccccc1O"])
+    expected = gtx.load(runs["no"], device="cpu").predict(["CCO", "c1ccccc1O"])
+    assert alone["solvation_water_pred"].tolist() == expected["solvation_water_pred"].tolist()
+    assert "partner" not in load_file(runs["no"]) and (runs["no"].stat().st_size < runs["kernel"].stat().st_size)
+
+
+def test_it_predicts_alike_from_the_command_line_and_unpickled(
+    runs: dict[str, Path], table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [sys.executable, "-m", "gtx", "predict", str(runs["kernel"]), str(table), "--out"]
+    subprocess.run([*words, str(tmp_path / "out.csv"), "--workers=0", "--device=cpu"], check=True, capture_output=True)
+    predictor = gtx.load(runs["kernel"], device="cpu")
+    given = pickle.loads(pickle.dumps(predictor)).predict(TABLE["smiles"].tolist(), workers=0)["solvation_water_pred"]
+    found = [float(row["solvation_water_pred"]) for row in read(tmp_path / "out.csv")]
+    np.testing.assert_allclose(found, given, rtol=1e-5, atol=1e-5)
+    assert main(["info", str(runs["kernel"])]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"mix +\d+% network and \d+% Tanimoto kernel, of 84 training molecules", said)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [("partner.share", 1.5, "expected shares from 0 to 1, got 1.5"), ("partner.kernel.kind", 10**6, "not in order")],
+)
+def test_a_partner_that_is_not_in_order_is_refused(
+    name: str, value: float, message: str, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    from safetensors import safe_open
+
+    with safe_open(runs["kernel"], "pt") as file:
+        metadata = file.metadata()
+    tensors = load_file(runs["kernel"])
+    tensors[name] = torch.full_like(tensors[name], value)
+    (tmp_path / "model.gtx").write_bytes(save(tensors, metadata))
+    with pytest.raises(InputError, match=message):
+        gtx.load(tmp_path / "model.gtx")
+    del tensors[name]
+    (tmp_path / "model.gtx").write_bytes(save(tensors, metadata))
+    with pytest.raises(InputError, match=f"tensor {name}: the header describes it, the file has none"):
+        gtx.load(tmp_path / "model.gtx")
+
+
+def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path, tmp_path: Path) -> None:
+    outcome = learn(table, tmp_path / "few", "above", sizes=(0.9, 0.05, 0.05), epochs=1)
+    (said,) = [note for note in outcome.notes if note.startswith("the network alone")]
+    assert said == "the network alone: 6 validation rows are too few to weigh a kernel beside it, which takes 10"
+    assert outcome.metrics["alone"] == {} and gtx.load(tmp_path / "few" / "model.gtx").partner is None
+    val = store(["C"] * 20).with_targets(torch.zeros(20, 1))
+
+    class Own(Regression):
+        name = "own"
+
+        def regressands(self, store: MoleculeStore) -> None:
+            return None
+
+    assert why_not(Own(("y",)), val, val) == "the task own has no closed form"
+
+
+def test_the_estimators_mix_too() -> None:
+    smiles, y = TABLE["smiles"].tolist(), TABLE["solvation_water"].to_numpy()
+    options = {"epochs": 1, "model_arguments": TINY["model_arguments"], "workers": 0}
+    assert MoleculeRegressor(**options).fit(smiles, y).predictor_.partner is not None
