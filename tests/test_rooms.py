@@ -41,12 +41,13 @@ ROOMS = {
     "baselines": {"closed_form", "models", "tasks", "report", "data", "molecules", "errors"},
     "dataset": {"tasks", "data", "molecules", "errors"},
     "training": {"closed_form", "dataset", "tasks", "nn", "data", "errors", "files", "termination"},
-    "prediction": {"schema", "tasks", "models", "data", "molecules", "errors", "files"},
+    "prediction": {"kernel", "schema", "tasks", "models", "data", "molecules", "errors", "files"},
     "explain": {"prediction", "tasks", "models", "graph", "data", "molecules", "errors", "files"},
     "workflow": {
         *(
             "baselines",
             "closed_form",
+            "kernel",
             "dataset",
             "prediction",
             "training",

@@ -13,6 +13,9 @@ gradient-weighted attention. It also shows how the prediction changes when the a
 removed, beside the same for random atoms and for a network with random weights. Atoms, layers and heads are counted
 from 0; the order of the atoms is that of the SMILES.
 
+Where a kernel has a share in the prediction, the training molecules that are most similar to the molecule are named
+first, by their rows in the training table. A model of the kernel alone (--model tanimoto) has no figure.
+
 examples:
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --layer 0 --head 2 --receiver 8 --out page.html
@@ -50,8 +53,15 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction import load
 
     check_name(arguments.out)
+    predictor = load(arguments.model, "cpu")
+    if predictor.kernel is not None:
+        say("most similar training molecules, by rows of the training table:")
+        for near in predictor.nearest([arguments.smiles]).itertuples():
+            say(f"  row {near.row}, similarity {near.similarity:.2f}")
+        if predictor.partner is None:
+            return 0
     options = {k: getattr(arguments, k) for k in ("target", "layer", "head", "receiver", "member", "draws", "seed")}
-    explanation = explain(load(arguments.model, "cpu"), arguments.smiles, **options)
+    explanation = explain(predictor, arguments.smiles, **options)
     for line in explanation.text().split("\n"):
         say(line)
     explanation.save(arguments.out)

@@ -104,6 +104,8 @@ def explain(
         raise InputError(
             f"only predictions of numbers and classes are explained; this model's task is {header.task.name}"
         )
+    if not hasattr(predictor.members[0], "attention"):
+        raise InputError(f"the model {header.model['name']} has no attention to explain; there is Predictor.nearest")
     names = header.task.prediction_names
     column = _number("target", target, names)
     model = deepcopy(predictor.members[_index("member", member, len(predictor.members))]).cpu().double()
@@ -132,7 +134,11 @@ def explain(
         receiver=_index("receiver", receiver, n, negative=False),
         seed=seed,
         random=account(random_model(model, header, seed), store, header, column, seed, draws),
-        notes=[*_notes(model, store, header, member, len(predictor.members)), *done.warnings[0]],
+        notes=[
+            *_notes(model, store, header, member, len(predictor.members)),
+            *_notes_of_mix(predictor, store, column),
+            *done.warnings[0],
+        ],
     )
 
 
@@ -162,6 +168,13 @@ def _notes(model: nn.Module, store: MoleculeStore, header: ModelHeader, member: 
         yield f"this model attends over {graph.num_edges} of {graph.num_pairs} pairs; all other weights are 0"
     if int(seen.edge_index.max()) >= len(seen.place):
         yield "this model has virtual nodes: they carry attention between atoms and are not drawn"
+
+
+def _notes_of_mix(predictor: Predictor, store: MoleculeStore, column: int) -> Iterator[str]:
+    if predictor.partner is not None:
+        mixed = predictor.predict_store(store).mean[0, column]
+        words = predictor.partner.words(predictor.task)
+        yield f"this is the network alone; the model predicts {mixed:.4g}, the mix of {words}"
 
 
 def _number(what: str, name: str | None, names: list[str]) -> int:

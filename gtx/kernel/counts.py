@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gtx.kernel.loops import add_shared
-
 
 @dataclass(frozen=True)
 class Counts:
@@ -93,6 +91,8 @@ def shared(counts: Counts, turned: Counts, rows: int) -> Tensor:
         rows: how many others there are.
     """
     if counts.ptr.device.type == "cpu":
+        from gtx.kernel.loops import add_shared
+
         found = torch.zeros(len(counts), rows, dtype=torch.float64)
         arrays = (part.numpy() for one in (counts, turned) for part in (one.ptr, one.kind, one.count))
         add_shared(*arrays, found.numpy())

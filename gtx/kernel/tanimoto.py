@@ -12,7 +12,6 @@ from torch_geometric.data import Batch
 
 from gtx.errors import InputError
 from gtx.kernel.counts import Counts, offsets, shared
-from gtx.kernel.loops import add_weighted
 from gtx.kernel.ridge import Solution, num_patterns, solve
 from gtx.nn import TrainingSet, circular_labels
 
@@ -203,6 +202,8 @@ class TanimotoKernel(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         counts, weights = self.counts(batch), self.dual.double()
         if batch.x.device.type == "cpu":
+            from gtx.kernel.loops import add_weighted
+
             turned, sizes = self._turned
             found = self.offset.double().repeat(len(counts), 1)
             known = counts.known(self.kind_label)

@@ -18,6 +18,7 @@ from torch_geometric.data import Batch
 
 from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise
 from gtx.errors import InputError
+from gtx.kernel import TanimotoKernel
 from gtx.molecules.naming import name_code
 from gtx.prediction.answering import NOT_FINITE
 from gtx.prediction.given import as_texts, given_smiles
@@ -166,6 +167,36 @@ class Predictor:
         columns = zip(self.output_columns(["smiles", "error", "warning"]), answers.columns(), strict=True)
         frame = {"smiles": given, **{name: _spread(column, done.good, len(given)) for name, column in columns}}
         return pd.DataFrame(frame).assign(error=errors, warning=["; ".join(entry) or None for entry in notes])
+
+    @property
+    def kernel(self) -> TanimotoKernel | None:
+        """What compares molecules with training molecules: a partner's kernel, or a model that is one."""
+        alone = self.members[0] if isinstance(self.members[0], TanimotoKernel) else None
+        return alone if self.partner is None else self.partner.kernel
+
+    def nearest(self, smiles: Iterable[str] | str, count: int = 3) -> pd.DataFrame:
+        """The training molecules that are most similar to molecules, of those that the model file counts.
+
+        Args:
+            smiles: one, or any number of them.
+            count: how many for each.
+
+        Returns:
+            For each SMILES that can be read, up to `count` rows, the most similar first: `smiles` as given, `row`, the
+            number of a row of the training table, from 1, and `similarity`, from 0 to 1.
+
+        Raises:
+            InputError: the model compares no molecules.
+        """
+        if self.kernel is None:
+            raise InputError("this model compares no molecules: it was trained with --mix no, or could not be mixed")
+        texts = as_texts(given_smiles(smiles, self.header.smiles_column))
+        done = self._featurise(texts, None)
+        rows, similarity = (
+            found.cpu().numpy() for found in self.kernel.nearest(done.store.to(self.device).batch(), count)
+        )
+        named = np.array(texts, object)[done.good].repeat(rows.shape[1])
+        return pd.DataFrame({"smiles": named, "row": rows.ravel(), "similarity": similarity.ravel()})
 
     def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
         """Predict a table of any length and write it; see `gtx.prediction.predict_table`."""

@@ -171,6 +171,23 @@ def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path
     assert why_not(Own(("y",)), val, val) == "the task own has no closed form"
 
 
+def test_the_nearest_training_molecules_explain_it(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = read(runs["kernel"].parent / "predictions.csv")
+    predictor = gtx.load(runs["kernel"], device="cpu")
+    place, row = next((i, row) for i, row in enumerate(rows, 1) if row["split"] == "train")
+    near = predictor.nearest(row["smiles"])
+    assert near["row"][0] == place and near["similarity"][0] == 1 and near["similarity"].is_monotonic_decreasing
+    assert len(predictor.nearest(["CCO", "no molecule", "C"], count=2)) == 4
+    with pytest.raises(InputError, match="compares no molecules"):
+        gtx.load(runs["no"]).nearest("CCO")
+    monkeypatch.chdir(tmp_path)
+    assert main(["explain", str(runs["kernel"]), row["smiles"], "--draws", "2"]) == 0
+    said = capsys.readouterr().out
+    assert f"row {place}, similarity 1.00" in said and "note: this is the network alone; the model predicts" in said
+
+
 def test_the_estimators_mix_too() -> None:
     smiles, y = TABLE["smiles"].tolist(), TABLE["solvation_water"].to_numpy()
     options = {"epochs": 1, "model_arguments": TINY["model_arguments"], "workers": 0}
