@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
@@ -116,8 +116,9 @@ def predict_baselines(
     counts (https://doi.org/10.1021/ci100050t) and, where there are any, descriptors as clipped z-scores of the training
     rows, an unknown one at the mean; they learn each target from the training rows where it is measured:
 
-    - `ridge`, for classes `logistic`: a linear model. Its penalty is chosen on the validation rows, as the epoch of
-      the model is, or by 5-fold cross-validation on the training rows where fewer than ten of those are measured.
+    - `ridge`, for classes `logistic`, for counts `poisson`: a linear model. Its penalty is chosen on the validation
+      rows, as the epoch of the model is, or by 5-fold cross-validation on the training rows where fewer than ten of
+      those are measured.
     - `random_forest` (Breiman 2001, https://doi.org/10.1023/A:1010933404324): fully grown trees, each split choosing
       among a third of the columns, for classes among the root of their number; one forest per target, which scores
       better than one forest for all.
@@ -197,7 +198,11 @@ def _methods(
     def joined(counts: sparse.csr_array) -> sparse.csr_array:
         return counts if descriptors is None else sparse.hstack([counts, descriptors], format="csr")
 
-    if not task.discrete:
+    if task.log_linear:
+        grid = {"alpha": np.logspace(-4, 2, 7).tolist()}
+        linear = PoissonRegressor(max_iter=300)
+        yield Method("poisson", joined(counts.log1p()), linear, grid, "neg_mean_poisson_deviance")
+    elif not task.discrete:
         # counts as they are: a sum of group contributions, which scaled or squashed counts fit worse
         linear = Ridge(solver="lsqr", tol=1e-5)
         grid = {"alpha": np.logspace(-2, 4, 13).tolist()}
@@ -210,6 +215,7 @@ def _methods(
 
     drawn = min(rows, MOST_ROWS_OF_A_TREE)
     forest, features = (RandomForestClassifier, "sqrt") if task.discrete else (RandomForestRegressor, 1 / 3)
+    criterion = {"criterion": "poisson"} if task.log_linear else {}
     trees = int(np.clip(SHARED_WORK[task.discrete] / (len(task.targets) * drawn * np.log2(drawn + 1)), 25, 200))
     estimator = forest(
         trees,
@@ -217,6 +223,7 @@ def _methods(
         max_samples=drawn if drawn < rows else None,
         n_jobs=min(2, os.cpu_count() or 1),
         random_state=seed,
+        **criterion,
     )
     yield Method("random_forest", joined(counts), estimator, {})
 

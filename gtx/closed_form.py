@@ -25,7 +25,8 @@ PRIOR = 5.0
 def fit_closed_form(model: TanimotoKernel, task: NumberTask, train: MoleculeStore) -> None:
     r"""Solve a model for a task.
 
-    Numbers are fitted as the network learns them, scaled. Classes are fitted as indicators, f; as logits,
+    Numbers are fitted as the network learns them, scaled. Classes are fitted as indicators, f, and counts as
+    logarithms; the outputs,
 
     \[ z_c = a_c + b f_c, \qquad b \ge 0, \]
 
@@ -45,7 +46,7 @@ def fit_closed_form(model: TanimotoKernel, task: NumberTask, train: MoleculeStor
     if y is None:
         raise InputError(f"the task {task.name} has no closed form: its regressands are None")
     left_out = model.solve(train, y)
-    if task.discrete:
+    if task.linked:
         drawn = ~left_out.isnan().all(1)
         model.rescale(*_calibration(task, left_out[drawn], task.scaled(train)[drawn].double()))
 

@@ -15,6 +15,7 @@ METHODS = {
     "mean": "mean of training rows",
     "ridge": "ridge",
     "logistic": "logistic",
+    "poisson": "Poisson",
     "random_forest": "random forest",
     "tanimoto": "Tanimoto kernel",
 }

@@ -45,6 +45,7 @@ class Classification(NumberTask, ClassOptions):
     name: ClassVar[str] = "classification"
     epochs: ClassVar[int] = 20
     discrete: ClassVar[bool] = True
+    linked: ClassVar[bool] = True
     metrics: ClassVar[dict[str, Metric]] = {
         "roc_auc": Metric("ROC-AUC", lambda p, y: binary_auroc(p, y.long()), varies),
         "pr_auc": Metric("PR-AUC", lambda p, y: binary_average_precision(p, y.long()), varies),

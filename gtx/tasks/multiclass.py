@@ -58,6 +58,7 @@ class Multiclass(NumberTask, ClassOptions):
     name: ClassVar[str] = "multiclass"
     epochs: ClassVar[int] = 20
     discrete: ClassVar[bool] = True
+    linked: ClassVar[bool] = True
     metrics: ClassVar[dict[str, Metric]] = {
         "roc_auc": Metric("macro ROC-AUC", _roc_auc, varies),
         "accuracy": Metric(

@@ -15,8 +15,8 @@ from gtx.data.columns import column_index
 from gtx.data.ledger import Ledger
 from gtx.data.magnitude import LARGEST
 from gtx.data.rows import Row
-from gtx.data.targets import parse_number
-from gtx.errors import InputError
+from gtx.data.targets import no_numbers, parse_number
+from gtx.errors import InputError, printable
 from gtx.tasks.losses import masked_mean
 from gtx.tasks.metrics import Target, evaluate
 from gtx.tasks.task import Task, fresh_columns
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gtx.data import MoleculeStore
-    from gtx.dataset import Dataset
+    from gtx.dataset import Dataset, File
     from gtx.report.context import Report
     from gtx.report.gallery import Panel
     from gtx.report.similarity import Nearest
@@ -98,6 +98,11 @@ class NumberTask(Task):
         """Names of the P columns of predictions."""
         return list(self.targets)
 
+    log_linear: ClassVar[bool] = False
+    """Whether outputs are logarithms of what is expected, for which the linear baseline is Poisson regression."""
+    linked: ClassVar[bool] = False
+    """Whether outputs are logits or logarithms that `regressands` only point to; a closed form is then calibrated."""
+
     # what a subclass says
 
     @abstractmethod
@@ -137,6 +142,16 @@ class NumberTask(Task):
         return {"pred": float} | ({"std": float} if members > 1 else {})
 
     # what follows from it
+
+    def settle(self, files: Sequence[File]) -> Self:
+        for t, name in enumerate(self.targets):
+            cells = files[0].cells(name)
+            if not np.isfinite(self.values(t, cells)).any():
+                refused = next((cell for cell in cells if np.isfinite(parse_number(cell))), None)
+                if refused is None:
+                    raise InputError(no_numbers(cells, name))
+                raise InputError(f"target column {name!r} holds no value: '{printable(refused)}' {self.complaint(t)}")
+        return self
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         places = [column_index(columns, name) for name in self.targets]

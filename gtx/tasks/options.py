@@ -39,6 +39,11 @@ class ClassOptions:
 
 
 @dataclass(frozen=True)
+class CountOptions:
+    """Options of `Counts`: none of its own."""
+
+
+@dataclass(frozen=True)
 class SequenceOptions:
     """Options of `ToSequence`."""
 
@@ -58,6 +63,7 @@ TASKS = {
     "regression": Entry("Regression", NumberOptions),
     "classification": Entry("Classification", ClassOptions),
     "multiclass": Entry("Multiclass", ClassOptions),
+    "counts": Entry("Counts", CountOptions),
     "sequence": Entry("ToSequence", SequenceOptions),
 }
 """By the task's word, which is the name of its file too."""

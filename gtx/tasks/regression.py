@@ -14,7 +14,6 @@ from gtx.data.columns import column_index
 from gtx.data.ledger import Ledger, describe
 from gtx.data.magnitude import LIMIT, too_large
 from gtx.data.rows import Row
-from gtx.data.targets import no_numbers
 from gtx.errors import InputError
 from gtx.molecules.features import ATOM_PLACE
 from gtx.molecules.naming import name_code
@@ -29,7 +28,6 @@ from gtx.tasks.task import Metric
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
-    from gtx.dataset import File
 
 
 @dataclass(frozen=True)
@@ -64,14 +62,6 @@ class Regression(NumberTask, NumberOptions):
         super().__post_init__()
         if isinstance(self.loss, str) and self.loss not in LOSSES:
             raise InputError(f"loss: expected one of {', '.join(LOSSES)} for {self.name}, got {self.loss}")
-
-    def settle(self, files: Sequence[File]) -> Self:
-        first = files[0]
-        for t, name in enumerate(self.targets):
-            cells = first.cells(name)
-            if not np.isfinite(self.values(t, cells)).any():
-                raise InputError(no_numbers(cells, name))
-        return self
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         y = super().parse(rows, columns, ledger)

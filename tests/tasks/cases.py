@@ -9,24 +9,25 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from gtx.tasks import Classification, Inferred, Multiclass, NumberTask, Regression, Task, ToSequence
+from gtx.tasks import Classification, Counts, Inferred, Multiclass, NumberTask, Regression, Task, ToSequence
 from gtx.tasks.metrics import has_values
 from gtx.tasks.task import Metric
 
 
-class Counts(NumberTask):
-    """A task of one's own, in a user's file: counts, learned as the logarithm of a Poisson rate."""
+class Yields(NumberTask):
+    """A task of one's own, in a user's file: numbers from 0 to 1, learned as their logits."""
 
-    name = "counts"
+    name = "yields"
     metrics: ClassVar = {"mae": Metric("MAE", lambda p, y: (p - y).abs().mean(), has_values, lower=True)}
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        return output.exp() - target * output
+        return F.binary_cross_entropy_with_logits(output, target, reduction="none")
 
     def unscaled(self, output: Tensor, store: object) -> Tensor:
-        return output.double().exp()
+        return output.double().sigmoid()
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,17 @@ CASES = {
         },
         ("size_pred", "size_l", "size_m", "size_s", "kind_pred", "kind_0", "kind_1"),
     ),
+    "counts": Case(
+        Counts(["letters", "rings"]),
+        lambda t: {"letters": _blanks([len(s) for s in t.smiles]), "rings": [s.count("1") // 2 for s in t.smiles]},
+        ("letters_pred", "rings_pred"),
+    ),
     "sequence": Case(
         ToSequence("product"),
         lambda t: {"product": _blanks(t.smiles.tolist())},
         ("product_pred", "product_log_probability", "product_valid"),
     ),
     "a task of one's own": Case(
-        Counts(["letters"]), lambda t: {"letters": [len(s) for s in t.smiles]}, ("letters_pred",)
+        Yields(["carbon"]), lambda t: {"carbon": [s.upper().count("C") / len(s) for s in t.smiles]}, ("carbon_pred",)
     ),
 }

@@ -12,12 +12,12 @@ import torch
 import gtx
 from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
-from gtx.tasks import TASKS
+from gtx.tasks import TASKS, Counts
 from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import train
 from tests.tables import TINY, molecules, read, write
 
-from .cases import CASES, Case, Counts
+from .cases import CASES, Case, Yields
 
 ROWS = 100
 SMALL = {"channels": 16, "layers": 1, "heads": 2}
@@ -53,7 +53,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def model(case: Case, folder: Path) -> gtx.prediction.Predictor:
-    return gtx.load(folder / "model.gtx", "cpu", task=Counts if isinstance(case.task, Counts) else None)
+    return gtx.load(folder / "model.gtx", "cpu", task=Yields if isinstance(case.task, Yields) else None)
 
 
 def test_stopped_and_called_again_it_ends_as_if_it_had_not_been(run: tuple[Case, Path]) -> None:
@@ -100,6 +100,7 @@ def test_it_is_scored_and_reported(run: tuple[Case, Path]) -> None:
     page = (folder / "whole" / "report.html").read_text()
     assert "could not be drawn" not in page and all(metric.title in page for metric in again.task.metrics.values())
     assert bool(again.metrics["baseline"]) != again.task.writes
+    assert ("poisson" in again.metrics["baseline"]) == isinstance(again.task, Counts)
 
 
 def test_unlike_options_are_another_run(run: tuple[Case, Path]) -> None:
@@ -114,7 +115,7 @@ def test_unlike_options_are_another_run(run: tuple[Case, Path]) -> None:
 
 def test_every_task_of_gtx_is_in_the_list() -> None:
     settled = {(case.settled or type(case.task)).name for case in CASES.values()}
-    assert settled - {"counts"} == set(TASKS)
+    assert settled - {"yields"} == set(TASKS)
 
 
 def test_weights_of_classes_give_rare_ones_the_same_say(tmp_path: Path) -> None:
