@@ -173,7 +173,7 @@ def predict_baselines(
                     settings.setdefault(key, {})[target] = value
             if not task.discrete:
                 prediction[:, columns] += known[:, [t]]
-        yield method.name, prediction, settings
+        yield method.name, task.admissible(prediction), settings
     store = None if store is None else store.with_targets(y)
     if store is not None and solvable(task, store) is not None and not np.isnan(y[split["train"]]).all(0).any():
         progress(TITLES["tanimoto"])

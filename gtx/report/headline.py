@@ -76,6 +76,8 @@ def _label(report: Report) -> str:
     if count == 1:
         unit = report.units.get(report.targets[0], "")
         return metric.title + (f" in {unit}" if unit and metric.in_units else "")
+    if metric.summed:
+        return metric.title
     share = " as a share of the mean predictor’s" * metric.in_units
     return f"{metric.title}{share}, mean of {count} targets"
 
@@ -123,13 +125,14 @@ def _verdict(report: Report, metric: str, higher: bool, span: tuple[float, float
 
 
 def _duels(report: Report, metric: str, higher: bool) -> Iterator[tuple[float, float, str]]:
-    """Per target where both are defined: the model's score, the best baseline's, and its title."""
-    for target in report.targets:
-        ours = report.scores[report.judged]["per_target"][target][metric]
-        theirs = {
-            TITLES[name]: scores[report.judged]["per_target"][target][metric]
-            for name, scores in report.baselines.items()
-        }
+    """Per target where both are defined: the model's score, the best baseline's, and its title; once, of a sum."""
+    for target in [None] if report.task.metrics[metric].summed else report.targets:
+
+        def of(scores: Mapping[str, Any], target: str | None = target) -> float | None:
+            judged = scores[report.judged]
+            return (judged if target is None else judged["per_target"][target])[metric]
+
+        ours, theirs = of(report.scores), {TITLES[name]: of(scores) for name, scores in report.baselines.items()}
         theirs = {title: score for title, score in theirs.items() if score is not None}
         if ours is not None and theirs:
             best = (max if higher else min)(theirs, key=theirs.get)

@@ -64,8 +64,9 @@ def _scores(report: Report) -> Iterator[dict[str, Any]]:
     methods = {"This model": report.scores}
     methods |= {f"Its {name} alone": scores for name, scores in report.alone.items()}
     methods |= {TITLES[name]: report.baselines[name] for name in reversed(TITLES) if name in report.baselines}
-    names = [None, *report.targets] if report.task.discrete and len(report.targets) > 1 else report.targets
-    for name in names:  # None is the mean over targets, which values in units of their own do not have
+    kinds, several = report.task.metrics.values(), len(report.targets) > 1
+    names = report.targets if any(kind.in_units for kind in kinds) or not several else [None, *report.targets]
+    for name in names:  # None is all targets, which values in units of their own do not have
         table = {
             method: {part: scores[part]["per_target"][name] if name else scores[part] for part in PARTS}
             for method, scores in methods.items()
@@ -75,7 +76,8 @@ def _scores(report: Report) -> Iterator[dict[str, Any]]:
             metric: _best([scores[metric] for scores in judged.values()], kind.lower)
             for metric, kind in report.task.metrics.items()
         }
-        title = name or f"Mean of {len(report.targets)} targets"
+        every = "All" if any(kind.summed for kind in kinds) else "Mean of"
+        title = name or f"{every} {len(report.targets)} targets"
         yield {"target": title, "unit": report.units.get(name, ""), "methods": table, "best": best}
 
 

@@ -116,7 +116,7 @@ def size_panel(report: RunReport) -> Panel:
 
 def learning_panels(report: Report) -> Iterator[Panel]:
     """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch."""
-    if not report.task.discrete and len(report.targets) > 1:
+    if next(iter(report.task.metrics.values())).in_units and len(report.targets) > 1:
         leading = ("Validation score, mean over targets", {"val_score": "val"})  # units of their own have no mean RMSE
     else:
         metric, title = next(iter(titles(report.task.metrics).items()))

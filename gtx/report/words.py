@@ -40,7 +40,7 @@ def score(value: float | None, metric: str) -> str:
     """An error like any number; a count as it is; what cannot exceed 1 with three decimals."""
     if isinstance(value, int):
         return f"{value:,}"
-    if value is None or math.isnan(value) or metric in ("rmse", "mae", "deviance", "perplexity"):
+    if value is None or math.isnan(value) or metric in ("rmse", "mae", "deviance", "kl", "perplexity"):
         return number(value)
     return f"{value:z.3f}".replace("-", "−")
 

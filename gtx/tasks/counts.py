@@ -95,6 +95,9 @@ class Counts(NumberTask, CountOptions):
         y = store.y.cpu()
         return (y + 0.5).log() - constants(self.means, y).log()
 
+    def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
+        return super().surprise(output, scaled) * constants(self.means, output)  # the loss is in units of these
+
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         return output.exp() - target * output + torch.xlogy(target, target) - target
 

@@ -47,9 +47,9 @@ def evaluate(
         targets: the T targets.
 
     Returns:
-        The metrics as plain floats, each a mean over the targets where it is defined, and `per_target`, the metrics of
-        each target by name. A metric the values do not define (one class only, nothing observed, R² of fewer than
-        two different values) is None.
+        The metrics as plain floats, each a mean over the targets where it is defined, or their sum, and `per_target`,
+        those of each target by name. A metric the values do not define (one class only, nothing observed, R² of fewer
+        than two different values) is None.
     """
     y, prediction = torch.as_tensor(y).double().cpu(), torch.as_tensor(prediction).double().cpu()
     width = targets[-1].columns.stop
@@ -60,8 +60,11 @@ def evaluate(
         target.name: _evaluate_one(y[:, t], prediction[:, target.columns].squeeze(1), metrics)
         for t, target in enumerate(targets)
     }
-    means = {metric: _mean(scores[metric] for scores in per_target.values()) for metric in metrics}
-    return {**means, "per_target": per_target}
+    all_targets = {
+        name: _together((scores[name] for scores in per_target.values()), metric.summed)
+        for name, metric in metrics.items()
+    }
+    return {**all_targets, "per_target": per_target}
 
 
 def _evaluate_one(y: Tensor, prediction: Tensor, metrics: Mapping[str, Metric]) -> dict[str, float | None]:
@@ -77,6 +80,10 @@ def _plain(value: Tensor | float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _mean(scores: Iterable[float | None]) -> float | None:
-    defined = [score for score in scores if score is not None]
+def _together(scores: Iterable[float | None], summed: bool) -> float | None:
+    """The mean of the scores that are defined; or the sum, where all are."""
+    every = list(scores)
+    defined = [score for score in every if score is not None]
+    if summed:
+        return sum(defined) if len(defined) == len(every) else None
     return sum(defined) / len(defined) if defined else None

@@ -167,6 +167,10 @@ class NumberTask(Task):
         """The values in the cells of a target, float64 `[n]`: NaN for blanks, infinity for what is none."""
         return np.array([parse_number(cell) for cell in cells], np.float64)
 
+    def joined(self, y: np.ndarray) -> np.ndarray:
+        """What the values of rows `[n, T]` are together, NaN for blanks; infinity where they contradict each other."""
+        return y
+
     def complaint(self, target: int) -> str:
         """What is wrong with a cell that is no value of a target."""
         return "is not a finite number, nor blank"
@@ -203,6 +207,10 @@ class NumberTask(Task):
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: Predictions, rows: np.ndarray
     ) -> dict[str, Any]:
         return self.evaluate(store.y.numpy()[rows], answers.mean[rows])
+
+    def admissible(self, prediction: np.ndarray) -> np.ndarray:
+        """Predictions `[m, P]` of a method that does not know the task, as near as the task allows."""
+        return prediction
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:
         """What is known of the targets before the network learns, `[m, T]`, such as a reference per element."""
@@ -312,6 +320,7 @@ class NumberScores:
         y = np.full((len(rows), len(self.task.targets)), np.nan)
         for t, place in self.held.items():
             y[:, t] = self.task.values(t, [row.cells[place] for row in rows])
+        y = self.task.joined(np.where(np.isinf(y), np.nan, y))
         self.y.append(np.where(np.abs(y) > LARGEST, np.nan, y))  # and what is no number is infinite
         self.prediction.append(answers.mean)
 

@@ -44,6 +44,15 @@ class CountOptions:
 
 
 @dataclass(frozen=True)
+class ShareOptions:
+    """Options of `Shares`."""
+
+    normalise: bool = option(
+        False, "Divide the targets of a row by their sum; by default it must be 1, but for rounding."
+    )
+
+
+@dataclass(frozen=True)
 class SequenceOptions:
     """Options of `ToSequence`."""
 
@@ -64,6 +73,7 @@ TASKS = {
     "classification": Entry("Classification", ClassOptions),
     "multiclass": Entry("Multiclass", ClassOptions),
     "counts": Entry("Counts", CountOptions),
+    "shares": Entry("Shares", ShareOptions),
     "sequence": Entry("ToSequence", SequenceOptions),
 }
 """By the task's word, which is the name of its file too."""

@@ -34,6 +34,7 @@ class Metric(NamedTuple):
         defined: whether the truth defines it.
         lower: whether lower is better.
         in_units: whether it has the unit of the target.
+        summed: whether that of all targets is their sum, not their mean.
     """
 
     title: str
@@ -41,6 +42,7 @@ class Metric(NamedTuple):
     defined: Callable[[Tensor], bool] | None = None
     lower: bool = False
     in_units: bool = False
+    summed: bool = False
 
 
 class Answers(Protocol):

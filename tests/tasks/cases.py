@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gtx.tasks import Classification, Counts, Inferred, Multiclass, NumberTask, Regression, Task, ToSequence
+from gtx.tasks import Classification, Counts, Inferred, Multiclass, NumberTask, Regression, Shares, Task, ToSequence
 from gtx.tasks.metrics import has_values
 from gtx.tasks.task import Metric
 
@@ -89,6 +89,15 @@ CASES = {
         Counts(["letters", "rings"]),
         lambda t: {"letters": _blanks([len(s) for s in t.smiles]), "rings": [s.count("1") // 2 for s in t.smiles]},
         ("letters_pred", "rings_pred"),
+    ),
+    "shares": Case(
+        Shares(["carbon", "oxygen", "others"], normalise=True),
+        lambda t: {
+            "carbon": _blanks([s.upper().count("C") for s in t.smiles]),
+            "oxygen": _blanks([s.upper().count("O") for s in t.smiles]),
+            "others": _blanks([s.upper().count("N") + 1 for s in t.smiles]),
+        },
+        ("carbon_pred", "oxygen_pred", "others_pred"),
     ),
     "sequence": Case(
         ToSequence("product"),
