@@ -59,10 +59,11 @@ class Problem:
             model = self.model if isinstance(self.model, nn.Module) else self.model()
         except (TypeError, ValueError) as error:
             raise InputError(f"the model cannot be made: {error}") from error
+        observe = getattr(model, "observe", lambda train, more=False: None)
+        observe(self.train)  # gtx's own models know which codes they were trained with, and the scale of descriptors
         if self.start:
-            adopt(model, self.start[number % len(self.start)].model)
-        if hasattr(model, "observe"):  # gtx's own models know which codes they were trained with
-            model.observe(self.train, more=bool(self.start))
+            adopt(model, self.start[number % len(self.start)].model)  # the scale of what is new stays
+            observe(self.train, more=True)
         return model
 
 

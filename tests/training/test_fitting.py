@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ import torch
 from gtx.errors import InputError
 from gtx.tasks import Classification, Regression, composition
 from gtx.tasks.losses import masked_mean
+from gtx.training import TrainSettings
+from gtx.training.trainer import Problem
 
-from .task import LOGP, SMALL, SPLIT, store, train
+from .task import LOGP, SMALL, SPLIT, model, store, train
 
 VAL = SPLIT["val"]
 UNTAUGHT = np.where(np.isin(np.arange(len(LOGP)), SPLIT["train"])[:, None], np.nan, LOGP)  # training rows blank
@@ -166,6 +169,19 @@ def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:
     kept, before = headless.model.state_dict()[table], members[0].model.state_dict()[table]
     torch.testing.assert_close(kept, before, atol=1e-4, rtol=0)
     assert headless.task.scaler.mean.shape == (2,)
+
+
+def test_what_joins_a_trained_model_learns_its_scales(members: list) -> None:
+    task, molecules = members[0].task, store().subset(SPLIT["train"])
+    bare = replace(members[0], model=model(task, num_descriptors=0))
+    counted = {"substructures": {"folded": 64}}
+    fresh = Problem(lambda: model(task, **counted), task, molecules, molecules, TrainSettings())
+    joined, further = replace(fresh, start=[bare]).make(0), replace(fresh, start=members).make(0)
+    for part in ("descriptor_scaler.mean", "descriptor_scaler.scale", "substructures.used"):
+        assert joined.state_dict()[part].equal(fresh.make(0).state_dict()[part]), part
+    half = replace(fresh, train=molecules.subset(np.arange(9)), start=members).make(0)
+    assert half.descriptor_scaler.mean.equal(members[0].model.descriptor_scaler.mean)
+    assert half.atom_vocabulary.seen.equal(further.atom_vocabulary.seen)
 
 
 @pytest.mark.parametrize(
