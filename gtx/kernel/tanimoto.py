@@ -20,7 +20,8 @@ EXACT = 5_000
 INDUCING, MOST_ROWS = 2_000, 50_000
 """Of more rows, so many do, drawn at random, and at most so many are learned from."""
 LARGEST_COUNT = 2**15 - 1
-_WORKED_OUT = ("_turned", "_factors")
+_WORKED_OUT = ("_turned", "_frequent", "_factors")
+_FREQUENT = 16  # a kind is frequent if more than one of so many rows has it
 _TOGETHER = 512  # molecules whose similarities are worked out at a time
 
 
@@ -122,6 +123,18 @@ class TanimotoKernel(nn.Module):
         turned = self.trained.by_kind(len(self.kind_label))
         return Counts(turned.ptr, turned.kind.int(), turned.count.int()), self.trained.sizes
 
+    @cached_property
+    def _frequent(self) -> tuple[Tensor, Tensor]:
+        """Kinds that many molecules have: the line of each, -1 for the others, and how often `[lines, rows]`."""
+        turned, sizes = self._turned
+        often = (turned.ptr.diff() * _FREQUENT > len(sizes)).nonzero().flatten()
+        place = torch.full((len(turned),), -1, dtype=torch.int32)
+        place[often] = torch.arange(len(often), dtype=torch.int32)
+        table = torch.zeros(len(often), len(sizes), dtype=torch.int32)
+        found = turned.subset(often)
+        table[found.owner, found.kind.long()] = found.count
+        return place, table
+
     def _similar(self, counts: Counts) -> Tensor:
         turned, sizes = self._turned
         common = shared(counts.known(self.kind_label), turned, len(sizes))
@@ -204,11 +217,10 @@ class TanimotoKernel(nn.Module):
         if batch.x.device.type == "cpu":
             from gtx.kernel.loops import add_weighted
 
-            turned, sizes = self._turned
+            (turned, sizes), known = self._turned, counts.known(self.kind_label)
             found = self.offset.double().repeat(len(counts), 1)
-            known = counts.known(self.kind_label)
             ours, theirs = (known.ptr, known.kind, known.count, counts.sizes), (turned.ptr, turned.kind, turned.count)
-            add_weighted(*(part.numpy() for part in (*ours, *theirs, sizes, weights, found)))
+            add_weighted(*(part.numpy() for part in (*ours, *theirs, *self._frequent, sizes, weights, found)))
         else:
             found = self.offset.double() + self._similar(counts) @ weights
         return found.to(self.offset.dtype)
