@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,8 +120,8 @@ def test_without_a_mix_it_is_the_network_alone(runs: dict[str, Path]) -> None:
 def test_it_predicts_alike_from_the_command_line_and_unpickled(
     runs: dict[str, Path], table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [sys.executable, "-m", "gtx", "predict", str(runs["kernel"]), str(table), "--out"]
-    subprocess.run([*words, str(tmp_path / "out.csv"), "--workers=0", "--device=cpu"], check=True, capture_output=True)
+    words = ["predict", str(runs["kernel"]), str(table), "--out", str(tmp_path / "out.csv")]
+    assert main([*words, "--workers=0", "--device=cpu"]) == 0
     predictor = gtx.load(runs["kernel"], device="cpu")
     given = pickle.loads(pickle.dumps(predictor)).predict(TABLE["smiles"].tolist(), workers=0)["solvation_water_pred"]
     found = [float(row["solvation_water_pred"]) for row in read(tmp_path / "out.csv")]
