@@ -1,0 +1,65 @@
+"""Whether a corpus holds molecules of the benchmarks: by the flat SMILES of the neutral parent.
+
+    python -m experiments.foundation.leaks corpus.smi.xz
+
+A molecule's parent is its largest fragment, neutralised; flat is without stereochemistry. Sets that are not at hand are
+named and left out. The exit status is 1 where a test molecule is in the corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from rdkit import Chem
+from rich.progress import track
+
+from experiments.foundation.corpus import read_corpus
+from gtx.data import open_table
+from gtx.data.named_sets import SETS, load_set
+from gtx.errors import InputError
+from gtx.molecules import MoleculeError, read_smiles, standardise
+from gtx.molecules.stereo import quietly
+
+
+def flat_parent(text: str) -> str | None:
+    """The flat SMILES of a molecule's neutral parent; None of what cannot be read."""
+    try:
+        with quietly():
+            mol = standardise(read_smiles(text))
+            Chem.RemoveStereochemistry(mol)
+            return Chem.MolToSmiles(mol)
+    except MoleculeError:
+        return None
+
+
+def flat(texts: Iterable[str]) -> set[str]:
+    """Of several, without those that cannot be read."""
+    return set(map(flat_parent, texts)) - {None}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--first", type=int, help="so many molecules from the top; default all")
+    args = parser.parse_args()
+    corpus = flat(track(read_corpus(args.corpus, args.first), "Corpus"))
+    print(f"{len(corpus):,} molecules of the corpus")
+    leaks = 0
+    for name in SETS:
+        try:
+            entry = load_set(name, download=False)
+        except InputError:
+            print(f"{name}: not at hand")
+            continue
+        molecules = flat(row.text for row in open_table(entry.path, entry.smiles_column).rows if not row.error)
+        found = molecules & corpus
+        leaks += len(found)
+        print(f"{name}: {len(found):,} of {len(molecules):,} are in the corpus", *sorted(found)[:5], sep="\n    ")
+    return int(leaks > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
