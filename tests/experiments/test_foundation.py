@@ -1,0 +1,73 @@
+"""Pretraining: labels of a corpus, written in shards, and what they are."""
+
+from __future__ import annotations
+
+import lzma
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from experiments.foundation import labels, leaks
+from experiments.foundation.corpus import read_corpus
+from gtx.molecules.rdkit_descriptors import RDKIT_DESCRIPTORS
+
+TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
+COMMAND = [sys.executable, "-m", "experiments.foundation.labels", "descriptors"]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    with lzma.open(tmp_path / "corpus.smi.xz", "wt") as file:
+        file.write("\n".join(TEXTS) + "\n")
+    return tmp_path / "corpus.smi.xz"
+
+
+def test_a_corpus_is_labelled_once_and_failures_are_counted(corpus: Path, tmp_path: Path) -> None:
+    command = [*COMMAND, str(corpus), "--out", str(tmp_path)]
+    first = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "4 molecules, 1 of those labelled now without labels" in first.stdout
+    found = labels.read_labels(tmp_path / "descriptors", 4)
+    weight = found.molecule[:, RDKIT_DESCRIPTORS.index("MolWt")]
+    assert weight[[0, 1, 3]] == pytest.approx([46.069, 122.123, 89.094], abs=1e-3)
+    assert np.isnan(found.molecule[2]).all()
+    assert found.error.tolist()[:2] == ["", ""]
+    assert "cannot" in found.error[2]
+    assert found.atoms.tolist() == [3, 9, 0, 6]
+    (shard,) = (tmp_path / "descriptors").glob("*.npz")
+    before = shard.stat().st_mtime_ns
+    subprocess.run(command, capture_output=True, check=True)
+    assert shard.stat().st_mtime_ns == before  # the same command goes on, and there was nothing left
+
+
+def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
+    for begin in (0, 4):
+        labels.write_shard("descriptors", tmp_path, begin, TEXTS[:2])
+    assert len(labels.read_labels(tmp_path, 100).atoms) == 2
+
+
+def test_the_first_lines_of_a_corpus(corpus: Path) -> None:
+    assert read_corpus(corpus, 2) == TEXTS[:2]
+    assert read_corpus(corpus) == ["CCO", "c1ccccc1C(=O)O", "not", "CC(N)C(=O)O"]
+
+
+def test_quantum_chemistry_of_a_salt_free_acid() -> None:
+    pytest.importorskip("tblite")
+    shard = labels.label("xtb", ["CC(=O)O", "CC(=O)[O-].[Na+]"])
+    water, octanol, difference, gap, dipole = shard.molecule[0]
+    assert difference == pytest.approx(octanol - water, abs=1e-4)
+    assert -20 < water < -2
+    assert gap > 1
+    assert 1 < dipole < 3  # 1.7 debye measured
+    charge = shard.atom[: shard.atoms[0], 0]
+    assert charge.sum() == pytest.approx(0, abs=1e-3)
+    assert charge[1] > 0 > charge[2]  # the carbon and the oxygen of the carbonyl
+    assert shard.error[1] != "" or np.isfinite(shard.molecule[1]).all()
+
+
+def test_a_molecule_is_found_in_a_corpus_however_it_is_written() -> None:
+    assert leaks.flat_parent("C[C@H](N)C(=O)[O-].[Na+]") == Chem.CanonSmiles("CC(N)C(=O)O")
+    assert leaks.flat(["OCC", "C(C)O", "nonsense"]) == {"CCO"}
