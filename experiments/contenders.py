@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import NamedTuple
 
-from experiments.parts import PARTS
+from experiments.parts import PARTS, STARTS
 from experiments.public_sets import FitResult, LoadedRun
 
 _ON = {"counts": "Morgan counts", "descriptors": "RDKit descriptors"}
@@ -30,6 +30,7 @@ class Model(NamedTuple):
 MODELS: dict[str, Model] = {
     "gtx": Model("gtx, defaults of `gtx train`", "experiments.gtx_models", seeds=5),
     "gtx-ensemble": Model("gtx, five seeds averaged", "experiments.gtx_models", seeds=1, members="gtx"),
+    **{name: Model(f"gtx {part.title}", "experiments.gtx_models", 5) for name, part in STARTS.items()},
     **{name: Model(f"gtx {part.title}", "experiments.gtx_models") for name, part in PARTS.items()},
     "mean": Model("mean of the training rows", "experiments.rivals.classical", seeds=1),
     **{

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from experiments.parts import PARTS, Part
+from experiments.parts import PARTS, STARTS, Part
 from experiments.public_sets import FitResult, LoadedRun
 from gtx.errors import InputError
 from gtx.prediction import load
@@ -21,10 +23,11 @@ def fit_predict(loaded: LoadedRun) -> FitResult:
 
 def single(loaded: LoadedRun) -> FitResult:
     """`gtx train` with its defaults, less a part if the model's name says so, and one thread; resumes."""
-    part = PARTS.get(loaded.run.model, Part("as it is"))
+    part = (PARTS | STARTS).get(loaded.run.model, Part("as it is"))
+    data = replace(loaded.data, featuriser=replace(loaded.data.featuriser, **part.featuriser))
     own = {**loaded.run.public_set.settings, **part.settings, "model_arguments": dict(part.arguments)}
     settings = TrainSettings(**own, seed=loaded.run.seed, threads=1, progress=False)
-    train(loaded.data, settings, loaded.folder, baselines=False)
+    train(data, settings, loaded.folder, start=part.start, baselines=False)
     return _read([loaded.folder / "model.gtx"], loaded)
 
 
@@ -44,8 +47,10 @@ def average(loaded: LoadedRun) -> FitResult:
 
 def _read(files: list, loaded: LoadedRun) -> FitResult:
     predictors = [load(file, device="cpu") for file in files]
-    prediction = np.mean([one.predict_store(loaded.dataset.store).mean for one in predictors], axis=0)
-    header = predictors[0].header
+    header, store = predictors[0].header, loaded.dataset.store
+    if not header.featuriser.descriptors:
+        store = replace(store, descriptors=store.descriptors[:, :0])
+    prediction = np.mean([one.predict_store(store).mean for one in predictors], axis=0)
     decisive = {name: value for name, value in header.settings.items() if name != "seed"}
     return FitResult(
         prediction,

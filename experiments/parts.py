@@ -19,11 +19,15 @@ class Part(NamedTuple):
         title: the difference in words.
         arguments: of the architecture, that make it.
         settings: of training, that do.
+        featuriser: how molecules are read, likewise.
+        start: the model file that training starts from.
     """
 
     title: str
     arguments: Mapping[str, Any] = {}
     settings: Mapping[str, Any] = {}
+    featuriser: Mapping[str, Any] = {}
+    start: str | None = None
 
 
 _ENCODINGS = {"bonds": "bonds", "path": "path distances", "walk": "random walks", "degree": "degrees"}
@@ -47,6 +51,19 @@ PARTS: dict[str, Part] = {
     "gtx-with-mean-max": Part("with mean and maximum alone as readout", {"readout": ["mean", "max"]}),
 }
 """By the models' names."""
+
+STARTS: dict[str, Part] = {
+    "gtx-foundation": Part("from the foundation", start="foundation"),
+    "gtx-foundation-full": Part("from the foundation, all at the whole rate", {}, {"rates": {}}, start="foundation"),
+    "gtx-foundation-frozen": Part(
+        "from the foundation, encoder frozen", {}, {"rates": {"all": 0, "head": 1}}, start="foundation"
+    ),
+    "gtx-foundation-bare": Part(
+        "from the foundation, without descriptors", {}, {}, {"descriptors": False}, start="foundation"
+    ),
+    "gtx-128": Part("of the foundation's shape, from scratch", {"channels": 128}),
+}
+"""What the foundation is compared with, by the models' names."""
 
 
 if __name__ == "__main__":

@@ -17,13 +17,14 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gtx.data import featurise
+from gtx.dataset import DataSettings
 from gtx.errors import InputError, printable
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader
 from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
 from gtx.training import TrainSettings, fit
-from gtx.workflow import check_model, learned_spec, mixed, model_spec
+from gtx.workflow import Further, check_model, learned_spec, mixed, model_spec
 
 _DEFAULT = TrainSettings()
 
@@ -45,6 +46,7 @@ class _MoleculeEstimator(BaseEstimator):
         patience: int = _DEFAULT.patience,
         model: str = _DEFAULT.model,
         model_arguments: dict[str, Any] | None = None,
+        start: str | Path | None = None,
         settings: dict[str, Any] | None = None,
         task_options: dict[str, Any] | None = None,
         max_atoms: int = Featuriser.max_atoms,
@@ -66,6 +68,8 @@ class _MoleculeEstimator(BaseEstimator):
             patience: stop after so many epochs without a better validation score; 0 never does.
             model: a name that `gtx models` lists.
             model_arguments: arguments of that model, such as `{"channels": 64, "layers": 4}`.
+            start: a model file to go on from, or "foundation", the pretrained model that comes with gtx; `model` and
+                `model_arguments` are then its own.
             settings: any other field of `gtx.training.TrainSettings`, by name, such as `{"accelerator": "cpu"}`.
             task_options: options of the task by name, such as `{"element_reference": False}` of numbers or
                 `{"class_weights": "balanced"}` of classes.
@@ -86,6 +90,7 @@ class _MoleculeEstimator(BaseEstimator):
         self.patience = patience
         self.model = model
         self.model_arguments = model_arguments
+        self.start = start
         self.settings = settings
         self.task_options = task_options
         self.max_atoms = max_atoms
@@ -110,16 +115,22 @@ class _MoleculeEstimator(BaseEstimator):
             self.max_atoms, self.standardise, descriptors=self.descriptors, conformers=self.conformers
         )
         settings = self._settings()
-        check_model(settings, featuriser)
+        if self.start is None:
+            further, first = None, ()
+            check_model(settings, featuriser)
+        else:
+            further = Further.open(self.start, DataSettings("", task=task, featuriser=featuriser), settings)
+            featuriser, settings, first = further.featuriser, further.tuned(settings), further.members
+            task = task.adopting(further.header.task)
         done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
         if complaint := _complaint(smiles, done.errors):
             raise InputError(complaint)
         split = self._split(len(smiles), settings.seed)
         store = done.store.with_targets(y)
         train, val = store.subset(split["train"]), store.subset(split["val"])
-        spec = model_spec(settings, featuriser, task, len(train))
+        spec = model_spec(settings, featuriser, task, len(train)) if further is None else further.spec(task)
         with TemporaryDirectory() as folder:
-            members = fit(partial(build_model, spec), task, train, val, settings, folder)
+            members = fit(partial(build_model, spec), task, train, val, settings, folder, start=first)
         header = ModelHeader(
             members[0].task, featuriser, learned_spec(spec, members[0].model), settings=settings.decisive()
         )

@@ -59,7 +59,7 @@ ROOMS = {
         ),
         *("errors", "files"),
     },
-    "estimators": {"workflow", "prediction", "training", "tasks", "models", "data", "molecules", "errors"},
+    "estimators": {"dataset", "workflow", "prediction", "training", "tasks", "models", "data", "molecules", "errors"},
     "cli": {
         *("workflow", "explain", "dataset", "prediction", "training", "tasks", "report", "data", "molecules"),
         *("architectures", "errors", "termination"),

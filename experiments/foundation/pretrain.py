@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from torch import nn
 
 from experiments.foundation.corpus import read_corpus
 from experiments.foundation.labellers import LABELLERS
@@ -26,13 +28,20 @@ from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
 
 HELD_OUT = 2_000
-LIMIT = 6.0  # standard deviations
+TUNING = {"rates": {"all": 0.1, "head": 1.0}, "head_first": 0.1}
+"""How the model is tuned unless the user asks otherwise, see `gtx.workflow.further`."""
 
 
-def winsorised(y: np.ndarray, limit: float = LIMIT) -> np.ndarray:
-    """Values at most so many standard deviations from the mean of their column, NaN kept."""
-    mean, sd = np.nanmean(y, 0), np.nanstd(y, 0)
-    return np.clip(y, mean - limit * sd, mean + limit * sd)
+def made(spec: dict[str, Any]) -> nn.Module:
+    """The model, whose outputs are 0 at first.
+
+    A sum over atoms makes the usual first outputs large, and the errors of two hundred targets together then drive the
+    head into a state in which it answers every molecule the same (loss 0.82 after 250 steps, 0.43 with zeros).
+    """
+    model = build_model(spec)
+    nn.init.zeros_(model.head[-1].weight)
+    nn.init.zeros_(model.head[-1].bias)
+    return model
 
 
 def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, tuple[str, ...]]:
@@ -46,7 +55,7 @@ def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, tuple[str, ...]]:
     y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(np.float64)[found.good]
     names = [name for kind in kinds for name in LABELLERS[kind].molecule]
     varies = np.nanstd(y, 0) > 0
-    return found.store.with_targets(winsorised(y[:, varies])), tuple(np.array(names)[varies].tolist())
+    return found.store.with_targets(y[:, varies]), tuple(np.array(names)[varies].tolist())
 
 
 def main() -> None:
@@ -58,7 +67,8 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--name", default="foundation")
@@ -68,6 +78,7 @@ def main() -> None:
     val, train = store.subset(order[:HELD_OUT]), store.subset(order[HELD_OUT:])
     featuriser = Featuriser(descriptors=False)
     task = Regression(names, element_reference=False).fitted(train)
+    train, val = (part.with_targets(task.scaler.winsorised(part.y)) for part in (train, val))
     arguments = {
         "out_channels": len(names),
         "atom_sizes": list(featuriser.atom_sizes),
@@ -87,13 +98,13 @@ def main() -> None:
         clip=0.5,
         ema=0.999,
         seed=args.seed,
-        threads=1,
+        threads=args.threads,
         warmup=0.02,
     )
     marks = {"model": spec, "molecules": len(train), "labels": args.labels}
-    (member,) = fit(partial(build_model, spec), task, train, val, settings, args.out / args.name, marks=marks)
-    header = ModelHeader(task, featuriser, spec, settings=settings.decisive())
-    save_model(args.out / f"{args.name}.gtx", [member.model], header)
+    (member,) = fit(partial(made, spec), task, train, val, settings, args.out / args.name, marks=marks)
+    header = ModelHeader(task, featuriser, spec, settings=settings.decisive() | {"tuning": TUNING})
+    save_model(args.out / f"{args.name}.gtx", [member.model], header, half=True)
     print(f"epoch {member.best_epoch}, score {member.best_score:.4f}: {args.out / args.name}.gtx")
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "predict": "predict the molecules of a table with a trained model",
     "explain": "draw the attention behind one prediction, and test what it tells",
     "info": "show what a model file holds",
+    "adapt": "train a pretrained model further on your molecules, without labels",
     "benchmark": "compare gtx with ridge and a random forest on your table, by cross-validation",
     "demo": "train on the molecules that come with gtx, and see all results",
     "models": "list the architectures",
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     _share_cores()
     command = next(iter(words), "")
-    goes_on = "; the same command goes on where it stopped" * (command in ("train", "benchmark", "demo"))
+    goes_on = "; the same command goes on where it stopped" * (command in ("train", "adapt", "benchmark", "demo"))
     try:
         with terminable():
             if command not in COMMANDS:

@@ -11,8 +11,11 @@ EXAMPLES = """
 It prints the architecture, the targets, how molecules are read, the split, the intervals, the versions of the libraries
 and the scores.
 
-example:
+Of the pretrained model that comes with gtx, foundation, it prints the data card too.
+
+examples:
   gtx info run/model.gtx
+  gtx info foundation
 """
 
 
@@ -20,7 +23,7 @@ def add(parser: Parser) -> None:
     """Options."""
     parser.usage = "gtx info MODEL"
     parser.epilog = EXAMPLES
-    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
+    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx, or foundation")
 
 
 def run(arguments: Namespace) -> int:
@@ -29,6 +32,7 @@ def run(arguments: Namespace) -> int:
     from rich.table import Table
 
     from gtx.cli.scores import metric_lines
+    from gtx.prediction import FOUNDATION, foundation_card
     from gtx.prediction.model_file import read_model
 
     members, header, partner = read_model(arguments.model)
@@ -47,6 +51,8 @@ def run(arguments: Namespace) -> int:
         "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }
+    if arguments.model == FOUNDATION:
+        facts |= foundation_card()
     for part in ("train", "val", "test"):
         if part in header.metrics:
             facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part]))

@@ -35,7 +35,8 @@ examples:
   gtx train data.csv --target-columns y --split-column fold --out run/
   gtx train train.csv --val val.csv --test test.csv --target-columns y --out run/
   gtx train data.csv --target-columns y --model gps --model-arguments channels=128 layers=6 --out gps/
-  gtx train more.csv --target-columns y --from run/model.gtx --lr 3e-4 --out tuned/
+  gtx train few.csv --target-columns y --from foundation --out tuned/
+  gtx train more.csv --target-columns y --from run/model.gtx --lr 3e-4 --rates all=0.1 head=1 --out tuned/
   gtx train reactions.csv --task sequence --target-columns product --out writer/
   gtx train molecules.sdf --target-columns energy --coordinates --model-arguments moments=128 --out energies/
 """
@@ -49,7 +50,10 @@ def add(parser: Parser) -> None:
     add_task(parser, list(TASKS))
     run = add_run(parser)
     run.add_argument(
-        "--from", metavar="MODEL", help="train this model file further; it keeps its architecture and its scale"
+        "--from",
+        metavar="MODEL",
+        help="train this model file further, or foundation, the pretrained model that comes with gtx; it keeps its "
+        "architecture and its scale",
     )
     run.add_argument(
         "--baselines",

@@ -6,11 +6,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem import Descriptors
 from rdkit.Chem.EState import EStateIndices
+
+from gtx.molecules.errors import MoleculeError
+
+if TYPE_CHECKING:
+    from gtx.molecules.featuriser import Featuriser
 
 LEFT_OUT = ("Ipc", "AvgIpc", "qed", "SPS")
 """Ipc overflows and AvgIpc takes as long; qed is a function of the others; SPS takes as long as a hundred of them."""
@@ -43,6 +51,15 @@ def rdkit_descriptors(mol: Chem.Mol) -> np.ndarray:
         found += [math.nan] * len(_ELECTROTOPOLOGICAL)
     values = np.array(found, np.float64)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def rdkit_descriptors_of(featuriser: Featuriser, texts: Sequence[str]) -> np.ndarray:
+    """Of the molecules that a featuriser reads: float64 `[n, K]`, NaN for those that it cannot."""
+    found = np.full((len(texts), len(RDKIT_DESCRIPTORS)), np.nan)
+    for row, text in zip(found, texts, strict=True):
+        with suppress(MoleculeError):
+            row[:] = rdkit_descriptors(featuriser.read(text))
+    return found
 
 
 def _value(function, mol: Chem.Mol) -> float:

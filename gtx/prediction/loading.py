@@ -25,7 +25,7 @@ def load(
     """Open a model file (also as `gtx.load`).
 
     Args:
-        path: a `model.gtx`.
+        path: a `model.gtx`, or `foundation` for the pretrained model that comes with gtx.
         device: as torch names it; by default a GPU if there is one.
         beams: of a model that writes sequences, see `gtx.tasks.ToSequence`.
         model: for a file with weights of a model that is not gtx's own: a module of that shape, or a function that

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import nn
+from torch import Tensor, nn
 
 import gtx.tasks
 from gtx.errors import InputError, printable
@@ -18,6 +19,7 @@ from gtx.files import whole_file
 from gtx.models import ARCHITECTURES, SOLVED, WRITERS
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
+from gtx.prediction.packaged import model_path
 from gtx.prediction.partner import Partner
 from gtx.prediction.versions import library_versions
 from gtx.prediction.weights import read_members, read_partner
@@ -165,7 +167,11 @@ def _agree(entry: str, value: Any, fitting: list[Any]) -> None:
 
 
 def save_model(
-    path: str | Path, members: Sequence[nn.Module], header: ModelHeader, partner: Partner | None = None
+    path: str | Path,
+    members: Sequence[nn.Module],
+    header: ModelHeader,
+    partner: Partner | None = None,
+    half: bool = False,
 ) -> None:
     """Write a model file, whole or not at all; the same model gives the same bytes.
 
@@ -174,10 +180,16 @@ def save_model(
         members: one network or more, all of `header.model`.
         header: everything else.
         partner: the kernel of `header.partner`.
+        half: write weights as float16, three decimal digits, in half the bytes; they are read as float32.
     """
+
+    def written(tensor: Tensor) -> Tensor:
+        kept = tensor.detach().cpu().clone().contiguous()
+        return kept.half() if half and kept.dtype == torch.float32 else kept
+
     parts = {f"members.{k}": member for k, member in enumerate(members)} | ({"partner": partner} if partner else {})
     tensors = {
-        f"{part}.{name}": tensor.detach().cpu().clone().contiguous()
+        f"{part}.{name}": written(tensor)
         for part, module in parts.items()
         for name, tensor in module.state_dict().items()
     }
@@ -202,7 +214,7 @@ def read_model(
     Nothing is allocated before the header is known to be in order and to fit the tensors of the file.
 
     Args:
-        path: the file.
+        path: the file, or `foundation`, see `gtx.prediction.packaged`.
         model: for a model that is not gtx's own: a module of the same shape, or a function that makes one.
         task: the class of a task that is not gtx's own.
 
@@ -210,6 +222,7 @@ def read_model(
         InputError: there is no such file, or it is damaged, foreign or of another version; the message names the entry
             or the tensor at fault.
     """
+    path = model_path(path)
     try:
         with safe_open(path, "pt") as file:
             plain = _read_header(file.metadata())

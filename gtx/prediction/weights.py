@@ -16,7 +16,7 @@ from gtx.prediction.partner import Partner
 from gtx.schema import LARGEST, shown
 
 NAMES = {torch.bool: "BOOL", torch.int64: "I64", torch.int32: "I32", torch.int16: "I16"}
-"""What safetensors calls the types of tensors that are no weights; weights are all float32."""
+"""What safetensors calls the types of tensors that are no weights; weights are float32, or float16 in the file."""
 
 
 def read_members(
@@ -117,10 +117,11 @@ def _read(file: Any, name: str, expected: Tensor) -> Tensor:
     """A tensor of the file, if it is as expected."""
     part = file.get_slice(name)
     wanted = f"{_type(expected)} {list(expected.shape)}"
-    came = f"{part.get_dtype()} {list(part.get_shape())}"
+    half = expected.dtype == torch.float32 and part.get_dtype() == "F16"
+    came = f"{'F32' if half else part.get_dtype()} {list(part.get_shape())}"
     if came != wanted:
         raise InputError(f"tensor {name}: the header's model has {wanted}, the file {came}")
-    tensor = file.get_tensor(name)
+    tensor = file.get_tensor(name).to(expected.dtype)
     if not tensor.isfinite().all():
         raise InputError(f"tensor {name}: expected finite numbers, got {shown(tensor[~tensor.isfinite()][0].item())}")
     return tensor

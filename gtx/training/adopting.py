@@ -10,14 +10,19 @@ NAMED = 4  # tensors that a note names
 
 
 def adoptable(own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
-    """Names of the tensors that are taken over: those of the same name and shape; all but, perhaps, the head's."""
-    return [name for name, tensor in own.items() if name in trained and trained[name].shape == tensor.shape]
+    """Names of the tensors that are taken over: of modules whose tensors all have the same names and shapes."""
+    new = {_module(name) for name, tensor in own.items() if name not in trained or trained[name].shape != tensor.shape}
+    return [name for name in own if _module(name) not in new]
 
 
 def adopt(model: nn.Module, trained: nn.Module) -> None:
     """Take over the weights that fit."""
     own, theirs = model.state_dict(), trained.state_dict()
     model.load_state_dict({**own, **{name: theirs[name] for name in adoptable(own, theirs)}})
+
+
+def _module(tensor: str) -> str:
+    return tensor.rpartition(".")[0]
 
 
 def adopted_words(own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> str:

@@ -112,7 +112,8 @@ class CapturedModule(PropertyModule):
     def _optimiser(self, lr: Tensor) -> Optimizer:
         # on the device, so that a captured step sees the rate change
         capturable = self.device.type != "cpu"
-        return adamw(self.model, lr, self.settings.weight_decay, capturable=capturable)
+        s = self.settings
+        return adamw(self.model, lr, s.weight_decay, capturable=capturable, rates=s.rates)
 
     def on_fit_start(self) -> None:
         self.steps = self.validations = None

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gtx.tasks import Task
-from gtx.training.optimise import adamw, warmup_cosine, warmup_inverse_sqrt
+from gtx.training.optimise import adamw, freeze, warmup_cosine, warmup_inverse_sqrt
 from gtx.training.settings import TrainSettings
 
 
@@ -33,6 +33,7 @@ class PropertyModule(LightningModule):
     def __init__(self, model: nn.Module, task: Task, settings: TrainSettings | None = None, seed: int = 0) -> None:
         super().__init__()
         self.model, self.task, self.settings, self.seed = model, task, settings or TrainSettings(), seed
+        freeze(model, self.settings.rates or {})
 
     def forward(self, batch: Any) -> Any:
         if self.dtype != torch.float32:  # precisions such as bf16-true convert the model, not what it reads
@@ -72,15 +73,16 @@ class PropertyModule(LightningModule):
         self.log_dict({name.replace("val_", "test_", 1): value for name, value in scores.items()}, sync_dist=True)
 
     def configure_optimizers(self) -> dict[str, Any]:
-        mixed = "mixed" in self.settings.precision or self.settings.precision in ("16", "bf16")
-        return self._scheduled(adamw(self.model, self.settings.lr, self.settings.weight_decay, fused=not mixed))
+        s = self.settings
+        mixed = "mixed" in s.precision or s.precision in ("16", "bf16")
+        return self._scheduled(adamw(self.model, s.lr, s.weight_decay, fused=not mixed, rates=s.rates))
 
     def _scheduled(self, optimiser: Optimizer) -> dict[str, Any]:
-        s, steps = self.settings, int(self.trainer.estimated_stepping_batches)
+        s, steps, first = self.settings, int(self.trainer.estimated_stepping_batches), self.settings.head_first or 0.0
         if s.schedule == "cosine":
-            schedule = warmup_cosine(optimiser, steps, s.warmup)
+            schedule = warmup_cosine(optimiser, steps, s.warmup, first)
         else:
-            schedule = warmup_inverse_sqrt(optimiser, max(1, round(s.warmup * steps)))
+            schedule = warmup_inverse_sqrt(optimiser, max(1, round(s.warmup * steps)), round(first * steps))
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def _keep(self, batch: Any, rows: int) -> None:

@@ -47,6 +47,18 @@ class TrainSettings:
     schedule: Literal["cosine", "inverse_sqrt"] = option(
         "cosine", "Fall of the rate after its rise: half a cosine to 0, or the inverse square root of the step."
     )
+    rates: dict[str, float] | None = field(
+        default=None,
+        metadata=_about(
+            "Shares of the rate by part of the model, such as all=0.1 head=1 layers.0=0; 0 freezes a part, a part that "
+            "is not named has the whole rate; default: as --from says, else the whole rate for all."
+        ),
+    )
+    head_first: float | None = option(
+        None,
+        "Fraction of the steps, at first, in which only the parts with the whole rate learn; default: as --from says, "
+        "else 0.",
+    )
     clip: float = option(1.0, "Largest gradient norm; 0 does not clip.")
     ema: float = option(0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.")
     patience: int = option(
@@ -96,6 +108,10 @@ class TrainSettings:
         self._require("0 or more", ("weight_decay", "clip", "patience", "jitter", "seed"), lambda value: value >= 0)
         self._require("at least 0 and below 1", ("warmup", "ema"), lambda value: 0 <= value < 1)
         self._require("above 0", ("epochs", "threads", "batch_molecules"), lambda value: value is None or value > 0)
+        self._require("at least 0 and below 1", ("head_first",), lambda value: value is None or 0 <= value < 1)
+        for part, share in (self.rates or {}).items():
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < float("inf"):
+                raise InputError(f"rates: expected a finite number of 0 or more for {part}, got {share!r}")
 
     def _require(self, range_: str, names: tuple[str, ...], holds) -> None:
         for name in names:

@@ -89,13 +89,16 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
             model.load_state_dict(trained.pop("weights"))
             return Member(model.cpu().float().eval(), problem.task, **trained)
     data = MoleculeData(problem.task, problem.train, problem.val, settings=settings, seed=seed)
-    module = PropertyModule(model, problem.task, settings, seed)
+    try:
+        module = PropertyModule(model, problem.task, settings, seed)
+    except ValueError as reason:
+        raise InputError(str(reason)) from None
     trained = train_module(module, data, folder, f"member {number + 1}/{settings.ensemble}", number == 0)
     if is_main_process():
         save_whole(trained, file)
         (folder / "last.ckpt").unlink(missing_ok=True)
     model.load_state_dict(trained.pop("weights"))
-    return Member(model.cpu().float().eval(), problem.task, **trained)
+    return Member(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
 
 
 def train_module(

@@ -10,6 +10,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "mixing": ("mixed",),
         "pipeline": ("Outcome", "train"),
+        "adapting": ("adapt",),
+        "further": ("Further",),
         "specs": ("check_model", "learned_spec", "model_spec"),
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ import torch
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.models import build_model
+from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, load_model
 from gtx.tasks import Task
 from gtx.training import Member, TrainSettings
@@ -22,13 +23,19 @@ from gtx.training.adopting import adopted_words
 class Further:
     """A trained model that is to be trained further: its architecture and featuriser are kept.
 
+    A pretrained one says in its header how it is best tuned, under `settings.tuning`: `rates` and `head_first`, as
+    `TrainSettings` has them. Its readout is made anew, with the descriptors and counts of substructures that a model
+    from scratch has.
+
     Attributes:
         header: of its file.
         members: its networks.
+        featuriser: how molecules are read.
     """
 
     header: ModelHeader
     members: list[Member]
+    featuriser: Featuriser
 
     @classmethod
     def open(cls, path: str | Path, data: DataSettings, settings: TrainSettings) -> Self:
@@ -39,11 +46,21 @@ class Further:
         """
         networks, header = load_model(path)
         _refuse_contradictions(data, settings, header)
-        return cls(header, [Member(network, header.task, [], -1, np.inf) for network in networks])
+        members = [Member(network, header.task, [], -1, np.inf) for network in networks]
+        joined = data.featuriser.descriptors if "tuning" in header.settings else header.featuriser.descriptors
+        return cls(header, members, replace(header.featuriser, descriptors=joined))
+
+    def tuned(self, settings: TrainSettings) -> TrainSettings:
+        """The settings, with what its header says where nothing was asked for."""
+        usual = self.header.settings.get("tuning", {})
+        return replace(settings, **{name: value for name, value in usual.items() if getattr(settings, name) is None})
 
     def spec(self, task: Task) -> dict[str, Any]:
         """Its architecture, with outputs for a task."""
         arguments = self.header.model["arguments"] | {"out_channels": task.out_channels}
+        if "tuning" in self.header.settings:
+            counted = self.featuriser.constitution
+            arguments |= {"num_descriptors": self.featuriser.num_descriptors, "substructures": counted}
         return {"name": self.header.model["name"], "arguments": arguments}
 
     def note(self, spec: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from gtx.dataset import Dataset, DataSettings, fingerprint, load, sha256
 from gtx.errors import InputError
 from gtx.files import write_text
 from gtx.models import build_model
-from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction import ModelHeader, Predictor, model_path
 from gtx.tasks import Task
 from gtx.tasks.task import Answers
 from gtx.training import RunFolder, TrainSettings, alone, fit, is_main_process, run_config
@@ -71,8 +71,8 @@ def train(
         settings: the model and its training.
         out: the run's folder.
         overwrite: train anew whatever `out` holds.
-        start: a model file to go on from; its architecture and featuriser are kept, its head is renewed where the
-            number of targets differs.
+        start: a model file to go on from, or `foundation`, the pretrained model; its architecture and featuriser are
+            kept, its head is renewed where the number of targets differs.
         baselines: also score ridge and a random forest on the same rows, where the task has such.
 
     Returns:
@@ -84,7 +84,10 @@ def train(
     out = Path(out)
     begun = time.perf_counter()
     further = None if start is None else Further.open(start, data, settings)
-    data = suited(data, settings) if further is None else replace(data, featuriser=further.header.featuriser)
+    if further is None:
+        data = suited(data, settings)
+    else:
+        data, settings = replace(data, featuriser=further.featuriser), further.tuned(settings)
     if overwrite and is_main_process():
         shutil.rmtree(out / "cache", ignore_errors=True)
     dataset = load(data, cache=out / "cache", progress=settings.progress)
@@ -93,7 +96,7 @@ def train(
     task = dataset.task if further is None else dataset.task.adopting(further.header.task)
     task = task.fitted(task.labelled(learnt))
     spec = model_spec(settings, data.featuriser, task, len(learnt)) if further is None else further.spec(task)
-    marks = fingerprint(data) | ({"from": sha256(start)} if start else {}) | {"model": spec}
+    marks = fingerprint(data) | ({"from": sha256(model_path(start))} if start else {}) | {"model": spec}
     run = RunFolder(out)
     run.open(run_config(task, settings, marks), overwrite)
     _note_remarks(dataset, task)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from gtx.tasks import Regression
-from gtx.training.optimise import adamw, warmup_cosine, warmup_inverse_sqrt
+from gtx.training.optimise import adamw, freeze, rate_of, warmup_cosine, warmup_inverse_sqrt
 
 from .task import model as small
 
@@ -63,3 +63,38 @@ def test_inverse_square_root_is_the_paper_s() -> None:
         schedule.step()
     with pytest.raises(ValueError, match="at least 1 step, got 0"):
         warmup_inverse_sqrt(optimiser, 0)
+
+
+def test_the_smallest_part_decides_the_rate() -> None:
+    rates = {"all": 0.1, "layers": 0.5, "layers.1": 0.0, "head": 1.0}
+    found = [
+        rate_of(name, rates) for name in ("norm.weight", "layers.0.norm.bias", "layers.1.x", "layers.10.x", "head")
+    ]
+    assert found == [0.1, 0.5, 0.0, 0.5, 1.0]
+    assert rate_of("norm.weight", {"head": 2.0}) == 1.0
+
+
+def test_parts_learn_at_their_rates_and_the_slow_ones_later() -> None:
+    model = nn.ModuleDict({"body": nn.Linear(2, 2), "head": nn.Linear(2, 2)})
+    optimiser = adamw(model, 0.01, 0.1, rates={"body": 0.1})
+    schedule = warmup_cosine(optimiser, steps=100, warmup=0.1, head_first=0.3)
+    rates = []
+    for _ in range(100):
+        rates.append([group["lr"] for group in optimiser.param_groups])
+        optimiser.step()
+        schedule.step()
+    fast, slow = zip(*((head, body) for head, _, body, _ in rates), strict=True)
+    assert max(fast) == 0.01 and set(slow[:30]) == {0.0}
+    assert slow[30:] == pytest.approx([rate / 10 for rate in fast[30:]])
+    assert [group["weight_decay"] for group in optimiser.param_groups] == [0.1, 0.0, 0.1, 0.0]
+
+
+def test_a_part_at_rate_0_is_frozen_and_an_unknown_part_is_named() -> None:
+    model = nn.ModuleDict({"body": nn.Linear(2, 2), "head": nn.Linear(2, 2)})
+    freeze(model, {"all": 0.0, "head": 1.0})
+    assert [name for name, p in model.named_parameters() if p.requires_grad] == ["head.weight", "head.bias"]
+    assert len(adamw(model, 0.01, 0.1, rates={"all": 0.0, "head": 1.0}).param_groups) == 2
+    with pytest.raises(ValueError, match="no part 'heads'; it has body, head"):
+        freeze(model, {"heads": 1.0})
+    with pytest.raises(ValueError, match="nothing would learn"):
+        freeze(model, {"all": 0})

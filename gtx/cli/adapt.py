@@ -1,0 +1,66 @@
+"""`gtx adapt`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from gtx.cli.parser import Parser
+from gtx.cli.printing import note, say
+
+EXAMPLES = """
+The pretrained model has learned RDKit's descriptors of drug-like molecules. Where yours are of another kind (peptides,
+dyes, additives), it can learn the descriptors of yours first: gtx computes them, and no measured value is needed. Give
+it all molecules you have, also those without a measurement. A tenth of them is held out and chooses the epoch.
+
+Then start from the file that it wrote. Whether that is better than to start from the foundation, the validation scores
+of both trainings tell.
+
+The same command again continues an interrupted run.
+
+examples:
+  gtx adapt foundation molecules.csv --out mine.gtx
+  gtx train measured.csv --target-columns y --from mine.gtx --out run/
+"""
+
+
+def add(parser: Parser) -> None:
+    """Options."""
+    parser.usage = "gtx adapt MODEL MOLECULES --out FILE [options]"
+    parser.epilog = EXAMPLES
+    parser.add_argument("model", metavar="MODEL", help="foundation, or a file that gtx adapt wrote")
+    parser.add_argument("molecules", metavar="MOLECULES", help="a table, a SMILES file or an SDF")
+    parser.add_argument("--out", required=True, metavar="FILE", help="the model file to write")
+    parser.add_argument(
+        "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name"
+    )
+    parser.add_argument("--epochs", type=int, default=10, metavar="N", help="passes over the molecules")
+    parser.add_argument("--lr", type=float, default=3e-4, metavar="X", help="peak learning rate")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="decides the molecules held out and the batches"
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads on a CPU; default: what PyTorch chooses")
+    parser.add_argument(
+        "--accelerator", default="auto", metavar="NAME", help="cpu, gpu, or auto: a GPU if there is one"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Adapt, and print how much better the descriptors are now."""
+    from gtx.training import TrainSettings
+    from gtx.workflow import adapt
+
+    names = ("epochs", "lr", "seed", "threads", "accelerator")
+    settings = TrainSettings(**{name: getattr(arguments, name) for name in names}, clip=0.5)
+    where = {"smiles_column": arguments.smiles_column, "workers": arguments.workers}
+    done = adapt(arguments.model, arguments.molecules, arguments.out, settings, **where)
+    note(done.ledger.summary())
+    for message in list(done.ledger.errors.values())[:5]:
+        note(message)
+    say(
+        f"error of the descriptors of held-out molecules, in standard deviations: {done.before:.3f}, now {done.after:.3f}"
+    )
+    say(f"model   {arguments.out}   (gtx train TABLE --target-columns NAME --from {arguments.out} --out FOLDER)")
+    return 0

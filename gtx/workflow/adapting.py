@@ -1,0 +1,120 @@
+"""`gtx adapt`: a pretrained model goes on with its descriptors, on the user's own molecules, without labels."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import starmap
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+
+from gtx.data import MoleculeStore, featurise, open_table
+from gtx.data.ledger import Ledger
+from gtx.data.workers import default_workers, in_workers
+from gtx.dataset import sha256
+from gtx.errors import InputError
+from gtx.models import build_model
+from gtx.molecules.rdkit_descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
+from gtx.prediction import ModelHeader, Predictor, load_model, model_path, save_model
+from gtx.training import Member, TrainSettings, fit
+
+CHUNK = 500
+HELD_OUT = 0.1
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """What came of it.
+
+    Attributes:
+        ledger: the rows that could not be used, and why.
+        before, after: root mean square error of the descriptors of held-out molecules, in standard deviations.
+        molecules: how many it learned from.
+    """
+
+    ledger: Ledger
+    before: float
+    after: float
+    molecules: int
+
+
+def adapt(
+    model: str | Path,
+    table: str,
+    out: str | Path,
+    settings: TrainSettings,
+    *,
+    smiles_column: str | None = None,
+    workers: int | None = None,
+) -> Adapted:
+    """Train a pretrained model further on the molecules of a table, with RDKit's descriptors as targets.
+
+    Called again after an interruption it goes on. A tenth of the molecules is held out and chooses the epoch.
+
+    Args:
+        model: a file whose targets are descriptors of RDKit, or `foundation`.
+        table: what `gtx.data.open_table` reads; targets in it are not looked at.
+        out: the model file to write; what is needed to go on lies beside it until it is there.
+        settings: of training.
+        smiles_column: default as `open_table` says.
+        workers: processes that compute descriptors; default: as many as there are cores.
+
+    Raises:
+        InputError: the model was pretrained otherwise, or fewer than ten molecules can be used.
+    """
+    networks, header = load_model(model)
+    if strange := [name for name in header.targets if name not in RDKIT_DESCRIPTORS]:
+        raise InputError(
+            f"{model} predicts {strange[0]}: gtx adapt goes on with models that predict RDKit's descriptors"
+        )
+    store, ledger = labelled(header, table, smiles_column, workers, settings.progress)
+    if len(store) < FEWEST:
+        raise InputError(
+            f"{table}: expected at least {FEWEST} molecules that can be used, got {len(store)}; {ledger.summary()}"
+        )
+    order = np.random.default_rng(settings.seed).permutation(len(store))
+    aside = round(HELD_OUT * len(store))
+    val, train = store.subset(np.sort(order[:aside])), store.subset(np.sort(order[aside:]))
+    task, out = header.task, Path(out)
+    folder = out.with_name(f".{out.name}.run")
+    marks = {"from": sha256(model_path(model)), "molecules": store.checksum(), "model": header.model}
+    first = [Member(network, task, [], -1, np.inf) for network in networks]
+    members = fit(partial(build_model, header.model), task, train, val, settings, folder, marks=marks, start=first)
+    score = task.validation(val)
+    before, after = (
+        score(Predictor([network], header).outputs(val)[0][:, 0])["val_score"]
+        for network in (networks[0], members[0].model)
+    )
+    words = header.settings | {"adapted": {"molecules": len(train), "settings": settings.decisive()}}
+    save_model(out, [member.model for member in members], replace(header, settings=words), half=True)
+    shutil.rmtree(folder)
+    return Adapted(ledger, before, after, len(train))
+
+
+def labelled(
+    header: ModelHeader, table: str, smiles_column: str | None, workers: int | None, progress: bool
+) -> tuple[MoleculeStore, Ledger]:
+    """The molecules of a table with their descriptors, winsorised, and what became of its rows."""
+    opened, ledger = open_table(table, smiles_column), Ledger()
+    rows = list(opened.rows)
+    ledger.enter(rows)
+    texts = [row.readable for row in rows]
+    found = featurise(header.featuriser, texts, workers=workers, progress=progress, smiles=False)
+    for row, error in zip(rows, found.errors, strict=True):
+        if error and not row.error:
+            ledger.error(row.number, opened.smiles_column, row.shown, error)
+    good = [texts[i] for i in found.good]
+    if workers is None:
+        workers = default_workers() if len(good) > CHUNK else 0
+    chunks = [(header.featuriser, good[i : i + CHUNK]) for i in range(0, len(good), CHUNK)]
+    made = in_workers(rdkit_descriptors_of, chunks, workers) if workers else starmap(rdkit_descriptors_of, chunks)
+    made = track(made, "Computing descriptors", len(chunks), console=Console(stderr=True)) if progress else made
+    columns = [RDKIT_DESCRIPTORS.index(name) for name in header.targets]
+    y = np.concatenate([np.empty((0, len(RDKIT_DESCRIPTORS))), *made])[:, columns]
+    return found.store.with_targets(header.task.scaler.winsorised(torch.from_numpy(y))), ledger

@@ -1,0 +1,179 @@
+"""Going on from a pretrained model: what is kept, joined, and learns how fast; the file that gtx brings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+import gtx
+from gtx.cli import main
+from gtx.dataset import DataSettings
+from gtx.errors import InputError
+from gtx.models import build_model
+from gtx.molecules import DESCRIPTORS, Featuriser
+from gtx.prediction import ModelHeader, load_model, packaged, save_model
+from gtx.tasks import Regression
+from gtx.tasks.scaling import TargetScaler
+from gtx.training import TrainSettings
+from gtx.workflow import train
+from tests.tables import TINY, molecules, write
+
+TUNING = {"rates": {"all": 0.1, "head": 1.0}, "head_first": 0.25}
+PRETRAINED = ("MolWt", "TPSA", "MolLogP")
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as the package has it: a small encoder of weights that nobody trained, in float16, and its card."""
+    folder, featuriser = tmp_path_factory.mktemp("foundation"), Featuriser(descriptors=False)
+    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    arguments = {"out_channels": 3, **sizes, **TINY["model_arguments"], "substructures": None}
+    task = Regression(PRETRAINED, scaler=TargetScaler(torch.zeros(3).double(), torch.ones(3).double()))
+    torch.manual_seed(0)
+    spec = {"name": "standard", "arguments": arguments}
+    header = ModelHeader(task, featuriser, spec, settings={"tuning": TUNING})
+    save_model(folder / "foundation.gtx", [build_model(spec)], header, half=True)
+    return carded(folder)
+
+
+def carded(folder: Path) -> Path:
+    digest = hashlib.sha256((folder / "foundation.gtx").read_bytes()).hexdigest()
+    (folder / "card.json").write_text(json.dumps({"sha256": digest, "corpus": "made up"}))
+    return folder
+
+
+@pytest.fixture
+def brought(pretrained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """It stands where gtx's own would."""
+    monkeypatch.setattr(packaged, "_FOLDER", pretrained)
+    return pretrained
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
+    frame = molecules(60)[["smiles", "solvation_water"]]
+    table = write(tmp_path_factory.mktemp("table") / "t.csv", frame.to_numpy().tolist(), ["smiles", "solvation_water"])
+    return DataSettings(str(table), ("solvation_water",), workers=0)
+
+
+def tuned(data: DataSettings, out: Path, **settings: object) -> gtx.prediction.Predictor:
+    train(data, TrainSettings(**TINY | {"model_arguments": {}} | settings), out, start="foundation", baselines=False)
+    return gtx.load(out / "model.gtx", device="cpu")
+
+
+def test_weights_of_half_the_bytes_are_read_as_float32(pretrained: Path) -> None:
+    (member,), _ = load_model(pretrained / "foundation.gtx")
+    kept = load_file(pretrained / "foundation.gtx")
+    assert {t.dtype for t in kept.values() if t.is_floating_point()} == {torch.float16}
+    for name, weight in member.state_dict().items():
+        assert weight.equal(kept[f"members.0.{name}"].to(weight.dtype)), name
+
+
+def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
+    data: DataSettings, brought: Path, tmp_path: Path
+) -> None:
+    found = tuned(data, tmp_path / "out")
+    arguments = found.header.model["arguments"]
+    assert (
+        arguments["num_descriptors"] == len(DESCRIPTORS) and arguments["substructures"] and arguments["channels"] == 16
+    )
+    assert found.header.featuriser.descriptors
+    settings = yaml.safe_load((tmp_path / "out" / "config.yaml").read_text())["settings"]
+    assert (settings["rates"], settings["head_first"]) == (TUNING["rates"], TUNING["head_first"])
+    (start,), _ = load_model(brought / "foundation.gtx")
+    own = found.members[0].state_dict()
+    moved = {k: float((own[k] - w).abs().max()) for k, w in start.state_dict().items() if k.startswith("layers.")}
+    assert 0 < max(moved.values()) < 3 * 3 * 1e-4  # three steps of Adam, each about a tenth of the rate
+
+
+def test_a_frozen_encoder_stays_as_it_was(data: DataSettings, brought: Path, tmp_path: Path) -> None:
+    found = tuned(data, tmp_path / "out", rates={"all": 0, "head": 1}).members[0]
+    (start,), _ = load_model(brought / "foundation.gtx")
+    for name, weight in start.state_dict().items():
+        if not name.startswith(("head", "atom_vocabulary", "bond_vocabulary", "descriptor")):
+            assert found.state_dict()[name].equal(weight), name
+    assert all(parameter.requires_grad for parameter in found.parameters())
+
+
+def test_without_descriptors_none_are_joined(data: DataSettings, brought: Path, tmp_path: Path) -> None:
+    found = tuned(replace(data, featuriser=Featuriser(descriptors=False)), tmp_path / "out", epochs=1)
+    assert found.header.model["arguments"]["num_descriptors"] == 0
+
+
+def test_the_word_stands_for_the_file_wherever_one_does(
+    brought: Path, capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    assert gtx.load("foundation").embed(["CCO", "c1ccccc1"]).shape == (2, 48)
+    assert main(["info", "foundation"]) == 0
+    assert "made up" in capsys.readouterr().out
+    (tmp_path / "m.csv").write_text("smiles\nCCO\n")
+    assert (
+        main(["predict", "foundation", str(tmp_path / "m.csv"), "--out", str(tmp_path / "p.csv"), "--workers=0"]) == 0
+    )
+    assert (tmp_path / "p.csv").read_text().startswith("smiles,MolWt_pred,TPSA_pred,MolLogP_pred")
+
+
+def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged, "_FOLDER", tmp_path)
+    with pytest.raises(InputError, match="card is not in this installation"):
+        gtx.load("foundation")
+    whole = (pretrained / "foundation.gtx").read_bytes()
+    (tmp_path / "card.json").write_text((pretrained / "card.json").read_text())
+    with pytest.raises(InputError, match="not in this installation"):
+        gtx.load("foundation")
+    (tmp_path / "foundation.gtx").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(InputError, match="is damaged: its card says SHA-256"):
+        gtx.load("foundation")
+
+    def changed(tensors: dict, header: dict) -> None:
+        save_file(tensors, tmp_path / "foundation.gtx", {"gtx": json.dumps(header)})
+        carded(tmp_path)
+
+    tensors, (_, header) = load_file(pretrained / "foundation.gtx"), load_model(pretrained / "foundation.gtx")
+    plain = header.to_dict() | {"members": 1}
+    name = "members.0.head.0.weight"
+    changed(tensors | {name: tensors[name].clone().fill_(float("nan"))}, plain)
+    with pytest.raises(InputError, match=f"tensor {name}: expected finite numbers, got nan"):
+        gtx.load("foundation")
+    changed(tensors, plain | {"featuriser": plain["featuriser"] | {"hash": "another"}})
+    with pytest.raises(InputError, match="describes molecules differently"):
+        gtx.load("foundation")
+
+
+def test_an_estimator_starts_from_it_too(brought: Path) -> None:
+    frame = molecules(30)
+    model = gtx.MoleculeRegressor(epochs=1, start="foundation", settings={"accelerator": "cpu", "threads": 1})
+    model.fit(frame["smiles"], frame["solvation_water"])
+    header = model.predictor_.header
+    assert header.settings["rates"] == TUNING["rates"] and header.model["arguments"]["num_descriptors"] == len(
+        DESCRIPTORS
+    )
+    with pytest.raises(InputError, match="keeps its architecture"):
+        gtx.MoleculeRegressor(start="foundation", model="gps").fit(frame["smiles"], frame["gap"])
+
+
+def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
+    brought: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    table = tmp_path / "molecules.csv"
+    table.write_text("\n".join(["smiles", *molecules(40)["smiles"], "C1CC"]))
+    words = ["adapt", "foundation", str(table), "--out", str(tmp_path / "mine.gtx"), "--epochs=2", "--threads=1"]
+    assert main([*words, "--lr=0.01", "--workers=0", "--accelerator=cpu"]) == 0
+    said = capsys.readouterr()
+    assert "41 rows: 40 read, 1 error" in said.err and 'value "C1CC"' in said.err
+    before, after = map(float, re.search(r"sd: (\S+), now (\S+)", said.out).groups())
+    assert after < before
+    assert [path.name for path in tmp_path.iterdir()] == ["molecules.csv", "mine.gtx"] or not list(tmp_path.glob(".*"))
+    _, header = load_model(tmp_path / "mine.gtx")
+    assert header.targets == list(PRETRAINED) and header.settings["tuning"] == TUNING
+    (tmp_path / "few.csv").write_text("smiles\nCCO\n")
+    assert main(["adapt", "foundation", str(tmp_path / "few.csv"), "--out", str(tmp_path / "no.gtx")]) == 2
+    assert "expected at least 10 molecules that can be used, got 1" in capsys.readouterr().err
