@@ -28,7 +28,7 @@ class Model(NamedTuple):
 
 
 MODELS: dict[str, Model] = {
-    "gtx": Model("gtx, defaults of `gtx train`", "experiments.gtx_models", seeds=5),
+    "gtx": Model("gtx, the network alone (`--mix no`)", "experiments.gtx_models", seeds=5),
     "gtx-ensemble": Model("gtx, five seeds averaged", "experiments.gtx_models", seeds=1, members="gtx"),
     **{name: Model(f"gtx {part.title}", "experiments.gtx_models", 5) for name, part in STARTS.items()},
     **{name: Model(f"gtx {part.title}", "experiments.gtx_models") for name, part in PARTS.items()},

@@ -22,10 +22,10 @@ def fit_predict(loaded: LoadedRun) -> FitResult:
 
 
 def single(loaded: LoadedRun) -> FitResult:
-    """`gtx train` with its defaults, less a part if the model's name says so, and one thread; resumes."""
+    """`gtx train --mix no`, otherwise as the model's name says, and one thread; resumes."""
     part = (PARTS | STARTS).get(loaded.run.model, Part("as it is"))
     data = replace(loaded.data, featuriser=replace(loaded.data.featuriser, **part.featuriser))
-    own = {**loaded.run.public_set.settings, **part.settings, "model_arguments": dict(part.arguments)}
+    own = {"mix": "no", **loaded.run.public_set.settings, **part.settings, "model_arguments": dict(part.arguments)}
     settings = TrainSettings(**own, seed=loaded.run.seed, threads=1, progress=False)
     train(data, settings, loaded.folder, start=part.start, baselines=False)
     return _read([loaded.folder / "model.gtx"], loaded)

@@ -61,9 +61,13 @@ STARTS: dict[str, Part] = {
     "gtx-foundation-bare": Part(
         "from the foundation, without descriptors", {}, {}, {"descriptors": False}, start="foundation"
     ),
+    "gtx-mix": Part("with a Tanimoto kernel beside it, the default of `gtx train`", {}, {"mix": None}),
+    "gtx-foundation-mix": Part(
+        "from the foundation, with a Tanimoto kernel beside it", {}, {"mix": None}, start="foundation"
+    ),
     "gtx-128": Part("of the foundation's shape, from scratch", {"channels": 128}),
 }
-"""What the foundation is compared with, by the models' names."""
+"""The foundation, the kernel, and what they are compared with, by the models' names."""
 
 
 if __name__ == "__main__":

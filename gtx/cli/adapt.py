@@ -59,8 +59,6 @@ def run(arguments: Namespace) -> int:
     note(done.ledger.summary())
     for message in list(done.ledger.errors.values())[:5]:
         note(message)
-    say(
-        f"error of the descriptors of held-out molecules, in standard deviations: {done.before:.3f}, now {done.after:.3f}"
-    )
+    say(f"error of held-out molecules' descriptors, in sd: {done.before:.3f}, now {done.after:.3f}")
     say(f"model   {arguments.out}   (gtx train TABLE --target-columns NAME --from {arguments.out} --out FOLDER)")
     return 0
