@@ -20,6 +20,7 @@ from torch import nn
 from experiments.foundation.corpus import read_corpus
 from experiments.foundation.labellers import LABELLERS
 from experiments.foundation.labels import OUT, read_labels
+from experiments.record import machine
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
 from gtx.molecules import Featuriser
@@ -75,7 +76,8 @@ def main() -> None:
     args = parser.parse_args()
     store, names = labelled(args)
     order = np.random.default_rng(0).permutation(len(store))  # the corpus is shuffled, this is for one that is not
-    val, train = store.subset(order[:HELD_OUT]), store.subset(order[HELD_OUT:])
+    aside = min(HELD_OUT, len(store) // 10)
+    val, train = store.subset(order[:aside]), store.subset(order[aside:])
     featuriser = Featuriser(descriptors=False)
     task = Regression(names, element_reference=False).fitted(train)
     train, val = (part.with_targets(task.scaler.winsorised(part.y)) for part in (train, val))
@@ -103,7 +105,17 @@ def main() -> None:
     )
     marks = {"model": spec, "molecules": len(train), "labels": args.labels}
     (member,) = fit(partial(made, spec), task, train, val, settings, args.out / args.name, marks=marks)
-    header = ModelHeader(task, featuriser, spec, settings=settings.decisive() | {"tuning": TUNING})
+    facts = {
+        "molecules": len(train),
+        "epochs": args.epochs,
+        "seed": args.seed,
+        "seconds": round(sum(row["seconds"] for row in member.history)),
+        "machine": machine(args.threads)["processor"],
+        "r2": member.history[member.best_epoch]["val_r2"],
+    }
+    header = ModelHeader(
+        task, featuriser, spec, settings=settings.decisive() | {"tuning": TUNING, "pretraining": facts}
+    )
     save_model(args.out / f"{args.name}.gtx", [member.model], header, half=True)
     print(f"epoch {member.best_epoch}, score {member.best_score:.4f}: {args.out / args.name}.gtx")
 

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from experiments.foundation import labels, leaks
+import gtx
+from experiments.foundation import labels, leaks, pack, pretrain
 from experiments.foundation.corpus import read_corpus
 from gtx.molecules.rdkit_descriptors import RDKIT_DESCRIPTORS
+from gtx.prediction import packaged
+from tests.tables import molecules
 
 TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
 COMMAND = [sys.executable, "-m", "experiments.foundation.labels", "descriptors"]
@@ -41,6 +44,25 @@ def test_a_corpus_is_labelled_once_and_failures_are_counted(corpus: Path, tmp_pa
     before = shard.stat().st_mtime_ns
     subprocess.run(command, capture_output=True, check=True)
     assert shard.stat().st_mtime_ns == before  # the same command goes on, and there was nothing left
+
+
+def test_from_a_corpus_to_the_file_in_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = tmp_path / "corpus.smi"
+    corpus.write_text("\n".join(molecules(60)["smiles"]))
+    labels.write_shard("descriptors", tmp_path / "descriptors", 0, read_corpus(corpus))
+    small = ["--channels=16", "--layers=1", "--epochs=2", "--batch=8"]
+    monkeypatch.setattr(sys, "argv", ["pretrain", str(corpus), "--out", str(tmp_path), *small])
+    pretrain.main()
+    monkeypatch.setattr(sys, "argv", ["pack", str(tmp_path / "foundation.gtx")])
+    monkeypatch.setattr(pack, "FOLDER", tmp_path / "package")
+    monkeypatch.setattr(pack, "ROOT", tmp_path)
+    pack.main()
+    monkeypatch.setattr(packaged, "_FOLDER", tmp_path / "package")
+    found = gtx.load("foundation", device="cpu")
+    assert found.header.settings["tuning"] == pretrain.TUNING
+    assert set(found.header.targets) < set(RDKIT_DESCRIPTORS) and "MolWt" in found.header.targets
+    assert "54 molecules to learn from" in packaged.foundation_card()["corpus"]
+    assert found.predict(["CCO"])["MolWt_pred"].notna().all()
 
 
 def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
