@@ -17,7 +17,7 @@ from gtx.nn import TrainingSet, circular_labels
 
 EXACT = 5_000
 """Up to so many training rows all of them make up a prediction; a target that has blanks of its own lowers it."""
-INDUCING, MOST_ROWS = 2_000, 50_000
+INDUCING, MOST_ROWS = 2_000, 20_000
 """Of more rows, so many do, drawn at random, and at most so many are learned from."""
 LARGEST_COUNT = 2**15 - 1
 _WORKED_OUT = ("_turned", "_frequent", "_factors")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gtx
+from gtx.cli import main
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.models import ARCHITECTURES
@@ -36,7 +37,9 @@ def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path) -> No
     np.testing.assert_allclose(again, [float(row["gap_pred"]) for row in rows], rtol=1e-4, atol=1e-5)
 
 
-def test_a_closed_form_trains_saves_predicts_and_is_reported(table: Path, tmp_path: Path) -> None:
+def test_a_closed_form_trains_saves_predicts_and_is_reported(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = DataSettings(str(table), ("gap",), featuriser=Featuriser(descriptors=False), workers=0)
     settings = TrainSettings(model="tanimoto", progress=False)
     metrics = train(data, settings, tmp_path, baselines=False).metrics
@@ -50,6 +53,8 @@ def test_a_closed_form_trains_saves_predicts_and_is_reported(table: Path, tmp_pa
     assert model.row.tolist() == [i for i, row in enumerate(rows, 1) if row["split"] == "train"]
     report = (tmp_path / "report.html").read_text()
     assert f"tanimoto kernel of {len(model.row)} training molecules" in report and "by epoch" not in report
+    assert main(["explain", str(tmp_path / "model.gtx"), rows[0]["smiles"]]) == 0
+    assert "similarity" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
