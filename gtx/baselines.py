@@ -185,7 +185,7 @@ def _by_similarity(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Predictions of the Tanimoto kernel, and its settings."""
     if kernel is None:
-        kernel = tanimoto(task.out_channels)
+        kernel = tanimoto(task.num_predictions)
         fit_closed_form(kernel, task, store.subset(train))
     outputs = outputs_of(deepcopy(kernel).cpu(), store)
     settings = {"inputs": "circular substructures", "training_rows": len(train), "ridge": kernel.ridge.tolist()}
@@ -210,7 +210,7 @@ def _methods(
     else:
         grid = {"C": np.logspace(-4, 2, 13).tolist()}
         # validation rows may lack one of many classes, for which the log loss is not defined
-        scoring = "neg_log_loss" if task.out_channels == len(task.targets) else "balanced_accuracy"
+        scoring = "neg_log_loss" if task.num_predictions == len(task.targets) else "balanced_accuracy"
         yield Method("logistic", joined(counts.log1p()), LogisticRegression(max_iter=2000), grid, scoring)
 
     drawn = min(rows, MOST_ROWS_OF_A_TREE)

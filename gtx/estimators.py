@@ -164,7 +164,7 @@ class _MoleculeEstimator(BaseEstimator):
         smiles = _smiles(X)
         header = self.predictor_.header
         done = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
-        values = np.full((len(smiles), header.task.out_channels), np.nan)
+        values = np.full((len(smiles), header.task.num_predictions), np.nan)
         values[done.good] = self.predictor_.predict_store(done.store).mean
         return values, _complaint(smiles, done.errors)
 

@@ -140,7 +140,7 @@ def _from_format_2(plain: dict[str, Any]) -> dict[str, Any]:
 def _check_agreement(header: ModelHeader) -> None:
     """Whether the entries of a header suit each other; each by itself is in order."""
     if header.partner is not None:
-        partner, outputs = header.partner, header.task.out_channels
+        partner, outputs = header.partner, header.task.num_predictions
         _agree("partner.name", partner["name"], list(SOLVED))
         _agree("partner.arguments.out_channels", partner["arguments"].get("out_channels"), [outputs])
     model, given, read = header.model["name"], header.model["arguments"], header.featuriser
@@ -229,7 +229,7 @@ def read_model(
             header = ModelHeader.from_dict(plain, task, own=model is not None)
             spec = header.partner
             members = read_members(file, header.model, plain["members"], model, spec is not None)
-            return members, header, spec and read_partner(file, spec, header.task.out_channels)
+            return members, header, spec and read_partner(file, spec, header.task.num_predictions)
     except FileNotFoundError:
         raise InputError(f"no such file: {path}") from None
     except OSError as reason:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
@@ -15,14 +16,22 @@ if TYPE_CHECKING:
     from gtx.tasks.numbers import NumberTask
 
 
+def join(outputs: Tensor, own: Tensor, share: Tensor) -> Tensor:
+    """Outputs of networks `[B, members, C]`, float64, with a share `[P]` of those of a kernel `[B, P]` in the first."""
+    predictions, rest = outputs.tensor_split([len(share)], dim=-1)
+    mixed = predictions + share.double().cpu() * (own.double()[:, None] - predictions)
+    return torch.cat([mixed, rest], dim=-1)
+
+
 class Partner(nn.Module):
     r"""Mixes what networks say with what a kernel says, output by output: \(z = (1 - s)\, z_n + s\, z_k\).
 
-    Outputs are z-scores or logits, as the network gives them.
+    Outputs are z-scores or logits, as the network gives them; what follows the first P of them, such as variances, is
+    the network's alone.
 
     Args:
         kernel: solved for the same task.
-        share: s, `[C]`, from 0 to 1.
+        share: s, `[P]`, from 0 to 1.
     """
 
     def __init__(self, kernel: TanimotoKernel, share: Tensor) -> None:
@@ -35,8 +44,8 @@ class Partner(nn.Module):
         return self.join(outputs, self.kernel(batch).cpu())
 
     def join(self, outputs: Tensor, own: Tensor) -> Tensor:
-        """Outputs of networks `[B, members, C]`, float64, and of the kernel `[B, C]`."""
-        return outputs + self.share.double().cpu() * (own.double()[:, None] - outputs)
+        """Outputs of networks `[B, members, C]`, float64, and of the kernel `[B, P]`."""
+        return join(outputs, own, self.share)
 
     def load_state_dict(self, state: dict[str, Tensor], *arguments: object, **named: object) -> object:
         """As torch's, of tensors from outside.

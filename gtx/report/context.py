@@ -103,6 +103,7 @@ class Report(RunReport):
         targets: the T names.
         y: `[n, T]` measured values in the targets' own units, or classes 0 and 1; NaN for blanks.
         prediction: `[n, P]` of the model, in the same units, or probabilities.
+        std: `[n, P]` the standard deviation that the model tells, or None.
         low, high: `[n, T]` bounds of the prediction interval, or None.
         level: share of molecules that the interval is to hold.
     """
@@ -111,12 +112,14 @@ class Report(RunReport):
     targets: Sequence[str]
     y: np.ndarray
     prediction: np.ndarray
+    std: np.ndarray | None = None
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     level: float = 0.9
 
     def __post_init__(self) -> None:
-        widths = dict.fromkeys(("y", "low", "high"), len(self.targets)) | {"prediction": self.task.out_channels}
+        widths = dict.fromkeys(("y", "low", "high"), len(self.targets))
+        widths |= dict.fromkeys(("prediction", "std"), self.task.num_predictions)
         for name, width in widths.items():
             shape = (len(self.smiles), width)
             array = getattr(self, name)

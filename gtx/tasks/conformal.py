@@ -9,9 +9,14 @@ import numpy as np
 
 LEVEL = 0.9
 """Share of new molecules whose value the interval should cover."""
+SMALLEST = 1e-300  # of a reach, so that an error of 0 is within one of 0
+Reach = tuple[np.ndarray, np.ndarray]
+"""How far an interval is to reach below and above predictions, `[n, T]` each."""
 
 
-def conformal_half_width(y: np.ndarray, prediction: np.ndarray, level: float = LEVEL) -> np.ndarray:
+def conformal_half_width(
+    y: np.ndarray, prediction: np.ndarray, level: float = LEVEL, reach: Reach | None = None
+) -> np.ndarray:
     r"""Half the width of an interval around a prediction, by how far off the held-out predictions were.
 
     With the n held-out residuals in ascending order it is the \(\lceil (n + 1) \cdot level \rceil\)-th of
@@ -19,16 +24,25 @@ def conformal_half_width(y: np.ndarray, prediction: np.ndarray, level: float = L
     then lies within with a probability of at least `level`, whatever the model. Rows that also chose the epoch make
     the interval slightly too narrow.
 
+    Where a model says how far off each prediction may be, residuals are divided by that, and so is the half-width: the
+    interval is normalised (Papadopoulos et al. 2002), wide where the model is unsure, and holds as many on average.
+
     Args:
         y: `[n, T]`, measured, NaN for blanks; rows that were not trained on.
         prediction: `[n, T]`, in the same units.
         level: coverage, between 0 and 1.
+        reach: `[n, T]` each, how far an interval is to reach below and above its prediction, but for one factor.
 
     Returns:
-        float64 `[T]` in the targets' units; infinite where there are too few values for that level (fewer than 9 for
-        0.9).
+        float64 `[T]` in the targets' units, or with a reach the factor; infinite where there are too few values for
+        that level (fewer than 9 for 0.9).
     """
-    return np.array([_quantile(np.abs(r[~np.isnan(r)]), level) for r in (y - prediction).T])
+    return np.array([_quantile(np.abs(r[~np.isnan(r)]), level) for r in relative(y - prediction, reach).T])
+
+
+def relative(error: np.ndarray, reach: Reach | None) -> np.ndarray:
+    """Errors `[n, T]`, with a sign, by how far off they were to be on their side."""
+    return error if reach is None else error / np.maximum(np.where(error < 0, *reach), SMALLEST)
 
 
 def _quantile(residuals: np.ndarray, level: float) -> float:
@@ -36,7 +50,9 @@ def _quantile(residuals: np.ndarray, level: float) -> float:
     return float(np.partition(residuals, rank - 1)[rank - 1]) if rank <= len(residuals) else math.inf
 
 
-def conformal_interval(y: np.ndarray, prediction: np.ndarray, level: float = LEVEL) -> dict[str, Any]:
+def conformal_interval(
+    y: np.ndarray, prediction: np.ndarray, level: float = LEVEL, reach: Reach | None = None
+) -> dict[str, Any]:
     """As a model file keeps it: `{"level": ..., "half_width": [...]}`, None where a half-width is infinite."""
-    widths = conformal_half_width(y, prediction, level)
+    widths = conformal_half_width(y, prediction, level, reach)
     return {"level": level, "half_width": [float(width) if np.isfinite(width) else None for width in widths]}

@@ -17,6 +17,7 @@ from gtx.data.magnitude import LARGEST
 from gtx.data.rows import Row
 from gtx.data.targets import no_numbers, parse_number
 from gtx.errors import InputError, printable
+from gtx.tasks.conformal import Reach
 from gtx.tasks.losses import masked_mean
 from gtx.tasks.metrics import Target, evaluate
 from gtx.tasks.task import Task, fresh_columns
@@ -39,8 +40,11 @@ class Predictions:
 
     Attributes:
         mean: float64 `[m, P]`, the mean over members; a column per target, or one per class of each target.
-        std: float64 `[m, P]`, the members' sample standard deviation; None for a single member.
+        std: float64 `[m, P]`, the standard deviation that a method of uncertainty tells, or that of the members; None
+            for a single member.
         low, high: float64 `[m, T]`, bounds of an interval, or None; NaN for a target that has none.
+        reach: float64 `[m, T]` each, how far an interval is to reach below and above the mean, but for one factor per
+            target; None for equally far everywhere.
         remarks: per molecule, what there is to warn of.
         table: `[m]` each, the columns that `Task.output_columns` names.
     """
@@ -51,6 +55,7 @@ class Predictions:
     high: np.ndarray | None
     remarks: list[list[str]]
     table: Sequence[np.ndarray] = ()
+    reach: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def finite(self) -> np.ndarray:
@@ -60,7 +65,8 @@ class Predictions:
     def subset(self, rows: np.ndarray) -> Predictions:
         """Those of the molecules `rows`."""
         cut = [None if each is None else each[rows] for each in (self.mean, self.std, self.low, self.high)]
-        return Predictions(*cut, [self.remarks[i] for i in rows], [column[rows] for column in self.table])
+        reach = None if self.reach is None else tuple(each[rows] for each in self.reach)
+        return Predictions(*cut, [self.remarks[i] for i in rows], [column[rows] for column in self.table], reach)
 
     def columns(self) -> list[np.ndarray]:
         """As `Task.output_columns` names them; NaN or None for a molecule that is not `finite`."""
@@ -75,16 +81,22 @@ class NumberTask(Task):
 
     @property
     def widths(self) -> list[int]:
-        """Outputs of each target: one, or one per class."""
+        """Predictions of each target: one, or one per class."""
         return [1] * len(self.targets)
 
     @property
-    def out_channels(self) -> int:
+    def num_predictions(self) -> int:
+        """P, how many numbers are predicted of each molecule."""
         return sum(self.widths)
+
+    @property
+    def out_channels(self) -> int:
+        """As many outputs; what a task has more, such as variances, follows them."""
+        return self.num_predictions
 
     @cached_property
     def places(self) -> list[Target]:
-        """Each target with its columns of the outputs `[B, P]`."""
+        """Each target with its columns of the predictions `[B, P]`, and of the first outputs."""
         ends = np.cumsum(self.widths).tolist()
         starts = [0, *ends[:-1]]
         return [Target(*each) for each in zip(self.targets, map(slice, starts, ends), strict=True)]
@@ -206,7 +218,13 @@ class NumberTask(Task):
     def judge(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: Predictions, rows: np.ndarray
     ) -> dict[str, Any]:
-        return self.evaluate(store.y.numpy()[rows], answers.mean[rows])
+        y = store.y.numpy()[rows]
+        told = self.evaluate_uncertainty(y, answers.subset(rows))
+        return self.evaluate(y, answers.mean[rows]) | ({"uncertainty": told} if told else {})
+
+    def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
+        """Score what answers say of their errors beside what was measured `[n, T]`; empty where they say nothing."""
+        return {}
 
     def admissible(self, prediction: np.ndarray) -> np.ndarray:
         """Predictions `[m, P]` of a method that does not know the task, as near as the task allows."""
@@ -227,12 +245,17 @@ class NumberTask(Task):
     def decode(self, outputs: Tensor, store: MoleculeStore) -> Predictions:
         members = self.unscaled(outputs.transpose(0, 1), store).numpy()  # [members, m, P]
         mean = members.mean(0)
-        std = members.std(0, ddof=1) if len(members) > 1 else None
-        low, high = self.bounds(mean)
+        std, reach = self.spread(outputs) or (members.std(0, ddof=1) if len(members) > 1 else None, None)
+        low, high = self.bounds(mean, reach)
         remarks = self.answer_remarks(store)
-        return Predictions(mean, std, low, high, remarks, self.table(mean, std, low, high))
+        return Predictions(mean, std, low, high, remarks, self.table(mean, std, low, high), reach)
 
-    def bounds(self, mean: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
+        """What a method of uncertainty makes of outputs `[m, members, C]`: the standard deviation `[m, P]`, and how far
+        an interval is to reach below and above the mean; None where there is no method."""
+        return None
+
+    def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """An interval around predictions, low and high `[m, T]`, or None where there is none."""
         return None, None
 
@@ -244,6 +267,7 @@ class NumberTask(Task):
         from gtx.report import Report, write_report
 
         numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
+        numbers["std"] = answers.std
         return write_report(path, Report(**facts, **numbers, task=self, targets=self.targets))
 
     # what the report says of it

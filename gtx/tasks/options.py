@@ -22,6 +22,12 @@ class NumberOptions:
     """Options of `Regression`."""
 
     loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
+    uncertainty: Literal["none", "variance", "quantiles", "evidential", "dropout", "ensemble"] = option(
+        "none",
+        "What tells the standard deviation of each prediction, by which its interval is wide: a variance learned with "
+        "it (Gaussian likelihood), quantiles (pinball loss), evidential, dropout in prediction (Monte Carlo), or how "
+        "far the members of an ensemble disagree; none: intervals of one width.",
+    )
     element_reference: bool | None = option(
         None,
         "Learn all targets, or none, minus a reference per element, fitted on the training rows; default: those that "

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 from torchmetrics.functional import mean_absolute_error, mean_squared_error, r2_score
 
 from gtx.data.columns import column_index
@@ -17,17 +18,22 @@ from gtx.data.rows import Row
 from gtx.errors import InputError
 from gtx.molecules.features import ATOM_PLACE
 from gtx.molecules.naming import name_code
-from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number
-from gtx.tasks.conformal import conformal_interval
+from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
+from gtx.tasks.conformal import Reach, conformal_interval
 from gtx.tasks.losses import LOSSES
 from gtx.tasks.metrics import has_values, varies
 from gtx.tasks.numbers import NumberTask, Predictions
 from gtx.tasks.options import NumberOptions, learned
 from gtx.tasks.scaling import EXTENSIVE, TargetScaler, composition, extensive_part, tells_elements
 from gtx.tasks.task import Metric
+from gtx.tasks.uncertainty import METHODS, Method
+from gtx.tasks.uncertainty.evaluation import evaluate_spread
+from gtx.tasks.uncertainty.scale import std_factors
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
+
+NO_METHOD = Method()
 
 
 @dataclass(frozen=True)
@@ -40,10 +46,12 @@ class Regression(NumberTask, NumberOptions):
             loss of each entry, `[B, T]`; no part of a model file.
         element_reference: learn every target, or none, minus a reference per element; by default those of whose
             variance the composition explains 95 %.
-        scaler, interval: what training learned.
+        uncertainty: a method of `gtx.tasks.uncertainty`, or "none".
+        scaler, interval, std_factor: what training learned; the factor per target is that by which validation rows
+            correct a method's standard deviations.
 
     Raises:
-        InputError: there is no such loss.
+        InputError: there is no such loss or method, or a method with a loss of its own is given another.
     """
 
     name: ClassVar[str] = "regression"
@@ -57,11 +65,30 @@ class Regression(NumberTask, NumberOptions):
 
     scaler: TargetScaler | None = learned()
     interval: dict[str, Any] | None = learned()
+    std_factor: tuple[float, ...] | None = learned()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.uncertainty not in ("none", *METHODS):
+            known = ", ".join(("none", *METHODS))
+            raise InputError(f"uncertainty: expected one of {known}, got {self.uncertainty}")
+        if self.method.has_loss and self.loss != "mse":
+            raise InputError(f"loss: uncertainty {self.uncertainty} has a loss of its own; leave it out")
         if isinstance(self.loss, str) and self.loss not in LOSSES:
             raise InputError(f"loss: expected one of {', '.join(LOSSES)} for {self.name}, got {self.loss}")
+
+    @property
+    def method(self) -> Method:
+        """What tells how sure a prediction is; where there is none, it has one output and the task's loss."""
+        return METHODS.get(self.uncertainty, NO_METHOD)
+
+    @property
+    def out_channels(self) -> int:
+        """In blocks of T, the first the numbers, the others the method's own."""
+        return self.method.width * len(self.targets)
+
+    def check(self, model: nn.Module, members: int) -> None:
+        self.method.check(model, members)
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         y = super().parse(rows, columns, ledger)
@@ -95,39 +122,67 @@ class Regression(NumberTask, NumberOptions):
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()
 
+    def networks(self, members: Sequence[nn.Module]) -> list[nn.Module]:
+        return self.method.networks(members)
+
     def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
         """By errors of one size, which is not known: half of the logarithm of their mean square for each value."""
         known = (~scaled.isnan()).sum(0)
-        mean = (output - scaled).square().nansum(0) / known.clamp(min=1)
+        mean = (self._numbers(output) - scaled).square().nansum(0) / known.clamp(min=1)
         return known / 2 * mean.clamp(min=1e-12).log()
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        if self.method.has_loss:
+            return self.method.loss(self._blocks(output), target)
         return LOSSES[self.loss](output, target, reduction="none") if self.loss in LOSSES else self.loss(output, target)
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """The mean over targets of the RMSE (the MAE if that is the loss) in scaled units, since own units differ."""
-        error = output - scaled
+        error = self._numbers(output) - scaled
         if self.loss == "mae":
             return float(error.abs().nanmean(0).nanmean())
         return float(error.square().nanmean(0).sqrt().nanmean())
 
     def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        return self.scaler.unscale(output, self._composition(store))
+        return self.scaler.unscale(self._numbers(output), self._composition(store))
+
+    def _numbers(self, output: Tensor) -> Tensor:
+        """Of outputs `[..., C]` those that are numbers, `[..., T]`."""
+        return output[..., : len(self.targets)]
+
+    def _blocks(self, output: Tensor) -> Tensor:
+        """Outputs `[..., C]` as `[..., W, T]`."""
+        return output.unflatten(-1, (-1, len(self.targets)))
+
+    def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
+        if self.uncertainty == "none":
+            return None
+        unit = self.scaler.sd * torch.tensor(self.std_factor or [1.0] * len(self.targets), dtype=torch.float64)
+        std, below, above = ((each.double() * unit).numpy() for each in self.method.spread(self._blocks(outputs)))
+        return std, (below, above)
 
     def calibrated(self, answers: Predictions, y: np.ndarray) -> Self:
-        """Split-conformal intervals."""
-        interval = conformal_interval(y, answers.mean) if len(y) else {"half_width": []}
-        known = any(width is not None for width in interval["half_width"])
-        return replace(self, interval=interval if known else None)
+        """Standard deviations of the right size, and split-conformal intervals."""
+        if answers.reach is None:
+            return replace(self, interval=_some(conformal_interval(y, answers.mean)))
+        factor = std_factors(y, answers.mean, answers.std)
+        reach = tuple(each * factor for each in answers.reach)
+        interval = _some(conformal_interval(y, answers.mean, reach=reach))
+        return replace(self, interval=interval, std_factor=tuple(factor.tolist()))
 
-    def bounds(self, mean: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         if self.interval is None:
             return None, None
         half = np.array(self.interval["half_width"], dtype=float)  # None is NaN
-        return mean - half, mean + half
+        below, above = (half, half) if reach is None else (half * each for each in reach)
+        return mean - below, mean + above
+
+    def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
+        return evaluate_spread(self.targets, y, answers.mean, answers.std, answers.low, answers.high)
 
     def kinds(self, target: int, members: int) -> dict[str, type]:
-        return super().kinds(target, members) | ({"low": float, "high": float} if self.interval else {})
+        told = {"std": float} if self.uncertainty != "none" else {}
+        return super().kinds(target, members) | told | ({"low": float, "high": float} if self.interval else {})
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:
         part = extensive_part(self.scaler, store)
@@ -145,7 +200,8 @@ class Regression(NumberTask, NumberOptions):
     def notes(self) -> list[str]:
         lines = [f"{self.targets[t]}: learned minus a reference per element" for t in self.scaler.extensive]
         if self.interval:
-            widths = ["none" if w is None else f"±{w:.4g}" for w in self.interval["half_width"]]
+            unit = "" if self.uncertainty == "none" else " standard deviations"
+            widths = ["none" if w is None else f"±{w:.4g}{unit}" for w in self.interval["half_width"]]
             lines.append(f"intervals of {self.interval['level']:.0%}: {', '.join(widths)}")
         return lines
 
@@ -183,5 +239,15 @@ class Regression(NumberTask, NumberOptions):
         interval = Record({"level": number(0, 1), "half_width": widths})
         return Record(
             {"scaler": MappingOf(anything())},  # which checks itself
-            {"interval": OrNone(interval), "element_reference": OrNone(flag())},
+            {
+                "interval": OrNone(interval),
+                "element_reference": OrNone(flag()),
+                "uncertainty": one_of(["none", *METHODS]),
+                "std_factor": OrNone(ListOf(number(0), targets, targets)),
+            },
         )
+
+
+def _some(interval: dict[str, Any]) -> dict[str, Any] | None:
+    """The interval, if any target has one."""
+    return interval if any(width is not None for width in interval["half_width"]) else None

@@ -126,6 +126,11 @@ class Task(ABC):
     def out_channels(self) -> int:
         """How many outputs per molecule the model has."""
 
+    @property
+    def num_predictions(self) -> int:
+        """How many of them, the first, are predictions, in which a kernel beside the network may have a share."""
+        return self.out_channels
+
     def fitted(self, train: MoleculeStore) -> Self:
         """What is learned of the training rows before the network is; as it is where that was done before.
 
@@ -149,6 +154,9 @@ class Task(ABC):
     def remarks(self, store: MoleculeStore) -> dict[int, str]:
         """What keeps the target of a molecule from being scored, by number of the molecule."""
         return {}
+
+    def check(self, model: nn.Module, members: int) -> None:  # noqa: B027 -- most tasks take any
+        """Raise an `InputError` unless a model, before it is trained, and the number of its members suit the task."""
 
     def forward(self, model: nn.Module, batch: Any) -> Any:
         """The model's output for a batch of `examples`."""
@@ -182,7 +190,11 @@ class Task(ABC):
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
         """What the members say of the B molecules of a batch: `[B, members, C]`, or a list of B."""
-        return torch.stack([member(batch).double() for member in members], dim=1).cpu()
+        return torch.stack([network(batch).double() for network in self.networks(members)], dim=1).cpu()
+
+    def networks(self, members: Sequence[nn.Module]) -> Sequence[nn.Module]:
+        """The networks that `predict` asks, such as the members or many variants of each."""
+        return members
 
     @abstractmethod
     def decode(self, outputs: Any, store: MoleculeStore) -> Answers:

@@ -79,6 +79,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
     seed = spread_seed(settings.seed, number)
     torch.manual_seed(seed)
     model = problem.make(number)
+    problem.task.check(model, settings.ensemble)
     if hasattr(model, "solve"):  # in a second or so, and always the same: nothing to go on with
         fit_closed_form(model, problem.task, problem.train)
         return Member(model.eval(), problem.task, [], -1, math.inf)

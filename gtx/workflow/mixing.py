@@ -15,7 +15,7 @@ from gtx.data import MoleculeStore
 from gtx.kernel import TanimotoKernel
 from gtx.models import tanimoto
 from gtx.prediction import ModelHeader, Predictor
-from gtx.prediction.partner import Partner
+from gtx.prediction.partner import Partner, join
 from gtx.tasks import NumberTask, Task
 from gtx.tasks.task import Answers
 from gtx.training import Member, TrainSettings
@@ -89,7 +89,7 @@ def mixed(
         return Mixed(predictor, outputs, unseen, {}, kernel, note)
     partner = Partner(kernel, share.float())
     header = replace(header, partner=learned_spec(spec, kernel))
-    alone = {"network": outputs, "kernel": own[:, None]}
+    alone = {"network": outputs, "kernel": join(outputs, own, torch.ones_like(share))}
     note = f"the mix of {partner.words(header.task)}; {len(val)} validation rows decided"
     return Mixed(
         Predictor(predictor.members, header, device, partner), partner.join(outputs, own), unseen, alone, kernel, note
@@ -107,7 +107,7 @@ def why_not(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
 
 
 def shares(task: NumberTask, network: Tensor, kernel: Tensor, val: MoleculeStore) -> Tensor:
-    r"""The share of a kernel in each output, float64 `[C]`, from 0 to 1.
+    r"""The share of a kernel in each prediction, float64 `[P]`, from 0 to 1.
 
     A target's share is the mean of what is likely after its validation rows were seen, if before all shares are
     equally likely: \(\int s\, p(y \mid s)\, ds / \int p(y \mid s)\, ds\). Few rows leave it near 1/2, many lead it to
@@ -115,10 +115,11 @@ def shares(task: NumberTask, network: Tensor, kernel: Tensor, val: MoleculeStore
 
     Args:
         task: fitted.
-        network, kernel: their outputs for validation rows, float64 `[m, C]`.
+        network, kernel: their outputs for validation rows, float64 `[m, C]` and `[m, P]`.
         val: these, with targets in their own units.
     """
     y = task.scaled(val).double()
+    network = network[:, : task.num_predictions]
     surprise = torch.stack([task.surprise(torch.lerp(network, kernel.double(), share), y) for share in SHARES])
     likely = torch.softmax(-surprise, 0)  # [shares, T]
     each = (SHARES[:, None] * likely).sum(0) * ((~y.isnan()).sum(0) >= FEWEST)

@@ -129,7 +129,7 @@ def train(
     }
     predictor.header.metrics.update(metrics)
     metrics["alone"] = {
-        name: {part: task.judge(networks, dataset.store, said, dataset.split[part]) for part in PARTS}
+        name: {part: task.evaluate(dataset.y[dataset.split[part]], said.mean[dataset.split[part]]) for part in PARTS}
         for name, said in both.answers_alone(dataset.store).items()
     }
     least = min(member.batch_pairs or settings.batch_pairs for member in members)

@@ -77,7 +77,7 @@ def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows
 def solved_spec(task: Task, featuriser: Featuriser) -> dict[str, Any]:
     """`model_spec` of the kernel."""
     sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    return {"name": "tanimoto", "arguments": {"out_channels": task.out_channels, **sizes}}
+    return {"name": "tanimoto", "arguments": {"out_channels": task.num_predictions, **sizes}}
 
 
 def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:

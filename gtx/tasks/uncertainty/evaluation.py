@@ -1,0 +1,102 @@
+"""How far standard deviations and intervals are to be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
+
+A_BIN = 20
+"""Molecules, at least, of which a root mean square says anything."""
+MOST_BINS = 20
+WORST = 0.2
+"""The share of molecules whose errors are called large."""
+NAMES = ("nll", "ence", "miscalibration_area", "spearman", "auroc", "coverage", "width")
+
+
+def evaluate_spread(
+    targets: Sequence[str],
+    y: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray | None,
+    low: np.ndarray | None,
+    high: np.ndarray | None,
+) -> dict[str, Any]:
+    r"""Score what predictions say of their own errors.
+
+    * `nll`: the mean of \(\tfrac{1}{2} \ln(2 \pi \sigma^2) + (y - \mu)^2 / 2 \sigma^2\), in nats.
+    * `ence`: `calibration_error`, 0 at best.
+    * `miscalibration_area`: the mean over all levels of how far the share of values within the central interval of a
+      normal distribution is off the level (Tran et al. 2020, https://doi.org/10.1088/2632-2153/ab7e1a); 0 to 0.5.
+    * `spearman`: the rank correlation of \(\sigma\) and \(|y - \mu|\). Far below 1 even of a perfect \(\sigma\): by
+      chance a value may lie near its mean.
+    * `auroc`: how well \(\sigma\) tells the fifth of the molecules with the largest errors from the others.
+    * `coverage`: the share of values within their intervals; `width`: the mean width of these.
+
+    Args:
+        targets: the T names.
+        y: `[n, T]`, NaN for blanks.
+        mean, std, low, high: `[n, T]` each, or None.
+
+    Returns:
+        The mean of each score over the targets where it is defined, and `per_target`; None where it is not. The scores
+        that nothing is told for are left out; without any of them the whole is empty.
+    """
+    names = (() if std is None else NAMES[:5]) + (() if low is None else NAMES[5:])
+    per_target = {}
+    for t, name in enumerate(targets):
+        known = ~np.isnan(y[:, t]) & np.isfinite(mean[:, t])
+        found: dict[str, float | None] = dict.fromkeys(names)
+        error = y[known, t] - mean[known, t]
+        if std is not None and len(error) and (std[known, t] > 0).all():
+            found |= _of_std(error, std[known, t])
+        if low is not None and len(error) and not np.isnan(low[:, t]).all():
+            inside = (low[known, t] <= y[known, t]) & (y[known, t] <= high[known, t])
+            found |= {"coverage": float(inside.mean()), "width": float((high - low)[known, t].mean())}
+        per_target[name] = found
+    defined = {name: [found[name] for found in per_target.values() if found[name] is not None] for name in names}
+    means = {name: float(np.mean(values)) if values else None for name, values in defined.items()}
+    return {**means, "per_target": per_target} if names else {}
+
+
+def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
+    size = np.abs(error)
+    z = size / std
+    levels, inside = np.linspace(0, 1, 101), 2 * ndtr(z) - 1  # the level of the interval that a value just lies in
+    observed = np.searchsorted(np.sort(inside), levels, side="right") / len(z)
+    found = {
+        "nll": float(np.mean(np.log(2 * np.pi * std**2) / 2 + z**2 / 2)),
+        "ence": calibration_error(error, std),
+        "miscalibration_area": float(np.trapezoid(np.abs(observed - levels), levels)),
+    }
+    if len(np.unique(std)) > 1 and len(np.unique(size)) > 1:
+        large = size > np.quantile(size, 1 - WORST)
+        found["spearman"] = float(spearmanr(std, size).statistic)
+        found["auroc"] = float(roc_auc_score(large, std)) if 0 < large.sum() < len(large) else None
+    return {name: value if value is not None and np.isfinite(value) else None for name, value in found.items()}
+
+
+def bins_by_std(error: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Molecules of like standard deviation, 20 or more together: the root mean square of the deviations and that of
+    the errors, `[bins]` each, in ascending order."""
+    groups = np.array_split(np.argsort(std, kind="stable"), int(np.clip(len(std) // A_BIN, 1, MOST_BINS)))
+    told, found = (np.array([np.sqrt(np.mean(x[rows] ** 2)) for rows in groups]) for x in (std, error))
+    return told, found
+
+
+def calibration_error(error: np.ndarray, std: np.ndarray) -> float:
+    r"""The expected normalised calibration error, the mean over groups of molecules of like \(\sigma\) of
+
+    \[ |\mathrm{RMSE} - \mathrm{RMS}\,\sigma| \; / \; \mathrm{RMS}\,\sigma \]
+
+    (Levi et al. 2022, https://doi.org/10.3390/s22155540); 0 at best.
+
+    By chance alone it is about \(1 / \sqrt{\pi m}\) with m molecules in a group, 0.13 of 20 (Pernot 2023,
+    arXiv:2305.11905, on how it depends on the number of groups).
+    """
+    told, found = bins_by_std(error, std)
+    return float(np.mean(np.abs(found - told) / told))
