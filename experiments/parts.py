@@ -56,7 +56,10 @@ STARTS: dict[str, Part] = {
     "gtx-foundation": Part("from the foundation", start="foundation"),
     "gtx-foundation-full": Part("from the foundation, all at the whole rate", {}, {"rates": {}}, start="foundation"),
     "gtx-foundation-frozen": Part(
-        "from the foundation, encoder frozen", {}, {"rates": {"all": 0, "head": 1}}, start="foundation"
+        "from the foundation, encoder frozen",
+        {},
+        {"rates": {"all": 0, "head": 1, "substructures": 1}},
+        start="foundation",
     ),
     "gtx-foundation-bare": Part(
         "from the foundation, without descriptors", {}, {}, {"descriptors": False}, start="foundation"

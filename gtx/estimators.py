@@ -131,9 +131,8 @@ class _MoleculeEstimator(BaseEstimator):
         spec = model_spec(settings, featuriser, task, len(train)) if further is None else further.spec(task)
         with TemporaryDirectory() as folder:
             members = fit(partial(build_model, spec), task, train, val, settings, folder, start=first)
-        header = ModelHeader(
-            members[0].task, featuriser, learned_spec(spec, members[0].model), settings=settings.decisive()
-        )
+        said = settings.decisive() | ({} if further is None else {"start": further.origin(spec)})
+        header = ModelHeader(members[0].task, featuriser, learned_spec(spec, members[0].model), settings=said)
         self.predictor_ = mixed(members, header, store, split, settings).predictor
         return self
 

@@ -29,8 +29,8 @@ from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
 
 HELD_OUT = 2_000
-TUNING = {"rates": {"all": 0.1, "head": 1.0}, "head_first": 0.1}
-"""How the model is tuned unless the user asks otherwise, see `gtx.workflow.further`."""
+TUNING = {"rates": {"all": 0.1, "head": 1.0, "substructures": 1.0}, "head_first": 0.1}
+"""How the model is tuned unless the user asks otherwise, see `gtx.workflow.Further`: what is new has the whole rate."""
 
 
 def made(spec: dict[str, Any]) -> nn.Module:

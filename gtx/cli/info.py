@@ -45,6 +45,7 @@ def run(arguments: Namespace) -> int:
         "model": f"{header.model['name']}, "
         + (f"{len(members)} × {weights:,} weights" if held is None else f"{held:,} training molecules"),
         "mix": partner and partner.words(header.task),
+        "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),

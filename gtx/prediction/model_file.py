@@ -33,6 +33,7 @@ too."""
 OLDEST = 2
 
 _SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
+_TUNING = Record({}, {"rates": MappingOf(number(0)), "head_first": number(0, 1)})
 _HEADER = Record(
     {
         "members": whole(1),
@@ -46,7 +47,7 @@ _HEADER = Record(
         "smiles_column": text(),
         "split": MappingOf(anything()),
         "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
-        "settings": MappingOf(anything()),
+        "settings": Record({}, {"start": MappingOf(text()), "tuning": _TUNING}),
     },
 )
 
@@ -63,7 +64,8 @@ class ModelHeader:
         smiles_column: what the column with the molecules was called.
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
-        settings: as in `config.yaml`, and `batch_pairs_used`, a number for each member.
+        settings: as in `config.yaml`, and `batch_pairs_used`, a number for each member; of a model that was trained
+            further, `start`, what it came from; of a pretrained one, `tuning`, see `gtx.workflow.Further`.
         versions: of the libraries it was trained with.
     """
 

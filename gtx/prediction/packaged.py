@@ -10,7 +10,7 @@ from typing import Any
 from gtx.errors import InputError
 
 FOUNDATION = "foundation"
-"""The word that names it, wherever a model file does; a file of that name is `./foundation`."""
+"""The word that names it, wherever a model file does; a file of that name is `./foundation`, or a `Path`."""
 
 _FOLDER = Path(__file__).with_name("foundation")
 
@@ -21,7 +21,7 @@ def model_path(path: str | Path) -> Path:
     Raises:
         InputError: the file that comes with gtx is not there, or not what its card says.
     """
-    if str(path) != FOUNDATION:
+    if path != FOUNDATION:
         return Path(path)
     file, expected = _FOLDER / "foundation.gtx", foundation_card()["sha256"]
     try:

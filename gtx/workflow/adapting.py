@@ -91,7 +91,8 @@ def adapt(
         score(Predictor([network], header).outputs(val)[0][:, 0])["val_score"]
         for network in (networks[0], members[0].model)
     )
-    words = header.settings | {"adapted": {"molecules": len(train), "settings": settings.decisive()}}
+    origin = {"file": Path(model).name, "sha256": marks["from"], "weights": f"all, adapted to {len(train)} molecules"}
+    words = header.settings | {"start": origin, "adapted": settings.decisive()}
     save_model(out, [member.model for member in members], replace(header, settings=words), half=True)
     shutil.rmtree(folder)
     return Adapted(ledger, before, after, len(train))

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from gtx.dataset import DataSettings
+from gtx.dataset import DataSettings, sha256
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, load_model
+from gtx.prediction import ModelHeader, load_model, model_path
 from gtx.tasks import Task
 from gtx.training import Member, TrainSettings
 from gtx.training.adopting import adopted_words
@@ -31,11 +31,15 @@ class Further:
         header: of its file.
         members: its networks.
         featuriser: how molecules are read.
+        file: the name of its file, or `foundation`.
+        sha256: of its file.
     """
 
     header: ModelHeader
     members: list[Member]
     featuriser: Featuriser
+    file: str
+    sha256: str
 
     @classmethod
     def open(cls, path: str | Path, data: DataSettings, settings: TrainSettings) -> Self:
@@ -48,12 +52,14 @@ class Further:
         _refuse_contradictions(data, settings, header)
         members = [Member(network, header.task, [], -1, np.inf) for network in networks]
         joined = data.featuriser.descriptors if "tuning" in header.settings else header.featuriser.descriptors
-        return cls(header, members, replace(header.featuriser, descriptors=joined))
+        featuriser = replace(header.featuriser, descriptors=joined)
+        return cls(header, members, featuriser, Path(path).name, sha256(model_path(path)))
 
     def tuned(self, settings: TrainSettings) -> TrainSettings:
         """The settings, with what its header says where nothing was asked for."""
         usual = self.header.settings.get("tuning", {})
-        return replace(settings, **{name: value for name, value in usual.items() if getattr(settings, name) is None})
+        unsaid = [name for name in ("rates", "head_first") if name in usual and getattr(settings, name) is None]
+        return replace(settings, **{name: usual[name] for name in unsaid})
 
     def spec(self, task: Task) -> dict[str, Any]:
         """Its architecture, with outputs for a task."""
@@ -63,11 +69,12 @@ class Further:
             arguments |= {"num_descriptors": self.featuriser.num_descriptors, "substructures": counted}
         return {"name": self.header.model["name"], "arguments": arguments}
 
-    def note(self, spec: dict[str, Any]) -> str:
-        """How much of its networks a model of that architecture takes over."""
+    def origin(self, spec: dict[str, Any]) -> dict[str, str]:
+        """Where a model of that architecture comes from, and how much of it: for the header of its file."""
         with torch.device("meta"):  # names and shapes, without memory
             own = build_model(spec).state_dict()
-        return f"going on from a trained model: {adopted_words(own, self.members[0].model.state_dict())}"
+        words = adopted_words(own, self.members[0].model.state_dict())
+        return {"file": self.file, "sha256": self.sha256, "weights": words}
 
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelHeader) -> None:

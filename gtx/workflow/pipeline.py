@@ -15,11 +15,11 @@ import numpy as np
 
 from gtx.baselines import score_baselines
 from gtx.data import column_index, write_split
-from gtx.dataset import Dataset, DataSettings, fingerprint, load, sha256
+from gtx.dataset import Dataset, DataSettings, fingerprint, load
 from gtx.errors import InputError
 from gtx.files import write_text
 from gtx.models import build_model
-from gtx.prediction import ModelHeader, Predictor, model_path
+from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Task
 from gtx.tasks.task import Answers
 from gtx.training import RunFolder, TrainSettings, alone, fit, is_main_process, run_config
@@ -96,11 +96,13 @@ def train(
     task = dataset.task if further is None else dataset.task.adopting(further.header.task)
     task = task.fitted(task.labelled(learnt))
     spec = model_spec(settings, data.featuriser, task, len(learnt)) if further is None else further.spec(task)
-    marks = fingerprint(data) | ({"from": sha256(model_path(start))} if start else {}) | {"model": spec}
+    origin = {} if further is None else {"start": further.origin(spec)}
+    marks = fingerprint(data) | ({} if further is None else {"from": further.sha256}) | {"model": spec}
     run = RunFolder(out)
     run.open(run_config(task, settings, marks), overwrite)
     _note_remarks(dataset, task)
-    notes = data_lines(dataset) + task.notes() + ([] if further is None else [further.note(spec)])
+    notes = data_lines(dataset) + task.notes()
+    notes += [f"going on from {start['file']}: {start['weights']}" for start in origin.values()]
     if run.finished and (out / "metrics.json").exists():
         return Outcome(out, task, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
 
@@ -117,7 +119,9 @@ def train(
         learned_spec(spec, members[0].model),
         smiles_column=dataset.files[0].smiles_column,
         split={"how": dataset.split_words, **{part: len(index) for part, index in dataset.split.items()}},
-        settings=settings.decisive() | {"task": task.config(), "batch_pairs_used": [m.batch_pairs for m in members]},
+        settings=settings.decisive()
+        | {"task": task.config(), "batch_pairs_used": [m.batch_pairs for m in members]}
+        | origin,
     )
     both = mixed(members, header, dataset.store, dataset.split, settings)
     notes = notes if both.note is None else [*notes, both.note]

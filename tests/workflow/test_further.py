@@ -14,6 +14,7 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 import gtx
+from experiments.foundation import pretrain
 from gtx.cli import main
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
@@ -23,10 +24,11 @@ from gtx.prediction import ModelHeader, load_model, packaged, save_model
 from gtx.tasks import Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import TrainSettings
+from gtx.training.optimise import rate_of
 from gtx.workflow import train
 from tests.tables import TINY, molecules, write
 
-TUNING = {"rates": {"all": 0.1, "head": 1.0}, "head_first": 0.25}
+TUNING = pretrain.TUNING | {"head_first": 0.25}
 PRETRAINED = ("MolWt", "TPSA", "MolLogP")
 
 
@@ -88,8 +90,13 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
     assert found.header.featuriser.descriptors
     settings = yaml.safe_load((tmp_path / "out" / "config.yaml").read_text())["settings"]
     assert (settings["rates"], settings["head_first"]) == (TUNING["rates"], TUNING["head_first"])
+    origin, card = found.header.settings["start"], json.loads((brought / "card.json").read_text())
+    assert (origin["file"], origin["sha256"]) == ("foundation", card["sha256"])
+    assert "8 are new: descriptor_scaler.mean" in origin["weights"]
     (start,), _ = load_model(brought / "foundation.gtx")
     own = found.members[0].state_dict()
+    new = [k for k, w in found.members[0].named_parameters() if k not in start.state_dict() or "head" in k]
+    assert len(new) == 5 and {rate_of(name, TUNING["rates"]) for name in new} == {1}
     moved = {k: float((own[k] - w).abs().max()) for k, w in start.state_dict().items() if k.startswith("layers.")}
     assert 0 < max(moved.values()) < 3 * 3 * 1e-4  # three steps of Adam, each about a tenth of the rate
 
@@ -98,7 +105,7 @@ def test_a_frozen_encoder_stays_as_it_was(data: DataSettings, brought: Path, tmp
     found = tuned(data, tmp_path / "out", rates={"all": 0, "head": 1}).members[0]
     (start,), _ = load_model(brought / "foundation.gtx")
     for name, weight in start.state_dict().items():
-        if not name.startswith(("head", "atom_vocabulary", "bond_vocabulary", "descriptor")):
+        if not name.startswith(("head", "atom_vocabulary", "bond_vocabulary", "descriptor_scaler")):
             assert found.state_dict()[name].equal(weight), name
     assert all(parameter.requires_grad for parameter in found.parameters())
 
@@ -143,6 +150,9 @@ def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monke
     changed(tensors | {name: tensors[name].clone().fill_(float("nan"))}, plain)
     with pytest.raises(InputError, match=f"tensor {name}: expected finite numbers, got nan"):
         gtx.load("foundation")
+    changed(tensors, plain | {"settings": {"tuning": {"rates": {"all": -1}}}})
+    with pytest.raises(InputError, match="all: expected a number from 0"):
+        gtx.load("foundation")
     changed(tensors, plain | {"featuriser": plain["featuriser"] | {"hash": "another"}})
     with pytest.raises(InputError, match="describes molecules differently"):
         gtx.load("foundation")
@@ -174,6 +184,8 @@ def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
     assert [path.name for path in tmp_path.iterdir()] == ["molecules.csv", "mine.gtx"] or not list(tmp_path.glob(".*"))
     _, header = load_model(tmp_path / "mine.gtx")
     assert header.targets == list(PRETRAINED) and header.settings["tuning"] == TUNING
+    assert main(["info", str(tmp_path / "mine.gtx")]) == 0
+    assert "adapted to 36 molecules" in " ".join(capsys.readouterr().out.split())
     (tmp_path / "few.csv").write_text("smiles\nCCO\n")
     assert main(["adapt", "foundation", str(tmp_path / "few.csv"), "--out", str(tmp_path / "no.gtx")]) == 2
     assert "expected at least 10 molecules that can be used, got 1" in capsys.readouterr().err

@@ -168,7 +168,8 @@ def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path,
     assert tuned.header.model["arguments"] == base.header.model["arguments"] | {"out_channels": 1}
     count, width = len(base.members[0].state_dict()), base.header.model["arguments"]["channels"]
     said = f"{count - 2} of {count} tensors are kept, 2 are new: head.3.weight [1, {width}], head.3.bias [1]"
-    assert f"going on from a trained model: {said}" in outcome.notes
+    assert f"going on from model.gtx: {said}" in outcome.notes
+    assert tuned.header.settings["start"]["weights"] == said
 
 
 def test_files_of_one_name_and_targets_in_brackets(tmp_path: Path) -> None:
