@@ -41,6 +41,7 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
     )
+    parser.add_argument("--overwrite", action="store_true", help="begin anew, whatever an interrupted command left")
     parser.add_argument("--threads", type=int, metavar="N", help="threads on a CPU; default: what PyTorch chooses")
     parser.add_argument(
         "--accelerator", default="auto", metavar="NAME", help="cpu, gpu, or auto: a GPU if there is one"
@@ -54,8 +55,8 @@ def run(arguments: Namespace) -> int:
 
     names = ("epochs", "lr", "seed", "threads", "accelerator")
     settings = TrainSettings(**{name: getattr(arguments, name) for name in names}, clip=0.5)
-    where = {"smiles_column": arguments.smiles_column, "workers": arguments.workers}
-    done = adapt(arguments.model, arguments.molecules, arguments.out, settings, **where)
+    more = {name: getattr(arguments, name) for name in ("smiles_column", "workers", "overwrite")}
+    done = adapt(arguments.model, arguments.molecules, arguments.out, settings, **more)
     note(done.ledger.summary())
     for message in list(done.ledger.errors.values())[:5]:
         note(message)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import nn
 
 import gtx.tasks
 from gtx.errors import InputError, printable
@@ -182,19 +182,18 @@ def save_model(
         members: one network or more, all of `header.model`.
         header: everything else.
         partner: the kernel of `header.partner`.
-        half: write weights as float16, three decimal digits, in half the bytes; they are read as float32.
+        half: write what was learned by gradients as float16, three decimal digits, in half the bytes; it is read as
+            float32.
     """
-
-    def written(tensor: Tensor) -> Tensor:
-        kept = tensor.detach().cpu().clone().contiguous()
-        return kept.half() if half and kept.dtype == torch.float32 else kept
-
     parts = {f"members.{k}": member for k, member in enumerate(members)} | ({"partner": partner} if partner else {})
     tensors = {
-        f"{part}.{name}": written(tensor)
+        f"{part}.{name}": tensor.detach().cpu().clone().contiguous()
         for part, module in parts.items()
         for name, tensor in module.state_dict().items()
     }
+    if half:
+        learned = [f"{part}.{name}" for part, module in parts.items() for name, _ in module.named_parameters()]
+        tensors |= {name: tensors[name].half() for name in learned if tensors[name].dtype == torch.float32}
     text = json.dumps(header.to_dict() | {"members": len(members)}, ensure_ascii=False, allow_nan=False)
     with whole_file(path) as file:  # not by `save_file`, whose files nobody but the owner may read
         file.write(save(tensors, {"gtx": text}))

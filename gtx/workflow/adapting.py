@@ -52,6 +52,7 @@ def adapt(
     *,
     smiles_column: str | None = None,
     workers: int | None = None,
+    overwrite: bool = False,
 ) -> Adapted:
     """Train a pretrained model further on the molecules of a table, with RDKit's descriptors as targets.
 
@@ -60,10 +61,12 @@ def adapt(
     Args:
         model: a file whose targets are descriptors of RDKit, or `foundation`.
         table: what `gtx.data.open_table` reads; targets in it are not looked at.
-        out: the model file to write; what is needed to go on lies beside it until it is there.
+        out: the model file to write; until it is there, a folder beside it, `.<name>.run`, holds what is needed to go
+            on.
         settings: of training.
         smiles_column: default as `open_table` says.
         workers: processes that compute descriptors; default: as many as there are cores.
+        overwrite: begin anew, whatever an interrupted call left.
 
     Raises:
         InputError: the model was pretrained otherwise, or fewer than ten molecules can be used.
@@ -85,7 +88,8 @@ def adapt(
     folder = out.with_name(f".{out.name}.run")
     marks = {"from": sha256(model_path(model)), "molecules": store.checksum(), "model": header.model}
     first = [Member(network, task, [], -1, np.inf) for network in networks]
-    members = fit(partial(build_model, header.model), task, train, val, settings, folder, marks=marks, start=first)
+    make, how = partial(build_model, header.model), {"marks": marks, "overwrite": overwrite, "start": first}
+    members = fit(make, task, train, val, settings, folder, **how)
     score = task.validation(val)
     before, after = (
         score(Predictor([network], header).outputs(val)[0][:, 0])["val_score"]

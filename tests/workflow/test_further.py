@@ -23,7 +23,7 @@ from gtx.molecules import DESCRIPTORS, Featuriser
 from gtx.prediction import ModelHeader, load_model, packaged, save_model
 from gtx.tasks import Regression
 from gtx.tasks.scaling import TargetScaler
-from gtx.training import TrainSettings
+from gtx.training import PropertyModule, TrainSettings
 from gtx.training.optimise import rate_of
 from gtx.workflow import train
 from tests.tables import TINY, molecules, write
@@ -67,14 +67,21 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
 
 
 def tuned(data: DataSettings, out: Path, **settings: object) -> gtx.prediction.Predictor:
-    train(data, TrainSettings(**TINY | {"model_arguments": {}} | settings), out, start="foundation", baselines=False)
+    train(
+        data,
+        TrainSettings(**TINY | {"model_arguments": {}, "mix": "no"} | settings),
+        out,
+        start="foundation",
+        baselines=False,
+    )
     return gtx.load(out / "model.gtx", device="cpu")
 
 
 def test_weights_of_half_the_bytes_are_read_as_float32(pretrained: Path) -> None:
     (member,), _ = load_model(pretrained / "foundation.gtx")
     kept = load_file(pretrained / "foundation.gtx")
-    assert {t.dtype for t in kept.values() if t.is_floating_point()} == {torch.float16}
+    assert {kept[f"members.0.{name}"].dtype for name, _ in member.named_parameters()} == {torch.float16}
+    assert kept["members.0.descriptor_scaler.mean"].dtype == torch.float32
     for name, weight in member.state_dict().items():
         assert weight.equal(kept[f"members.0.{name}"].to(weight.dtype)), name
 
@@ -171,17 +178,32 @@ def test_an_estimator_starts_from_it_too(brought: Path) -> None:
 
 
 def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
-    brought: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+    brought: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = tmp_path / "molecules.csv"
+    table, step = tmp_path / "molecules.csv", PropertyModule.training_step
     table.write_text("\n".join(["smiles", *molecules(40)["smiles"], "C1CC"]))
-    words = ["adapt", "foundation", str(table), "--out", str(tmp_path / "mine.gtx"), "--epochs=2", "--threads=1"]
-    assert main([*words, "--lr=0.01", "--workers=0", "--accelerator=cpu"]) == 0
+    words = ["adapt", "foundation", str(table), "--epochs=2", "--threads=1", "--workers=0", "--accelerator=cpu"]
+
+    def interrupted(self: PropertyModule, *batch: object) -> torch.Tensor:
+        if self.current_epoch == 1:
+            raise KeyboardInterrupt
+        return step(self, *batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PropertyModule, "training_step", interrupted)
+        assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 130
+    assert not (tmp_path / "mine.gtx").exists() and "goes on where it stopped" in capsys.readouterr().err
+    assert main([*words, "--lr=0.02", "--out", str(tmp_path / "mine.gtx")]) == 2
+    assert "settings.lr (0.01 there, 0.02 now)" in capsys.readouterr().err
+    assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 0
     said = capsys.readouterr()
+    assert main([*words, "--lr=0.01", "--out", str(tmp_path / "whole.gtx")]) == 0
+    assert (tmp_path / "whole.gtx").read_bytes() == (tmp_path / "mine.gtx").read_bytes()
+    capsys.readouterr()
     assert "41 rows: 40 read, 1 error" in said.err and 'value "C1CC"' in said.err
     before, after = map(float, re.search(r"sd: (\S+), now (\S+)", said.out).groups())
     assert after < before
-    assert [path.name for path in tmp_path.iterdir()] == ["molecules.csv", "mine.gtx"] or not list(tmp_path.glob(".*"))
+    assert {path.name for path in tmp_path.iterdir()} == {"molecules.csv", "mine.gtx", "whole.gtx"}
     _, header = load_model(tmp_path / "mine.gtx")
     assert header.targets == list(PRETRAINED) and header.settings["tuning"] == TUNING
     assert main(["info", str(tmp_path / "mine.gtx")]) == 0
