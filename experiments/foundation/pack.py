@@ -19,8 +19,8 @@ FOLDER = Path(gtx.__file__).parent / "prediction" / "foundation"
 MOST = 10 * 2**20  # bytes
 CORPUS = (
     "{molecules:,} molecules to learn from and others held out: the first of a shuffled list of 451,455 distinct "
-    "neutral parents (largest fragment, 4 to 100 heavy atoms, stereochemistry kept) out of ZINC250k, MUV (PubChem) and two "
-    "pieces of ChEMBL. The list itself is not passed on."
+    "neutral parents (largest fragment, 4 to 100 heavy atoms, stereochemistry kept) out of ZINC250k, MUV (PubChem) and "
+    "two pieces of ChEMBL. The list itself is not passed on."
 )
 LEFT_OUT = (
     "Every molecule (by the flat SMILES of its neutral parent) of ESOL, FreeSolv, BBBP, BACE, Tox21, ZINC-12k, "
