@@ -45,6 +45,7 @@ PARTS: dict[str, Part] = {
     "gtx-without-pair-mlp": Part("without the MLP of the pair features", {"pair_mlp": False}),
     "gtx-without-pair-values": Part("without pair features in the values", {"edge_value": False}),
     "gtx-without-average": Part("without averaged weights", {}, {"ema": 0.0}),
+    "gtx-with-zero-head": Part("with a head whose outputs are 0 at first", {"zero_head": True}),
     "gtx-with-ring": Part("with an encoding of common rings", {"encodings": [*_ENCODINGS, "ring"]}),
     "gtx-with-sum": Part("with a sum alone as readout", {"readout": ["sum"]}),
     "gtx-with-mean-max": Part("with mean and maximum alone as readout", {"readout": ["mean", "max"]}),

@@ -94,6 +94,8 @@ class GraphTransformer(nn.Module):
             and `stochastic_depth`, which are then to be left out.
         recompute: in training, keep only what goes into a layer and work the layer out again in the backward pass:
             a third more time, and memory for one layer instead of all.
+        zero_head: the last layer of the head starts at 0, and so do all outputs. A sum over atoms makes the usual first
+            outputs large; many targets at once can then drive the head to say the same of every molecule.
         edge_list: write the edges out and attend over that list: the definition. It suits few edges (bonds),
             explainers and checks.
 
@@ -132,6 +134,7 @@ class GraphTransformer(nn.Module):
         virtual_nodes: int = 0,
         layer: Callable[[int], nn.Module] | None = None,
         recompute: bool = False,
+        zero_head: bool = False,
         edge_list: bool = False,
     ) -> None:
         super().__init__()
@@ -201,6 +204,9 @@ class GraphTransformer(nn.Module):
         self.head = nn.Sequential(
             nn.Linear(self.width, channels), GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
         )
+        if zero_head:
+            nn.init.zeros_(self.head[-1].weight)
+            nn.init.zeros_(self.head[-1].bias)
 
     @property
     def constant_shapes(self) -> bool:

@@ -125,6 +125,14 @@ def test_coordinates_enter_when_asked_and_rotation_changes_nothing(batch: Batch,
         make(moments=8)
 
 
+def test_a_head_that_starts_at_zero_says_zero_and_learns(batch: Batch) -> None:
+    model = make(zero_head=True)
+    out = model(batch)
+    assert out.shape == make()(batch).shape and not out.any() and make()(batch).all()
+    (out - 1).square().sum().backward()
+    assert model.head[-1].weight.grad.any() and model.head[-1].bias.grad.any()
+
+
 def test_an_unseen_code_is_other_and_is_named() -> None:
     model = make()
     seen, unseen = whole_batch(["CCO"]), whole_batch(["CCO", "CC[Se]"])
