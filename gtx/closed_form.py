@@ -44,7 +44,7 @@ def fit_closed_form(model: TanimotoKernel, task: NumberTask, train: MoleculeStor
     train = task.labelled(train)
     y = solvable(task, train)
     if y is None:
-        raise InputError(f"the task {task.name} has no closed form: its regressands are None")
+        raise InputError(unsolvable(task, train))
     left_out = model.solve(train, y)
     if task.linked:
         drawn = ~left_out.isnan().all(1)
@@ -60,7 +60,16 @@ def outputs_of(model: TanimotoKernel, store: MoleculeStore) -> Tensor:
 
 def solvable(task: Task, train: MoleculeStore) -> Tensor | None:
     """What a model in closed form can fit of a task; None for nothing."""
-    return task.regressands(train) if isinstance(task, NumberTask) else None
+    if not isinstance(task, NumberTask) or train.weights is not None or train.bounds is not None:
+        return None
+    return task.regressands(train)
+
+
+def unsolvable(task: Task, train: MoleculeStore) -> str:
+    """Why a model in closed form can fit nothing."""
+    if train.weights is not None or train.bounds is not None:
+        return f"a closed form knows no {'weights' if train.weights is not None else 'bounds'}"
+    return f"the task {task.name} has no closed form"
 
 
 def _calibration(task: NumberTask, f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

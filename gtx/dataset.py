@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from gtx.data import (
     Duplicates,
@@ -29,6 +31,7 @@ from gtx.data import (
     scaffold_split,
 )
 from gtx.data.columns import listed
+from gtx.data.weights import read_weights
 from gtx.errors import InputError
 from gtx.molecules import Featuriser, scaffold
 from gtx.tasks import Inferred, Task
@@ -54,6 +57,7 @@ class DataSettings:
         featuriser: how molecules are read.
         workers: processes that read molecules; default as many as there are cores.
         units: of targets, by name, for the report.
+        weight_column: how much say each row has in the loss, 0 or more; a training row of 0 is left out.
 
     Raises:
         InputError: `split_sizes` or `seed` is out of its range.
@@ -74,6 +78,7 @@ class DataSettings:
     featuriser: Featuriser = field(default_factory=Featuriser)
     workers: int | None = None
     units: dict[str, str] = field(default_factory=dict)
+    weight_column: str | None = None
 
     def __post_init__(self) -> None:
         check_shares(self.split_sizes)
@@ -160,7 +165,8 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     if not settings.target_columns:
         names = listed(files[0].columns)
         raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
-    task, y = _targets(files, settings)
+    task, y, bounds = _targets(files, settings)
+    weights = _weights(files, settings, task)
     rows = [row for file in files for row in file.rows]
     done = _featurise(files, rows, settings, cache, progress)
     if settings.on_error == "fail":
@@ -171,20 +177,23 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     keep = done.good[~refused[done.good]]  # molecules whose row has no error of another kind
     if not len(keep):
         raise InputError(f"no row of {settings.data} can be used; {files[0].ledger.summary()}: {_first_error(files)}")
-    labelled = keep[~np.isnan(y[keep]).all(axis=1)]
+    labelled = keep[_labelled(y, bounds)[keep]]
     by_row, words = _split(files, settings, labelled, done)
     place = np.full(len(rows), -1)
     place[keep] = np.arange(len(keep))
     usable = set(labelled.tolist())
     split = {part: np.array([place[i] for i in index if i in usable], np.int64) for part, index in by_row.items()}
+    if weights is not None:
+        split["train"] = split["train"][weights[keep][split["train"]] > 0]
     if not len(split["train"]):
         raise InputError(f"none of the training rows can be used: {files[0].ledger.summary()}")
     smiles = [done.smiles[i] for i in keep]
-    in_store = np.searchsorted(done.good, keep)
+    store = done.store.subset(np.searchsorted(done.good, keep)).with_targets(y[keep])
+    store = replace(store, bounds=_kept(bounds, keep), weights=_kept(weights, keep))
     return Dataset(
         files,
         task,
-        done.store.subset(in_store).with_targets(y[keep]),
+        store,
         keep,
         smiles,
         split,
@@ -208,6 +217,8 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
         how["group_duplicates"] = True
     if settings.split_column:
         how = {"split_column": settings.split_column}
+    if settings.weight_column:
+        how["weight_column"] = settings.weight_column
     return {
         "data": described(settings.data),
         "val": described(settings.val),
@@ -239,17 +250,45 @@ def _read(settings: DataSettings) -> list[File]:
     return files
 
 
-def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.ndarray]:
-    """The task, settled, and the targets of all rows."""
+def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.ndarray, np.ndarray | None]:
+    """The task, settled, and the targets of all rows; and bounds of those that were not measured, if there are any."""
     for file in files:
         if file.smiles_column in settings.target_columns:
             raise InputError(f"{file.smiles_column!r} holds the molecules; it cannot be a target too")
     task = (settings.task or Inferred(settings.target_columns)).settle(files)
-    parts = []
+    parts, bounds = [], []
     for file in files:
         with _named(file):
             parts.append(task.parse(file.rows, file.columns, file.ledger))
-    return task, np.concatenate(parts)
+            bounds.append(task.parse_bounds(file.rows, file.columns))
+    known = None if bounds[0] is None else np.concatenate(bounds)
+    return task, np.concatenate(parts), None if known is None or np.isnan(known).all() else known
+
+
+def _labelled(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
+    """bool `[n]`: the rows of which anything is known."""
+    known = ~np.isnan(y).all(axis=1)
+    return known if bounds is None else known | ~np.isnan(bounds).all(axis=1)
+
+
+def _kept(values: np.ndarray | None, rows: np.ndarray) -> Tensor | None:
+    return None if values is None else torch.from_numpy(values[rows])
+
+
+def _weights(files: Sequence[File], settings: DataSettings, task: Task) -> np.ndarray | None:
+    """The weights of all rows, float64 `[n]`; a cell that is none is an error of its row."""
+    name = settings.weight_column
+    if name is None:
+        return None
+    if task.writes:
+        raise InputError(f"--weight-column: the task {task.name} knows no weights of rows")
+    if name in task.targets:
+        raise InputError(f"{name!r} is a target; it cannot be the weight of its row too")
+    parts = []
+    for file in files:
+        with _named(file):
+            parts.append(read_weights(file.rows, file.columns, name, file.ledger))
+    return np.concatenate(parts)
 
 
 @contextmanager

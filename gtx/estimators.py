@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -107,7 +108,7 @@ class _MoleculeEstimator(BaseEstimator):
         check_is_fitted(self, "predictor_")
         self.predictor_.save(path)
 
-    def _fit(self, X: Any, y: np.ndarray, task: NumberTask) -> Self:
+    def _fit(self, X: Any, y: np.ndarray, task: NumberTask, weights: Any = None) -> Self:
         smiles = _smiles(X)
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
@@ -126,7 +127,7 @@ class _MoleculeEstimator(BaseEstimator):
         if complaint := _complaint(smiles, done.errors):
             raise InputError(complaint)
         split = self._split(len(smiles), settings.seed)
-        store = done.store.with_targets(y)
+        store = replace(done.store.with_targets(y), weights=_weights(weights, len(y)))
         train, val = store.subset(split["train"]), store.subset(split["val"])
         spec = model_spec(settings, featuriser, task, len(train)) if further is None else further.spec(task)
         with TemporaryDirectory() as folder:
@@ -181,12 +182,13 @@ class MoleculeRegressor(RegressorMixin, _MoleculeEstimator):
     MoleculeRegressor().fit(smiles, y).predict(smiles)
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train.
 
         Args:
             X: n SMILES: a list, an array, a pandas column, or a table of one column.
             y: `[n]` or `[n, T]`; NaN is a blank, which is masked.
+            sample_weight: `[n]`, 0 or more, how much say each row has in the loss; by default the same.
 
         Raises:
             InputError: (a ValueError) a SMILES cannot be read, or the input or a parameter is otherwise at fault.
@@ -195,7 +197,7 @@ class MoleculeRegressor(RegressorMixin, _MoleculeEstimator):
         self.one_dimensional_ = y.ndim == 1
         if np.isinf(y).any():
             raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(y))[0].tolist())}")
-        return self._fit(X, _columns(y), make(Regression, names, self._options()))
+        return self._fit(X, _columns(y), make(Regression, names, self._options()), sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions in the targets' own units, float64 `[n]` or `[n, T]` as y was.
@@ -217,12 +219,13 @@ class MoleculeClassifier(ClassifierMixin, _MoleculeEstimator):
     classifiers.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train.
 
         Args:
             X: n SMILES: a list, an array, a pandas column, or a table of one column.
             y: `[n]`, two classes or more of any kind, or `[n, T]` of zeros and ones; NaN is a blank, which is masked.
+            sample_weight: `[n]`, 0 or more, how much say each row has in the loss; by default the same.
 
         Raises:
             InputError: (a ValueError) a SMILES cannot be read, there are not two classes, or a parameter is at fault.
@@ -242,11 +245,10 @@ class MoleculeClassifier(ClassifierMixin, _MoleculeEstimator):
                 make(Classification, names, self._options()),
                 classes=((("0", "1") if self.multi_label_ else words),) * len(names),
             )
-            return self._fit(X, _columns(np.where(known, y == classes[1], np.nan)), task)
+            return self._fit(X, _columns(np.where(known, y == classes[1], np.nan)), task, sample_weight)
         task = replace(make(Multiclass, names, self._options()), classes=(words,))
-        return self._fit(
-            X, np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), np.nan)[:, None], task
-        )
+        numbers = np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), np.nan)
+        return self._fit(X, numbers[:, None], task, sample_weight)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, float64 `[n, C]` in the order of `classes_`; for several labels `[n, T]`, each label's own.
@@ -298,6 +300,18 @@ def _targets(y: Any, dtype: type | None = None) -> tuple[np.ndarray, list[str]]:
         raise InputError(f"y must be of shape [n] or [n, T], not {list(array.shape)}")
     name = getattr(y, "name", None) or "y"
     return array, names or ([str(name)] if array.ndim == 1 else [f"y{t}" for t in range(array.shape[1])])
+
+
+def _weights(given: Any, rows: int) -> torch.Tensor | None:
+    if given is None:
+        return None
+    weights = np.asarray(given, dtype=float)
+    if weights.shape != (rows,):
+        raise InputError(f"sample_weight must be of shape [{rows}], one for each row, not {list(weights.shape)}")
+    if not ((weights >= 0) & np.isfinite(weights)).all():
+        place = int((~((weights >= 0) & np.isfinite(weights))).argmax())
+        raise InputError(f"sample_weight must be numbers of 0 or more: number {place} is {weights[place]:g}")
+    return torch.from_numpy(weights)
 
 
 def _columns(y: np.ndarray) -> np.ndarray:

@@ -34,6 +34,11 @@ def add_table(parser: Parser) -> Group:
         "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name or its cells"
     )
     group.add_argument(
+        "--weight-column",
+        metavar="NAME",
+        help="a column of numbers, 0 or more: how much say each row has in the loss, though not in the scores",
+    )
+    group.add_argument(
         "--on-error",
         choices=["report", "fail"],
         default="report",
@@ -50,8 +55,11 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
     )
     for kind in dict.fromkeys(TASKS[word].options for word in words):
         types = get_type_hints(kind)
-        having = " and ".join(word for word in words if TASKS[word].options is kind)
         for field in chosen(kind):
+            having = [word for word in words if field.name in get_type_hints(TASKS[word].options)]
+            if TASKS[having[0]].options is not kind:
+                continue  # it is there already
+            having = " and ".join((", ".join(having[:-1]), having[-1])[not having[:-1] :])
             text = f"for {having}: {field.metadata['help'].replace('%', '%%').removesuffix('.')}"
             text += "" if "default" in text else f" (default: {field.default})"
             group.add_argument(f"--{field.name.replace('_', '-')}", **option_of(types[field.name]), help=text)
@@ -147,6 +155,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         on_error=given["on_error"],
         featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),
         workers=given["workers"],
+        weight_column=given["weight_column"],
         units=dict(named.units) if named else {},
         **more,
     )

@@ -92,7 +92,7 @@ class Pairs(Action):
             found = _value(word) if word.startswith("{") else {name: _value(value)} if equals else None
         except (yaml.YAMLError, ValueError):
             found = None
-        if isinstance(found, dict) and all(map(_is_name, found)):
+        if isinstance(found, dict) and all(isinstance(name, str) and name for name in found):
             return found
         raise ArgumentError(self, f"expected name=value, such as layers=4, got {word!r}")
 
@@ -136,11 +136,6 @@ def _value(text: str) -> Any:
     except json.JSONDecodeError:
         found = yaml.safe_load(text)
         return found if isinstance(found, (bool, int, float, str, list, dict, type(None))) else text  # not a date
-
-
-def _is_name(found: Any) -> bool:
-    """A name, or names with dots between them, such as `layers.0`."""
-    return isinstance(found, str) and all(part.isidentifier() or part.isdecimal() for part in found.split("."))
 
 
 def _is_option(word: str) -> bool:

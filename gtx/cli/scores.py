@@ -60,6 +60,9 @@ def score_table(
                 cell(f"{metric} {unit}".strip()),
                 *cells,
             )
+        if kept := metrics[part]["per_target"].get(target, {}).get("bounds"):
+            share = metrics[part]["per_target"][target]["bounds_kept"]
+            table.add_row("", f"{kept} bounds kept", f"{share:.0%}", *[""] * (len(rows) - 1))
         table.add_section()
     Console().print(table)
 

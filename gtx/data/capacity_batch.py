@@ -15,8 +15,8 @@ def cut_to_capacity(store: MoleculeStore, index: Tensor, capacity: Capacity, kep
     """Molecules as one PyG batch of constant shape, cut out where the store lives without a word to the host.
 
     It has `capacity.molecules` places and, as its last graph, a ghost that owns what the molecules leave over:
-    atoms and bonds of code 0, no descriptors, no position, no target. Targets of empty places are NaN too, so that
-    a loss which leaves blanks out leaves them out.
+    atoms and bonds of code 0, no descriptors, no position, no target, no weight. Targets of empty places are NaN
+    too, so that a loss which leaves blanks out leaves them out.
 
     Args:
         store: the molecules.
@@ -68,6 +68,10 @@ def cut_to_capacity(store: MoleculeStore, index: Tensor, capacity: Capacity, kep
         contents["pos"] = filled(store.positions, atom, real_atom, torch.nan)
     if store.y is not None:
         contents["y"] = filled(store.y.float(), row, real, torch.nan)
+    if store.bounds is not None:
+        contents["bounds"] = filled(store.bounds.float(), row, real, torch.nan)
+    if store.weights is not None:
+        contents["weights"] = torch.where(real, store.weights.float()[row], 0)
     if kept is not None:
         pair, _ = rows(kept.pair_ptr, graph.pair_ptr, owners(graph.pair_ptr, capacity.pairs), capacity.pairs)
         contents["kept"] = kept.cut(atom, pair)

@@ -48,6 +48,10 @@ class CapacityStore:
         return self.store.sizes
 
     @property
+    def weights(self) -> Tensor | None:
+        return self.store.weights
+
+    @property
     def num_graphs(self) -> int:
         return len(self.store)
 

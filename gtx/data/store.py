@@ -47,6 +47,9 @@ class MoleculeStore:
         y: float64 `[M, T]`, targets in their own units (total energies need the digits), NaN for blanks, or None.
         atom_columns: names of the columns of `atoms`, those of `gtx.molecules.ATOM_COLUMNS` where they have its codes;
             empty if they are not known.
+        bounds: float64 `[M, 2T]`, of values that were not measured the T numbers that they are above, then the T that
+            they are below, NaN where there is none; or None.
+        weights: float64 `[M]`, how much say each molecule has in the loss; None for the same.
     """
 
     atoms: Tensor
@@ -58,6 +61,8 @@ class MoleculeStore:
     positions: Tensor | None = None
     y: Tensor | None = None
     atom_columns: tuple[str, ...] = ()
+    bounds: Tensor | None = None
+    weights: Tensor | None = None
 
     @classmethod
     def from_flat(cls, parts: Sequence[FlatMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
@@ -122,6 +127,8 @@ class MoleculeStore:
             positions=None if self.positions is None else self.positions[atom],
             y=None if self.y is None else self.y[index],
             atom_columns=self.atom_columns,
+            bounds=None if self.bounds is None else self.bounds[index],
+            weights=None if self.weights is None else self.weights[index],
         )
 
     def batch(self, index: Tensor | np.ndarray | Sequence[int] | None = None) -> Batch:
@@ -133,7 +140,8 @@ class MoleculeStore:
         Returns:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
             `[e, F]`, `u` `[B, D]`, `row` `[B]` (the molecule's number here), `batch`, `ptr`, and, where the store has
-            them, `pos` `[n, 3]` and `y` `[B, T]`, float32; `to_data_list()` gives the molecules back.
+            them, `pos` `[n, 3]`, `y` `[B, T]`, `bounds` `[B, 2T]` and `weights` `[B]`, float32; `to_data_list()`
+            gives the molecules back.
 
         Raises:
             IndexError: there is no such molecule.
@@ -151,6 +159,9 @@ class MoleculeStore:
             contents["pos"], slices["pos"] = pos, ptr
         if self.y is not None:
             contents["y"], slices["y"] = y, whole
+        for name in ("bounds", "weights"):
+            if (held := getattr(self, name)) is not None:
+                contents[name], slices[name] = held[index].float(), whole
         increments = {**dict.fromkeys(slices, still), "edge_index": ptr}
         return as_batch(contents, _num_graphs=count, _slice_dict=slices, _inc_dict=increments)
 

@@ -31,6 +31,8 @@ def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
     for part, index in rows.items():
         lines = [f"{title} {score(scores[part][m], m)}" for m, title in titles(report.task.metrics).items()]
         remarks = [count(len(index), "molecule")]
+        if given := scores[part].get("bounds"):
+            remarks.append(f"{scores[part]['bounds_kept']:.0%} of {count(given, 'bound')} kept")
         low, high = (None, None) if half is None else (report.low[index, t], report.high[index, t])
         if half is not None:
             held = np.mean((low <= y[part]) & (y[part] <= high))

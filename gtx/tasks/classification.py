@@ -82,7 +82,7 @@ class Classification(NumberTask, ClassOptions):
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         return indices(cells, self.labels(target))
 
-    def complaint(self, target: int) -> str:
+    def complaint(self, target: int, cell: str) -> str:
         zero, one = self.labels(target)
         return f"is neither {zero} nor {one}, nor blank"
 

@@ -67,7 +67,7 @@ class Counts(NumberTask, CountOptions):
         whole = (found >= 0) & (found <= MOST) & (found == np.floor(found))
         return np.where(np.isnan(found) | whole, found, np.inf)
 
-    def complaint(self, target: int) -> str:
+    def complaint(self, target: int, cell: str) -> str:
         return "is not a whole number of 0 or more, nor blank"
 
     def fitted(self, train: MoleculeStore) -> Self:
@@ -77,7 +77,7 @@ class Counts(NumberTask, CountOptions):
         y = train.y.cpu()
         for place in ((y < 0) | (y != y.floor()) & ~y.isnan()).nonzero().tolist()[:1]:
             molecule, name = f"training molecule {place[0]}, counted from 0", self.targets[place[1]]
-            raise InputError(f"target {name!r} of {molecule}, {y[tuple(place)]:g}, {self.complaint(place[1])}")
+            raise InputError(f"target {name!r} of {molecule}, {y[tuple(place)]:g}, {self.complaint(place[1], '')}")
         means = y.nanmean(0).tolist()
         for name, mean in zip(self.targets, means, strict=True):
             if mean == 0:

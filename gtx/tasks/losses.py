@@ -12,13 +12,16 @@ LOSSES: dict[str, Callable[..., Tensor]] = {"mse": F.mse_loss, "mae": F.l1_loss,
 """Of numbers, by name: an `output` and a `target` to the loss of each, with `reduction="none"`."""
 
 
-def masked_mean(elementwise: Callable[[Tensor, Tensor], Tensor], output: Tensor, target: Tensor) -> Tensor:
+def masked_mean(
+    elementwise: Callable[[Tensor, Tensor], Tensor], output: Tensor, target: Tensor, weights: Tensor | None = None
+) -> Tensor:
     """The mean of a loss over the entries that were observed.
 
     Args:
         elementwise: of outputs and targets, the loss of each entry `[B, T]`.
         output: `[B, ...]`, as `elementwise` takes it.
         target: `[B, T]`, NaN for blanks.
+        weights: how much say each entry has, 0 or more, `[B, T]` or what broadcasts to it; by default the same.
 
     Returns:
         A number. A batch of blanks alone gives 0, still a function of the outputs, so that every rank has gradients to
@@ -28,7 +31,11 @@ def masked_mean(elementwise: Callable[[Tensor, Tensor], Tensor], output: Tensor,
     # blanks are filled before the loss, not after: the gradient of a NaN is NaN even where it is masked
     dtype = torch.promote_types(output.dtype, target.dtype)  # not every loss takes two
     each = elementwise(output.to(dtype), torch.where(observed, target, 0.0).to(dtype))
-    return (each * observed).sum() / observed.sum().clamp(min=1)
+    if weights is None:
+        return (each * observed).sum() / observed.sum().clamp(min=1)
+    say = observed * weights
+    total = say.sum()
+    return (each * say).sum() / torch.where(total > 0, total, 1)
 
 
 def constants(values: Sequence[float], like: Tensor) -> Tensor:

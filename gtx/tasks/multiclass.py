@@ -105,7 +105,7 @@ class Multiclass(NumberTask, ClassOptions):
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         return indices(cells, self.labels(target))
 
-    def complaint(self, target: int) -> str:
+    def complaint(self, target: int, cell: str) -> str:
         return f"is none of the classes {listed(self.labels(target))} of the training table, nor blank"
 
     def fitted(self, train: MoleculeStore) -> Self:

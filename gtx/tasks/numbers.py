@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,13 +13,16 @@ from torch import Tensor, nn
 
 from gtx.data.columns import column_index
 from gtx.data.ledger import Ledger
-from gtx.data.magnitude import LARGEST
 from gtx.data.rows import Row
 from gtx.data.targets import no_numbers, parse_number
-from gtx.errors import InputError, printable
+from gtx.errors import InputError, did_you_mean, printable
+from gtx.schema import shown
+from gtx.tasks.censoring import kept
 from gtx.tasks.conformal import Reach
-from gtx.tasks.losses import masked_mean
+from gtx.tasks.losses import constants, masked_mean
 from gtx.tasks.metrics import Target, evaluate
+from gtx.tasks.options import WeightOptions
+from gtx.tasks.predictions import NumberScores, Predictions
 from gtx.tasks.task import Task, fresh_columns
 
 if TYPE_CHECKING:
@@ -35,49 +38,17 @@ BAD_TARGET = "with a bad target"
 
 
 @dataclass(frozen=True)
-class Predictions:
-    """Numbers for m molecules, in the targets' own units; for classes, probabilities.
-
-    Attributes:
-        mean: float64 `[m, P]`, the mean over members; a column per target, or one per class of each target.
-        std: float64 `[m, P]`, the standard deviation that a method of uncertainty tells, or that of the members; None
-            for a single member.
-        low, high: float64 `[m, T]`, bounds of an interval, or None; NaN for a target that has none.
-        reach: float64 `[m, T]` each, how far an interval is to reach below and above the mean, but for one factor per
-            target; None for equally far everywhere.
-        remarks: per molecule, what there is to warn of.
-        table: `[m]` each, the columns that `Task.output_columns` names.
-    """
-
-    mean: np.ndarray
-    std: np.ndarray | None
-    low: np.ndarray | None
-    high: np.ndarray | None
-    remarks: list[list[str]]
-    table: Sequence[np.ndarray] = ()
-    reach: tuple[np.ndarray, np.ndarray] | None = None
-
-    @property
-    def finite(self) -> np.ndarray:
-        """bool `[m]`: the molecules that every target has a number for."""
-        return np.isfinite(self.mean).all(axis=1)
-
-    def subset(self, rows: np.ndarray) -> Predictions:
-        """Those of the molecules `rows`."""
-        cut = [None if each is None else each[rows] for each in (self.mean, self.std, self.low, self.high)]
-        reach = None if self.reach is None else tuple(each[rows] for each in self.reach)
-        return Predictions(*cut, [self.remarks[i] for i in rows], [column[rows] for column in self.table], reach)
-
-    def columns(self) -> list[np.ndarray]:
-        """As `Task.output_columns` names them; NaN or None for a molecule that is not `finite`."""
-        blanks = (np.nan if column.dtype.kind == "f" else None for column in self.table)
-        return [np.where(self.finite, column, blank) for column, blank in zip(self.table, blanks, strict=True)]
-
-
-@dataclass(frozen=True)
-class NumberTask(Task):
+class NumberTask(Task, WeightOptions):
     """A task of T columns of numbers. A subclass says what an output means (`unscaled`), what it costs
     (`elementwise`), and how it is scored (`metrics`); see `gtx.tasks.regression` for the plainest."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, weight in (self.target_weights or {}).items():
+            if name not in self.targets:
+                raise InputError(f"target_weights: there is no target {name!r}{did_you_mean(name, self.targets)}")
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < np.inf:
+                raise InputError(f"target_weights: expected a number of 0 or more for {name!r}, got {shown(weight)}")
 
     @property
     def widths(self) -> list[int]:
@@ -158,11 +129,14 @@ class NumberTask(Task):
     def settle(self, files: Sequence[File]) -> Self:
         for t, name in enumerate(self.targets):
             cells = files[0].cells(name)
-            if not np.isfinite(self.values(t, cells)).any():
-                refused = next((cell for cell in cells if np.isfinite(parse_number(cell))), None)
-                if refused is None:
-                    raise InputError(no_numbers(cells, name))
-                raise InputError(f"target column {name!r} holds no value: '{printable(refused)}' {self.complaint(t)}")
+            values = self.values(t, cells)
+            if not np.isfinite(values).any():
+                usual = NumberTask.complaint(self, t, "")
+                refused = (cell for cell, value in zip(cells, values, strict=True) if np.isinf(value))
+                for cell in refused:
+                    if (complaint := self.complaint(t, cell)) != usual:
+                        raise InputError(f"target column {name!r} holds no value: '{printable(cell)}' {complaint}")
+                raise InputError(no_numbers(cells, name))
         return self
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
@@ -171,7 +145,7 @@ class NumberTask(Task):
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
         bad = np.isinf(y)
         for i, t in zip(*np.nonzero(bad), strict=True):
-            ledger.error(rows[i].number, self.targets[t], cells[t][i], self.complaint(t), kind=BAD_TARGET)
+            ledger.error(rows[i].number, self.targets[t], cells[t][i], self.complaint(t, cells[t][i]), kind=BAD_TARGET)
         y[bad.any(axis=1)] = np.nan
         return y
 
@@ -183,7 +157,7 @@ class NumberTask(Task):
         """What the values of rows `[n, T]` are together, NaN for blanks; infinity where they contradict each other."""
         return y
 
-    def complaint(self, target: int) -> str:
+    def complaint(self, target: int, cell: str) -> str:
         """What is wrong with a cell that is no value of a target."""
         return "is not a finite number, nor blank"
 
@@ -197,16 +171,39 @@ class NumberTask(Task):
         return store.with_targets(self.scaled(store))
 
     def training_loss(self, output: Tensor, batch: Any) -> Tensor:
-        return masked_mean(self.elementwise, output, batch.y)
+        return self.mean_loss(output, batch)
+
+    def mean_loss(self, output: Tensor, examples: Any) -> Tensor:
+        """The mean loss of outputs `[B, P]` for a batch, or a store, with scaled targets."""
+        return masked_mean(self.elementwise, output, examples.y, self.say(examples))
+
+    def say(self, examples: Any) -> Tensor | None:
+        """How much say entries have in the loss, by row and by target: what broadcasts to `[B, T]`; None for the same.
+
+        Args:
+            examples: a batch, or a store; `weights` are those of its rows, if it has them.
+        """
+        rows, targets = getattr(examples, "weights", None), None
+        if self.target_weights:
+            targets = constants([self.target_weights.get(name, 1.0) for name in self.targets], examples.y)[None]
+        if rows is None:
+            return targets
+        return rows[:, None] if targets is None else rows[:, None] * targets
+
+    def share(self, examples: Any) -> int | Tensor:
+        """The number of molecules, or the sum of their weights."""
+        weights = getattr(examples, "weights", None)
+        return super().share(examples) if weights is None else weights.sum()
 
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        y, scaled = val.y.cpu(), self.scaled(val)
+        y, truth = val.y.cpu(), self.examples(val).to("cpu")
+        scaled = truth.y.float()
 
         def scores(output: Tensor) -> dict[str, float]:
             output = output.float().cpu()
             found = self.evaluate(y, self.unscaled(output, val))
             logged = {f"val_{name}": found[name] for name in self.metrics if found[name] is not None}
-            logged["val_loss"] = float(masked_mean(self.elementwise, output, scaled))
+            logged["val_loss"] = float(self.mean_loss(output, replace(truth, y=scaled)))
             return {**logged, "val_score": self.val_score(output, scaled, logged)}
 
         return scores
@@ -218,13 +215,24 @@ class NumberTask(Task):
     def judge(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: Predictions, rows: np.ndarray
     ) -> dict[str, Any]:
-        y = store.y.numpy()[rows]
-        told = self.evaluate_uncertainty(y, answers.subset(rows))
-        return self.evaluate(y, answers.mean[rows]) | ({"uncertainty": told} if told else {})
+        y, part = store.y.numpy()[rows], answers.subset(rows)
+        found, told = self.evaluate(y, part.mean), self.evaluate_uncertainty(y, part)
+        if store.bounds is not None:
+            found = self.with_kept(found, store.bounds.numpy()[rows], part.mean)
+        return found | ({"uncertainty": told} if told else {})
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
         """Score what answers say of their errors beside what was measured `[n, T]`; empty where they say nothing."""
         return {}
+
+    def with_kept(self, scores: dict[str, Any], bounds: np.ndarray, prediction: np.ndarray) -> dict[str, Any]:
+        """Scores, which are of exact values, and for each target that has `bounds` how many they are and `bounds_kept`,
+        the share of them that predictions keep."""
+        given, share = kept(bounds, prediction)
+        for name, count, part in zip(self.targets, given.tolist(), share.tolist(), strict=True):
+            if count:
+                scores["per_target"][name] |= {"bounds": count, "bounds_kept": part}
+        return scores
 
     def admissible(self, prediction: np.ndarray) -> np.ndarray:
         """Predictions `[m, P]` of a method that does not know the task, as near as the task allows."""
@@ -319,46 +327,8 @@ class NumberTask(Task):
                 found["mean"] = 0.0  # a z-score's, but for rounding
         return {name: number(value) for name, value in found.items()}
 
+    def to_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in super().to_dict().items() if name != "target_weights"}  # of training
+
     def scores(self, columns: Sequence[str]) -> NumberScores:
         return NumberScores(self, columns)
-
-
-class NumberScores:
-    """Predictions beside the measured values, as far as the table holds them: 16 bytes per row and target.
-
-    Args:
-        task: of the model.
-        columns: of the table.
-    """
-
-    def __init__(self, task: NumberTask, columns: Sequence[str]) -> None:
-        self.task = task
-        self.held = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
-        self.y: list[np.ndarray] = []
-        self.prediction: list[np.ndarray] = []
-
-    def add(self, rows: Sequence[Row], answers: Predictions) -> None:
-        """Take in some rows and what was predicted for them."""
-        if not self.held:
-            return
-        y = np.full((len(rows), len(self.task.targets)), np.nan)
-        for t, place in self.held.items():
-            y[:, t] = self.task.values(t, [row.cells[place] for row in rows])
-        y = self.task.joined(np.where(np.isinf(y), np.nan, y))
-        self.y.append(np.where(np.abs(y) > LARGEST, np.nan, y))  # and what is no number is infinite
-        self.prediction.append(answers.mean)
-
-    def metrics(self) -> dict[str, Any] | None:
-        """As in `metrics.json`; None without a single measured value."""
-        if not self.y:
-            return None
-        y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
-        if np.isnan(y).all():
-            return None
-        found = self.task.evaluate(y, prediction)
-        names = [self.task.targets[t] for t in self.held]
-        return {**found, "per_target": {name: found["per_target"][name] for name in names}}
-
-    def notes(self) -> list[str]:
-        """Nothing: numbers speak for themselves."""
-        return []

@@ -18,7 +18,16 @@ def learned() -> Any:
 
 
 @dataclass(frozen=True)
-class NumberOptions:
+class WeightOptions:
+    """What every task of numbers or classes has."""
+
+    target_weights: dict[str, float] | None = option(
+        None, "How much say targets have in the loss, by name, such as a=2 b=0.5; default: 1 each."
+    )
+
+
+@dataclass(frozen=True)
+class NumberOptions(WeightOptions):
     """Options of `Regression`."""
 
     loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
@@ -33,10 +42,13 @@ class NumberOptions:
         "Learn all targets, or none, minus a reference per element, fitted on the training rows; default: those that "
         "are extensive, of whose variance the composition explains 95 %.",
     )
+    censored: bool | None = option(
+        None, "Learn from bounds too, cells such as >5 or <=0.1; by default such a cell is an error in its row."
+    )
 
 
 @dataclass(frozen=True)
-class ClassOptions:
+class ClassOptions(WeightOptions):
     """Options of `Classification` and `Multiclass`."""
 
     class_weights: Literal["none", "balanced"] = option(
@@ -45,12 +57,12 @@ class ClassOptions:
 
 
 @dataclass(frozen=True)
-class CountOptions:
-    """Options of `Counts`: none of its own."""
+class CountOptions(WeightOptions):
+    """Options of `Counts`."""
 
 
 @dataclass(frozen=True)
-class ShareOptions:
+class ShareOptions(WeightOptions):
     """Options of `Shares`."""
 
     normalise: bool = option(

@@ -19,11 +19,13 @@ from gtx.errors import InputError
 from gtx.molecules.features import ATOM_PLACE
 from gtx.molecules.naming import name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
+from gtx.tasks.censoring import censored_squares, parse_bound, read_bounds, with_bounds
 from gtx.tasks.conformal import Reach, conformal_interval
-from gtx.tasks.losses import LOSSES
+from gtx.tasks.losses import LOSSES, masked_mean
 from gtx.tasks.metrics import has_values, varies
-from gtx.tasks.numbers import NumberTask, Predictions
+from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import NumberOptions, learned
+from gtx.tasks.predictions import Predictions
 from gtx.tasks.scaling import EXTENSIVE, TargetScaler, composition, extensive_part, tells_elements
 from gtx.tasks.task import Metric
 from gtx.tasks.uncertainty import METHODS, Method
@@ -44,6 +46,8 @@ class Regression(NumberTask, NumberOptions):
         targets: names of the target columns.
         loss: of z-scores: "mse", "mae", "huber" (delta 1), or a function of outputs and targets `[B, T]` that gives the
             loss of each entry, `[B, T]`; no part of a model file.
+        censored: learn from bounds too, cells such as `>5`: with "mse" by the likelihood of a Gaussian, see
+            `gtx.tasks.censoring.censored_squares`, with other losses at no cost on the side that a bound allows.
         element_reference: learn every target, or none, minus a reference per element; by default those of whose
             variance the composition explains 95 %.
         uncertainty: a method of `gtx.tasks.uncertainty`, or "none".
@@ -74,6 +78,8 @@ class Regression(NumberTask, NumberOptions):
             raise InputError(f"uncertainty: expected one of {known}, got {self.uncertainty}")
         if self.method.has_loss and self.loss != "mse":
             raise InputError(f"loss: uncertainty {self.uncertainty} has a loss of its own; leave it out")
+        if self.method.has_loss and self.censored:
+            raise InputError(f"censored: uncertainty {self.uncertainty} has a loss of its own, which knows no bounds")
         if isinstance(self.loss, str) and self.loss not in LOSSES:
             raise InputError(f"loss: expected one of {', '.join(LOSSES)} for {self.name}, got {self.loss}")
 
@@ -90,6 +96,25 @@ class Regression(NumberTask, NumberOptions):
     def check(self, model: nn.Module, members: int) -> None:
         self.method.check(model, members)
 
+    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
+        found = super().values(target, cells)
+        if self.censored:
+            for i in np.flatnonzero(np.isinf(found)):
+                if parse_bound(cells[i]):
+                    found[i] = np.nan
+        return found
+
+    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
+        if not self.censored:
+            return None
+        places = [column_index(columns, name) for name in self.targets]
+        return read_bounds([["" if row.error else row.cells[place] for row in rows] for place in places])
+
+    def complaint(self, target: int, cell: str) -> str:
+        if not self.censored and parse_bound(cell):
+            return "is a bound, not a number; --censored learns from bounds too"
+        return super().complaint(target, cell)
+
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         y = super().parse(rows, columns, ledger)
         if place := too_large(y):
@@ -104,9 +129,10 @@ class Regression(NumberTask, NumberOptions):
         if self.scaler is not None:
             return self
         asked = self.element_reference
+        y, _ = with_bounds(train.y.cpu(), train.bounds)  # a bound stands for what is beyond it
         if asked is False or (asked is None and not tells_elements(train)):
-            return replace(self, scaler=TargetScaler.fit(train.y))
-        return replace(self, scaler=TargetScaler.fit(train.y, composition(train), None if asked else EXTENSIVE))
+            return replace(self, scaler=TargetScaler.fit(y))
+        return replace(self, scaler=TargetScaler.fit(y, composition(train), None if asked else EXTENSIVE))
 
     def adopting(self, other: NumberTask) -> Self:
         same = isinstance(other, Regression) and other.targets == self.targets
@@ -115,6 +141,28 @@ class Regression(NumberTask, NumberOptions):
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
         self._refuse_too_large(val, "validation")
         return super().validation(val)
+
+    def examples(self, store: MoleculeStore) -> MoleculeStore:
+        made = super().examples(store)
+        if store.bounds is None:
+            return made
+        parts = [self.scaled(store.with_targets(part)) for part in store.bounds.cpu().chunk(2, dim=1)]
+        return replace(made, bounds=torch.cat(parts, dim=1).double().to(store.device))
+
+    def mean_loss(self, output: Tensor, examples: Any) -> Tensor:
+        bounds = getattr(examples, "bounds", None)
+        if bounds is None:
+            return super().mean_loss(output, examples)
+        value, side = with_bounds(examples.y, bounds)
+        weights, known = self.say(examples), ~value.isnan()
+
+        def each(output: Tensor, value: Tensor) -> Tensor:
+            if self.loss == "mse":
+                return censored_squares(output, value, side, known if weights is None else known * weights)
+            allowed = (output - value) * side > 0
+            return torch.where(allowed, 0, self.elementwise(torch.where(allowed, value, output), value))
+
+        return masked_mean(each, output, value, weights)
 
     def scaled(self, store: MoleculeStore) -> Tensor:
         return self.scaler.scale(store.y.cpu(), self._composition(store))
@@ -138,6 +186,8 @@ class Regression(NumberTask, NumberOptions):
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """The mean over targets of the RMSE (the MAE if that is the loss) in scaled units, since own units differ."""
+        if self.censored:
+            return logged["val_loss"]  # which heeds bounds
         error = self._numbers(output) - scaled
         if self.loss == "mae":
             return float(error.abs().nanmean(0).nanmean())
@@ -242,6 +292,7 @@ class Regression(NumberTask, NumberOptions):
             {
                 "interval": OrNone(interval),
                 "element_reference": OrNone(flag()),
+                "censored": OrNone(flag()),
                 "uncertainty": one_of(["none", *METHODS]),
                 "std_factor": OrNone(ListOf(number(0), targets, targets)),
             },

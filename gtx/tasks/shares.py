@@ -82,7 +82,7 @@ class Shares(NumberTask, ShareOptions):
         found = np.array([parse_number(cell) for cell in cells], np.float64)
         return np.where((found < 0) | (found > LARGEST), np.inf, found)
 
-    def complaint(self, target: int) -> str:
+    def complaint(self, target: int, cell: str) -> str:
         return "is not a number of 0 or more, nor blank"
 
     def joined(self, y: np.ndarray) -> np.ndarray:

@@ -119,6 +119,11 @@ class Task(ABC):
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         """The targets of all rows, float64 `[n, T]`, NaN for blanks; a cell that cannot be used is a row error."""
 
+    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
+        """What is known of values that were not measured, float64 `[n, 2T]`: T numbers that they are above, then T that
+        they are below, NaN where there is none. None: the task knows no bounds."""
+        return None
+
     # training
 
     @property
@@ -144,8 +149,14 @@ class Task(ABC):
         return self
 
     def labelled(self, store: MoleculeStore) -> MoleculeStore:
-        """The molecules that have a value; others can neither teach nor be scored."""
-        return store.subset((~store.y.isnan()).any(1).nonzero().flatten())
+        """The molecules that have a value or a bound, and a weight above 0 where there are weights; others can neither
+        teach nor be scored."""
+        known = (~store.y.isnan()).any(1)
+        if store.bounds is not None:
+            known = known | (~store.bounds.isnan()).any(1)
+        if store.weights is not None:
+            known = known & (store.weights > 0)
+        return store.subset(known.nonzero().flatten())
 
     def examples(self, store: MoleculeStore) -> Any:
         """What batches are cut out of, with targets as the loss takes them."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.closed_form import fit_closed_form, outputs_of, solvable
+from gtx.closed_form import fit_closed_form, outputs_of, solvable, unsolvable
 from gtx.data import MoleculeStore
 from gtx.kernel import TanimotoKernel
 from gtx.models import tanimoto
@@ -99,7 +99,7 @@ def mixed(
 def why_not(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
     """Why no kernel can have a share; None if one can."""
     if not isinstance(task, NumberTask) or solvable(task, train) is None:
-        return f"the task {task.name} has no closed form"
+        return unsolvable(task, train)
     most = int((~val.y.isnan()).sum(0).max()) if len(val) else 0
     if most < FEWEST:
         return f"{most} validation rows are too few to weigh a kernel beside it, which takes {FEWEST}"

@@ -61,3 +61,18 @@ def test_the_help_is_plain(command: str) -> None:
     text = parser.format_help()
     assert not re.search(r"null|None|True|False|dict\[|\{\}", text) and "example" in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_targets_of_any_name_have_weights() -> None:
+    words = [
+        "data.csv",
+        "--target-columns",
+        "NR-AR",
+        "IC50 [nM]",
+        "--target-weights",
+        "NR-AR=2",
+        "IC50 [nM]=0.5",
+        "--out=o",
+    ]
+    task = settings_from(vars(parser_of("train").parse_args(words)))[0].task
+    assert task.options["target_weights"] == {"NR-AR": 2, "IC50 [nM]": 0.5}

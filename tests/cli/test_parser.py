@@ -43,9 +43,7 @@ def test_pairs(words: list[str], value: dict[str, Any]) -> None:
     assert read(dict[str, Any], *words) == value
 
 
-@pytest.mark.parametrize(
-    "word", ["moments", "=3", "a b=3", '{"channels": 16', "{1, 2}", "a=[1", "data.csv", '{"a b": 1}']
-)
+@pytest.mark.parametrize("word", ["moments", "=3", '{"channels": 16', "{1, 2}", "a=[1", "data.csv", '{"": 1}'])
 def test_what_is_no_pair_is_shown(word: str) -> None:
     with pytest.raises(InputError, match=r"--it: expected name=value, such as layers=4, got ") as error:
         read(dict[str, Any], word)

@@ -61,6 +61,11 @@ CASES = {
         lambda t: {"gap": _blanks(t.gap.tolist()), "dipole": t.dipole.tolist()},
         ("gap_pred", "gap_low", "gap_high", "dipole_pred", "dipole_low", "dipole_high"),
     ),
+    "bounds": Case(
+        Regression(["gap", "dipole"], censored=True, target_weights={"gap": 2}),
+        lambda t: {"gap": [f">{x - 1}" if i % 7 == 3 else x for i, x in enumerate(t.gap)], "dipole": t.dipole.tolist()},
+        ("gap_pred", "gap_low", "gap_high", "dipole_pred", "dipole_low", "dipole_high"),
+    ),
     "a loss of one's own": Case(
         Regression("gap", loss=lambda output, target: torch.log(torch.cosh(output - target))),
         lambda t: {"gap": t.gap.tolist()},
