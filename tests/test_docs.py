@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted((ROOT / "docs").glob("your-own-*.md")), ROOT / "docs" / "batches.md"]
+PAGES = [*sorted((ROOT / "docs").glob("your-own-*.md")), ROOT / "docs" / "batches.md", ROOT / "docs" / "foundation.md"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

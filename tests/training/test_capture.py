@@ -33,10 +33,10 @@ def module() -> PropertyModule:
 def test_a_whole_step_is_the_plain_one() -> None:
     whole, plain = module(), module()
     cutter = CapacityStore(EXAMPLES)
-    usual = 12.0
-    optimiser = adamw(whole.model, torch.tensor(0.01), 0.1)
+    usual, rates = 12.0, {"all": 0.1, "head": 1}
+    optimiser = adamw(whole.model, torch.tensor(0.01), 0.1, rates=rates)
     step = WholeStep(whole, cutter, optimiser, torch.tensor(usual))
-    rival = adamw(plain.model, 0.01, 0.1)
+    rival = adamw(plain.model, 0.01, 0.1, rates=rates)
     for index in cutter.sampler(12).batches()[:3]:
         loss = step(index)
         batch = EXAMPLES.batch(index[index >= 0])
