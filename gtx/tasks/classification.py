@@ -14,11 +14,12 @@ from torchmetrics.functional.classification import binary_accuracy, binary_auroc
 from gtx.data.targets import no_numbers
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, Record, number, text
+from gtx.tasks.classes import ClassTask
 from gtx.tasks.labels import distinct, indices, listed
 from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values, varies
 from gtx.tasks.numbers import NumberTask
-from gtx.tasks.options import ClassOptions, learned
+from gtx.tasks.options import learned
 from gtx.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ ZERO_ONE = ("0", "1")
 
 
 @dataclass(frozen=True)
-class Classification(NumberTask, ClassOptions):
+class Classification(ClassTask):
     """Two classes per target, by the logit of the second.
 
     Args:
@@ -128,7 +129,11 @@ class Classification(NumberTask, ClassOptions):
         return output.double().sigmoid()
 
     def kinds(self, target: int, members: int) -> dict[str, type]:
-        return super().kinds(target, members) | ({} if self.labels(target) == ZERO_ONE else {"class": str})
+        return (
+            super().kinds(target, members)
+            | ({} if self.labels(target) == ZERO_ONE else {"class": str})
+            | self.set_kinds()
+        )
 
     def table(self, mean: np.ndarray, std: np.ndarray | None, low: Any, high: Any) -> list[np.ndarray]:
         columns: list[np.ndarray] = []
@@ -136,6 +141,7 @@ class Classification(NumberTask, ClassOptions):
             columns += [mean[:, t]] if std is None else [mean[:, t], std[:, t]]
             if self.labels(t) != ZERO_ONE:
                 columns.append(np.array(self.labels(t), object)[(mean[:, t] > 0.5).astype(int)])
+            columns += self.set_columns(mean, t)
         return columns
 
     def quantity(self, column: int) -> str:
@@ -143,7 +149,7 @@ class Classification(NumberTask, ClassOptions):
         return f"probability of {name}" if labels == ZERO_ONE else f"probability that {name} is {labels[1]!r}"
 
     def notes(self) -> list[str]:
-        return [
+        return self.set_notes() + [
             f"{name}: {name}_pred is the probability of {self.labels(t)[1]!r}, the other class is {self.labels(t)[0]!r}"
             for t, name in enumerate(self.targets)
             if self.labels(t) != ZERO_ONE
@@ -186,4 +192,5 @@ class Classification(NumberTask, ClassOptions):
     @classmethod
     def kept_entries(cls, targets: int) -> Record:
         classes, weights = ListOf(ListOf(text(), 2, 2), targets, targets), ListOf(number(0), targets, targets)
-        return Record({}, {"classes": OrNone(classes), "positive_weights": OrNone(weights), "class_weights": text()})
+        own = {"classes": OrNone(classes), "positive_weights": OrNone(weights), "class_weights": text()}
+        return Record({}, own | cls.calibration_entries(targets))

@@ -20,11 +20,12 @@ from torchmetrics.functional.classification import (
 from gtx.data.targets import no_numbers
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, Record, number, text
+from gtx.tasks.classes import ClassTask
 from gtx.tasks.labels import distinct, indices, listed
 from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values, varies
 from gtx.tasks.numbers import NumberTask
-from gtx.tasks.options import ClassOptions, learned
+from gtx.tasks.options import learned
 from gtx.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _roc_auc(p: Tensor, y: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Multiclass(NumberTask, ClassOptions):
+class Multiclass(ClassTask):
     r"""C classes per target, by a softmax of C outputs, learned by cross-entropy: \(-\ln p_y\).
 
     Answers are the likeliest class, `<target>_pred`, and the probability of each, `<target>_<class>`.
@@ -150,7 +151,12 @@ class Multiclass(NumberTask, ClassOptions):
         return torch.cat(parts, dim=-1)
 
     def kinds(self, target: int, members: int) -> dict[str, type]:
-        return super().kinds(target, members) | {"pred": str} | dict.fromkeys(self.labels(target), float)
+        return (
+            super().kinds(target, members)
+            | {"pred": str}
+            | dict.fromkeys(self.labels(target), float)
+            | self.set_kinds()
+        )
 
     def table(self, mean: np.ndarray, std: np.ndarray | None, low: Any, high: Any) -> list[np.ndarray]:
         columns: list[np.ndarray] = []
@@ -160,14 +166,14 @@ class Multiclass(NumberTask, ClassOptions):
             columns.append(np.array(self.labels(t), object)[best])
             if std is not None:
                 columns.append(np.take_along_axis(std[:, place.columns], best[:, None], 1)[:, 0])
-            columns += list(p.T)
+            columns += [*p.T, *self.set_columns(mean, t)]
         return columns
 
     def quantity(self, column: int) -> str:
         return f"probability of {self.prediction_names[column]}"
 
     def notes(self) -> list[str]:
-        return [f"{name}: classes {listed(self.labels(t))}" for t, name in enumerate(self.targets)]
+        return self.set_notes() + [f"{name}: classes {listed(self.labels(t))}" for t, name in enumerate(self.targets)]
 
     # what the report says of it
 
@@ -212,4 +218,5 @@ class Multiclass(NumberTask, ClassOptions):
     def kept_entries(cls, targets: int) -> Record:
         classes = ListOf(ListOf(text(), 2, MOST_CLASSES), targets, targets)
         weights = ListOf(ListOf(number(0)), targets, targets)
-        return Record({"classes": classes}, {"weights": OrNone(weights), "class_weights": text()})
+        own = {"weights": OrNone(weights), "class_weights": text()}
+        return Record({"classes": classes}, own | cls.calibration_entries(targets))

@@ -252,11 +252,15 @@ class NumberTask(Task, WeightOptions):
 
     def decode(self, outputs: Tensor, store: MoleculeStore) -> Predictions:
         members = self.unscaled(outputs.transpose(0, 1), store).numpy()  # [members, m, P]
-        mean = members.mean(0)
+        mean = self.corrected(members.mean(0))
         std, reach = self.spread(outputs) or (members.std(0, ddof=1) if len(members) > 1 else None, None)
         low, high = self.bounds(mean, reach)
         remarks = self.answer_remarks(store)
         return Predictions(mean, std, low, high, remarks, self.table(mean, std, low, high), reach)
+
+    def corrected(self, mean: np.ndarray) -> np.ndarray:
+        """Predictions `[m, P]` as validation rows have corrected them."""
+        return mean
 
     def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
         """What a method of uncertainty makes of outputs `[m, members, C]`: the standard deviation `[m, P]`, and how far

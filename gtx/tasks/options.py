@@ -54,6 +54,10 @@ class ClassOptions(WeightOptions):
     class_weights: Literal["none", "balanced"] = option(
         "none", "Weight of the classes in the loss: balanced weighs each by how rare it is among the training rows."
     )
+    calibration: Literal["none", "temperature", "isotonic"] = option(
+        "none", "What validation rows correct probabilities by: one temperature per target, or ascending steps."
+    )
+    sets: bool = option(False, "Also give the set of classes that holds the true one for 90 % of molecules.")
 
 
 @dataclass(frozen=True)

@@ -86,17 +86,20 @@ CASES = {
         Classification,
     ),
     "two labels": Case(
-        Classification("activity", class_weights="balanced"),
+        Classification("activity", class_weights="balanced", calibration="temperature", sets=True),
         lambda t: {"activity": _blanks(_above(t.dipole, "inactive", "active"))},
-        ("activity_pred", "activity_class"),
+        ("activity_pred", "activity_class", "activity_set"),
     ),
     "multiclass": Case(
-        Multiclass(["size", "kind"], class_weights="balanced"),
+        Multiclass(["size", "kind"], class_weights="balanced", calibration="isotonic", sets=True),
         lambda t: {
             "size": _blanks(pd.qcut(t.gap, 3, labels=["s", "m", "l"]).astype(str).tolist()),
             "kind": [len(s) % 2 for s in t.smiles],
         },
-        ("size_pred", "size_l", "size_m", "size_s", "kind_pred", "kind_0", "kind_1"),
+        (
+            *("size_pred", "size_l", "size_m", "size_s", "size_set"),
+            *("kind_pred", "kind_0", "kind_1", "kind_set"),
+        ),
     ),
     "counts": Case(
         Counts(["letters", "rings"]),

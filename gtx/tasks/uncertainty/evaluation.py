@@ -10,6 +10,8 @@ from scipy.special import ndtr
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
+from gtx.tasks.metrics import mean_scores
+
 A_BIN = 20
 """Molecules, at least, of which a root mean square says anything."""
 MOST_BINS = 20
@@ -58,9 +60,7 @@ def evaluate_spread(
             inside = (low[known, t] <= y[known, t]) & (y[known, t] <= high[known, t])
             found |= {"coverage": float(inside.mean()), "width": float((high - low)[known, t].mean())}
         per_target[name] = found
-    defined = {name: [found[name] for found in per_target.values() if found[name] is not None] for name in names}
-    means = {name: float(np.mean(values)) if values else None for name, values in defined.items()}
-    return {**means, "per_target": per_target} if names else {}
+    return mean_scores(per_target) if names else {}
 
 
 def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
