@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from matplotlib.figure import Figure
 
-from gtx.report import figures
+from gtx.report import figures, spread_figures
 from gtx.report.context import Report, RunReport
 from gtx.report.gallery import Panel
 from gtx.report.similarity import Nearest
@@ -22,19 +22,20 @@ Near = Callable[[], Nearest]
 
 
 def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
-    """Of numbers: parity, errors, coverage of intervals, and the error by similarity to the training molecules."""
+    """Of numbers: parity, errors, coverage of intervals, calibration of standard deviations, and coverage and error by
+    similarity to the training molecules."""
     name, unit = report.targets[t], report.units.get(report.targets[t], "")
     rows, y, prediction, scores = _parts(report, t)
     if not rows:
         return
-    half = _half_widths(report, t)
+    reach = _reach(report, t)
     for part, index in rows.items():
         lines = [f"{title} {score(scores[part][m], m)}" for m, title in titles(report.task.metrics).items()]
         remarks = [count(len(index), "molecule")]
         if given := scores[part].get("bounds"):
             remarks.append(f"{scores[part]['bounds_kept']:.0%} of {count(given, 'bound')} kept")
-        low, high = (None, None) if half is None else (report.low[index, t], report.high[index, t])
-        if half is not None:
+        low, high = (None, None) if reach is None else (report.low[index, t], report.high[index, t])
+        if reach is not None:
             held = np.mean((low <= y[part]) & (y[part] <= high))
             remarks.append(f"{held:.0%} in {report.level:.0%} intervals")
         yield Panel(
@@ -43,9 +44,14 @@ def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
         )
     error = {part: prediction[part] - y[part] for part in rows}
     yield Panel(f"Errors of {name}", partial(figures.error_histogram, error, unit))
-    if half is not None and len(rows) == 2:
-        widths = {part: half[index] for part, index in rows.items()}
-        yield Panel(f"Coverage of the intervals of {name}", partial(figures.coverage, widths, error, report.level))
+    if reach is not None and len(rows) == 2:
+        sides = {part: np.where(error[part] > 0, reach[0][index], reach[1][index]) for part, index in rows.items()}
+        yield Panel(f"Coverage of the intervals of {name}", partial(figures.coverage, sides, error, report.level))
+    if report.std is not None and (report.std[:, t] > 0).all():
+        std = {part: report.std[index, t] for part, index in rows.items()}
+        yield Panel(f"Calibration of {name}", partial(spread_figures.spread_reliability, std, error, unit))
+    if reach is not None and report.judged in rows:
+        yield Panel(f"Coverage of {name} by similarity", partial(_coverage_by_similarity, report, t, near, unit))
     if report.judged in rows:
         quantity = f"absolute error{in_unit(unit)}"
         yield Panel(f"Error of {name} by similarity", partial(_by_similarity, report, t, near, quantity))
@@ -94,6 +100,15 @@ def _by_similarity(report: Report, t: int, near: Near, quantity: str) -> Figure:
     return figures.by_similarity(similarity, wrong.astype(float), quantity, report.judged)
 
 
+def _coverage_by_similarity(report: Report, t: int, near: Near, unit: str) -> Figure:
+    nearest = near()
+    measured = np.isin(nearest.rows, report.measured(report.judged, t))
+    rows, similarity = nearest.rows[measured], nearest.similarity[measured]
+    low, y, high = report.low[rows, t], report.y[rows, t], report.high[rows, t]
+    told = (low <= y) & (y <= high), high - low, report.level, report.judged
+    return spread_figures.coverage_by_similarity(similarity, *told, unit)
+
+
 def data_panels(report: Report) -> Iterator[Panel]:
     """What is measured, and how large the molecules are, part by part."""
     parts = [part for part in PARTS if len(report.split[part])]
@@ -140,12 +155,13 @@ def curves(report: RunReport, panels: Sequence[tuple[str, dict[str, str]]]) -> I
             yield Panel(f"{title} by epoch", draw)
 
 
-def _half_widths(report: Report, t: int) -> np.ndarray | None:
-    """`[n]`, or None where a target has no intervals."""
+def _reach(report: Report, t: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """How far intervals reach below and above predictions, `[n]` each, or None where a target has no intervals."""
     if report.low is None or report.high is None:
         return None
-    half = (report.high[:, t] - report.low[:, t]) / 2
-    return half if np.isfinite(half).all() and (half > 0).all() else None
+    prediction = report.prediction[:, t]
+    reach = prediction - report.low[:, t], report.high[:, t] - prediction
+    return reach if all(np.isfinite(each).all() and (each > 0).all() for each in reach) else None
 
 
 def _shares(report: Report, part: str, t: int) -> list[float]:

@@ -11,8 +11,9 @@ from gtx.schema import ListOf, OrNone, flag, number, one_of
 from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered
 from gtx.tasks.conformal import LEVEL, conformal_half_width
 from gtx.tasks.metrics import mean_scores
-from gtx.tasks.numbers import NumberTask, Predictions
+from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import ClassOptions, learned
+from gtx.tasks.predictions import Predictions
 
 BETWEEN = "|"
 """What stands between the classes of a set."""

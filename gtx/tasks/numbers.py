@@ -301,7 +301,7 @@ class NumberTask(Task, WeightOptions):
         words = "On the diagonal line, the prediction equals the measurement."
         more = " Vertical lines are intervals. The validation molecules set the width of intervals of every level; the "
         more += "coverage picture shows which share of the test molecules is inside. In the grey band, the difference "
-        more += "can be chance."
+        more += "can be chance. By similarity, the numbers below are the mean widths of intervals."
         return words + more * intervals
 
     def errors(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:

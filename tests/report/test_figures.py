@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from gtx.report import figures
+from gtx.report import figures, spread_figures
 from gtx.report.drawing import COLOURS, inline
 from gtx.tasks.conformal import conformal_half_width
 
@@ -184,3 +184,21 @@ def test_class_shares_have_a_bar_for_each_target_and_part():
 def test_pyplot_knows_of_no_figure():
     figures.parity(random(9), random(9), "test", "y")
     assert pyplot.get_fignums() == []
+
+
+def test_a_spread_that_is_true_lies_on_the_diagonal():
+    std = {part: np.random.default_rng(0).uniform(0.2, 2, 2000) for part in ("val", "test")}
+    errors = {part: one * random(2000, k) for k, (part, one) in enumerate(std.items())}
+    drawn = lines(spread_figures.spread_reliability(std, errors, "eV"))
+    for points in drawn[:2]:
+        np.testing.assert_allclose(points[:, 1], points[:, 0], rtol=0.2)
+    assert not np.allclose(lines(spread_figures.spread_reliability(std, std, ""))[0][:, 1], drawn[0][:, 1], rtol=0.001)
+
+
+def test_coverage_by_similarity_is_the_share_inside():
+    similarity = np.linspace(0, 1, 100)
+    figure = spread_figures.coverage_by_similarity(similarity, similarity > 0.5, 2 - similarity, 0.9, "test", "eV")
+    points = next(points for points in lines(figure) if len(points) == 5)
+    np.testing.assert_allclose(points[:, 1], [0, 0, 0.5, 1, 1], atol=0.01)
+    assert next(text.get_text() for text in figure.axes[0].texts) == "1.90"
+    spread_figures.coverage_by_similarity(np.ones(1), np.ones(1, bool), np.ones(1), 0.9, "val", "")

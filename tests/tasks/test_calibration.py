@@ -7,7 +7,7 @@ import pytest
 
 from gtx.tasks import Classification, Multiclass
 from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered
-from gtx.tasks.numbers import Predictions
+from gtx.tasks.predictions import Predictions
 
 
 def drawn(rows: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
