@@ -107,7 +107,7 @@ class RunFolder:
         differ = [
             f"{name} ({_shown(old, name)} there, {_shown(new, name)} now)"
             for name in sorted(old.keys() | new.keys())
-            if old.get(name) != new.get(name)  # an option that there was not yet is one that nobody chose
+            if not _agree(old, new, name)
         ]
         if differ:
             raise InputError(
@@ -130,6 +130,14 @@ class RunFolder:
         # nothing but what a run writes here: the folder may hold other things of the user's
         self.config_file.unlink(missing_ok=True)
         shutil.rmtree(self.path / "members", ignore_errors=True)
+
+
+def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
+    """Whether an entry is the same; an option that there was not yet is one that nobody chose."""
+    if name in old and name in new:
+        return old[name] == new[name]
+    value = old.get(name, new.get(name))
+    return value is None or value is False or value == "none"
 
 
 def run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:

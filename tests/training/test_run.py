@@ -48,7 +48,10 @@ def test_entries_that_come_or_go_are_named(tmp_path: Path) -> None:
     run.open({"a": 1, "b": {"c": (1, 2)}})
     with pytest.raises(InputError, match=r"b\.c \(\[1, 2\] there, absent now\); d \(absent there, 5 now\)"):
         run.open({"a": 1, "d": 5})
-    run.open({"a": 1, "b": {"c": [1, 2]}, "e": None})  # a run of a gtx that had no option e
+    for unchosen in (None, False, "none"):
+        run.open({"a": 1, "b": {"c": [1, 2]}, "e": unchosen})  # a run of a gtx that had no option e
+    with pytest.raises(InputError, match=r"a \(1 there, null now\)"):
+        run.open({"a": None, "b": {"c": [1, 2]}})
 
 
 def test_overwriting_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
