@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,27 +15,28 @@ import torch
 from torch import Tensor
 
 from gtx.data import (
+    Candidates,
+    Division,
     Duplicates,
     Featurised,
     Ledger,
     MoleculeStore,
+    Nearest,
     Row,
     Split,
-    check_shares,
     column_index,
     column_split,
     conflicting_duplicates,
     featurise,
     leakage,
+    nearest,
     open_table,
-    random_split,
-    scaffold_split,
 )
 from gtx.data.columns import listed
 from gtx.data.weights import read_weights
 from gtx.errors import InputError
-from gtx.molecules import Featuriser, scaffold
-from gtx.tasks import Inferred, Task
+from gtx.molecules import Featuriser
+from gtx.tasks import Inferred, NumberTask, Task
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,15 @@ class DataSettings:
         target_columns: the targets, where `task` does not name them.
         smiles_column: default as `gtx.data.open_table` says.
         task: what is learned of them; default: as `gtx.tasks.Inferred` says.
-        split: "random" or "scaffold", where neither a column nor files say.
+        split: a name of `gtx.data.SPLIT_METHODS`, where neither a column nor files say.
+        split_by: the column that a split reads: of groups for "group", of numbers or dates for "time".
         split_column: the column that spells the split out.
         val: a file of validation rows beside `data`.
         test: a file of test rows beside `data`.
         split_sizes: shares of train, val and test, which add up to 1.
-        seed: of the random split.
+        folds: test on one of so many folds, a tenth of the other rows validates; None for a split by `split_sizes`.
+        fold: which one, 1 to `folds`; these are the folds of `gtx benchmark`, its first repeat.
+        seed: of the split.
         group_duplicates: a molecule that the table holds more than once stays in one part of the random split.
         on_error: "report" keeps bad rows with their error, "fail" stops at the first.
         featuriser: how molecules are read.
@@ -60,18 +65,22 @@ class DataSettings:
         weight_column: how much say each row has in the loss, 0 or more; a training row of 0 is left out.
 
     Raises:
-        InputError: `split_sizes` or `seed` is out of its range.
+        InputError: what says how rows are divided is out of its range or does not go together, see
+            `gtx.data.Division`.
     """
 
     data: str
     target_columns: tuple[str, ...] = ()
     smiles_column: str | None = None
     task: Task | Inferred | None = None
-    split: Literal["random", "scaffold"] = "random"
+    split: str = "random"
+    split_by: str | None = None
     split_column: str | None = None
     val: str | None = None
     test: str | None = None
     split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    folds: int | None = None
+    fold: int = 1
     seed: int = 0
     group_duplicates: bool = True
     on_error: Literal["report", "fail"] = "report"
@@ -81,13 +90,20 @@ class DataSettings:
     weight_column: str | None = None
 
     def __post_init__(self) -> None:
-        check_shares(self.split_sizes)
-        if self.seed < 0:
-            raise InputError(f"split_seed: expected a value 0 or more, got {self.seed}")
+        _ = self.division  # is checked
+        if self.folds is not None and (self.val or self.test or self.split_column):
+            raise InputError("the split is given twice: by folds and by a column or files; give one of them")
         if self.task is not None:
             if self.target_columns and tuple(self.target_columns) != self.task.targets:
                 raise InputError(f"target_columns {self.target_columns} are not those of the task, {self.task.targets}")
             object.__setattr__(self, "target_columns", self.task.targets)
+
+    @property
+    def division(self) -> Division:
+        """How the rows are divided, where neither a column nor files say."""
+        return Division(
+            self.split, self.split_by, self.split_sizes, self.folds, self.fold, self.seed, self.group_duplicates
+        )
 
 
 @dataclass(frozen=True)
@@ -143,6 +159,12 @@ class Dataset:
         """float64 `[m, T]`: the targets in their own units."""
         return self.store.y.numpy()
 
+    @cached_property
+    def nearest(self) -> Nearest | None:
+        """How similar test molecules (or, without any, validation molecules) are to the training molecules."""
+        judged = next((part for part in ("test", "val") if len(self.split[part])), None)
+        return None if judged is None else nearest(self.smiles, self.split, judged)
+
     def place(self, molecule: int) -> tuple[File, Row]:
         """The file and the row of a molecule."""
         at = self.rows[molecule]
@@ -178,7 +200,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     if not len(keep):
         raise InputError(f"no row of {settings.data} can be used; {files[0].ledger.summary()}: {_first_error(files)}")
     labelled = keep[_labelled(y, bounds)[keep]]
-    by_row, words = _split(files, settings, labelled, done)
+    by_row, words = _split(files, settings, labelled, done, task, y)
     place = np.full(len(rows), -1)
     place[keep] = np.arange(len(keep))
     usable = set(labelled.tolist())
@@ -212,11 +234,7 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
         path = Path(source)
         return {"file": path.name, "sha256": sha256(path)} if path.is_file() else None
 
-    how = {"split": settings.split, "split_sizes": list(settings.split_sizes), "split_seed": settings.seed}
-    if settings.split == "random" and settings.group_duplicates:  # absent before there was a choice: they were not
-        how["group_duplicates"] = True
-    if settings.split_column:
-        how = {"split_column": settings.split_column}
+    how = {"split_column": settings.split_column} if settings.split_column else settings.division.marks()
     if settings.weight_column:
         how["weight_column"] = settings.weight_column
     return {
@@ -324,7 +342,9 @@ def _featurise(
     return done
 
 
-def _split(files: Sequence[File], settings: DataSettings, labelled: np.ndarray, done: Featurised) -> tuple[Split, str]:
+def _split(
+    files: Sequence[File], settings: DataSettings, labelled: np.ndarray, done: Featurised, task: Task, y: np.ndarray
+) -> tuple[Split, str]:
     """Row indices of each part, and how they were chosen, in words."""
     first = files[0]
     if settings.split_column is not None:
@@ -338,15 +358,15 @@ def _split(files: Sequence[File], settings: DataSettings, labelled: np.ndarray, 
     rest = labelled[labelled < len(first.rows)]
     if len(fixed) == 2:
         return {"train": rest, **fixed}, f"files {settings.val} and {settings.test}"
-    train, val, test = settings.split_sizes
+    division = settings.division
+    kept, rows = candidates(files, division, rest, [done.smiles[i] for i in rest])
+    rest = rest[kept]
     if fixed:  # the share of the part that a file gives falls to the one that is cut out here
-        val = val if "test" in fixed else test
-        val, test = val / 2, val / 2
-    sizes = (train, val, test)
-    if settings.split == "scaffold":
-        part, words = scaffold_split([scaffold(done.smiles[i]) for i in rest], sizes), "scaffold"
-    else:
-        part, words = _random(rest, sizes, settings, [done.smiles[i] for i in rest])
+        train, val, test = rows.sizes
+        half = (val if "test" in fixed else test) / 2
+        rows = replace(rows, sizes=(train, half, half))
+    part = division.divide(rows, spread(task, y[rest]))
+    words = division.words(rows.smiles, part)
     part = {name: rest[index] for name, index in part.items()}
     if fixed:
         held_out = np.sort(np.concatenate([part["val"], part["test"]]))
@@ -356,13 +376,26 @@ def _split(files: Sequence[File], settings: DataSettings, labelled: np.ndarray, 
     return part, words
 
 
-def _random(rest: np.ndarray, sizes: Sequence[float], settings: DataSettings, smiles: list[str]) -> tuple[Split, str]:
-    words = f"random, seed {settings.seed}"
-    if not settings.group_duplicates:
-        return random_split(len(rest), sizes, settings.seed), words
-    if len(set(smiles)) < len(smiles):
-        words += ", each repeated molecule in one part"
-    return random_split(len(rest), sizes, settings.seed, smiles), words
+def candidates(
+    files: Sequence[File], division: Division, rows: np.ndarray, smiles: Sequence[str]
+) -> tuple[np.ndarray, Candidates]:
+    """`Division.candidates` of `rows` of the table, whose ledger gets the warnings.
+
+    Raises:
+        InputError: there is no such column, or no cell of it can be used.
+    """
+    table, cells = files[0], None
+    with _named(table):
+        if division.by is not None:
+            at = column_index(table.columns, division.by)
+            cells = [table.rows[row].cells[at] for row in rows]
+        numbers = [table.rows[row].number for row in rows]
+        return division.candidates(cells, numbers, smiles, table.ledger)
+
+
+def spread(task: Task, y: np.ndarray) -> np.ndarray | None:
+    """The classes that folds spread evenly: those of a single target."""
+    return y[:, 0].astype(int) if isinstance(task, NumberTask) and task.discrete and y.shape[1] == 1 else None
 
 
 def _first_error(files: Sequence[File]) -> str:

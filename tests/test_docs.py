@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
+from gtx.cli import train
+from gtx.cli.parser import Parser
+from gtx.dataset import load
+
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted((ROOT / "docs").glob("your-own-*.md")), ROOT / "docs" / "batches.md", ROOT / "docs" / "foundation.md"]
+PAGES = [
+    *sorted((ROOT / "docs").glob("your-own-*.md")),
+    *(ROOT / "docs" / name for name in ("batches.md", "foundation.md", "splits.md")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -20,6 +28,11 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     code = "\n".join(blocks)
     assert code
     exec(compile(code, str(page), "exec", dont_inherit=True), {"__name__": "__main__"})
+    for line in re.findall("(?m)^    gtx train (.*)$", page.read_text()):  # as far as the rows are divided
+        parser = Parser("gtx train")
+        train.add(parser)
+        data, _ = train.settings_of(parser.parse_args(shlex.split(line)))
+        assert all(map(len, load(data).split.values()))
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)

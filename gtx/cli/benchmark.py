@@ -31,7 +31,8 @@ by those of the mean predictor.
 
 Random folds tell how well molecules like those of the table are predicted; all rows of one molecule stay in one fold.
 Scaffold folds tell how well new ring systems are predicted, which is harder; molecules with one scaffold stay in one
-fold. A row that cannot be used is reported with its reason, and the run goes on.
+fold. Likewise cluster and kmeans keep similar molecules in one fold, and group all rows with one cell in --split-by. A
+row that cannot be used is reported with its reason, and the run goes on.
 
 There are folds x repeats trainings. --jobs 2 runs two of them at a time. Fewer --epochs give a quick first impression,
 in which gtx looks worse than it is. The same command again goes on where it stopped; with more --repeats it adds to the
@@ -56,7 +57,7 @@ def add(parser: Parser) -> None:
     add_table(parser)
     add_task(parser, ["regression", "classification", "multiclass"])
     add_run(parser)
-    folds = add_split(parser, "folds")
+    folds = add_split(parser, "folds", folds=True)
     folds.add_argument("--folds", type=int, default=5, metavar="N", help="parts; each is the test set once")
     folds.add_argument("--repeats", type=int, default=2, metavar="N", help="how often the rows are divided into folds")
     folds.add_argument(

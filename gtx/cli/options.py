@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from gtx.cli.parser import Parser, option_of
+from gtx.data import SPLIT_METHODS
 from gtx.tasks.options import TASKS, chosen
 from gtx.training import TrainSettings
 
@@ -85,15 +86,17 @@ def add_run(parser: Parser) -> Group:
     return group
 
 
-def add_split(parser: Parser, title: str) -> Group:
-    """How rows are divided."""
+def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
+    """How rows are divided; with `folds` those ways alone of which there are folds."""
     group = parser.add_argument_group(title)
+    able = {name: one for name, one in SPLIT_METHODS.items() if one.groups or not folds}
     group.add_argument(
         "--split",
-        choices=["random", "scaffold"],
+        choices=list(able),
         default="random",
-        help="random, or by ring system: molecules with the same scaffold stay together",
+        help="; ".join(f"{name}: {one.about}" for name, one in able.items()),
     )
+    group.add_argument("--split-by", metavar="NAME", help="the column that a split reads: of groups or of times")
     group.add_argument(
         "--split-seed", type=int, metavar="N", help="another number divides the rows differently; default: as --seed"
     )
@@ -151,6 +154,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         smiles_column=given["smiles_column"] or (named and named.smiles_column),
         task=task_from(given, targets),
         split=given["split"],
+        split_by=given["split_by"],
         seed=settings.seed if given["split_seed"] is None else given["split_seed"],
         on_error=given["on_error"],
         featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),

@@ -32,6 +32,7 @@ examples:
   gtx train examples/solvation.csv --target-columns dG_water --out run/
   gtx train esol --out run/
   gtx train tox.csv --target-columns NR-AR NR-ER --split scaffold --ensemble 5 --out tox/
+  gtx train data.csv --target-columns y --split time --split-by measured_on --out run/
   gtx train data.csv --target-columns y --split-column fold --out run/
   gtx train train.csv --val val.csv --test test.csv --target-columns y --out run/
   gtx train data.csv --target-columns y --model gps --model-arguments channels=128 layers=6 --out gps/
@@ -76,6 +77,8 @@ def add(parser: Parser) -> None:
         default=True,
         help="keep all rows of one molecule in one part of a random split",
     )
+    split.add_argument("--folds", type=int, metavar="N", help="test on one of so many folds of the rows")
+    split.add_argument("--fold", type=int, default=1, metavar="K", help="which fold is tested, 1 to --folds")
     split.add_argument(
         "--split-column", metavar="NAME", help="a column that says train, val or test, instead of --split"
     )
@@ -88,10 +91,15 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Train and print how good it is."""
     given = vars(arguments)
-    parts = {name: given[name] for name in ("split_column", "val", "test", "group_duplicates")}
-    data, settings = settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
     how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
-    return train_and_print(data, settings, given["out"], **how)
+    return train_and_print(*settings_of(arguments), given["out"], **how)
+
+
+def settings_of(arguments: Namespace) -> tuple[DataSettings, TrainSettings]:
+    """The settings of the data and of training."""
+    given = vars(arguments)
+    parts = {name: given[name] for name in ("split_column", "val", "test", "group_duplicates", "folds", "fold")}
+    return settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
 
 
 def train_and_print(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:

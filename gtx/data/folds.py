@@ -69,3 +69,10 @@ def cross_splits(
         val = min(parts, key=lambda part: abs(len(part) - len(rest) / INNER))  # not the one that is a large group
         splits.append({"train": np.delete(rest, val), "val": rest[val], "test": test})
     return splits
+
+
+def repeated_splits(
+    groups: Sequence[str], folds: int, repeats: int, seed: int = 0, classes: Sequence[int] | None = None
+) -> list[list[Split]]:
+    """`cross_splits` as often as `repeats` says, the rows dealt anew each time, from the seeds `(seed, repeat)`."""
+    return [cross_splits(groups, folds, (seed, repeat), classes) for repeat in range(repeats)]

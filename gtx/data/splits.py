@@ -44,7 +44,7 @@ def random_split(
     if groups is not None and len(held) < len(SPLITS):
         raise InputError(f"a split needs at least 3 different molecules, and the {n} rows hold {len(held)}")
     order = np.random.default_rng(seed).permutation(len(held))
-    return _filled([held[g] for g in order], _counts(n, sizes), "train")
+    return _filled([held[g] for g in order], part_counts(n, sizes), "train")
 
 
 def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
@@ -66,7 +66,30 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
     if len(groups) < len(SPLITS):
         raise InputError(f"a scaffold split needs at least 3 scaffolds, and there are {len(groups)}: split at random")
     in_order = sorted(groups, key=lambda group: (-len(group), scaffolds[group[0]]))
-    return _filled(in_order, _counts(len(scaffolds), sizes), "test")
+    return _filled(in_order, part_counts(len(scaffolds), sizes), "test")
+
+
+def ordered_split(
+    groups: Sequence[Sequence[int]], sizes: Sequence[float] = (0.8, 0.1, 0.1), noun: str = "groups"
+) -> Split:
+    """Cut an order in three: the first groups train, the next validate, the last are test.
+
+    Args:
+        groups: rows that stay together; each cut is between two groups, as near to the sizes as can be.
+        sizes: as in `random_split`.
+        noun: what the groups are, for messages.
+
+    Raises:
+        InputError: for bad sizes, or fewer than three groups.
+    """
+    train, val, _ = part_counts(sum(map(len, groups)), sizes)
+    if len(groups) < len(SPLITS):
+        raise InputError(f"a split needs at least 3 different {noun}, and there are {len(groups)}")
+    ends = np.cumsum([len(group) for group in groups])
+    first = 1 + int(np.abs(ends[:-2] - train).argmin())
+    second = 1 + first + int(np.abs(ends[first:-1] - train - val).argmin())
+    parts = zip(SPLITS, (groups[:first], groups[first:second], groups[second:]), strict=True)
+    return {name: np.sort(np.concatenate(part)).astype(np.int64) for name, part in parts}
 
 
 def column_split(values: Sequence[str], ledger: Ledger | None = None, column: str = "split") -> Split:
@@ -140,6 +163,17 @@ def check_shares(sizes: Sequence[float]) -> None:
     raise InputError(f"split sizes {given} add up to {total:g}; shares must add up to 1, for instance {hint}")
 
 
+def part_counts(n: int, sizes: Sequence[float]) -> list[int]:
+    """How many of n rows are in each part: three whole numbers that add up to n, each at least 1."""
+    _require_positive(sizes)
+    if n < len(SPLITS):
+        raise InputError(f"{n} rows cannot be split in three")
+    val, test = (max(1, round(n * size / sum(sizes))) for size in sizes[1:])
+    while n - val - test < 1:
+        val, test = (val - 1, test) if val >= test else (val, test - 1)
+    return [n - val - test, val, test]
+
+
 def _grouped(labels: Iterable[Hashable]) -> list[list[int]]:
     """The rows of each label, in the order in which the labels first come."""
     groups: dict[Hashable, list[int]] = defaultdict(list)
@@ -160,17 +194,6 @@ def _filled(groups: Sequence[list[int]], counts: Sequence[int], otherwise: str) 
         if not part:
             part.append(max(parts.values(), key=len).pop())  # the last group of the part with most of them
     return {name: np.sort(np.concatenate(part)) for name, part in parts.items()}
-
-
-def _counts(n: int, sizes: Sequence[float]) -> list[int]:
-    """Three whole numbers that add up to n, each at least 1."""
-    _require_positive(sizes)
-    if n < len(SPLITS):
-        raise InputError(f"{n} rows cannot be split in three")
-    val, test = (max(1, round(n * size / sum(sizes))) for size in sizes[1:])
-    while n - val - test < 1:
-        val, test = (val - 1, test) if val >= test else (val, test - 1)
-    return [n - val - test, val, test]
 
 
 def _require_positive(sizes: Sequence[float]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from gtx.data.similarity import Nearest
     from gtx.data.store import MoleculeStore
     from gtx.tasks.numbers import NumberTask
 
@@ -64,6 +65,7 @@ class RunReport:
         units: of targets, by name; those left out are shown without.
         baselines: as of `gtx.baselines.baselines`, or empty.
         alone: scores of the parts that the model is a mix of, as `baselines`, or empty.
+        nearest: how similar the judged molecules are to those of training; worked out where it is not given.
         footnotes: remarks for the foot of the page, e.g. when and for how long the model was trained.
     """
 
@@ -82,6 +84,7 @@ class RunReport:
     units: Mapping[str, str] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    nearest: Nearest | None = None
     footnotes: Sequence[str] = ()
 
     @property

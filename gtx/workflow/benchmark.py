@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data import Split, default_workers
-from gtx.data.folds import cross_splits
-from gtx.dataset import Dataset, DataSettings, fingerprint, load
+from gtx.data import Split, default_workers, leakage, nearest
+from gtx.dataset import Dataset, DataSettings, candidates, fingerprint, load, spread
 from gtx.errors import InputError
 from gtx.files import write_text
-from gtx.molecules import scaffold
 from gtx.prediction import library_versions
 from gtx.report.comparison import compare
 from gtx.report.words import count
@@ -65,8 +63,9 @@ def benchmark(
 
     The rows are dealt to folds, `repeats` times anew; each fold is test once, a tenth of the other rows chooses the
     epoch (and the ridge's penalty), the rest trains. With `data.split` "random" a molecule measured twice stays in one
-    fold, and of a single classification target both classes are spread evenly; with "scaffold" molecules of one
-    scaffold stay together. All methods learn from the same rows and predict the same others.
+    fold, and of a single classification target both classes are spread evenly; with "scaffold", "cluster", "kmeans"
+    and "group" what the split keeps together stays in one fold. All methods learn from the same rows and predict the
+    same others.
 
     Writes `benchmark.json` (everything), `benchmark.csv` (the table), `benchmark.png`, and `predictions.csv`: every row
     of the table as it was, with each method's mean prediction from models that had not seen it, or an error.
@@ -87,10 +86,15 @@ def benchmark(
     for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("folds", folds, 2)):
         if value < least:
             raise InputError(f"{name}: expected {least} or more, got {value}")
+    data.division.check_folds()
     check_model(settings, data.featuriser)
     if overwrite:
         shutil.rmtree(out / "cache", ignore_errors=True)
-    dataset = load(replace(data, split="random"), cache=out / "cache", progress=settings.progress)
+    dataset = load(
+        replace(data, split="random", split_by=None, folds=None, fold=1),
+        cache=out / "cache",
+        progress=settings.progress,
+    )
     if not isinstance(dataset.task, NumberTask):
         raise InputError(
             f"a benchmark is of numbers or classes; there are no baselines for the task {dataset.task.name}"
@@ -129,9 +133,9 @@ def _folds(
 ) -> list[Fold]:
     threads = settings.threads or max(1, default_workers() // jobs)
     marks = _marks(data) | {"folds": folds}
-    runs = []
+    runs, dealt = [], folds_of(dataset, data, folds, repeats)
     for repeat in range(repeats):
-        for fold, split in enumerate(folds_of(dataset, data, folds, repeat)):
+        for fold, split in enumerate(dealt[repeat]):
             own = replace(seeded(settings, repeat * folds + fold), threads=threads)
             runs.append(
                 Fold(
@@ -150,32 +154,35 @@ def _folds(
 
 def _marks(data: DataSettings) -> dict[str, Any]:
     """What tells these data from any other; what is said of a single split means nothing here."""
-    single = ("split_sizes", "group_duplicates", "val", "test")
+    single = ("split_sizes", "folds", "fold", "group_duplicates", "val", "test")
     return {k: v for k, v in fingerprint(data).items() if k not in single}
 
 
-def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeat: int) -> list[Split]:
-    """Molecule indices; molecules without any label are in none."""
+def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> list[list[Split]]:
+    """Molecule indices, of each repeat and fold; molecules without any label are in none."""
     labelled = np.flatnonzero(~np.isnan(dataset.y).all(axis=1))
     smiles = [dataset.smiles[i] for i in labelled]
-    groups, classes = smiles, None
-    if data.split == "scaffold":
-        groups = [scaffold(text) for text in smiles]
-    elif dataset.task.discrete and dataset.y.shape[1] == 1:
-        classes = dataset.y[labelled, 0].astype(int)
-    parts = cross_splits(groups, folds, (data.seed, repeat), classes)
-    return [{part: labelled[rows] for part, rows in split.items()} for split in parts]
+    kept, rows = candidates(dataset.files, data.division, dataset.rows[labelled], smiles)
+    labelled = labelled[kept]
+    dealt = data.division.repeated(rows, folds, repeats, spread(dataset.task, dataset.y[labelled]))
+    return [[{part: labelled[index] for part, index in split.items()} for split in repeat] for repeat in dealt]
 
 
 def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: int, repeats: int) -> Iterator[str]:
+    leaked = [leakage(dataset.smiles, run.split) for run in runs]
     for file in dataset.files:
         yield f"{file.source}: {file.ledger.summary()}"
     if dataset.duplicates.molecules:
-        yield f"repeated: {dataset.duplicates}; each molecule stays in one fold"
+        yield f"repeated: {dataset.duplicates}" + "; each molecule stays in one fold" * (not any(leaked))
+    kind = data.split if data.split_by is None else f"{data.split} (column {data.split_by!r})"
     sizes = [len(run.split["test"]) for run in runs]
-    kind = "scaffold" if data.split == "scaffold" else "random"
     dealt = f"{repeats} × {folds} {kind} folds of {min(sizes)} to {max(sizes)} molecules"
     yield f"{dataset.task.name}; {dealt}, seed {data.seed}"
+    if any(leaked):
+        most = max(sum(pairs.values()) for pairs in leaked)
+        yield f"warning: up to {most} molecules stand in two parts of one fold's split, which flatters the scores"
+    near = nearest(dataset.smiles, runs[0].split).words()
+    yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"
     if unlabelled := len(dataset.smiles) - int((~np.isnan(dataset.y).all(axis=1)).sum()):

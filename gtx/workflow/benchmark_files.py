@@ -26,9 +26,9 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
     numbers[dataset.rows] = mean
     for m, i in enumerate(dataset.rows.tolist()):
         row = file.rows[i]
-        if not times[m]:
+        if np.isnan(dataset.y[m]).all():
             file.ledger.warn(row.number, None, None, "there is no target value; the row is in no fold")
-        elif np.isnan(mean[m]).any():
+        elif times[m] and np.isnan(mean[m]).any():
             file.ledger.warn(row.number, file.smiles_column, row.shown, f"of a method: {NOT_FINITE}")
     columns = list(file.columns)
     for name in names:

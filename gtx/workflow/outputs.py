@@ -38,9 +38,24 @@ def data_lines(dataset: Dataset) -> list[str]:
         lines.append(f"warning: only {', '.join(few)}: with so few molecules, good and bad scores are mostly luck")
     if dataset.duplicates.molecules:
         lines.append(f"repeated: {dataset.duplicates}")
-    for (one, other), count in dataset.leaked.items():
-        lines.append(f"warning: {count} molecules stand in both {one} and {other}, which flatters the scores")
+    for (one, other), number in dataset.leaked.items():
+        lines.append(f"warning: {number} molecules stand in both {one} and {other}, which flatters the scores")
+    if dataset.nearest is not None:
+        lines.append(_nearness(dataset))
+    if not counts["val"]:
+        lines.append(
+            "warning: no rows validate: the last epoch is kept, --patience stops nothing, the network is not mixed "
+            "with the Tanimoto kernel, and no interval is calibrated; call some rows val, or give a file by --val"
+        )
     return lines
+
+
+def _nearness(dataset: Dataset) -> str:
+    judged = "test" if len(dataset.split["test"]) else "validation"
+    compared = len(dataset.nearest.rows)
+    leak = "" if dataset.leaked else "no molecule stands in two parts; "
+    whose = f"{compared} {judged} molecules to their nearest training molecules"
+    return f"leakage: {leak}Tanimoto similarity of {whose}: {dataset.nearest.words()}"
 
 
 def number_rows(kernel: TanimotoKernel | None, dataset: Dataset) -> None:
@@ -123,6 +138,7 @@ def report_facts(
         "model": model_words(model["name"], members[0].model, len(members))
         + (f"; the mix of {partner.words(predictor.task)}" if (partner := predictor.partner) else ""),
         "alone": metrics["alone"],
+        "nearest": dataset.nearest,
         "row_numbers": _row_numbers(dataset),
         "units": units,
         "baselines": metrics["baseline"],

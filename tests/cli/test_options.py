@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from argparse import SUPPRESS
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -76,3 +79,11 @@ def test_targets_of_any_name_have_weights() -> None:
     ]
     task = settings_from(vars(parser_of("train").parse_args(words)))[0].task
     assert task.options["target_weights"] == {"NR-AR": 2, "IC50 [nM]": 0.5}
+
+
+def test_a_split_that_lacks_its_column_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("smiles,y,lab\nC,1,a\nN,2,b\nO,3,c\n")
+    words = ["train", "data.csv", "--target-columns", "y", "--split", "group", "--out", "run"]
+    done = subprocess.run([sys.executable, "-m", "gtx", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "gtx: split group reads a column: say which with --split-by"

@@ -6,9 +6,10 @@ from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from rdkit.DataStructs import BulkTanimotoSimilarity
 from scipy import sparse
 
+from gtx.data import similarity
+from gtx.data.similarity import nearest_tanimoto
 from gtx.molecules import morgan_counts
-from gtx.report import similarity
-from gtx.report.similarity import compared, nearest, nearest_tanimoto
+from gtx.report.similarity import compared, nearest
 
 from .conftest import SMILES, SPLIT
 

@@ -349,3 +349,18 @@ def test_a_report_that_fails_takes_nothing_back(tmp_path: Path, monkeypatch: pyt
     assert outcome.notes[-1] == "report.html could not be written: ZeroDivisionError: division by zero"
     assert len(gtx.load(tmp_path / "out" / "model.gtx").predict(["CCO"])) == 1
     assert train(data, SHORT, tmp_path / "out", baselines=False).was_finished
+
+
+def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tmp_path: Path) -> None:
+    rows = [[s, i, 2000 + i % 9] for i, s in enumerate(molecules(60)["smiles"])]
+    rows[4][2], rows[7][2] = "", "soon"
+    source = str(write(tmp_path / "data.csv", rows, ["smiles", "y", "year"]))
+    data = DataSettings(source, ("y",), split="time", split_by="year", workers=0)
+    dataset = load(data)
+    assert sorted(np.concatenate(list(dataset.split.values())).tolist()) == [*range(4), 5, 6, *range(8, 60)]
+    assert sorted(dataset.files[0].ledger.warnings) == [5, 8] and dataset.split_words == "time by column 'year'"
+    assert fingerprint(data)["split_by"] == "year" and "split_by" not in fingerprint(DataSettings(source, ("y",)))
+    with pytest.raises(InputError, match=r"data.csv: there is no column 'yera'; did you mean 'year'\?"):
+        load(replace(data, split_by="yera"))
+    fold = load(DataSettings(source, ("y",), folds=5, fold=2, workers=0))
+    assert fold.split_words == "random, fold 2 of 5, seed 0" and len(fold.split["test"]) == 12

@@ -1,0 +1,135 @@
+"""How the rows of a table are divided by one of the split methods: the settings, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gtx.data.folds import repeated_splits
+from gtx.data.ledger import Ledger
+from gtx.data.split_methods import SPLIT_METHODS, Candidates, SplitMethod, split_method
+from gtx.data.splits import Split, check_shares, leakage
+from gtx.errors import InputError
+
+
+@dataclass(frozen=True)
+class Division:
+    """A split method, with what it needs to know.
+
+    Attributes:
+        split: its name in `SPLIT_METHODS`.
+        by: the column that it reads, where it reads one.
+        sizes: shares of train, val and test, which add up to 1.
+        folds: test on one of so many folds, a tenth of the other rows validates; None for a split by sizes.
+        fold: which one, 1 to `folds`.
+        seed: of all that is drawn.
+        together: whether a random split keeps all rows of a molecule in one part.
+
+    Raises:
+        InputError: a value is out of its range, or two of them do not go together.
+    """
+
+    split: str = "random"
+    by: str | None = None
+    sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    folds: int | None = None
+    fold: int = 1
+    seed: int = 0
+    together: bool = True
+
+    def __post_init__(self) -> None:
+        method = self.method
+        check_shares(self.sizes)
+        if self.seed < 0:
+            raise InputError(f"split_seed: expected a value 0 or more, got {self.seed}")
+        if self.by is not None and method.reads is None:
+            able = " and ".join(name for name, one in SPLIT_METHODS.items() if one.reads)
+            raise InputError(f"split {self.split} reads no column; --split-by goes with {able}")
+        if self.by is None and method.reads is not None:
+            raise InputError(f"split {self.split} reads a column: say which with --split-by")
+        if self.folds is not None:
+            if self.folds < 2:
+                raise InputError(f"folds: expected 2 or more, got {self.folds}")
+            self.check_folds()
+        if not 1 <= self.fold <= (self.folds or 1):
+            expected = "only with folds" if self.folds is None else f"1 to {self.folds}"
+            raise InputError(f"fold: expected {expected}, got {self.fold}")
+
+    def check_folds(self) -> None:
+        """Raise an `InputError` unless the method makes groups, of which there can be folds."""
+        if self.method.groups is None:
+            able = ", ".join(name for name, one in SPLIT_METHODS.items() if one.groups)
+            raise InputError(f"split {self.split} makes no folds; these do: {able}")
+
+    @property
+    def method(self) -> SplitMethod:
+        """That of the name."""
+        return split_method(self.split)
+
+    def candidates(
+        self, cells: Sequence[str] | None, numbers: Sequence[int], smiles: Sequence[str], ledger: Ledger
+    ) -> tuple[np.ndarray, Candidates]:
+        """What the method divides: positions of the rows that it can use, and what it knows of them.
+
+        Args:
+            cells: of the column `by`, per row; None without one.
+            numbers: of the rows, from 1.
+            smiles: canonical, per row.
+            ledger: gets a warning for each row whose cell cannot be used; such a row is in no part.
+
+        Raises:
+            InputError: no cell can be used.
+        """
+        method, kept, values = self.method, np.arange(len(smiles)), None
+        if method.reads is not None:
+            values, usable = method.reads(cells)
+            for number, cell, good in zip(numbers, cells, usable, strict=True):
+                if not good:
+                    wrong = f"is not {method.expects}" if cell.strip() else "is blank"
+                    ledger.warn(int(number), self.by, cell, f"{wrong}; the row is in no part of the split")
+            if not usable.any():
+                raise InputError(f"split {self.split}: no cell of column {self.by!r} is {method.expects}")
+            kept, values = kept[usable], values[usable]
+        return kept, Candidates([smiles[i] for i in kept], self.sizes, self.seed, values, self.together)
+
+    def divide(self, rows: Candidates, classes: np.ndarray | None = None) -> Split:
+        """The split, by sizes or the one fold; `classes` as of `repeated`."""
+        if self.folds is None:
+            return self.method.divide(rows)
+        return self.repeated(rows, self.folds, 1, classes)[0][self.fold - 1]
+
+    def repeated(
+        self, rows: Candidates, folds: int, repeats: int, classes: np.ndarray | None = None
+    ) -> list[list[Split]]:
+        """The rows dealt to folds, `repeats` times anew; the groups are those of the method.
+
+        Args:
+            rows: n of them.
+            folds, repeats: as of `gtx.data.repeated_splits`.
+            classes: int `[n]`, which a random split spreads evenly.
+        """
+        groups = self.method.groups(rows)
+        return repeated_splits(groups, folds, repeats, self.seed, classes if self.method.spreads else None)
+
+    def words(self, smiles: Sequence[str], split: Split) -> str:
+        """How rows with these SMILES were divided."""
+        parts = [self.split if self.by is None else f"{self.split} by column {self.by!r}"]
+        if self.folds is not None:
+            parts.append(f"fold {self.fold} of {self.folds}")
+        if self.method.seeded or self.folds is not None:
+            parts.append(f"seed {self.seed}")
+        if len(set(smiles)) < len(smiles) and not leakage(smiles, split):
+            parts.append("each repeated molecule in one part")
+        return ", ".join(parts)
+
+    def marks(self) -> dict[str, Any]:
+        """Plain values that tell it from any other."""
+        marks: dict[str, Any] = {"split": self.split, "split_sizes": list(self.sizes), "split_seed": self.seed}
+        if self.split == "random" and self.together:  # absent before there was a choice: they were not
+            marks["group_duplicates"] = True
+        if self.by is not None:
+            marks["split_by"] = self.by
+        return marks if self.folds is None else marks | {"folds": self.folds, "fold": self.fold}

@@ -1,0 +1,76 @@
+"""How similar the judged molecules are to the training molecules, on which their errors depend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+MOST_JUDGED, MOST_TRAINED = 1_000, 20_000  # of more molecules, as many are drawn at random: ten seconds of work at most
+CHUNK = 100  # judged molecules at a time
+NEARLY_SAME = 0.9
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The most similar training molecule of each judged one.
+
+    Attributes:
+        rows: int `[m]`, judged molecules, ascending.
+        similarity: `[m]`, each one's Tanimoto similarity to the training molecule that is most similar to it.
+    """
+
+    rows: np.ndarray
+    similarity: np.ndarray
+
+    def words(self) -> str:
+        """`median 0.45, for 80 % of them 0.31 to 0.72; 0.9 or more for 2 %`."""
+        low, middle, high = np.quantile(self.similarity, [0.1, 0.5, 0.9])
+        alike = (self.similarity >= NEARLY_SAME).mean()
+        usual = f"median {middle:.2f}, for 80 % of them {low:.2f} to {high:.2f}"
+        return f"{usual}; {NEARLY_SAME} or more for {100 * alike:.0f} %"
+
+
+def nearest(smiles: Sequence[str], split: Mapping[str, np.ndarray], judged: str = "test") -> Nearest:
+    """Compare Morgan counts (radius 2, 2048 bits) of the judged molecules with those of the training molecules.
+
+    Args:
+        smiles: canonical SMILES per row.
+        split: row indices of each part.
+        judged: the part that is compared with "train"; neither is empty.
+    """
+    from gtx.molecules import morgan_counts
+
+    rows = drawn(split, judged)
+    counts = (sparse.csr_array(morgan_counts([smiles[row] for row in some])) for some in rows)
+    return Nearest(rows[0], nearest_tanimoto(*counts))
+
+
+def nearest_tanimoto(counts: sparse.csr_array, others: sparse.csr_array) -> np.ndarray:
+    r"""The highest Tanimoto similarity of every row of counts `[m, bits]` to a row of others `[n, bits]`, `[m]`.
+
+    Of counts a and b it is \(\sum_k \min(a_k, b_k) / \sum_k \max(a_k, b_k)\), where min(a, b) is the number of levels
+    1, 2, 3 and so on that both a and b reach: a product of sparse matrices of zeros and ones.
+    """
+    top = int(min(counts.max(), others.max()))
+    ours, theirs = (
+        sparse.hstack([matrix >= level for level in range(1, top + 1)], format="csr").astype(np.float32)
+        for matrix in (counts, others)
+    )
+    sizes, sizes_of_others = (np.asarray(matrix.sum(axis=1, dtype=np.float64)) for matrix in (counts, others))
+    best = []
+    for start in range(0, len(sizes), CHUNK):
+        shared = (ours[start : start + CHUNK] @ theirs.T).toarray()
+        best.append((shared / (sizes[start : start + CHUNK, None] + sizes_of_others - shared)).max(axis=1))
+    return np.concatenate(best)
+
+
+def drawn(split: Mapping[str, np.ndarray], judged: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that are compared: the judged ones, and those of training."""
+    return _sample(split[judged], MOST_JUDGED), _sample(split["train"], MOST_TRAINED)
+
+
+def _sample(rows: np.ndarray, most: int) -> np.ndarray:
+    return np.sort(rows if len(rows) <= most else np.random.default_rng(0).choice(rows, most, replace=False))

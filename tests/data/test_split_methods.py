@@ -1,0 +1,178 @@
+"""Every way to divide rows, by what it promises."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gtx.data import SPLIT_METHODS, Candidates, Division, Ledger, Split, clusters, leakage, split_groups, split_method
+from gtx.data.similarity import nearest
+from gtx.data.splits import SPLITS
+from gtx.data.time_split import time_split, times
+from gtx.errors import InputError
+from tests.tables import molecules
+
+SMILES = [*molecules(150)["smiles"], *molecules(150)["smiles"][:30]]  # some of them twice
+RANDOM = np.random.default_rng(0)
+VALUES = {
+    "group": np.array([f"lab {i}" for i in RANDOM.integers(0, 25, len(SMILES))], dtype=object),
+    "time": RANDOM.integers(1990, 2025, len(SMILES)).astype(float),
+}
+MOLECULES = ("random", "scaffold", "cluster", "kmeans", "kennard-stone")  # that keep the rows of a molecule together
+
+
+def rows_of(name: str, seed: int = 0) -> Candidates:
+    return Candidates(SMILES, seed=seed, values=VALUES.get(name))
+
+
+def reordered(rows: Candidates, order: np.ndarray) -> Candidates:
+    values = None if rows.values is None else rows.values[order]
+    return replace(rows, smiles=[rows.smiles[i] for i in order], values=values)
+
+
+def same(one: Split, other: Split) -> bool:
+    return all(np.array_equal(one[part], other[part]) for part in SPLITS)
+
+
+@pytest.fixture(scope="module")
+def splits() -> dict[str, Split]:
+    return {name: method.divide(rows_of(name)) for name, method in SPLIT_METHODS.items()}
+
+
+@pytest.mark.parametrize("name", SPLIT_METHODS)
+def test_a_split_is_a_partition_of_nearly_the_sizes_asked_for(name: str, splits: dict[str, Split]) -> None:
+    split = splits[name]
+    assert tuple(split) == SPLITS
+    assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(SMILES)))
+    largest = max(Counter(SPLIT_METHODS[name].groups(rows_of(name))).values()) if SPLIT_METHODS[name].groups else 9
+    for rows, size in zip(split.values(), (144, 18, 18), strict=True):
+        assert rows.dtype == np.int64 and (np.diff(rows) > 0).all() and abs(len(rows) - size) <= largest
+
+
+@pytest.mark.parametrize("name", SPLIT_METHODS)
+def test_what_belongs_together_stays_together(name: str, splits: dict[str, Split]) -> None:
+    method, rows = SPLIT_METHODS[name], rows_of(name)
+    if method.groups is not None:
+        groups = list(method.groups(rows))
+        assert sum(len({groups[i] for i in part}) for part in splits[name].values()) == len(set(groups))
+    if name in MOLECULES:
+        assert leakage(SMILES, splits[name]) == {}
+
+
+@pytest.mark.parametrize("name", SPLIT_METHODS)
+def test_the_seed_decides_where_there_is_chance(name: str, splits: dict[str, Split]) -> None:
+    method = SPLIT_METHODS[name]
+    assert same(method.divide(rows_of(name)), splits[name])
+    assert same(method.divide(rows_of(name, seed=1)), splits[name]) is not method.seeded
+
+
+@pytest.mark.parametrize("name", [name for name in SPLIT_METHODS if name != "random"])
+def test_the_order_of_rows_changes_nothing(name: str, splits: dict[str, Split]) -> None:
+    order = RANDOM.permutation(len(SMILES))
+    again = SPLIT_METHODS[name].divide(reordered(rows_of(name), order))
+    assert same({part: np.sort(order[index]) for part, index in again.items()}, splits[name])
+
+
+def test_similar_molecules_are_kept_together_by_clusters_and_trained_on_by_kennard_and_stone(
+    splits: dict[str, Split],
+) -> None:
+    similarity = {name: nearest(SMILES, splits[name]).similarity.mean() for name in ("random", "cluster", "kmeans")}
+    assert similarity["cluster"] < similarity["random"] and similarity["kmeans"] < similarity["random"]
+
+
+def test_time_goes_forward_and_rows_of_one_time_are_in_one_part(splits: dict[str, Split]) -> None:
+    when = [VALUES["time"][splits["time"][part]] for part in SPLITS]
+    assert when[0].max() < when[1].min() and when[1].max() < when[2].min()
+    with pytest.raises(InputError, match="at least 3 different times, and there are 2"):
+        time_split(np.array([1.0, 1, 2, 2]))
+
+
+@pytest.mark.parametrize(
+    ("cells", "order"),
+    [
+        (["10", " 9", "1e1", "-3.5"], [2, 1, 2, 0]),
+        (["2024-05-17", "2023", "2024-05", "2024-05-17T08:00:00+02:00"], [2, 0, 1, 3]),
+        (["2024-01-01T01:00:00+02:00", "2024-01-01T00:00:00+00:00", "2023-12-31"], [1, 2, 0]),
+        (["1066-10-14", "2024-05-17", "1789-07-14"], [0, 2, 1]),
+    ],
+)
+def test_cells_as_times(cells: Sequence[str], order: list[int]) -> None:
+    assert np.unique(times(cells), return_inverse=True)[1].tolist() == order
+
+
+def test_cells_that_are_no_times() -> None:
+    for cells in (
+        ["3", "", "nan", "inf", "4", "2024-05-17"],
+        ["2024-05", "", "03/04/2024", "May", "2024-06-01", "nan"],
+    ):
+        assert np.isnan(times(cells)).tolist() == [False, True, True, True, False, True]
+
+
+def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
+    ledger, cells = Ledger(), ["2001", "soon", " ", "2003", "2002"]
+    kept, rows = Division("time", "year").candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], ledger)
+    assert kept.tolist() == [0, 3, 4] and rows.smiles == ["C", "F", "S"]
+    assert rows.values.tolist() == [2001, 2003, 2002]
+    said = 'row 2, column "year", value "soon": is not a number or a date such as 2024-05-17; the row is in no part'
+    assert ledger.warnings[2] == [f"{said} of the split"]
+    assert ledger.warnings[3][0].endswith("is blank; the row is in no part of the split")
+    kept, rows = Division("group", "lab").candidates(["a", "", "b "], [1, 2, 3], ["C", "N", "O"], ledger)
+    assert kept.tolist() == [0, 2] and rows.values.tolist() == ["a", "b"]
+    with pytest.raises(InputError, match="split time: no cell of column 'year' is a number or a date"):
+        Division("time", "year").candidates(["x", ""], [1, 2], ["C", "N"], ledger)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"split": "clusters"}, "split: expected one of random, .*, got 'clusters'; did you mean 'cluster'"),
+        ({"split": "time"}, "split time reads a column: say which with --split-by"),
+        ({"split": "cluster", "by": "lab"}, "split cluster reads no column; --split-by goes with group and time"),
+        ({"split": "kennard-stone", "folds": 3}, "makes no folds; these do: random, scaffold, cluster, kmeans, group"),
+        ({"folds": 1}, "folds: expected 2 or more, got 1"),
+        ({"folds": 3, "fold": 4}, "fold: expected 1 to 3, got 4"),
+        ({"fold": 2}, "fold: expected only with folds, got 2"),
+        ({"seed": -1}, "split_seed: expected a value 0 or more"),
+    ],
+)
+def test_what_does_not_go_together(arguments: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Division(**arguments)
+
+
+def test_each_row_is_tested_in_one_fold_of_each_repeat() -> None:
+    division = Division("group", "lab", folds=4, fold=2)
+    rows = rows_of("group")
+    one, other = division.repeated(rows, 4, 2)
+    for repeat in (one, other):
+        assert np.array_equal(np.sort(np.concatenate([split["test"] for split in repeat])), np.arange(len(SMILES)))
+        for split in repeat:
+            assert sum(len({rows.values[i] for i in part}) for part in split.values()) == 25
+    assert same(division.divide(rows), one[1]) and not same(one[1], other[1])
+
+
+def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "MOST_COMPARED", 100)
+    with pytest.raises(
+        InputError, match=r"clusters .* up to 100 .* there are 150 different ones: split by 'kmeans' or"
+    ):
+        split_method("cluster").divide(rows_of("cluster"))
+    with pytest.raises(InputError, match=r"Kennard and Stone .* split by 'random' or 'kmeans'"):
+        split_method("kennard-stone").divide(rows_of("kennard-stone"))
+    with pytest.raises(InputError, match="at least 3 groups of rows that stay together, and there are 2"):
+        split_method("group").divide(Candidates(["C", "N", "O"], values=np.array(["a", "b", "a"], object)))
+    for name in ("cluster", "kmeans", "kennard-stone"):
+        with pytest.raises(InputError, match="at least 3"):
+            split_method(name).divide(Candidates(["C", "CC", "CC", "C"]))
+
+
+def test_groups_for_scikit_learn() -> None:
+    assert split_groups("random", ["C", "N", "C"]) == ["C", "N", "C"]
+    with pytest.raises(
+        InputError, match="split 'time' makes no groups of molecules; these do: random, scaffold, cluster"
+    ):
+        split_groups("time", ["C"])
