@@ -62,7 +62,7 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
                 continue  # it is there already
             having = " and ".join((", ".join(having[:-1]), having[-1])[not having[:-1] :])
             text = f"for {having}: {field.metadata['help'].replace('%', '%%').removesuffix('.')}"
-            text += "" if "default" in text else f" (default: {field.default})"
+            text += "" if "default" in text or field.default is False else f" (default: {field.default})"
             group.add_argument(f"--{field.name.replace('_', '-')}", **option_of(types[field.name]), help=text)
     return group
 

@@ -113,7 +113,7 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     first = next(line for line in lines if line.startswith("| ESOL, scaffold split"))
     assert "| 0.750 ± 0.071 | 0.78 | reached |  | 0.75 |  | mean of the training rows: 2.000 |" in first
     assert "Test rows were scored 4 times, 3 of them for gtx" in page
-    row = next(line for line in lines if line.startswith("| gtx, defaults"))
+    row = next(line for line in lines if line.startswith("| gtx, the network alone"))
     assert "| 2 seeds |" in row
     assert "`python -m experiments.scaffold --sets esol --models gtx --seeds 0 1`" in row
     assert "1,234" in next(line for line in lines if line.startswith("| mean of the training rows"))

@@ -73,8 +73,9 @@ def test_metrics_have_the_promised_form(run: tuple[Path, Outcome]) -> None:
     metrics = json.loads((folder / "out" / "metrics.json").read_text())
     assert metrics == outcome.metrics
     for scores in (metrics, *metrics["baseline"].values()):
+        told = {"rmse", "mae", "r2", "per_target"} | ({"uncertainty"} if scores is metrics else set())
         for part in ("train", "val", "test"):
-            assert set(scores[part]) == {"rmse", "mae", "r2", "per_target"}
+            assert set(scores[part]) == told
             per_target = [scores[part]["per_target"][t]["rmse"] for t in ("gap", "dipole")]
             assert scores[part]["rmse"] == pytest.approx(sum(per_target) / 2)
     assert set(metrics["baseline"]) == {"mean", "ridge", "random_forest", "tanimoto"}
@@ -209,7 +210,7 @@ def test_classification_with_blanks(tmp_path: Path) -> None:
     data = write(tmp_path / "data.csv", cells, ["smiles", "polar", "apolar"])
     settings = DataSettings(str(data), ("polar", "apolar"), split="scaffold", workers=0)
     outcome = train(settings, TrainSettings(**TINY), tmp_path / "out")
-    assert set(outcome.metrics["test"]) == {"roc_auc", "pr_auc", "accuracy", "per_target"}
+    assert set(outcome.metrics["test"]) == {"roc_auc", "pr_auc", "accuracy", "per_target", "uncertainty"}
     assert "logistic" in outcome.metrics["baseline"]
     rows = read(tmp_path / "out" / "predictions.csv")
     assert all(0 <= float(row["polar_pred"]) <= 1 for row in rows) and "polar_low" not in rows[0]
