@@ -33,7 +33,7 @@ LABELS = (
     "deviations from their mean."
 )
 TRAINING = (
-    "{epochs} epochs, seed {seed}, {minutes:.0f} minutes of one core ({machine}); R² of the descriptors of held-out "
+    "{epochs} epochs, seed {seed}, {minutes:.0f} minutes of processor ({machine}); R² of the descriptors of held-out "
     "molecules, mean over descriptors, {r2:.3f}"
 )
 LICENCE = (
@@ -56,7 +56,7 @@ def main() -> None:
         "corpus": CORPUS.format(**facts),
         "left out": LEFT_OUT,
         "labels": LABELS.format(targets=len(header.targets)),
-        "training": TRAINING.format(minutes=facts["seconds"] / 60, **facts),
+        "training": TRAINING.format(minutes=facts["cpu_seconds"] / 60, **facts),
         "weights": f"{sum(p.numel() for p in member.parameters()):,}, as float16",
         "made by": "python -m experiments.foundation.labels, .pretrain and .pack",
         "licence": LICENCE,

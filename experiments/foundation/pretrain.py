@@ -96,7 +96,7 @@ def main() -> None:
         "molecules": len(train),
         "epochs": args.epochs,
         "seed": args.seed,
-        "seconds": round(sum(row["seconds"] for row in member.history)),
+        "cpu_seconds": round(sum(row["cpu_seconds"] for row in member.history)),
         "machine": machine(args.threads)["processor"],
         "r2": member.history[member.best_epoch]["val_r2"],
     }
