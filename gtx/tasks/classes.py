@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -37,9 +38,9 @@ class ClassTask(NumberTask, ClassOptions):
     curves: tuple[Any, ...] | None = learned()
     margins: tuple[float | None, ...] | None = learned()
 
+    @abstractmethod
     def labels(self, target: int) -> tuple[str, ...]:
         """The labels of a target's classes."""
-        raise NotImplementedError
 
     def shares(self, prediction: np.ndarray, target: int) -> np.ndarray:
         """The probability of each class of a target, `[m, C]`, of predictions `[m, P]`."""
