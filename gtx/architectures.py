@@ -68,6 +68,12 @@ DESCRIBED = {
     "gps": Described(
         "message passing and attention in parallel", "Rampášek et al. 2022, arXiv:2205.12454", "none", 210_241
     ),
+    "exphormer": Described(
+        "gps with attention over bonds, a random regular graph and a virtual node",
+        "Shirzad et al. 2023, arXiv:2303.06147",
+        "none",
+        223_713,
+    ),
 }
 """What `gtx train --model` takes to train."""
 

@@ -8,6 +8,7 @@ from gtx.attention.edge_features import EdgeFeatures
 from gtx.attention.edge_states import ClippedDot, VectorScore
 from gtx.attention.gates import HeadGate
 from gtx.attention.merging import ConcatHeads, MaxHeads, MeanHeads, Merge, WeightedHeads, WeightTensor
+from gtx.attention.modulated import ModulatedDot
 from gtx.attention.normalisers import Hardmax, Normaliser, Sigmoid, Softmax, Unnormalised
 from gtx.attention.receivers import EdgeListReceivers, PairReceivers, Receivers
 from gtx.attention.relative import RelativeDot
@@ -30,6 +31,7 @@ __all__ = [
     "MaxHeads",
     "MeanHeads",
     "Merge",
+    "ModulatedDot",
     "MoleculeBlend",
     "Normaliser",
     "PairReceivers",

@@ -2,9 +2,11 @@
 
 from gtx.graph.bipartite import BipartiteGraph
 from gtx.graph.capacity import Capacity, CapacityGraph, NotConstant
+from gtx.graph.circular_labels import circular_labels
 from gtx.graph.complete import CompleteGraph
 from gtx.graph.cross import cross_edges
-from gtx.graph.edge_sets import AllPairs, BondedPairs, Causal, EdgeSet, WithinDistance, WithinHops
+from gtx.graph.edge_sets import AllPairs, BondedPairs, Causal, EdgeSet, EitherOf, WithinDistance, WithinHops
+from gtx.graph.expander import Expander
 from gtx.graph.packing import Packing
 from gtx.graph.size_order import SizeOrder, SizeRange
 from gtx.graph.virtual import WithVirtual, with_virtual
@@ -18,6 +20,8 @@ __all__ = [
     "Causal",
     "CompleteGraph",
     "EdgeSet",
+    "EitherOf",
+    "Expander",
     "NotConstant",
     "Packing",
     "SizeOrder",
@@ -25,6 +29,7 @@ __all__ = [
     "WithVirtual",
     "WithinDistance",
     "WithinHops",
+    "circular_labels",
     "cross_edges",
     "with_virtual",
 ]

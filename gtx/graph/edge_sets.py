@@ -29,6 +29,26 @@ class EdgeSet:
         """
         raise TypeError(f"{type(self).__name__} does not say which pairs are edges")
 
+    def __or__(self, other: EdgeSet) -> EitherOf:
+        """The pairs that are edges of the one or the other."""
+        return EitherOf(self, other)
+
+
+@dataclass(frozen=True)
+class EitherOf(EdgeSet):
+    """The edges of two sets together, made by `one | other`.
+
+    Attributes:
+        one, other: the sets.
+    """
+
+    one: EdgeSet
+    other: EdgeSet
+
+    def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
+        masks = self.one(data, graph), self.other(data, graph)
+        return None if masks[0] is None or masks[1] is None else masks[0] | masks[1]
+
 
 @dataclass(frozen=True)
 class AllPairs(EdgeSet):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gtx.models.building import build_model
 from gtx.models.catalogue import ARCHITECTURES, SOLVED, WRITERS, Architecture
 from gtx.models.egt import egt
+from gtx.models.exphormer import exphormer
 from gtx.models.gat import gaan, gat, gatv2
 from gtx.models.gps import gps
 from gtx.models.graph_transformer import AttentionMaps, GraphTransformer
@@ -32,6 +33,7 @@ __all__ = [
     "TokenTransformer",
     "build_model",
     "egt",
+    "exphormer",
     "gaan",
     "gat",
     "gatv2",

@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
+from gtx.architectures import DESCRIBED
 from gtx.models.graph_transformer import GraphTransformer
 
 Setting = Callable[..., GraphTransformer]
@@ -27,7 +28,9 @@ def needs_coordinates(setting: Setting) -> Setting:
 
 def without_coordinates(setting: Setting) -> Setting:
     """The setting also takes `coordinates`, whether the molecules have any: True is a ValueError."""
-    return _check(setting, "none", True, f"the model {setting.__name__} uses no coordinates; standard, mat and rmat do")
+    *others, last = (name for name, one in DESCRIBED.items() if one.coordinates != "none")
+    do = f"{', '.join(others)} and {last} do"
+    return _check(setting, "none", True, f"the model {setting.__name__} uses no coordinates; {do}")
 
 
 def _check(setting: Setting, use: str, wrong: bool, message: str) -> Setting:

@@ -1,6 +1,7 @@
 """Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
 
 from gtx.gelu import GELU
+from gtx.graph import circular_labels
 from gtx.nn.bond_messages import BondMessages, EmbeddedCodes
 from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.degree_scaler import DegreeScaler
@@ -14,7 +15,7 @@ from gtx.nn.pair_embedding import PairEmbedding
 from gtx.nn.readout import Readout
 from gtx.nn.scaling import ClippedScaler
 from gtx.nn.stochastic_depth import StochasticDepth
-from gtx.nn.substructures import Substructures, circular_labels
+from gtx.nn.substructures import Substructures
 from gtx.nn.token_embedding import TokenEmbedding
 from gtx.nn.training_set import TrainingSet
 from gtx.nn.transformer_layer import GraphTransformerLayer

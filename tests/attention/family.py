@@ -20,6 +20,7 @@ from gtx.attention import (
     HeadGate,
     MaxHeads,
     MeanHeads,
+    ModulatedDot,
     MoleculeBlend,
     RelativeDot,
     ScaledDot,
@@ -144,6 +145,7 @@ CASES: dict[str, Case] = {
     "GRIT": Case(
         published(K, score=lambda: VectorScore(H, 7, K))(key_channels=7, edge_bias=False, edge_value="state"), "random"
     ),
+    "Exphormer": Case(published(K, score=lambda: ModulatedDot(H, 7, K))(key_channels=7, edge_bias=False), "random"),
     "scores as values": Case(with_edges(edge_value="state"), "random"),
 }
 

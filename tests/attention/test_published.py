@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GATv2Conv
 
-from gtx.attention import GAT, GATv2, HeadGate, RelativeDot, ScaledDot
+from gtx.attention import GAT, GATv2, HeadGate, ModulatedDot, RelativeDot, ScaledDot
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, pairs_into, project
 
@@ -147,6 +147,21 @@ def test_graphormer_adds_a_ready_bias() -> None:
     q, k, v = qkv(layer, x)
     summed = attention(lambda r, s, p: (q[r] * k[s]).sum(-1) / D**0.5 + e[p], lambda r, s, _: v[s])
     in_both_layouts(layer, summed.flatten(1) @ layer.lin_out.weight.T + layer.lin_out.bias, x, e)
+
+
+@pytest.mark.parametrize("clip", [None, 0.2])
+def test_exphormer_multiplies_query_and_key_by_the_edge(clip: float | None) -> None:
+    """Shirzad et al. 2023: softmax((W_E e ⊙ W_K x_s)ᵀ W_Q x_r / √d); the authors' code clips the score."""
+    x, e = inputs(6, K)
+    layer = EdgeAttention(6, D, H, edge_dim=K, edge_bias=False, score=ModulatedDot(H, D, K, clip=clip)).double()
+    q, k, v = qkv(layer, x)
+    factor = project(layer.score.lin_edge, e, H)
+
+    def score(r: int, s: int, p: int) -> Tensor:
+        dot = (q[r] * k[s] * factor[p]).sum(-1) / D**0.5
+        return dot if clip is None else dot.clamp(-clip, clip)
+
+    in_both_layouts(layer, attention(score, lambda r, s, _: v[s]).flatten(1), x, e)
 
 
 def test_edges_in_score_key_and_value() -> None:

@@ -8,7 +8,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.attention import GAT, ClippedDot, Concat, GATv2, General, RelativeDot, ScaledDot, Score, VectorScore
+from gtx.attention import (
+    GAT,
+    ClippedDot,
+    Concat,
+    GATv2,
+    General,
+    ModulatedDot,
+    RelativeDot,
+    ScaledDot,
+    Score,
+    VectorScore,
+)
 from gtx.attention.edge_states import signed_root
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
@@ -25,6 +36,7 @@ SCORES = {
     "R-MAT": lambda: RelativeDot(H, C, K),
     "EGT": lambda: ClippedDot(H, K, 0.5),
     "GRIT": lambda: VectorScore(H, C, K),
+    "Exphormer": lambda: ModulatedDot(H, C, K, clip=2.0),
 }
 
 
@@ -87,7 +99,7 @@ def test_the_score_is_what_its_state_weighs(name: str) -> None:
     torch.testing.assert_close(score.weigh(state), score(query, key, edge), atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["R-MAT", "EGT", "GRIT"])
+@pytest.mark.parametrize("name", ["R-MAT", "EGT", "GRIT", "Exphormer"])
 def test_a_score_that_needs_edges_says_so(name: str) -> None:
     score, (query, key, _) = make(name), inputs()
     with pytest.raises(ValueError, match=r"expected \[E, edge_dim\], got None"):
@@ -208,4 +220,5 @@ def test_reprs() -> None:
         "RelativeDot(3, 4, 5)",
         "ClippedDot(3, 5, clip=0.5)",
         "VectorScore(3, 4, 5)",
+        "ModulatedDot(3, 4, 5)",
     ]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gtx.graph import AllPairs, BondedPairs, Causal, CompleteGraph, EdgeSet, WithinDistance, WithinHops
+from gtx.graph import AllPairs, BondedPairs, Causal, CompleteGraph, EdgeSet, Expander, WithinDistance, WithinHops
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
 UNPLACED = 3  # the molecule whose coordinates are unknown
@@ -118,7 +118,7 @@ def test_causal(batch: Batch, graph: CompleteGraph) -> None:
     assert len(found) == int((sizes * (sizes + 1) // 2).sum())
 
 
-@pytest.mark.parametrize("of", [BondedPairs(), WithinHops(2), WithinDistance(4.0)], ids=str)
+@pytest.mark.parametrize("of", [BondedPairs(), WithinHops(2), WithinDistance(4.0), Expander()], ids=str)
 def test_renumbering_the_atoms_renumbers_the_edges(of: EdgeSet, batch: Batch, graph: CompleteGraph) -> None:
     other, order = renumbered(batch)
     mask = of(batch, graph)
@@ -126,13 +126,23 @@ def test_renumbering_the_atoms_renumbers_the_edges(of: EdgeSet, batch: Batch, gr
     assert not torch.equal(of(other, graph), mask)
 
 
-@pytest.mark.parametrize("of", [AllPairs(), BondedPairs(), WithinHops(2), WithinDistance(4.0), Causal()], ids=str)
+EVERY = [AllPairs(), BondedPairs(), WithinHops(2), WithinDistance(4.0), Causal(), Expander(), BondedPairs() | Causal()]
+
+
+@pytest.mark.parametrize("of", EVERY, ids=str)
 def test_no_atoms_at_all(of: EdgeSet) -> None:
-    data = Data(edge_index=torch.zeros(2, 0, dtype=torch.long), pos=torch.zeros(0, 3))
+    codes = torch.zeros(0, 1, dtype=torch.long)
+    data = Data(codes, edge_index=torch.zeros(2, 0, dtype=torch.long), edge_attr=codes, pos=torch.zeros(0, 3))
     graph = CompleteGraph.from_batch(torch.zeros(0, dtype=torch.long), 2)
     mask = of(data, graph)
     assert mask is None or (mask.shape == (0,) and mask.dtype == torch.bool)
     assert graph.masked(mask).num_edges == 0
+
+
+def test_either_of_two_sets(batch: Batch, graph: CompleteGraph) -> None:
+    both = BondedPairs(loops=False) | WithinHops(0)
+    assert edges(both(batch, graph), graph) == bonds(batch) | {(i, i) for i in range(batch.num_nodes)}
+    assert (WithinHops(0) | AllPairs())(batch, graph) is None
 
 
 def test_bad_settings_are_named() -> None:

@@ -18,7 +18,7 @@ from tests.molecules_for_tests import renumbered, store, whole_batch
 
 FEATURISER = Featuriser()
 NAMES = list(ARCHITECTURES)
-PUBLISHED = ["transformer", "gat", "gatv2", "gaan", "mat", "rmat", "graphormer", "egt", "grit", "gps"]
+PUBLISHED = ["transformer", "gat", "gatv2", "gaan", "mat", "rmat", "graphormer", "egt", "grit", "gps", "exphormer"]
 
 
 def make(name: str, seed: int = 0, **arguments: object) -> GraphTransformer:
