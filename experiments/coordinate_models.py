@@ -1,19 +1,19 @@
-"""Two models of molecules with coordinates: a graph transformer of gtx's parts, and PyG's SchNet."""
+"""Models of molecules with coordinates: a graph transformer of gtx's parts, named models of gtx, and PyG's SchNet."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
-from torch_geometric.nn import SchNet, global_add_pool
+from torch_geometric.nn import SchNet, global_add_pool, global_mean_pool
 
 from gtx.data import MoleculeStore
 from gtx.encodings import Bonds, GaussianDistance, Moments, ShortestPath
 from gtx.graph import CompleteGraph
-from gtx.models import Architecture, GraphTransformer
+from gtx.models import ARCHITECTURES, Architecture, GraphTransformer
 from gtx.nn import GELU
 
 
@@ -77,6 +77,46 @@ def space(
     return kind(out_channels, atom_sizes, bond_sizes, encodings=encodings, **arguments)
 
 
+class AtomByAtom(nn.Module):
+    """A named model that predicts by atoms, as SchNet does: an MLP of every atom, and their sum or mean.
+
+    Args:
+        model: of one output; its own readout and head are not used.
+        extensive: whether atoms are summed; if not, their mean is taken.
+    """
+
+    def __init__(self, model: GraphTransformer, extensive: bool) -> None:
+        super().__init__()
+        channels = model.head[-1].in_features
+        model.readout, model.substructures = None, None
+        model.head = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, 1))
+        self.model, self.extensive = model, extensive
+        self.register_buffer("mean_size", torch.ones(()))
+
+    def forward(self, batch: Batch) -> Tensor:
+        each = self.model.head(self.model.nodes(batch))
+        if not self.extensive:
+            return global_mean_pool(each, batch.batch, batch.num_graphs)
+        return global_add_pool(each, batch.batch, batch.num_graphs) / self.mean_size
+
+    def observe(self, store: MoleculeStore, more: bool = False) -> None:
+        self.model.observe(store, more)
+        if not more:
+            self.mean_size.fill_(store.sizes.double().mean())
+
+
+def named(name: str) -> Callable[..., AtomByAtom]:
+    """The named model of gtx, atom by atom; it has coordinates unless it cannot use any."""
+
+    def make(out_channels: int, *, extensive: bool, **arguments: Any) -> AtomByAtom:
+        if out_channels != 1:
+            raise ValueError(f"a sum or mean over atoms is one number: expected out_channels 1, got {out_channels}")
+        entry = ARCHITECTURES[name]
+        return AtomByAtom(entry.make(1, coordinates=entry.coordinates != "none", **arguments), extensive)
+
+    return make
+
+
 class SchNetOfBatch(nn.Module):
     """PyG's SchNet (Schütt et al. 2017, arXiv:1706.08566) on batches of gtx: all pairs within the cutoff interact.
 
@@ -123,7 +163,10 @@ def schnet(
     return SchNetOfBatch(out_channels, **arguments)
 
 
+FAMILY = ("exphormer", "torchmd_net")
+"""Named models of gtx that are measured here."""
 MODELS = {
     "space": Architecture(space, "full attention with distances, summed over atoms", "gtx"),
     "schnet": Architecture(schnet, "continuous-filter convolutions", "Schütt et al. 2017, arXiv:1706.08566"),
+    **{f"atoms_{name}": ARCHITECTURES[name]._replace(make=named(name)) for name in FAMILY},
 }

@@ -74,6 +74,12 @@ DESCRIBED = {
         "none",
         223_713,
     ),
+    "torchmd_net": Described(
+        "equivariant: vectors in space beside channels; distances in score and value",
+        "Thölke & De Fabritiis 2022, arXiv:2202.02541",
+        "needed",
+        254_977,
+    ),
 }
 """What `gtx train --model` takes to train."""
 

@@ -1,7 +1,7 @@
 """The parts of attention one can swap, and the sum over all pairs."""
 
 from gtx.attention.additive import GAT, Concat, GATv2
-from gtx.attention.blends import GatedSoftmax, MoleculeBlend
+from gtx.attention.blends import CutoffSiLU, GatedSoftmax, MoleculeBlend
 from gtx.attention.complete import Attended, attend_block
 from gtx.attention.dropout import dropout
 from gtx.attention.edge_features import EdgeFeatures
@@ -21,6 +21,7 @@ __all__ = [
     "ClippedDot",
     "Concat",
     "ConcatHeads",
+    "CutoffSiLU",
     "EdgeFeatures",
     "EdgeListReceivers",
     "GATv2",

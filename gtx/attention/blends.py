@@ -1,4 +1,4 @@
-"""Normalisers that let edge features into the weights themselves: MAT's blend and EGT's gates."""
+"""Normalisers that let edge features into the weights themselves: MAT's blend, EGT's gates, TorchMD-NET's cutoff."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import silu
 from torch_geometric.nn.dense.linear import Linear
 
 from gtx.attention.normalisers import Normaliser
@@ -105,3 +106,21 @@ class GatedSoftmax(Normaliser):
 
     def __repr__(self) -> str:
         return f"GatedSoftmax({self.lin_gate.out_channels}, {self.lin_gate.in_channels})"
+
+
+class CutoffSiLU(Normaliser):
+    r"""Weights that end at a cutoff in space, \(b_k = \mathrm{SiLU}(s_k)\, \phi_k\).
+
+    \(\phi_k\) is the last channel of the edge features, as `gtx.encodings.Direction` yields it: from 1 at a distance of
+    0 to 0 at the cutoff. The weights into a receiver sum to anything.
+
+    Source: Thölke & De Fabritiis 2022, TorchMD-NET (arXiv:2202.02541).
+    """
+
+    def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
+        if edge is None:
+            raise ValueError("the last edge feature is to say how near an edge is: expected [E, edge_dim], got None")
+        return into.only(silu(score) * edge[..., -1:])
+
+    def __repr__(self) -> str:
+        return "CutoffSiLU()"

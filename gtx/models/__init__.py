@@ -17,6 +17,7 @@ from gtx.models.sequence import CrossAttentionMaps, MoleculeToSequence, Sequence
 from gtx.models.standard import standard
 from gtx.models.tanimoto import tanimoto
 from gtx.models.token_transformer import BASE, TokenTransformer
+from gtx.models.torchmd_net import torchmd_net
 from gtx.models.transformer import transformer
 
 __all__ = [
@@ -45,5 +46,6 @@ __all__ = [
     "rmat",
     "standard",
     "tanimoto",
+    "torchmd_net",
     "transformer",
 ]

@@ -19,6 +19,7 @@ from gtx.models.rmat import rmat
 from gtx.models.sequence import MoleculeToSequence, molecule_to_sequence
 from gtx.models.standard import standard
 from gtx.models.tanimoto import tanimoto
+from gtx.models.torchmd_net import torchmd_net
 from gtx.models.transformer import transformer
 
 
@@ -41,7 +42,7 @@ class Architecture(NamedTuple):
         return getattr(self.make, "coordinates", "optional")
 
 
-_MAKERS = (standard, transformer, gat, gatv2, gaan, mat, rmat, graphormer, egt, grit, gps, exphormer)
+_MAKERS = (standard, transformer, gat, gatv2, gaan, mat, rmat, graphormer, egt, grit, gps, exphormer, torchmd_net)
 ARCHITECTURES = {
     make.__name__: Architecture(make, DESCRIBED[make.__name__].about, DESCRIBED[make.__name__].source)
     for make in _MAKERS

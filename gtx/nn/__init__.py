@@ -19,6 +19,7 @@ from gtx.nn.substructures import Substructures
 from gtx.nn.token_embedding import TokenEmbedding
 from gtx.nn.training_set import TrainingSet
 from gtx.nn.transformer_layer import GraphTransformerLayer
+from gtx.nn.vector_layer import VectorLayer
 from gtx.nn.virtual_nodes import Nodes, VirtualNodes
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Substructures",
     "TokenEmbedding",
     "TrainingSet",
+    "VectorLayer",
     "VirtualNodes",
     "Vocabulary",
     "circular_labels",

@@ -13,6 +13,7 @@ from gtx.attention import (
     ClippedDot,
     Concat,
     ConcatHeads,
+    CutoffSiLU,
     GatedSoftmax,
     GATv2,
     General,
@@ -146,6 +147,13 @@ CASES: dict[str, Case] = {
         published(K, score=lambda: VectorScore(H, 7, K))(key_channels=7, edge_bias=False, edge_value="state"), "random"
     ),
     "Exphormer": Case(published(K, score=lambda: ModulatedDot(H, 7, K))(key_channels=7, edge_bias=False), "random"),
+    "TorchMD-NET": Case(
+        published(
+            K, score=lambda: ModulatedDot(H, D, K, scale=1.0, activation=nn.SiLU()), normaliser=lambda: CutoffSiLU()
+        )(edge_bias=False),
+        "random",
+        sums_to_one=False,
+    ),
     "scores as values": Case(with_edges(edge_value="state"), "random"),
 }
 

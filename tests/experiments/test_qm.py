@@ -35,6 +35,7 @@ SMALL = {
     "schnet": {"hidden_channels": 16},
 }
 SMALL["schnet"] |= {"num_filters": 16, "num_interactions": 2, "num_gaussians": 10}
+SMALL |= {f"atoms_{name}": {"channels": 16, "layers": 2, "heads": 2} for name in coordinate_models.FAMILY}
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +58,7 @@ def made(arrays: dict[str, np.ndarray]) -> MoleculeStore:
 
 def model(name: str, extensive: bool = True) -> torch.nn.Module:
     torch.manual_seed(0)
-    make = {"space": coordinate_models.space, "schnet": coordinate_models.schnet}[name]
-    return make(1, **qm_sets.SIZES, extensive=extensive, **SMALL[name]).eval()
+    return coordinate_models.MODELS[name].make(1, **qm_sets.SIZES, extensive=extensive, **SMALL[name]).eval()
 
 
 def whole(store: MoleculeStore) -> Batch:
@@ -119,7 +119,7 @@ def test_pairs_within_the_cutoff_are_all_of_them_and_no_others(made: MoleculeSto
     assert torch.allclose(apart, distance[edges[0], edges[1]], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["space", "schnet"])
+@pytest.mark.parametrize("name", ["space", "schnet", "atoms_torchmd_net"])
 @pytest.mark.parametrize("extensive", [True, False])
 def test_what_a_model_in_space_must_keep(name: str, extensive: bool, made: MoleculeStore) -> None:
     net, batch = model(name, extensive), whole(made)
@@ -155,6 +155,19 @@ def test_the_graph_transformer_is_a_sum_over_atoms(made: MoleculeStore) -> None:
         assert net(batch)[m].item() == pytest.approx(each[batch.batch == m].sum().item(), rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.parametrize("name", coordinate_models.FAMILY)
+def test_a_named_model_predicts_by_atoms(name: str, made: MoleculeStore) -> None:
+    batch = whole(made)
+    sums, means = (model(f"atoms_{name}", extensive) for extensive in (True, False))
+    sums.observe(made)
+    means.observe(made)
+    sizes = made.sizes[:, None].float()
+    assert torch.allclose(sums(batch) * sizes.mean(), means(batch) * sizes, rtol=1e-4, atol=1e-4)
+    sums.train()(batch).sum().backward()
+    used = [key for key, p in sums.named_parameters() if p.grad is not None]
+    assert len(used) >= len(list(sums.parameters())) - 2 and "model.head.0.weight" in used
+
+
 def test_schnet_predicts_one_number() -> None:
     with pytest.raises(ValueError, match="expected out_channels 1, got 2"):
         coordinate_models.schnet(2, **qm_sets.SIZES, extensive=True)
@@ -177,7 +190,7 @@ def folder(arrays: dict[str, np.ndarray], tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_both_models_are_measured_on_the_same_rows(folder: Path, capsys: pytest.CaptureFixture) -> None:
-    words = ["--sets", "qm7-energy", "--splits", "1", "--here", "--no-progress"]
+    words = ["--sets", "qm7-energy", "--splits", "1", "--here", "--no-progress", "--models", "gtx", "schnet"]
     words += ["--out", str(folder / "results"), "--runs", str(folder / "runs")]
     assert qm.main(words) == 0
     assert capsys.readouterr().out.count("test mae") == 2

@@ -18,7 +18,20 @@ from tests.molecules_for_tests import renumbered, store, whole_batch
 
 FEATURISER = Featuriser()
 NAMES = list(ARCHITECTURES)
-PUBLISHED = ["transformer", "gat", "gatv2", "gaan", "mat", "rmat", "graphormer", "egt", "grit", "gps", "exphormer"]
+PUBLISHED = [
+    "transformer",
+    "gat",
+    "gatv2",
+    "gaan",
+    "mat",
+    "rmat",
+    "graphormer",
+    "egt",
+    "grit",
+    "gps",
+    "exphormer",
+    "torchmd_net",
+]
 
 
 def make(name: str, seed: int = 0, **arguments: object) -> GraphTransformer:
@@ -160,13 +173,30 @@ def test_an_atom_without_edges_is_not_seen(name: str, batch: Batch) -> None:
     close(model.nodes(other, graph)[rest], model.nodes(here, graph)[rest], 1e-6)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"])
+def test_rotation_mirror_and_translation_change_nothing(name: str, batch: Batch) -> None:
+    model = make(name, coordinates=True).double()
+    here = batch.clone().apply(lambda values: values.double() if values.is_floating_point() else values)
+    turn = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))).Q
+    moved, flat = here.clone(), here.clone()
+    moved.pos = here.pos @ (-turn * turn.det().sign()) + 5.0  # a rotation, and a mirror
+    flat.pos = here.pos * torch.tensor([1.0, 1.0, 0.0])
+    close(model.nodes(moved), model.nodes(here), 1e-10)
+    assert (model.nodes(flat) - model.nodes(here)).abs().max() > 1e-3  # they do look
+
+
 def test_coordinates_are_asked_for_and_refused() -> None:
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     with pytest.raises(ValueError, match="model mat needs coordinates"):
         gtx.models.mat(1, **sizes, coordinates=False)
-    with pytest.raises(ValueError, match="model egt uses no coordinates; standard, mat and rmat do"):
+    with pytest.raises(ValueError, match="model egt uses no coordinates; standard, mat, rmat and torchmd_net do"):
         gtx.models.egt(1, **sizes, coordinates=True)
-    assert [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"] == ["standard", "mat", "rmat"]
+    assert [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"] == [
+        "standard",
+        "mat",
+        "rmat",
+        "torchmd_net",
+    ]
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         make("rmat")(whole_batch())
     with pytest.raises(ValueError, match="5 heads and 16 channels"):
