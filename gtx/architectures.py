@@ -80,6 +80,12 @@ DESCRIBED = {
         "needed",
         254_977,
     ),
+    "tgt": Described(
+        "egt whose edge states attend to each other over triplets of atoms",
+        "Hussain et al. 2024, arXiv:2402.04538",
+        "optional",
+        211_249,
+    ),
 }
 """What `gtx train --model` takes to train."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gtx.models.building import build_model
 from gtx.models.catalogue import ARCHITECTURES, SOLVED, WRITERS, Architecture
-from gtx.models.egt import egt
+from gtx.models.egt import egt, tgt
 from gtx.models.exphormer import exphormer
 from gtx.models.gat import gaan, gat, gatv2
 from gtx.models.gps import gps
@@ -46,6 +46,7 @@ __all__ = [
     "rmat",
     "standard",
     "tanimoto",
+    "tgt",
     "torchmd_net",
     "transformer",
 ]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gtx.architectures import DESCRIBED
 from gtx.kernel import TanimotoKernel
-from gtx.models.egt import egt
+from gtx.models.egt import egt, tgt
 from gtx.models.exphormer import exphormer
 from gtx.models.gat import gaan, gat, gatv2
 from gtx.models.gps import gps
@@ -42,7 +42,7 @@ class Architecture(NamedTuple):
         return getattr(self.make, "coordinates", "optional")
 
 
-_MAKERS = (standard, transformer, gat, gatv2, gaan, mat, rmat, graphormer, egt, grit, gps, exphormer, torchmd_net)
+_MAKERS = (standard, transformer, gat, gatv2, gaan, mat, rmat, graphormer, egt, grit, gps, exphormer, torchmd_net, tgt)
 ARCHITECTURES = {
     make.__name__: Architecture(make, DESCRIBED[make.__name__].about, DESCRIBED[make.__name__].source)
     for make in _MAKERS

@@ -33,12 +33,17 @@ def without_coordinates(setting: Setting) -> Setting:
     return _check(setting, "none", True, f"the model {setting.__name__} uses no coordinates; {do}")
 
 
-def _check(setting: Setting, use: str, wrong: bool, message: str) -> Setting:
+def may_use_coordinates(setting: Setting) -> Setting:
+    """The setting takes `coordinates`, whether the molecules have any, and does with and without."""
+    return _check(setting, "optional", None, "")
+
+
+def _check(setting: Setting, use: str, wrong: bool | None, message: str) -> Setting:
     own = signature(setting).parameters
     known = own.keys() | signature(GraphTransformer).parameters.keys()
 
     @wraps(setting)
-    def build(out_channels: int, *, coordinates: bool = not wrong, **arguments: Any) -> GraphTransformer:
+    def build(out_channels: int, *, coordinates: bool = use == "needed", **arguments: Any) -> GraphTransformer:
         if coordinates == wrong:
             raise ValueError(message)
         for name in arguments:
@@ -47,6 +52,8 @@ def _check(setting: Setting, use: str, wrong: bool, message: str) -> Setting:
                 raise ValueError(f"the model {setting.__name__} has no argument {name!r}; it takes {takes}")
             if name in _PARTS - own.keys():
                 raise ValueError(f"the model {setting.__name__} decides {name!r} itself; swap parts of standard")
+        if use == "optional":
+            arguments["coordinates"] = coordinates
         return setting(out_channels, **arguments)
 
     build.coordinates = use

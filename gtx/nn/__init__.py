@@ -19,6 +19,7 @@ from gtx.nn.substructures import Substructures
 from gtx.nn.token_embedding import TokenEmbedding
 from gtx.nn.training_set import TrainingSet
 from gtx.nn.transformer_layer import GraphTransformerLayer
+from gtx.nn.triplet_attention import TripletAttention
 from gtx.nn.vector_layer import VectorLayer
 from gtx.nn.virtual_nodes import Nodes, VirtualNodes
 
@@ -43,6 +44,7 @@ __all__ = [
     "Substructures",
     "TokenEmbedding",
     "TrainingSet",
+    "TripletAttention",
     "VectorLayer",
     "VirtualNodes",
     "Vocabulary",

@@ -115,7 +115,7 @@ class GraphTransformerLayer(nn.Module):
         x = x + self.stochastic_depth(self.dropout(self.mlp(self.norm_mlp(x) if self.norm_first else x)), batch)
         if not self.norm_first:
             x = self.norm_mlp(x)
-        return x, edge_attr if self.edge_update is None else self.edge_update(edge_attr, states)
+        return x, edge_attr if self.edge_update is None else self.edge_update(edge_attr, states, edge_index)
 
 
 def feed_forward(channels: int, hidden: int | None, dropout: float) -> nn.Sequential:

@@ -31,14 +31,17 @@ PUBLISHED = [
     "gps",
     "exphormer",
     "torchmd_net",
+    "tgt",
 ]
+SMALLER = {"tgt": {"pair_channels": 4, "triplet_heads": 1}}  # its time grows with the cube of the atoms
 
 
 def make(name: str, seed: int = 0, **arguments: object) -> GraphTransformer:
     torch.manual_seed(seed)
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     usual = {"channels": 16, "layers": 2, "heads": 4, "num_descriptors": FEATURISER.num_descriptors}
-    arguments = usual | {"coordinates": ARCHITECTURES[name].coordinates == "needed"} | arguments
+    usual |= {"coordinates": ARCHITECTURES[name].coordinates == "needed"} | SMALLER.get(name, {})
+    arguments = usual | arguments
     model = ARCHITECTURES[name].make(2, **sizes, **arguments)
     for module in model.modules():  # what starts at a neutral value must take part in what is tested
         if isinstance(module, gtx.nn.DegreeScaler):
@@ -189,13 +192,14 @@ def test_coordinates_are_asked_for_and_refused() -> None:
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     with pytest.raises(ValueError, match="model mat needs coordinates"):
         gtx.models.mat(1, **sizes, coordinates=False)
-    with pytest.raises(ValueError, match="model egt uses no coordinates; standard, mat, rmat and torchmd_net do"):
+    with pytest.raises(ValueError, match="model egt uses no coordinates; standard, mat, rmat, torchmd_net and tgt do"):
         gtx.models.egt(1, **sizes, coordinates=True)
     assert [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"] == [
         "standard",
         "mat",
         "rmat",
         "torchmd_net",
+        "tgt",
     ]
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         make("rmat")(whole_batch())

@@ -11,10 +11,18 @@ from torch import Tensor, nn
 
 from gtx.attention import ClippedDot, GatedSoftmax, VectorScore
 from gtx.graph import CompleteGraph
-from gtx.nn import BondMessages, DegreeScaler, EdgeAttention, EdgeUpdate, GPSLayer, GraphTransformerLayer
+from gtx.nn import (
+    BondMessages,
+    DegreeScaler,
+    EdgeAttention,
+    EdgeUpdate,
+    GPSLayer,
+    GraphTransformerLayer,
+    TripletAttention,
+)
 from tests.attention.by_hand import close, complete, inputs
 
-C, H, D, K = 8, 2, 4, 5
+C, H, D, K = 8, 2, 4, 6
 GRAPH = complete([3, 1, 5])
 BONDS = torch.tensor([[0, 1, 1, 2, 4, 5, 5, 6], [1, 0, 2, 1, 5, 4, 6, 5]])
 LAYOUTS = pytest.mark.parametrize("layout", ["complete", "edge list"])
@@ -45,7 +53,7 @@ def shaken(layer: nn.Module) -> nn.Module:
     return layer
 
 
-def egt() -> GraphTransformerLayer:
+def egt(triplets: TripletAttention | None = None) -> GraphTransformerLayer:
     attention = EdgeAttention(
         C,
         D,
@@ -56,7 +64,8 @@ def egt() -> GraphTransformerLayer:
         score=ClippedDot(H, K, 1.0),
         normaliser=GatedSoftmax(H, K),
     )
-    return shaken(GraphTransformerLayer(attention, None, C, edge_update=EdgeUpdate(K, attention.state_width, 9)))
+    update = EdgeUpdate(K, attention.state_width, 9, triplets=triplets)
+    return shaken(GraphTransformerLayer(attention, None, C, edge_update=update))
 
 
 @LAYOUTS
@@ -71,6 +80,22 @@ def test_egt(layout: str) -> None:
     pairs = pairs + mlp(update.mlp, norm(update.norm, pairs))
     for one, other in zip(layer(x, edges(layout), e), (nodes, pairs), strict=True):
         close(one, other)
+
+
+def tgt() -> GraphTransformerLayer:
+    return egt(TripletAttention(K, 2))
+
+
+@LAYOUTS
+def test_tgt(layout: str) -> None:
+    """Hussain et al. 2024: EGT, with triplet attention between the update from the score and the MLP of the edges."""
+    layer, (x, e) = tgt(), inputs(C, K, GRAPH)
+    v, update = norm(layer.norm_attention, x), layer.edge_update
+    _, _, states = layer.attention.attend(v, GRAPH.edge_index, norm(layer.norm_edge, e), states=True)
+    pairs = e + states @ update.lin_state.weight.T + update.lin_state.bias
+    pairs = pairs + update.triplets(norm(update.norm_triplets, pairs), GRAPH.edge_index)
+    pairs = pairs + mlp(update.mlp, norm(update.norm, pairs))
+    close(layer(x, edges(layout), e)[1], pairs)
 
 
 def grit() -> GraphTransformerLayer:
@@ -117,7 +142,7 @@ def test_gps(layout: str) -> None:
     assert pairs is e
 
 
-LAYERS: dict[str, Callable[[], nn.Module]] = {"EGT": egt, "GRIT": grit, "GPS": gps}
+LAYERS: dict[str, Callable[[], nn.Module]] = {"EGT": egt, "TGT": tgt, "GRIT": grit, "GPS": gps}
 
 
 @pytest.mark.parametrize("name", LAYERS)

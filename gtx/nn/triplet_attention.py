@@ -1,0 +1,149 @@
+"""Attention between pairs of nodes: the state of a pair learns from those of the pairs that share a node with it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from torch_geometric.utils import softmax
+
+from gtx.graph import CompleteGraph
+
+_BLOCK = 1 << 22  # numbers in one block of triplets
+
+
+class TripletAttention(nn.Module):
+    r"""Every pair (i, j) attends over a third node k, to the pairs (j, k) and to the pairs (k, j).
+
+    \[ o_{ij} = \sum_k a_{ijk} v_{jk}, \qquad
+       a_{ijk} = \operatorname{softmax}_k\bigl(q_{ij} \cdot p_{jk} / \sqrt d + b_{ik}\bigr)\, \sigma(g_{ik}) \]
+    \[ o'_{ij} = \sum_k a'_{ijk} v'_{kj}, \qquad
+       a'_{ijk} = \operatorname{softmax}_k\bigl(q'_{ij} \cdot p'_{kj} / \sqrt d + b'_{ki}\bigr)\, \sigma(g'_{ki}) \]
+
+    inward and outward, where q, p, v, b and g are linear maps of the states e, in every head, and a linear map of
+    \([o_{ij} \,\|\, o'_{ij}]\), all heads side by side, is the result. The node i receives, j sends. A node k counts if
+    both of its pairs are edges; a pair without any such k gets the bias of the last map.
+
+    n nodes make \(n^3\) triplets. They are worked out in blocks of some i, and where a bucket of molecules takes more
+    than one block, the blocks are worked out again in the backward pass. So memory is \(O(H n^3)\) while all triplets
+    of a bucket have room in one block of 4 million numbers, and \(O(H n^2)\) for one i at the least; time is always
+    \(O(K n^3)\).
+
+    Source: Hussain et al. 2024, TGT (arXiv:2402.04538), triplet attention.
+
+    Args:
+        channels: K, of the states.
+        heads: H; they divide K.
+
+    Shapes:
+        states `[E, K]`, flat, with an edge list or a complete graph, to `[E, K]`.
+    """
+
+    def __init__(self, channels: int, heads: int = 4) -> None:
+        super().__init__()
+        if heads < 1 or channels % heads:
+            raise ValueError(f"expected triplet heads that divide the pair channels, got {heads} and {channels}")
+        self.channels, self.heads = channels, heads
+        self.lin_states = nn.ModuleList(nn.Linear(channels, 3 * channels) for _ in range(2))
+        self.lin_bias_gate = nn.ModuleList(nn.Linear(channels, 2 * heads) for _ in range(2))
+        self.lin_out = nn.Linear(2 * channels, channels)
+
+    def forward(self, states: Tensor, edges: Tensor | CompleteGraph) -> Tensor:
+        way = self._over_pairs if isinstance(edges, CompleteGraph) else self._over_edges
+        return self.lin_out(way(states, edges))
+
+    def _parts(self, states: Tensor, way: int) -> list[Tensor]:
+        """Queries (scaled), keys and values `[E, H, d]`, biases and gates `[E, H]`."""
+        width = self.channels // self.heads
+        query, key, value = self.lin_states[way](states).unflatten(-1, (3, self.heads, width)).unbind(-3)
+        bias, gate = self.lin_bias_gate[way](states).chunk(2, -1)
+        return [query * width**-0.5, key, value, bias, gate.sigmoid()]
+
+    def _over_edges(self, states: Tensor, edges: Tensor) -> Tensor:
+        """Triplet by triplet: the definition."""
+        sender, receiver = edges
+        out = []
+        for way, (first, second) in enumerate(((receiver, sender), (sender, receiver))):
+            query, key, value, bias, gate = self._parts(states, way)
+            of, to, beside = _triplets(receiver, sender, first, second)
+            score = (query[of] * key[to]).sum(-1) + bias[beside]
+            weight = softmax(score, of, num_nodes=len(states)) * gate[beside]
+            out.append(torch.zeros_like(value).index_add_(0, of, weight.unsqueeze(-1) * value[to]).flatten(1))
+        return torch.cat(out, -1)
+
+    def _over_pairs(self, states: Tensor, graph: CompleteGraph) -> Tensor:
+        """By matrix products in size buckets."""
+        if graph.mask is not None:  # even NaN there has no effect
+            states = states.masked_fill(~graph.mask[:, None], 0.0)
+        none = torch.zeros_like(states[:, :1], dtype=torch.bool) if graph.mask is None else ~graph.mask[:, None]
+        absent = graph.pairs.pack(none, True)
+        holes, out = graph.pair_buckets(absent), []
+        for way in range(2):
+            query, key, value, bias, gate = (graph.pairs.pack(part) for part in self._parts(states, way))
+            bias = bias.masked_fill(absent, torch.finfo(bias.dtype).min / 4)  # finite, where all are absent
+            value, gate = value.masked_fill(absent[..., None], 0.0), gate.masked_fill(absent, 0.0)
+            buckets = []
+            parts = (graph.pair_buckets(part) for part in (query, key, value, bias, gate))
+            for query_of, hole, *rest in zip(next(parts), holes, *parts, strict=True):
+                turned = [hole, *rest] if way == 0 else [x.transpose(1, 2) for x in (hole, *rest)]
+                turned[0] = None if graph.mask is None else turned[0]
+                buckets.append(_attend(query_of, *turned).flatten(3).flatten(0, 2))
+            out.append(graph.pairs.unpack(torch.cat(buckets)) if buckets else states.new_zeros(0, self.channels))
+        return torch.cat(out, -1)
+
+    def __repr__(self) -> str:
+        return f"TripletAttention({self.channels}, heads={self.heads})"
+
+
+def _attend(query: Tensor, hole: Tensor | None, key: Tensor, value: Tensor, bias: Tensor, gate: Tensor) -> Tensor:
+    """Inward, in a bucket of b graphs of n nodes.
+
+    Args:
+        query: `[b, i, j, H, d]`.
+        hole: `[b, j, k, 1]`, which pairs are no edges, or None where padding alone is absent, of which the bias knows.
+        key: `[b, j, k, H, d]`.
+        value: the same; 0 where a pair is no edge.
+        bias: `[b, i, k, H]`; very negative there.
+        gate: the same; 0 there.
+
+    Returns:
+        `[b, i, j, H, d]`.
+    """
+    b, n, _, heads, _ = query.shape
+    key, value = key.permute(0, 1, 3, 4, 2), value.permute(0, 1, 3, 2, 4)  # [b, j, H, d, k] and [b, j, H, k, d]
+    if hole is not None:
+        lowest = torch.finfo(query.dtype).min / 4
+        hole = torch.zeros_like(hole, dtype=query.dtype).masked_fill(hole, lowest).permute(0, 1, 3, 2)[:, :, :, None]
+    rows = n if torch.compiler.is_compiling() else max(1, _BLOCK // max(1, b * n * n * heads))
+    done = []
+    for start in range(0, n, rows):
+        at = slice(start, start + rows)
+        inputs = query[:, at], hole, key, value, bias[:, at], gate[:, at]
+        if rows < n and torch.is_grad_enabled():
+            done.append(checkpoint(_attend_block, *inputs, use_reentrant=False, preserve_rng_state=False))
+        else:
+            done.append(_attend_block(*inputs))
+    return torch.cat(done, 1)
+
+
+def _attend_block(query: Tensor, hole: Tensor | None, key: Tensor, value: Tensor, bias: Tensor, gate: Tensor) -> Tensor:
+    """Some i at once; the hole as a number to add, `[b, j, 1, 1, k]`."""
+    bias, gate = (x.permute(0, 3, 1, 2)[:, None] for x in (bias, gate))  # [b, 1, H, i, k]
+    score = query.permute(0, 2, 3, 1, 4) @ key + bias  # [b, j, H, i, k]
+    weight = (score if hole is None else score + hole).softmax(-1) * gate
+    return (weight @ value).permute(0, 3, 1, 2, 4)
+
+
+def _triplets(receiver: Tensor, sender: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Numbers of edges, int64 `[T]` each: (i, j); one with j `first`; and the one with i first and the same second."""
+    nodes = int(torch.cat([receiver, sender]).max()) + 1 if len(receiver) else 0
+    order = first.argsort(stable=True)
+    count = torch.bincount(first, minlength=nodes)
+    start, many = (count.cumsum(0) - count)[sender], count[sender]
+    of = torch.repeat_interleave(many)
+    to = order[start[of] + torch.arange(len(of), device=of.device) - (many.cumsum(0) - many)[of]]
+    keys, place = (first * nodes + second).sort()
+    wanted = receiver[of] * nodes + second[to]
+    found = torch.searchsorted(keys, wanted).clamp(max=max(0, len(keys) - 1))
+    there = keys[found] == wanted
+    return of[there], to[there], place[found[there]]
