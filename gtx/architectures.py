@@ -86,6 +86,12 @@ DESCRIBED = {
         "optional",
         211_249,
     ),
+    "transformer_m": Described(
+        "one model for graphs and for molecules in space: graphormer and a channel of distances",
+        "Luo et al. 2022, arXiv:2210.01765",
+        "optional",
+        131_281,
+    ),
 }
 """What `gtx train --model` takes to train."""
 

@@ -19,6 +19,7 @@ from gtx.encodings.random_walk import RandomWalk
 from gtx.encodings.same_ring import SameRing
 from gtx.encodings.shortest_path import ShortestPath
 from gtx.encodings.sinusoidal import Sinusoidal, sinusoidal
+from gtx.encodings.summed_distance import SummedDistance
 
 __all__ = [
     "AddEncoding",
@@ -43,6 +44,7 @@ __all__ = [
     "SameRing",
     "ShortestPath",
     "Sinusoidal",
+    "SummedDistance",
     "Values",
     "sinusoidal",
 ]

@@ -19,6 +19,7 @@ from gtx.models.tanimoto import tanimoto
 from gtx.models.token_transformer import BASE, TokenTransformer
 from gtx.models.torchmd_net import torchmd_net
 from gtx.models.transformer import transformer
+from gtx.models.transformer_m import transformer_m
 
 __all__ = [
     "ARCHITECTURES",
@@ -49,4 +50,5 @@ __all__ = [
     "tgt",
     "torchmd_net",
     "transformer",
+    "transformer_m",
 ]

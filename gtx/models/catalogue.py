@@ -21,6 +21,7 @@ from gtx.models.standard import standard
 from gtx.models.tanimoto import tanimoto
 from gtx.models.torchmd_net import torchmd_net
 from gtx.models.transformer import transformer
+from gtx.models.transformer_m import transformer_m
 
 
 class Architecture(NamedTuple):
@@ -42,7 +43,23 @@ class Architecture(NamedTuple):
         return getattr(self.make, "coordinates", "optional")
 
 
-_MAKERS = (standard, transformer, gat, gatv2, gaan, mat, rmat, graphormer, egt, grit, gps, exphormer, torchmd_net, tgt)
+_MAKERS = (
+    standard,
+    transformer,
+    gat,
+    gatv2,
+    gaan,
+    mat,
+    rmat,
+    graphormer,
+    egt,
+    grit,
+    gps,
+    exphormer,
+    torchmd_net,
+    tgt,
+    transformer_m,
+)
 ARCHITECTURES = {
     make.__name__: Architecture(make, DESCRIBED[make.__name__].about, DESCRIBED[make.__name__].source)
     for make in _MAKERS

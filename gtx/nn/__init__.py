@@ -20,6 +20,7 @@ from gtx.nn.token_embedding import TokenEmbedding
 from gtx.nn.training_set import TrainingSet
 from gtx.nn.transformer_layer import GraphTransformerLayer
 from gtx.nn.triplet_attention import TripletAttention
+from gtx.nn.two_channels import TwoChannels
 from gtx.nn.vector_layer import VectorLayer
 from gtx.nn.virtual_nodes import Nodes, VirtualNodes
 
@@ -45,6 +46,7 @@ __all__ = [
     "TokenEmbedding",
     "TrainingSet",
     "TripletAttention",
+    "TwoChannels",
     "VectorLayer",
     "VirtualNodes",
     "Vocabulary",

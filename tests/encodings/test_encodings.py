@@ -32,6 +32,7 @@ from gtx.encodings import (
     SameRing,
     ShortestPath,
     Sinusoidal,
+    SummedDistance,
 )
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
@@ -55,6 +56,7 @@ FOLLOWING = [  # the order of the atoms means nothing to them
     RandomWalk(6),
     SameRing(),
     ShortestPath(8),
+    SummedDistance(ExpNormDistance(6, 3.0)),
 ]
 SETTLED = [*FOLLOWING, Sinusoidal(6)]  # nothing in them is arbitrary
 ENCODINGS = [*SETTLED, *(LaplacianEigenvectors(40, signs) for signs in ("random", "absolute", "invariant"))]

@@ -32,6 +32,7 @@ PUBLISHED = [
     "exphormer",
     "torchmd_net",
     "tgt",
+    "transformer_m",
 ]
 SMALLER = {"tgt": {"pair_channels": 4, "triplet_heads": 1}}  # its time grows with the cube of the atoms
 
@@ -188,11 +189,22 @@ def test_rotation_mirror_and_translation_change_nothing(name: str, batch: Batch)
     assert (model.nodes(flat) - model.nodes(here)).abs().max() > 1e-3  # they do look
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if ARCHITECTURES[name].coordinates == "optional"])
+def test_with_coordinates_too_neither_order_nor_batch_mates_matter(name: str, batch: Batch) -> None:
+    model = make(name, coordinates=True)
+    other, order = renumbered(batch)
+    close(model(other), model(batch), 1e-5)
+    close(model.nodes(other), model.nodes(batch)[order], 1e-5)
+    alone = store().batch(torch.tensor([3]))
+    alone.pos = batch.pos[batch.batch == 3]
+    close(model(alone), model(batch)[3:4], 1e-5)
+
+
 def test_coordinates_are_asked_for_and_refused() -> None:
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     with pytest.raises(ValueError, match="model mat needs coordinates"):
         gtx.models.mat(1, **sizes, coordinates=False)
-    with pytest.raises(ValueError, match="model egt uses no coordinates; standard, mat, rmat, torchmd_net and tgt do"):
+    with pytest.raises(ValueError, match=r"model egt uses no coordinates; standard, .* tgt and transformer_m do"):
         gtx.models.egt(1, **sizes, coordinates=True)
     assert [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"] == [
         "standard",
@@ -200,6 +212,7 @@ def test_coordinates_are_asked_for_and_refused() -> None:
         "rmat",
         "torchmd_net",
         "tgt",
+        "transformer_m",
     ]
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         make("rmat")(whole_batch())
