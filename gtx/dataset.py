@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -188,9 +189,11 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
         names = listed(files[0].columns)
         raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
     task, y, bounds = _targets(files, settings)
+    lists = _lists(files, task)
     weights = _weights(files, settings, task)
     rows = [row for file in files for row in file.rows]
     done = _featurise(files, rows, settings, cache, progress)
+    read = done.store if lists is None else _placed(files, task, done, lists)
     if settings.on_error == "fail":
         for file in files:
             if file.ledger.errors:  # the first by row, whichever check found it
@@ -210,7 +213,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     if not len(split["train"]):
         raise InputError(f"none of the training rows can be used: {files[0].ledger.summary()}")
     smiles = [done.smiles[i] for i in keep]
-    store = done.store.subset(np.searchsorted(done.good, keep)).with_targets(y[keep])
+    store = read.subset(np.searchsorted(done.good, keep)).with_targets(y[keep])
     store = replace(store, bounds=_kept(bounds, keep), weights=_kept(weights, keep))
     return Dataset(
         files,
@@ -281,6 +284,27 @@ def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.nd
             bounds.append(task.parse_bounds(file.rows, file.columns))
     known = None if bounds[0] is None else np.concatenate(bounds)
     return task, np.concatenate(parts), None if known is None or np.isnan(known).all() else known
+
+
+def _lists(files: Sequence[File], task: Task) -> list[dict[str, np.ndarray]] | None:
+    """The targets of atoms or bonds of all rows; None where the task has none."""
+    parts = [task.parse_lists(file.rows, file.columns) for file in files]
+    return None if parts[0] is None else list(chain(*parts))
+
+
+def _placed(
+    files: Sequence[File], task: Task, done: Featurised, lists: Sequence[dict[str, np.ndarray]]
+) -> MoleculeStore:
+    """The molecules that could be read, with targets of their atoms or bonds; a list that does not fit its molecule is
+    an error of the row."""
+    store, wrong = task.placed(done.store, [lists[i] for i in done.good])
+    for molecule, (target, reason) in wrong.items():
+        at = done.good[molecule]
+        file = next(file for file in reversed(files) if file.start <= at)
+        row = file.rows[at - file.start]
+        cell = row.cells[column_index(file.columns, target)]
+        file.ledger.error(row.number, target, cell, reason, kind="with a bad target")
+    return store
 
 
 def _labelled(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:

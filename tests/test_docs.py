@@ -16,7 +16,7 @@ from gtx.dataset import load
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted((ROOT / "docs").glob("your-own-*.md")),
-    *(ROOT / "docs" / name for name in ("batches.md", "foundation.md", "splits.md")),
+    *(ROOT / "docs" / name for name in ("batches.md", "foundation.md", "splits.md", "targets.md")),
 ]
 
 

@@ -72,6 +72,10 @@ def cut_to_capacity(store: MoleculeStore, index: Tensor, capacity: Capacity, kep
         contents["bounds"] = filled(store.bounds.float(), row, real, torch.nan)
     if store.weights is not None:
         contents["weights"] = torch.where(real, store.weights.float()[row], 0)
+    if store.atom_y is not None:
+        contents["atom_y"] = filled(store.atom_y.float(), atom, real_atom, torch.nan)
+    if store.bond_y is not None:
+        contents["bond_y"] = filled(store.bond_y.float(), bond, real_bond, torch.nan)
     if kept is not None:
         pair, _ = rows(kept.pair_ptr, graph.pair_ptr, owners(graph.pair_ptr, capacity.pairs), capacity.pairs)
         contents["kept"] = kept.cut(atom, pair)

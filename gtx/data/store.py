@@ -50,6 +50,8 @@ class MoleculeStore:
         bounds: float64 `[M, 2T]`, of values that were not measured the T numbers that they are above, then the T that
             they are below, NaN where there is none; or None.
         weights: float64 `[M]`, how much say each molecule has in the loss; None for the same.
+        atom_y: float64 `[N, T]`, targets of atoms in their own units, NaN for blanks, or None.
+        bond_y: float64 `[E, T]`, the same of bonds, both directions alike, or None.
     """
 
     atoms: Tensor
@@ -63,6 +65,8 @@ class MoleculeStore:
     atom_columns: tuple[str, ...] = ()
     bounds: Tensor | None = None
     weights: Tensor | None = None
+    atom_y: Tensor | None = None
+    bond_y: Tensor | None = None
 
     @classmethod
     def from_flat(cls, parts: Sequence[FlatMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
@@ -129,6 +133,8 @@ class MoleculeStore:
             atom_columns=self.atom_columns,
             bounds=None if self.bounds is None else self.bounds[index],
             weights=None if self.weights is None else self.weights[index],
+            atom_y=None if self.atom_y is None else self.atom_y[atom],
+            bond_y=None if self.bond_y is None else self.bond_y[bond],
         )
 
     def batch(self, index: Tensor | np.ndarray | Sequence[int] | None = None) -> Batch:
@@ -140,8 +146,8 @@ class MoleculeStore:
         Returns:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
             `[e, F]`, `u` `[B, D]`, `row` `[B]` (the molecule's number here), `batch`, `ptr`, and, where the store has
-            them, `pos` `[n, 3]`, `y` `[B, T]`, `bounds` `[B, 2T]` and `weights` `[B]`, float32; `to_data_list()`
-            gives the molecules back.
+            them, `pos` `[n, 3]`, `y` `[B, T]`, `bounds` `[B, 2T]`, `weights` `[B]`, `atom_y` `[n, T]` and `bond_y`
+            `[e, T]`, float32; `to_data_list()` gives the molecules back.
 
         Raises:
             IndexError: there is no such molecule.
@@ -162,6 +168,9 @@ class MoleculeStore:
         for name in ("bounds", "weights"):
             if (held := getattr(self, name)) is not None:
                 contents[name], slices[name] = held[index].float(), whole
+        for name, of, begins in (("atom_y", self.atom_ptr, ptr), ("bond_y", self.bond_ptr, bond_ptr)):
+            if (held := getattr(self, name)) is not None:
+                contents[name], slices[name] = held[_ranges(of, index)].float(), begins
         increments = {**dict.fromkeys(slices, still), "edge_index": ptr}
         return as_batch(contents, _num_graphs=count, _slice_dict=slices, _inc_dict=increments)
 

@@ -22,6 +22,7 @@ from gtx.models.inputs import check_batch
 from gtx.nn import (
     GELU,
     BondMessages,
+    BondReadout,
     ClippedScaler,
     CodeEmbedding,
     Dropout,
@@ -57,14 +58,14 @@ class AttentionMaps(NamedTuple):
 
 
 class GraphTransformer(nn.Module):
-    r"""From a batch of molecules to one prediction each.
+    r"""From a batch of molecules to one prediction each; or one for each of their atoms or bonds.
 
     Atoms and bonds are embedded by their codes; encodings add what they know of nodes and pairs; the layers let every
     atom attend to the atoms it has an edge from; a readout and an MLP give the prediction. Every part can be another
     module.
 
     Args:
-        out_channels: predictions per molecule.
+        out_channels: predictions per molecule, atom or bond.
         atom_sizes: codes of each column of `batch.x`; code 0 means "other".
         bond_sizes: the same for `batch.edge_attr`.
         num_descriptors: global features D of each molecule in `batch.u`; 0 for none.
@@ -98,13 +99,18 @@ class GraphTransformer(nn.Module):
             outputs large; many targets at once can then drive the head to say the same of every molecule.
         edge_list: write the edges out and attend over that list: the definition. It suits few edges (bonds),
             explainers and checks.
+        per: what has a prediction each: "molecule"; "atom", in the order of `batch.x`; or "bond", in the order of
+            `batch.edge_index`, the same for both directions. An atom's head reads its state after the last layer, a
+            bond's what `gtx.nn.BondReadout` makes of its atoms, in place of `readout`; what would join the readout of
+            the molecule joins that of each atom or bond.
 
     Raises:
         ValueError: arguments that do not fit together, or that `layer` would ignore.
 
     Shapes:
         a batch as `gtx.data.MoleculeStore.batch` gives it (`x` `[N, A]`, `edge_index` `[2, E]`, `edge_attr` `[E, F]`,
-        `batch` `[N]`, and `u` `[B, D]` and `pos` `[N, 3]` where used) to `[B, out_channels]`.
+        `batch` `[N]`, and `u` `[B, D]` and `pos` `[N, 3]` where used) to `[B, out_channels]`; per atom to
+        `[N, out_channels]`, per bond to `[E, out_channels]`.
     """
 
     def __init__(
@@ -136,6 +142,7 @@ class GraphTransformer(nn.Module):
         recompute: bool = False,
         zero_head: bool = False,
         edge_list: bool = False,
+        per: Literal["molecule", "atom", "bond"] = "molecule",
     ) -> None:
         super().__init__()
         sizes = {"out_channels": out_channels, "channels": channels, "layers": layers}
@@ -159,6 +166,8 @@ class GraphTransformer(nn.Module):
             raise ValueError(f'expected descriptors_to of "atoms" and "readout", got {sorted(unknown)}')
         if virtual_nodes and pair_channels is None:
             raise ValueError("virtual nodes need pair features of their own: expected pair_channels, got None")
+        if per not in ("molecule", "atom", "bond"):
+            raise ValueError(f'expected per of "molecule", "atom" or "bond", got {per!r}')
         if virtual_nodes < 0 or (not virtual_nodes and not readout):
             raise ValueError(f"expected a readout or virtual nodes, got {list(readout)} and {virtual_nodes} of them")
         self.edges = AllPairs() if edges is None else edges
@@ -197,10 +206,15 @@ class GraphTransformer(nn.Module):
 
         self.layers = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
         self.norm = nn.LayerNorm(channels) if norm_first else nn.Identity()
-        self.readout = Readout(channels, readout) if readout else None
+        self.per = per
+        if per == "molecule":
+            self.readout = Readout(channels, readout) if readout else None
+        else:
+            self.readout = BondReadout(channels, bond_sizes) if per == "bond" else None
         self.substructures = substructures
         joined = (num_descriptors if "readout" in descriptors_to else 0) + (substructures.width if substructures else 0)
-        self.width = (self.readout.width if readout else 0) + virtual_nodes * channels + joined  # of `embed`
+        pooled = self.readout.width if self.readout is not None else channels if per == "atom" else 0
+        self.width = pooled + virtual_nodes * channels + joined  # of `embed`
         self.head = nn.Sequential(
             nn.Linear(self.width, channels), GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
         )
@@ -225,7 +239,7 @@ class GraphTransformer(nn.Module):
         return {name: self.encodings[int(name)](batch, graph) for name in names}
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
-        """Predictions `[B, out_channels]`, in the scaled units of training.
+        """Predictions `[B, out_channels]`, or of atoms or bonds, in the scaled units of training.
 
         Args:
             batch: the molecules.
@@ -239,7 +253,8 @@ class GraphTransformer(nn.Module):
         return graph.masked(self.edges(batch, graph))
 
     def embed(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
-        """One vector per molecule, `[B, width]`: the readout, virtual nodes, descriptors and counts that join them."""
+        """One vector per molecule (or atom, or bond), `[B, width]`: the readout, virtual nodes, descriptors and counts
+        that join them."""
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
         return self._pool(x, nodes, batch)
 
@@ -273,7 +288,8 @@ class GraphTransformer(nn.Module):
     ) -> tuple[Tensor, Nodes, Tensor | CompleteGraph]:
         """All nodes after the last layer, which of them are atoms, and the edges."""
         sizes = self.atom_vocabulary.sizes, self.bond_vocabulary.sizes
-        check_batch(batch, *sizes, self.bond_embedding is not None, len(self.descriptor_scaler.mean))
+        needs_bonds = self.bond_embedding is not None or self.per == "bond"
+        check_batch(batch, *sizes, needs_bonds, len(self.descriptor_scaler.mean))
         graph = self.graph(batch) if graph is None else graph
         if self.virtual is None:
             x, pairs = self.embed_graph(batch, graph, edge_list)
@@ -295,9 +311,8 @@ class GraphTransformer(nn.Module):
         return self.norm(x), nodes, edges
 
     def _pool(self, x: Tensor, nodes: Nodes, batch: Batch) -> Tensor:
-        parts = []
-        if self.readout is not None:
-            atoms = x if nodes.virtual is None else x[nodes.atoms]
+        parts, atoms = [], x if nodes.virtual is None else x[nodes.atoms]
+        if self.readout is not None and self.per == "molecule":
             parts.append(self.readout(atoms, batch.batch, batch.num_graphs))
         if nodes.virtual is not None:
             parts.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
@@ -305,7 +320,13 @@ class GraphTransformer(nn.Module):
             parts.append(self.descriptor_scaler(batch.u))
         if self.substructures is not None:
             parts.append(self.substructures(batch))
-        return torch.cat(parts, -1)
+        if self.per == "molecule":
+            return torch.cat(parts, -1)
+        own, molecule = atoms, batch.batch
+        if self.per == "bond":
+            codes = self.bond_vocabulary(batch.edge_attr)
+            own, molecule = self.readout(atoms, batch.edge_index, codes), molecule[batch.edge_index[0]]
+        return torch.cat([own, *(part[molecule] for part in parts)], -1)
 
     def observe(self, molecules: TrainingSet, more: bool = False) -> None:
         """Learn from the TRAINING molecules which codes there are and how descriptors are distributed.

@@ -3,6 +3,7 @@
 from gtx.gelu import GELU
 from gtx.graph import circular_labels
 from gtx.nn.bond_messages import BondMessages, EmbeddedCodes
+from gtx.nn.bond_readout import BondReadout
 from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.degree_scaler import DegreeScaler
 from gtx.nn.dropout import Dropout
@@ -27,6 +28,7 @@ from gtx.nn.virtual_nodes import Nodes, VirtualNodes
 __all__ = [
     "GELU",
     "BondMessages",
+    "BondReadout",
     "ClippedScaler",
     "CodeEmbedding",
     "DecoderLayer",

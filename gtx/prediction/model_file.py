@@ -159,6 +159,7 @@ def _check_agreement(header: ModelHeader) -> None:
     _agree(f"model.arguments.{outputs}", given.get(outputs), [header.task.out_channels])
     if not header.task.writes:
         _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), [0, read.num_descriptors])
+        _agree("model.arguments.per", given.get("per", "molecule"), [header.task.per])
 
 
 def _agree(entry: str, value: Any, fitting: list[Any]) -> None:

@@ -128,8 +128,10 @@ class Predictor:
         An ensemble's members are laid side by side. A SMILES that cannot be read gives a row of NaN and a warning.
 
         Raises:
-            InputError: the model has no `embed`; or as `predict`.
+            InputError: the model has no `embed`, or predicts atoms or bonds; or as `predict`.
         """
+        if self.task.per != "molecule":
+            raise InputError(f"this model has a vector per {self.task.per}, none of the whole molecule")
         if not all(hasattr(member, "embed") for member in self.members):
             raise InputError(f"{self.header.model['name']} has no method embed that gives a vector per molecule")
         texts = as_texts(given_smiles(smiles, self.header.smiles_column))

@@ -8,8 +8,9 @@ from gtx.lazy import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "context": ("DataCard", "Report", "RunReport", "SequenceReport", "count_atoms"),
+        "context": ("DataCard", "PartReport", "Report", "RunReport", "SequenceReport", "count_atoms"),
         "page": ("write_report",),
+        "parts_page": ("write_part_report",),
         "sequence_page": ("write_sequence_report",),
     },
 )

@@ -164,6 +164,27 @@ class SequenceReport(RunReport):
     tokens: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class PartReport(RunReport):
+    """All that `write_part_report` needs, T targets that are numbers of atoms or bonds.
+
+    Attributes:
+        metrics: of the task, by name.
+        targets: the T names.
+        part: what has a number, "atom" or "bond".
+        truth: of each of n molecules `[a, T]` measured values in the targets' own units, NaN for blanks.
+        prediction: the same of the model.
+        kinds: of each molecule `[a]` texts, what its atoms or bonds are.
+    """
+
+    metrics: Mapping[str, Any]
+    targets: Sequence[str]
+    part: str
+    truth: Sequence[np.ndarray]
+    prediction: Sequence[np.ndarray]
+    kinds: Sequence[np.ndarray]
+
+
 def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:
     """Atoms of each molecule, int `[n]`, and in how many molecules each element is found, the commonest first."""
     from gtx.molecules import ATOM_COLUMNS

@@ -83,6 +83,22 @@ class SequenceOptions:
     smoothing: float = option(0.1, "Share of a token's probability that the loss spreads over all tokens.")
 
 
+@dataclass(frozen=True)
+class PartOptions:
+    """Options of `BondNumbers`."""
+
+    loss: Literal["mse", "mae", "huber"] = option("mse", "Loss in scaled units: mse, mae or huber.")
+
+
+@dataclass(frozen=True)
+class AtomOptions(PartOptions):
+    """Options of `AtomNumbers`."""
+
+    sum_to: str | float | None = option(
+        None, "What the values of a molecule's atoms sum to: charge, its formal charge, or a number; default: anything."
+    )
+
+
 class Entry(NamedTuple):
     """A task in the table of tasks: its class in `gtx.tasks`, and the class of its options."""
 
@@ -96,6 +112,8 @@ TASKS = {
     "multiclass": Entry("Multiclass", ClassOptions),
     "counts": Entry("Counts", CountOptions),
     "shares": Entry("Shares", ShareOptions),
+    "atoms": Entry("AtomNumbers", AtomOptions),
+    "bonds": Entry("BondNumbers", PartOptions),
     "sequence": Entry("ToSequence", SequenceOptions),
 }
 """By the task's word, which is the name of its file too."""

@@ -89,6 +89,7 @@ class Task(ABC):
         metrics: the scores by name, the leading one first.
         discrete: whether targets are classes.
         writes: whether the model writes sequences, and is none of the graph transformers with a readout.
+        per: what has a prediction each, as `gtx.models.GraphTransformer` takes it: "molecule", "atom" or "bond".
     """
 
     targets: tuple[str, ...]
@@ -98,6 +99,7 @@ class Task(ABC):
     metrics: ClassVar[dict[str, Metric]]
     discrete: ClassVar[bool] = False
     writes: ClassVar[bool] = False
+    per: ClassVar[str] = "molecule"
 
     def __post_init__(self) -> None:
         names = (self.targets,) if isinstance(self.targets, str) else tuple(self.targets)
@@ -124,6 +126,18 @@ class Task(ABC):
         they are below, NaN where there is none. None: the task knows no bounds."""
         return None
 
+    def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]] | None:
+        """Where targets are of atoms or bonds, for each row its lists by target, float64 `[a]`. None: they are of
+        molecules."""
+        return None
+
+    def placed(
+        self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
+    ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
+        """Molecules with what `parse_lists` read for each; and by number of the molecule, where a list does not fit it,
+        the target and the reason."""
+        raise NotImplementedError
+
     # training
 
     @property
@@ -134,6 +148,11 @@ class Task(ABC):
     @property
     def num_predictions(self) -> int:
         """How many of them, the first, are predictions, in which a kernel beside the network may have a share."""
+        return self.out_channels
+
+    @property
+    def kept_channels(self) -> int:
+        """K, how many numbers per molecule validation keeps, see `kept`."""
         return self.out_channels
 
     def fitted(self, train: MoleculeStore) -> Self:

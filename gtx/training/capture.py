@@ -146,7 +146,7 @@ class CapturedModule(PropertyModule):
     def on_validation_epoch_start(self) -> None:
         rows = len(self.trainer.datamodule.val) + 1
         if self.validations is None:
-            self.held = torch.full((rows, self.task.out_channels), -torch.inf, device=self.device)
+            self.held = torch.full((rows, self.task.kept_channels), -torch.inf, device=self.device)
             self.validations = Captured(self._validate, _say)
         self.kept = self.held.fill_(-torch.inf)
 

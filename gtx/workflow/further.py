@@ -64,8 +64,10 @@ class Further:
     def spec(self, task: Task) -> dict[str, Any]:
         """Its architecture, with outputs for a task."""
         arguments = self.header.model["arguments"] | {"out_channels": task.out_channels}
+        if task.per != self.header.task.per:
+            arguments["per"] = task.per
         if "tuning" in self.header.settings:
-            counted = self.featuriser.constitution
+            counted = self.featuriser.constitution if task.per == "molecule" else None
             arguments |= {"num_descriptors": self.featuriser.num_descriptors, "substructures": counted}
         return {"name": self.header.model["name"], "arguments": arguments}
 

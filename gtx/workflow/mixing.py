@@ -76,7 +76,8 @@ def mixed(
     if isinstance(members[0].model, TanimotoKernel):
         return Mixed(predictor, outputs, unseen, {}, members[0].model, None)
     if settings.mix == "no" or (reason := why_not(header.task, train, val)):
-        note = None if settings.mix == "no" or header.task.writes else f"the network alone: {reason}"
+        usual = settings.mix == "no" or header.task.writes or header.task.per != "molecule"
+        note = None if usual else f"the network alone: {reason}"
         return Mixed(predictor, outputs, unseen, {}, None, note)
     spec = solved_spec(header.task, header.featuriser)
     kernel = tanimoto(**spec["arguments"])

@@ -69,7 +69,9 @@ def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows
         "num_descriptors": featuriser.num_descriptors,
         "channels": default_width(rows),
     }
-    if settings.model == "standard":
+    if task.per != "molecule":
+        arguments["per"] = task.per
+    elif settings.model == "standard":
         arguments["substructures"] = featuriser.constitution
     return {"name": settings.model, "arguments": arguments | given}
 

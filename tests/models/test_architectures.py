@@ -105,6 +105,16 @@ def test_renumbering_the_atoms_changes_nothing(name: str, batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_atoms_are_renumbered_and_bonds_keep_their_order(name: str, batch: Batch) -> None:
+    other, order = renumbered(batch)
+    atoms, bonds = make(name, per="atom"), make(name, per="bond")
+    assert atoms(batch).shape == (batch.num_nodes, 2) and bonds(batch).shape == (batch.num_edges, 2)
+    close(atoms(other), atoms(batch)[order], 1e-5)
+    close(bonds(other), bonds(batch), 1e-5)
+    close(bonds(batch)[0::2], bonds(batch)[1::2], 1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_batch_mates_do_not_matter(name: str, batch: Batch) -> None:
     model = make(name)
     together = model(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,9 +11,22 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from rdkit import Chem
 from torch import Tensor
 
-from gtx.tasks import Classification, Counts, Inferred, Multiclass, NumberTask, Regression, Shares, Task, ToSequence
+from gtx.tasks import (
+    AtomNumbers,
+    BondNumbers,
+    Classification,
+    Counts,
+    Inferred,
+    Multiclass,
+    NumberTask,
+    Regression,
+    Shares,
+    Task,
+    ToSequence,
+)
 from gtx.tasks.metrics import has_values
 from gtx.tasks.task import Metric
 
@@ -53,6 +67,12 @@ def _above(column: pd.Series, low: object, high: object) -> list:
 
 def _blanks(values: list) -> list:
     return ["" if i % 7 == 3 else value for i, value in enumerate(values)]
+
+
+def _of_atoms(smiles: str, value: Callable[[Chem.Atom], float]) -> str:
+    """A list of numbers, the first of them blank where there are many."""
+    found = [value(atom) for atom in Chem.MolFromSmiles(smiles).GetAtoms()]
+    return json.dumps([None, *found[1:]] if len(found) > 8 else found)
 
 
 CASES = {
@@ -114,6 +134,23 @@ CASES = {
             "others": _blanks([s.upper().count("N") + 1 for s in t.smiles]),
         },
         ("carbon_pred", "oxygen_pred", "others_pred"),
+    ),
+    "atoms": Case(
+        AtomNumbers(["charge", "neighbours"], sum_to="charge", loss="mae"),
+        lambda t: {
+            "charge": _blanks([_of_atoms(s, lambda a: (a.GetAtomicNum() - 7) / 10) for s in t.smiles]),
+            "neighbours": [_of_atoms(s, Chem.Atom.GetDegree) for s in t.smiles],
+        },
+        ("charge_pred", "neighbours_pred"),
+    ),
+    "bonds": Case(
+        BondNumbers("order"),
+        lambda t: {
+            "order": _blanks(
+                [str([b.GetBondTypeAsDouble() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles]
+            )
+        },
+        ("order_pred",),
     ),
     "sequence": Case(
         ToSequence("product"),

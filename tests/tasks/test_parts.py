@@ -1,0 +1,234 @@
+"""Numbers of atoms and bonds: a rule is found, sums are kept, the order is that of the text, blanks have no say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rdkit import Chem
+from torch import Tensor, nn
+
+import gtx
+from gtx.data import CapacityStore, MoleculeStore, featurise
+from gtx.dataset import DataSettings, load
+from gtx.errors import InputError
+from gtx.models import standard
+from gtx.molecules import Featuriser
+from gtx.prediction import Predictor
+from gtx.tasks import AtomNumbers, BondNumbers
+from gtx.tasks.parts import PartNumbers
+from gtx.training import TrainSettings
+from gtx.workflow import train
+from gtx.workflow.further import Further
+from tests.tables import TINY, molecules, read, write
+
+SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
+CHARGES = [0, 0, 1, -1, 0]
+
+
+def rule(atom: Chem.Atom) -> float:
+    """The heavier draws charge from its neighbours, bond by bond, so that a molecule's atoms sum to 0."""
+    return sum(other.GetAtomicNum() - atom.GetAtomicNum() for other in atom.GetNeighbors()) / 20
+
+
+def table(path: Path, rows: int = 120) -> Path:
+    """Neutral bundled molecules with their atoms' charges by the rule, as lists."""
+    known = [s for s in molecules(rows).smiles if "+" not in s and "-" not in s]
+    lists = [[rule(atom) for atom in Chem.MolFromSmiles(s).GetAtoms()] for s in known]
+    return write(path, [[s, json.dumps(values)] for s, values in zip(known, lists, strict=True)], ["smiles", "q"])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("atoms")
+    arguments = TINY["model_arguments"] | {"dropout": 0.0}
+    settings = TrainSettings(**TINY | {"epochs": 20, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
+    data = DataSettings(str(table(folder / "t.csv")), task=AtomNumbers("q", sum_to="charge"), workers=0)
+    outcome = train(data, settings, folder / "run", baselines=False)
+    assert outcome.metrics["test"]["r2"] > 0.9  # the rule is found
+    assert any("sum to its formal charge; those of the training rows miss it by" in note for note in outcome.notes)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def model(run: Path) -> Predictor:
+    return gtx.load(run / "model.gtx", "cpu")
+
+
+def test_predictions_sum_to_the_formal_charge(model: Predictor) -> None:
+    lists = [json.loads(text) for text in model.predict(SMILES).q_pred]
+    assert [len(values) for values in lists] == [3, 1, 2, 9, 3]
+    assert [sum(values) for values in lists] == pytest.approx(CHARGES, abs=1e-7)
+
+
+def test_a_charge_without_a_code_is_said(model: Predictor) -> None:
+    assert "sum to no total: an atom's formal charge is beyond ±4" in model.predict(["[Mn+7]"]).warning[0]
+
+
+def test_atoms_are_in_the_order_of_the_text(model: Predictor) -> None:
+    mol = Chem.MolFromSmiles("CC(=O)NCC#N")
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(mol.GetNumAtoms()).tolist()
+        other = Chem.RenumberAtoms(mol, order)
+        text = Chem.MolToSmiles(other, canonical=False)
+        written = json.loads(other.GetProp("_smilesAtomOutputOrder"))
+        found, expected = (np.array(json.loads(values)) for values in model.predict([text, "CC(=O)NCC#N"]).q_pred)
+        np.testing.assert_allclose(found, expected[order][written], atol=1e-5)
+
+
+def test_a_table_with_lists_is_scored(model: Predictor, run: Path, tmp_path: Path) -> None:
+    rows = [[row["smiles"], row["q"]] for row in read(run / "predictions.csv") if row["split"] == "test"]
+    outcome = model.predict_table(
+        write(tmp_path / "t.csv", [*rows, ["CCO", "[1, 2]"]], ["smiles", "q"]), tmp_path / "p.csv"
+    )
+    expected = json.loads((run / "metrics.json").read_text())["test"]
+    assert outcome.metrics["mae"] == pytest.approx(expected["mae"], rel=1e-4)
+    assert outcome.notes == ["1 lists have another length than one number for each atom and are not scored"]
+
+
+def test_there_is_no_vector_of_the_molecule(model: Predictor) -> None:
+    with pytest.raises(InputError, match="a vector per atom, none of the whole molecule"):
+        model.embed(["CCO"])
+
+
+def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, tmp_path: Path) -> None:
+    arguments = {**model.header.model["arguments"], "per": "bond"}
+    header = replace(model.header, model={"name": "standard", "arguments": arguments})
+    Predictor(model.members, header).save(tmp_path / "m.gtx")
+    with pytest.raises(InputError, match=r"model.arguments.per: expected atom, got bond|model.arguments.per"):
+        gtx.load(tmp_path / "m.gtx")
+
+
+def test_a_model_of_molecules_is_trained_further_on_atoms(model: Predictor) -> None:
+    """And the other way round: the readout is made anew."""
+    further = Further(model.header, [], model.header.featuriser, "m.gtx", "")
+    assert further.spec(BondNumbers("b"))["arguments"]["per"] == "bond"
+    assert "per" in further.spec(AtomNumbers("q"))["arguments"]
+
+
+# rows
+
+
+def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path: Path) -> None:
+    cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[]"]
+    path = write(tmp_path / "t.csv", [["CCO", cell, "train"] for cell in cells], ["smiles", "q", "split"])
+    data = load(DataSettings(str(path), task=AtomNumbers("q"), split_column="split", workers=0))
+    errors = data.files[0].ledger.errors
+    assert list(errors) == [5, 2, 6]
+    assert errors[2].endswith('value "[1, 2]": has 2 numbers; expected one for each of the molecule\'s 3 atoms')
+    assert errors[5].endswith("item 3, 'x', is neither a finite number nor null")
+    assert sum(map(len, data.split.values())) == 2  # without any value, a row is only predicted
+    y = data.store.atom_y[:, 0].reshape(3, 3)
+    np.testing.assert_array_equal(y, [[1, 2, 3], [np.nan] * 3, [np.nan, 5, np.nan]])
+
+
+def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "t.csv",
+        [["CC=O", "[1, 2]", "train"], ["C", "[]", ""], ["CO", "[1, 2]", "train"]],
+        ["smiles", "b", "split"],
+    )
+    data = load(DataSettings(str(path), task=BondNumbers("b"), split_column="split", workers=0))
+    assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].ledger.errors[3]
+    assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
+
+
+def test_a_column_without_a_list_and_wrong_options_are_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", [["CCO", "x"]], ["smiles", "q"])
+    with pytest.raises(InputError, match="'q' holds no list of numbers in any of the 1 rows; one number for each atom"):
+        load(DataSettings(str(path), task=AtomNumbers("q")))
+    with pytest.raises(InputError, match="sum_to: expected charge or a number, got 'mass'"):
+        AtomNumbers("q", sum_to="mass")
+    with pytest.raises(InputError, match="loss: expected one of mse, mae, huber for bonds, got mape"):
+        BondNumbers("q", loss="mape")
+    assert AtomNumbers("q", sum_to="1.5").sum_to == 1.5
+
+
+# the loss
+
+
+def store(task: PartNumbers) -> MoleculeStore:
+    """Molecules with targets of their parts, some of them blank."""
+    made = featurise(Featuriser(), SMILES, workers=0).store
+    rows = int(task.ptr(made)[-1]) // task.rows_each
+    y = torch.randn(rows, 2, generator=torch.Generator().manual_seed(0)).double().repeat_interleave(task.rows_each, 0)
+    y[::3, 0] = torch.nan
+    y[: 3 * task.rows_each] = torch.nan
+    return replace(made, **{task.held: y})
+
+
+def network(task: PartNumbers) -> nn.Module:
+    read = Featuriser()
+    sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
+    torch.manual_seed(0)
+    made = standard(task.out_channels, **sizes, channels=8, layers=1, heads=2, dropout=0.0, per=task.per)
+    made.observe(store(task))
+    return made
+
+
+TASKS = [AtomNumbers(["a", "b"], sum_to="charge"), AtomNumbers(["a", "b"]), BondNumbers(["a", "b"])]
+NAMES = ["atoms with a sum", "atoms", "bonds"]
+
+
+def kept(task: PartNumbers, model: nn.Module, batch: object) -> tuple[Tensor, Tensor, float]:
+    output = task.forward(model, batch)
+    return task.training_loss(output, batch), task.kept(output, batch), float(task.share(batch))
+
+
+@pytest.mark.parametrize("task", TASKS, ids=NAMES)
+def test_batches_of_constant_shape_are_worth_the_same(task: PartNumbers) -> None:
+    task = task.fitted(store(task))
+    model, examples = network(task), task.examples(store(task))
+    cutter = CapacityStore(examples)
+    (index, *_) = cutter.sampler(5).batches()
+    assert task.share(cutter) == task.share(examples) == (~getattr(examples, task.held).isnan()).sum()
+    loss, sums, share = kept(task, model, cutter.batch(index))
+    rows = index[index >= 0]
+    plain_loss, plain_sums, plain_share = kept(task, model, examples.batch(rows))
+    torch.testing.assert_close(loss, plain_loss, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(sums[: len(rows)], plain_sums, rtol=1e-5, atol=1e-6)
+    assert sums.shape[1] == task.kept_channels and share == plain_share and model.constant_shapes
+
+
+@pytest.mark.parametrize("task", TASKS, ids=NAMES)
+def test_every_value_has_the_same_say_and_blanks_have_none(task: PartNumbers) -> None:
+    task = task.fitted(store(task))
+    batch = task.examples(store(task)).batch()
+    y = getattr(batch, task.held)
+    output = torch.randn(y.shape, requires_grad=True)
+    loss = task.training_loss(output, batch)
+    loss.backward()
+    known = ~y.isnan()
+    torch.testing.assert_close(loss.detach(), (output.detach() - y)[known].square().mean())
+    assert ((output.grad != 0) == known).all()
+    scores = task.validation(store(task))(task.kept(output.detach(), batch))
+    assert scores["val_loss"] == pytest.approx(float(loss.detach()))
+    found = task.evaluate(getattr(store(task), task.held), task.scaler.unscale(output.detach()))
+    for name in ("rmse", "mae", "r2"):
+        assert scores[f"val_{name}"] == pytest.approx(found[name], rel=1e-5)
+
+
+def test_a_row_of_weight_two_counts_as_two() -> None:
+    task = TASKS[1].fitted(store(TASKS[1]))
+    molecules = replace(task.examples(store(task)), weights=torch.tensor([1.0, 1.0, 2.0, 1.0, 0.0]).double())
+    weighed, twice = molecules.batch(), replace(molecules, weights=None).batch([0, 1, 2, 2, 3])
+    model = network(task)
+    assert torch.equal(task.share(weighed), task.share(twice).float()) and task.share(molecules) == task.share(twice)
+    of = [task.training_loss(task.forward(model, batch), batch) for batch in (weighed, twice)]
+    torch.testing.assert_close(*of)
+    assert len(task.labelled(molecules)) == 3  # the first has no value, the last no weight
+
+
+def test_scaled_outputs_of_a_molecule_sum_to_its_total() -> None:
+    for total in ("charge", 2.0):
+        task = AtomNumbers(["a", "b"], sum_to=total)
+        task = task.fitted(store(task))
+        with torch.no_grad():
+            outputs = task.predict([network(task)], store(task).batch())
+        lists = task.decode(outputs, store(task)).mean
+        for values, charge in zip(lists, CHARGES, strict=True):
+            assert values.sum(0) == pytest.approx([charge if total == "charge" else total] * 2, abs=1e-12)
