@@ -166,6 +166,19 @@ class Dataset:
         judged = next((part for part in ("test", "val") if len(self.split[part])), None)
         return None if judged is None else nearest(self.smiles, self.split, judged)
 
+    def without_test(self) -> Dataset:
+        """The molecules that train and validate alone: whoever chooses by this cannot have seen the test rows."""
+        kept = np.sort(np.concatenate([self.split["train"], self.split["val"]]))
+        split = {part: np.searchsorted(kept, self.split[part]) for part in ("train", "val")}
+        return replace(
+            self,
+            store=self.store.subset(kept),
+            rows=self.rows[kept],
+            smiles=[self.smiles[i] for i in kept],
+            split={**split, "test": np.array([], np.int64)},
+            leaked={parts: number for parts, number in self.leaked.items() if "test" not in parts},
+        )
+
     def place(self, molecule: int) -> tuple[File, Row]:
         """The file and the row of a molecule."""
         at = self.rows[molecule]

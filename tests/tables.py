@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,13 @@ def write(path: Path, rows: list[list[Any]], header: list[str]) -> Path:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, *rows])
     return path
+
+
+def write_shown(page: str, folder: Path) -> None:
+    """The files that a page shows, each a block of YAML whose first line is a comment with its name."""
+    for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", page, re.DOTALL):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
 
 
 def read(path: Path) -> list[dict[str, str]]:

@@ -12,11 +12,12 @@ import pytest
 from gtx.cli import train
 from gtx.cli.parser import Parser
 from gtx.dataset import load
+from tests.tables import write_shown
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted((ROOT / "docs").glob("your-own-*.md")),
-    *(ROOT / "docs" / name for name in ("batches.md", "foundation.md", "splits.md", "targets.md")),
+    *(ROOT / "docs" / name for name in ("batches.md", "foundation.md", "splits.md", "targets.md", "tuning.md")),
 ]
 
 
@@ -28,6 +29,7 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     code = "\n".join(blocks)
     assert code
     exec(compile(code, str(page), "exec", dont_inherit=True), {"__name__": "__main__"})
+    write_shown(page.read_text(), tmp_path)
     for line in re.findall("(?m)^    gtx train (.*)$", page.read_text()):  # as far as the rows are divided
         parser = Parser("gtx train")
         train.add(parser)

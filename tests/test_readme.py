@@ -14,6 +14,7 @@ import torch
 
 import gtx
 from gtx.cli.parser import Parser
+from tests.tables import write_shown
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -39,7 +40,10 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 @pytest.mark.parametrize("line", sorted(COMMANDS))
-def test_every_command_has_these_options(line: str) -> None:
+def test_every_command_has_these_options(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "--config" in line:
+        write_shown((ROOT / "docs" / "tuning.md").read_text(), tmp_path)
+        monkeypatch.chdir(tmp_path)
     _, command, *words = shlex.split(line)
     module, parser = import_module(f"gtx.cli.{command}"), Parser(f"gtx {command}")
     module.add(parser)

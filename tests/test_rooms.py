@@ -70,6 +70,7 @@ LIBRARIES = {
     "pytorch_lightning": {"training"},
     "lightning": set(),
     "numba": {"jit"},
+    "optuna": {"workflow"},
 }
 
 

@@ -19,10 +19,12 @@ COMMANDS = {
     "explain": "draw the attention behind one prediction, and test what it tells",
     "info": "show what a model file holds",
     "adapt": "train a pretrained model further on your molecules, without labels",
+    "tune": "search for settings that are better than the defaults, on your table",
     "benchmark": "compare gtx with ridge and a random forest on your table, by cross-validation",
     "demo": "train on the molecules that come with gtx, and see all results",
     "models": "list the architectures",
 }
+RESUMED = ("train", "tune", "adapt", "benchmark", "demo")
 
 EXAMPLES = """
 examples:
@@ -32,6 +34,7 @@ examples:
   gtx predict run/model.gtx "CCO"
   gtx explain run/model.gtx "CCO" --out figure.svg
   gtx benchmark examples/solvation.csv --target-columns dG_water --out bench/
+  gtx tune examples/solvation.csv --target-columns dG_water --hours 1 --out study/
 
 gtx COMMAND --help explains a command.
 """
@@ -42,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     _share_cores()
     command = next(iter(words), "")
-    goes_on = "; the same command goes on where it stopped" * (command in ("train", "adapt", "benchmark", "demo"))
+    goes_on = "; the same command goes on where it stopped" * (command in RESUMED)
     try:
         with terminable():
             if command not in COMMANDS:

@@ -171,12 +171,13 @@ _FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descript
 
 def resolve(name: str) -> NamedSet | None:
     """The public set of that name, its file at hand; None for what `gtx.data.open_table` reads."""
-    if Path(name).exists():
+    if Path(name).is_file():
         return None
     from gtx.data.named_sets import SETS, load_set
     from gtx.data.sources import check_source
 
-    if name in SETS:
+    if name in SETS:  # a folder of that name is where its run is
         return load_set(name)
-    check_source(name, SETS)
+    if not Path(name).exists():
+        check_source(name, SETS)
     return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from argparse import Action, ArgumentError, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
 from typing import Any, NoReturn, get_args, get_origin
 
 import yaml
 
+from gtx.cli.config import plain_value, use_config
 from gtx.errors import InputError, did_you_mean
 
 
@@ -42,19 +42,44 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=prog, formatter_class=Formatter, allow_abbrev=False, **more)
         self.register("type", int, whole_number)
         self.register("type", float, number)
+        if prog != "gtx":
+            self.add_argument(
+                "--config",
+                metavar="FILE",
+                help="a YAML file with options by name, such as epochs: 40; what the command line says wins over it",
+            )
 
     def parse_args(self, words: Sequence[str]) -> Namespace:
-        """The options that the words give.
+        """The options that the words give, and `chosen`, the names of those that the words or their `--config` name.
 
         Raises:
             InputError: an option is unknown, missing, or has an unusable value.
         """
         self._refuse_unknown(words)
-        return super().parse_args(words)
+        chosen = self._named(words)
+        for file in self._config_files(words) if "config" in chosen else ():
+            chosen |= use_config(self, file)
+        found = super().parse_args(words)
+        found.chosen = frozenset(chosen)
+        return found
 
     def error(self, message: str) -> NoReturn:
         message = message.removeprefix("argument ").replace("unrecognized arguments:", "unexpected:")
         raise InputError(f"{message} ({self.prog} --help)")
+
+    def _named(self, words: Sequence[str]) -> set[str]:
+        """The names of the options among the words."""
+        options = words[: words.index("--")] if "--" in words else words
+        known = self._option_string_actions
+        return {known[name].dest for name in (word.partition("=")[0] for word in options) if name in known}
+
+    def _config_files(self, words: Sequence[str]) -> list[str]:
+        alone = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+        alone.add_argument("--config", action="append", default=[])
+        try:
+            return alone.parse_known_args(words)[0].config
+        except ArgumentError:
+            return []  # which the parser itself says better
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
         """Before what is missing is looked for: a misspelt option is often what is missing."""
@@ -77,6 +102,8 @@ class Parser(argparse.ArgumentParser):
 class Pairs(Action):
     """`name=value` words, or one word that is a JSON object, as a dictionary; given again, it adds to it."""
 
+    mapping = True
+
     def __init__(self, *names: Any, **more: Any) -> None:
         super().__init__(*names, nargs="+", metavar="NAME=VALUE", **more)
 
@@ -89,7 +116,7 @@ class Pairs(Action):
     def _pairs(self, word: str) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         try:
-            found = _value(word) if word.startswith("{") else {name: _value(value)} if equals else None
+            found = plain_value(word) if word.startswith("{") else {name: plain_value(value)} if equals else None
         except (yaml.YAMLError, ValueError):
             found = None
         if isinstance(found, dict) and all(isinstance(name, str) and name for name in found):
@@ -127,15 +154,6 @@ def option_of(kind: Any) -> dict[str, Any]:
     if kind is float:
         return {"type": float, "metavar": "X"}
     return {"metavar": "NAME"} if kind is str else {"choices": list(get_args(kind))}
-
-
-def _value(text: str) -> Any:
-    """JSON, whose numbers may be 1e-3, else what YAML makes of it."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        found = yaml.safe_load(text)
-        return found if isinstance(found, (bool, int, float, str, list, dict, type(None))) else text  # not a date
 
 
 def _is_option(word: str) -> bool:

@@ -10,9 +10,9 @@ __getattr__, __dir__ = lazy_names(
     {
         "member": ("Member",),
         "module": ("PropertyModule",),
-        "run": ("RunFolder", "is_main_process", "run_config"),
+        "run": ("RunFolder", "differences", "is_main_process", "run_config"),
         "data": ("MoleculeData",),
-        "locking": ("alone",),
+        "locking": ("alone", "locked"),
         "settings": ("TrainSettings",),
         "fitting": ("fit",),
     },

@@ -18,6 +18,7 @@ from gtx.training.run import RunFolder, run_config
 from gtx.training.settings import TrainSettings
 from gtx.training.surroundings import interruptible, quiet, threads
 from gtx.training.trainer import Problem, train_member
+from gtx.training.watching import Watch
 
 
 @alone("folder")
@@ -32,6 +33,7 @@ def fit(
     marks: dict[str, Any] | None = None,
     overwrite: bool = False,
     start: Sequence[Member] = (),
+    watch: Watch | None = None,
 ) -> list[Member]:
     """Train an ensemble in a folder; called again with the same arguments it goes on where it was stopped.
 
@@ -52,6 +54,7 @@ def fit(
         overwrite: train anew whatever the folder holds.
         start: trained members to go on from; member k starts from `start[k % len(start)]`, and with fresh weights
             where shapes differ.
+        watch: looks on after every epoch, and may end the training by an exception, see `gtx.training.watching`.
 
     Returns:
         The trained members.
@@ -69,7 +72,7 @@ def fit(
     task = task.fitted(train)
     run = RunFolder(folder)
     run.open(run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
-    problem = Problem(model, task, train, val, settings, start)
+    problem = Problem(model, task, train, val, settings, start, watch)
     with isolate_rng(), quiet(), interruptible(), threads(settings.threads):
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
 

@@ -102,13 +102,9 @@ class RunFolder:
         return any((self.path / "members").glob("*/*"))
 
     def _compare(self, config: dict[str, Any]) -> None:
-        old, new = dict(_flat(self._read())), dict(_flat(config))
+        old = self._read()
         old.pop("finished", None)
-        differ = [
-            f"{name} ({_shown(old, name)} there, {_shown(new, name)} now)"
-            for name in sorted(old.keys() | new.keys())
-            if not _agree(old, new, name)
-        ]
+        differ = differences(old, config)
         if differ:
             raise InputError(
                 f"{self.path} holds a run with other settings or data: {'; '.join(differ)}. "
@@ -130,6 +126,16 @@ class RunFolder:
         # nothing but what a run writes here: the folder may hold other things of the user's
         self.config_file.unlink(missing_ok=True)
         shutil.rmtree(self.path / "members", ignore_errors=True)
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """The entries in which two configs differ, each as `settings.lr (0.01 there, 0.02 now)`."""
+    there, now = dict(_flat(old)), dict(_flat(new))
+    return [
+        f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)"
+        for name in sorted(there.keys() | now.keys())
+        if not _agree(there, now, name)
+    ]
 
 
 def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:

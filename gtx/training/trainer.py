@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from gtx.training.module import PropertyModule, spread_seed
 from gtx.training.progress import TrainingBar
 from gtx.training.run import is_main_process
 from gtx.training.settings import TrainSettings
+from gtx.training.watching import Watch, Watched
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Problem:
         train, val: molecules with targets in their own units; `val` may be empty.
         settings: how to train.
         start: members to go on from, when a trained model is tuned further.
+        watch: looks on after every epoch.
     """
 
     model: nn.Module | Callable[[], nn.Module]
@@ -52,6 +55,7 @@ class Problem:
     val: Any
     settings: TrainSettings
     start: Sequence[Member] = ()
+    watch: Watch | None = None
 
     def make(self, number: int) -> nn.Module:
         """The model of member `number`, untrained."""
@@ -94,7 +98,9 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
         module = PropertyModule(model, problem.task, settings, seed)
     except ValueError as reason:
         raise InputError(str(reason)) from None
-    trained = train_module(module, data, folder, f"member {number + 1}/{settings.ensemble}", number == 0)
+    watch = None if problem.watch is None else partial(problem.watch, number)
+    title = f"member {number + 1}/{settings.ensemble}"
+    trained = train_module(module, data, folder, title, number == 0, watch)
     if is_main_process():
         save_whole(trained, file)
         (folder / "last.ckpt").unlink(missing_ok=True)
@@ -103,7 +109,12 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
 
 
 def train_module(
-    module: PropertyModule, data: MoleculeData, folder: Path, title: str, say: bool = True
+    module: PropertyModule,
+    data: MoleculeData,
+    folder: Path,
+    title: str,
+    say: bool = True,
+    watch: Callable[[Sequence[dict[str, float]]], None] | None = None,
 ) -> dict[str, Any]:
     """Train a module to the end, from the start or from its last whole epoch.
 
@@ -113,6 +124,7 @@ def train_module(
         folder: holds `log.csv` and `last.ckpt`.
         title: of the progress bar.
         say: what an epoch will take.
+        watch: called after every epoch with the rows of `log.csv`; what it raises ends the training.
 
     Returns:
         `weights` of the epoch kept, `history` per epoch, `best_epoch` and `best_score`.
@@ -125,6 +137,8 @@ def train_module(
     history, best = History(folder / "log.csv"), KeepBest(average, settings.patience if validated else 0)
     callbacks: list[Callback] = [Ending(), ForecastFirst(say and settings.progress), average, history, best]
     callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
+    if watch is not None:
+        callbacks.append(Watched(watch, history))
     if settings.progress:
         callbacks.append(TrainingBar(title, history, best))
     logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else False

@@ -7,7 +7,6 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,15 @@ import numpy as np
 
 from gtx.baselines import score_baselines
 from gtx.data import column_index, write_split
-from gtx.dataset import Dataset, DataSettings, fingerprint, load
-from gtx.errors import InputError
+from gtx.dataset import Dataset, DataSettings, load
 from gtx.files import write_text
-from gtx.models import build_model
-from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction import Predictor
 from gtx.tasks import Task
 from gtx.tasks.task import Answers
-from gtx.training import RunFolder, TrainSettings, alone, fit, is_main_process, run_config
-from gtx.workflow.further import Further
-from gtx.workflow.mixing import Mixed, mixed
+from gtx.training import RunFolder, TrainSettings, alone, is_main_process
+from gtx.workflow.mixing import Mixed
 from gtx.workflow.outputs import data_lines, number_rows, report_facts, write_predictions
-from gtx.workflow.specs import check_model, learned_spec, model_spec
+from gtx.workflow.plan import Plan, opened
 
 PARTS = ("train", "val", "test")
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
@@ -83,47 +79,26 @@ def train(
     """
     out = Path(out)
     begun = time.perf_counter()
-    further = None if start is None else Further.open(start, data, settings)
-    if further is None:
-        data = suited(data, settings)
-    else:
-        data, settings = replace(data, featuriser=further.featuriser), further.tuned(settings)
+    data, settings, further = opened(data, settings, start)
     if overwrite and is_main_process():
         shutil.rmtree(out / "cache", ignore_errors=True)
     dataset = load(data, cache=out / "cache", progress=settings.progress)
-    settings = settings.settled(dataset.task.epochs)
-    learnt = dataset.store.subset(dataset.split["train"])
-    task = dataset.task if further is None else dataset.task.adopting(further.header.task)
-    task = task.fitted(task.labelled(learnt))
-    spec = model_spec(settings, data.featuriser, task, len(learnt)) if further is None else further.spec(task)
-    origin = {} if further is None else {"start": further.origin(spec)}
-    marks = fingerprint(data) | ({} if further is None else {"from": further.sha256}) | {"model": spec}
+    plan = Plan.make(dataset, data, settings, further)
+    task, settings = plan.task, plan.settings
     run = RunFolder(out)
-    run.open(run_config(task, settings, marks), overwrite)
+    run.open(plan.config, overwrite)
     _note_remarks(dataset, task)
     notes = data_lines(dataset) + task.notes()
-    notes += [f"going on from {start['file']}: {start['weights']}" for start in origin.values()]
+    notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
     if run.finished and (out / "metrics.json").exists():
         return Outcome(out, task, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
 
     for old in (*(out / name for name in OUTPUTS), *out.glob("predictions-*.csv")):  # of a run that this one overwrites
         old.unlink(missing_ok=True)
-    val = dataset.store.subset(dataset.split["val"])
-    make, first = partial(build_model, spec), () if further is None else further.members
-    members = fit(make, task, learnt, val, settings, out, marks=marks, start=first)
+    members, header = plan.fit(out)
     if not is_main_process():
         return None
-    header = ModelHeader(
-        task,
-        data.featuriser,
-        learned_spec(spec, members[0].model),
-        smiles_column=dataset.files[0].smiles_column,
-        split={"how": dataset.split_words, **{part: len(index) for part, index in dataset.split.items()}},
-        settings=settings.decisive()
-        | {"task": task.config(), "batch_pairs_used": [m.batch_pairs for m in members]}
-        | origin,
-    )
-    both = mixed(members, header, dataset.store, dataset.split, settings)
+    both = plan.mixed(members, header)
     notes = notes if both.note is None else [*notes, both.note]
     number_rows(both.kernel, dataset)
     predictor, answers = calibrated(both, dataset.store, dataset.split["val"])
@@ -173,24 +148,6 @@ def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: di
         raise
     except Exception as error:
         return [f"report.html could not be written: {type(error).__name__}: {error}"]
-
-
-def suited(data: DataSettings, settings: TrainSettings) -> DataSettings:
-    """The data read as the model of the settings needs them.
-
-    Raises:
-        InputError: there is no such model, or it does not suit.
-    """
-    if getattr(data.task, "writes", False):
-        usual = TrainSettings()
-        for name in ("model", "ensemble"):
-            if getattr(settings, name) != getattr(usual, name):
-                raise InputError(
-                    f"task {data.task.name} knows no other {name} than {getattr(usual, name)}; leave it out"
-                )
-        return replace(data, featuriser=replace(data.featuriser, descriptors=False))
-    check_model(settings, data.featuriser)
-    return data
 
 
 def calibrated(both: Mixed, store: Any, val: np.ndarray) -> tuple[Predictor, Any]:

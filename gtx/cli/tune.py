@@ -1,0 +1,179 @@
+"""`gtx tune`."""
+
+from __future__ import annotations
+
+import statistics
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, settings_from
+from gtx.cli.parser import Parser
+from gtx.cli.printing import cell, note, say
+
+if TYPE_CHECKING:
+    from gtx.workflow.tuning import Tuned
+    from gtx.workflow.tuning_study import Tried
+
+EXAMPLES = """
+Are there better settings for YOUR table than the defaults? gtx trains many models, each with other settings, and
+compares their scores of the validation rows. What varies: from scratch or from the foundation, the model, its width
+(channels), layers, dropout and encodings, the learning rate, the batch and the epochs. An option that you give does not
+vary.
+
+The first trial has the defaults. Trials that fall behind are ended early. A trial that fails is noted with its error,
+and the study goes on. The same command again continues an interrupted study; of a finished one it prints the results,
+and with more --trials (or --hours) it adds to it. The same command at the same time, in another terminal, takes part.
+
+The test rows are never seen in choosing. They score two models at the end, the one chosen and that of the defaults.
+With few rows, one such score is mostly luck: --folds 5 makes five studies more, each without a fifth of the rows, which
+then scores what was chosen without it.
+
+examples:
+  gtx tune examples/solvation.csv --target-columns dG_water --trials 50 --hours 1 --out study/
+  gtx tune examples/solvation.csv --target-columns dG_water --trials 20 --folds 5 --epochs 30 --out study/
+  gtx tune esol --model gps --trials 30 --out study/
+  gtx train --config study/best.yaml --out run/
+
+FOLDER then holds best.yaml (options for gtx train), best/ (the run of the best trial, with model.gtx and report.html),
+trials.csv, importance.png (what mattered) and tuning.json.
+"""
+OWN = ("trials", "hours", "folds", "models", "overwrite", "out", "config")
+VARIED = ("model", "lr", "batch_molecules", "epochs")
+
+
+def add(parser: Parser) -> None:
+    """Options of the study, then those of `gtx train`."""
+    parser.usage = "gtx tune TABLE --target-columns NAME [NAME ...] --out FOLDER [options]"
+    parser.epilog = EXAMPLES
+    study = parser.add_argument_group("study")
+    study.add_argument("--trials", type=int, default=50, metavar="N", help="how many the study is to have")
+    study.add_argument(
+        "--hours", type=float, metavar="X", help="begin no trial after so many hours of trials, all processes together"
+    )
+    study.add_argument(
+        "--folds",
+        type=int,
+        metavar="K",
+        help="also a study without each of so many folds of the rows, which scores what that study has chosen",
+    )
+    study.add_argument(
+        "--models", nargs="+", metavar="NAME", help="the architectures to try; default: standard gps, or --model"
+    )
+    add_table(parser)
+    add_task(parser, ["regression", "classification", "multiclass", "counts", "shares"])
+    run = add_run(parser)
+    run.add_argument("--from", metavar="MODEL", help="train this model file further in all trials")
+    split = add_split(parser, "training, validation and test rows")
+    split.add_argument(
+        "--split-sizes",
+        nargs=3,
+        type=float,
+        default=[0.8, 0.1, 0.1],
+        metavar=("TRAIN", "VAL", "TEST"),
+        help="the share of each part; together 1",
+    )
+    split.add_argument(
+        "--split-column", metavar="NAME", help="a column that says train, val or test, instead of --split"
+    )
+    split.add_argument("--val", metavar="FILE", help="a file with the validation rows")
+    split.add_argument("--test", metavar="FILE", help="a file with the test rows")
+    add_reading(parser)
+    add_settings(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Search, and print what it gained."""
+    from gtx.report.words import count
+    from gtx.workflow.tuning import MODELS, tune
+
+    given = vars(arguments)
+    parts = {name: given[name] for name in ("split_column", "val", "test")}
+    data, settings = settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
+    how = {name: given[name] for name in ("trials", "hours", "folds", "overwrite")}
+    how |= {"start": given["from"], "models": given["models"] or MODELS}
+    chosen = [name for name in VARIED if name in arguments.chosen]
+    found = tune(data, settings, given["out"], **how, chosen=chosen, options=_said(arguments), tell=_tell)
+    for line in found.notes:
+        note(line)
+    if found.running:
+        say(f"{count(found.running, 'trial')} of other processes not ended; the last of them writes the results.")
+        return 0
+    _print(found)
+    return 0
+
+
+def _said(arguments: Namespace) -> dict[str, Any]:
+    """What the user said, as far as it is for `gtx train`."""
+    given = vars(arguments)
+    said = {name: given[name] for name in sorted(arguments.chosen) if name not in OWN}
+    return {"table": given["data"], **{name: value for name, value in said.items() if name != "data"}}
+
+
+def _tell(tried: Tried, best: Tried | None) -> None:
+    name = f"trial {tried.number}" if tried.study == "main" else f"{tried.study}, trial {tried.number}"
+    words = _words(tried.taken)
+    if tried.error:
+        note(f"{name}: failed: {tried.error} ({words})")
+        return
+    state = {"complete": "", "pruned": " (ended early)"}[tried.state]
+    known = "" if best is None else f", best {best.score:.4g} of trial {best.number}"
+    note(f"{name}: {tried.score:.4g}{state}{known}, {tried.seconds:.0f} s: {words}")
+
+
+def _print(found: Tuned) -> None:
+    """How many trials there are, the best settings, and test scores beside those of the defaults."""
+    states = [tried.state for tried in found.tried]
+    counts = ", ".join(
+        f"{states.count(state)} {state}" for state in ("complete", "pruned", "failed") if state in states
+    )
+    if found.was_finished:
+        say(f"The study in {found.out} is finished: {counts}. More --trials or --hours add to it.")
+    else:
+        say(f"trials  {counts}")
+    best = found.best
+    known = ", the defaults" if best.default else ""
+    say(f"best    trial {best.number}{known}, validation score {best.score:.4g}: {_words(best.taken)}")
+    _score_table(found.scores)
+    say(f"config  {found.out / 'best.yaml'}   (gtx train --config {found.out / 'best.yaml'} --out FOLDER)")
+    say(f"model   {found.out / 'best' / 'model.gtx'}")
+    for name, what in (("importance.png", "picture"), ("trials.csv", "trials")):
+        if (Path(found.out) / name).exists():
+            say(f"{what:<7} {found.out / name}")
+
+
+def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
+    """Test scores, which had no part in choosing."""
+    from rich.console import Console
+    from rich.table import Table
+
+    metric = next(iter(scores["main"]["tuned"]["test"]))
+    caption = "The test rows were never seen in choosing. The validation scores were, and flatter what was chosen."
+    table = Table(title=f"{metric}, of the same rows", caption=caption)
+    for name in ("rows", "tuned", "defaults"):
+        table.add_column(name, justify="left" if name == "rows" else "right")
+
+    def row(name: str, part: str, own: Mapping[str, Any]) -> list[float | None]:
+        values = [own[word][part][metric] if word in own else None for word in ("tuned", "default")]
+        table.add_row(name, *(cell("-" if value is None else f"{value:.4g}") for value in values))
+        return values
+
+    row("validation, which chose", "val", scores["main"])
+    row("test", "test", scores["main"])
+    nested = [row(f"test, {name}", "test", own) for name, own in scores.items() if name != "main"]
+    if nested and all(value is not None for values in nested for value in values):
+        each = [
+            f"{statistics.mean(column):.4g} ± {statistics.stdev(column):.2g}" for column in zip(*nested, strict=True)
+        ]
+        table.add_section()
+        table.add_row("test, mean ± sd of folds", *each)
+    Console().print(table)
+
+
+def _words(taken: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_short(value)}" for name, value in taken.items())
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,121 @@
+"""What is to be trained, settled before it is: shared by `gtx train` and the trials of `gtx tune`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from gtx.dataset import Dataset, DataSettings, fingerprint
+from gtx.errors import InputError
+from gtx.models import build_model
+from gtx.prediction import ModelHeader
+from gtx.tasks import Task
+from gtx.training import Member, TrainSettings, fit, run_config
+from gtx.training.watching import Watch
+from gtx.workflow.further import Further
+from gtx.workflow.mixing import Mixed, mixed
+from gtx.workflow.specs import check_model, learned_spec, model_spec
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A model, its settings and the rows that it learns from.
+
+    Attributes:
+        data: the table, its molecules read as the model needs them.
+        settings: of the model and its training.
+        further: the trained model to go on from, if any.
+        dataset: what was read of the table.
+        task: what is learned, fitted on the training rows.
+        spec: of the model, as of `gtx.workflow.model_spec`.
+    """
+
+    data: DataSettings
+    settings: TrainSettings
+    further: Further | None
+    dataset: Dataset
+    task: Task
+    spec: dict[str, Any]
+
+    @classmethod
+    def make(cls, dataset: Dataset, data: DataSettings, settings: TrainSettings, further: Further | None) -> Self:
+        """Settle what the rows decide; `data`, `settings` and `further` as `opened` gives them.
+
+        Raises:
+            InputError: the training rows cannot teach the task.
+        """
+        settings = settings.settled(dataset.task.epochs)
+        learnt = dataset.store.subset(dataset.split["train"])
+        task = dataset.task if further is None else dataset.task.adopting(further.header.task)
+        task = task.fitted(task.labelled(learnt))
+        spec = model_spec(settings, data.featuriser, task, len(learnt)) if further is None else further.spec(task)
+        return cls(data, settings, further, dataset, task, spec)
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """Plain values that tell its data and model from any other."""
+        origin = {} if self.further is None else {"from": self.further.sha256}
+        return fingerprint(self.data) | origin | {"model": self.spec}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What `config.yaml` says of its run."""
+        return run_config(self.task, self.settings, self.marks)
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """`{"start": ...}`, from which file the model goes on; empty where it is from scratch."""
+        return {} if self.further is None else {"start": self.further.origin(self.spec)}
+
+    def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[Member], ModelHeader]:
+        """Train in a folder, or go on there, as `gtx.training.fit` does; the members, and the header of their file."""
+        train, val = (self.dataset.store.subset(self.dataset.split[part]) for part in ("train", "val"))
+        make, first = partial(build_model, self.spec), () if self.further is None else self.further.members
+        members = fit(make, self.task, train, val, self.settings, out, marks=self.marks, start=first, watch=watch)
+        header = ModelHeader(
+            self.task,
+            self.data.featuriser,
+            learned_spec(self.spec, members[0].model),
+            smiles_column=self.dataset.files[0].smiles_column,
+            split={
+                "how": self.dataset.split_words,
+                **{part: len(index) for part, index in self.dataset.split.items()},
+            },
+            settings=self.settings.decisive()
+            | {"task": self.task.config(), "batch_pairs_used": [m.batch_pairs for m in members]}
+            | self.origin,
+        )
+        return members, header
+
+    def mixed(self, members: list[Member], header: ModelHeader) -> Mixed:
+        """What was trained, beside a kernel."""
+        return mixed(members, header, self.dataset.store, self.dataset.split, self.settings)
+
+
+def opened(
+    data: DataSettings, settings: TrainSettings, start: str | Path | None
+) -> tuple[DataSettings, TrainSettings, Further | None]:
+    """The data read as the model needs them, the settings as the model asks for, and the model to go on from.
+
+    Raises:
+        InputError: there is no such model, or what is asked does not suit it.
+    """
+    if start is None:
+        return _suited(data, settings), settings, None
+    further = Further.open(start, data, settings)
+    return replace(data, featuriser=further.featuriser), further.tuned(settings), further
+
+
+def _suited(data: DataSettings, settings: TrainSettings) -> DataSettings:
+    if getattr(data.task, "writes", False):
+        usual = TrainSettings()
+        for name in ("model", "ensemble"):
+            if getattr(settings, name) != getattr(usual, name):
+                raise InputError(
+                    f"task {data.task.name} knows no other {name} than {getattr(usual, name)}; leave it out"
+                )
+        return replace(data, featuriser=replace(data.featuriser, descriptors=False))
+    check_model(settings, data.featuriser)
+    return data

@@ -1,0 +1,226 @@
+"""A study of settings: the whole of `gtx tune`, as one function."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gtx.dataset import DataSettings, fingerprint
+from gtx.errors import InputError
+from gtx.files import write_text
+from gtx.prediction import FOUNDATION
+from gtx.training import TrainSettings, differences, locked
+from gtx.workflow.pipeline import train
+from gtx.workflow.plan import opened
+from gtx.workflow.tuning_files import CONFIG, RECORD, write_best, write_picture, write_trials
+from gtx.workflow.tuning_space import SCRATCH, Space
+from gtx.workflow.tuning_study import JOURNAL, Studies, Tried, optuna
+from gtx.workflow.tuning_trial import Rows, run_trial
+
+MAIN = "main"
+MODELS = ("standard", "gps")
+"""The architectures that a study tries where none is asked for."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a study came to.
+
+    Attributes:
+        out: its folder.
+        tried: all trials.
+        best: the trial chosen, by its validation score; None while other processes are at the last trials.
+        scores: by study `{"tuned": ..., "default": ...}`, each with the parts "val" and "test" of `metrics.json`; those
+            of test rows had no part in choosing.
+        running: how many trials other processes are at.
+        was_finished: whether there was nothing left to do.
+        notes: what else to say, a line each.
+    """
+
+    out: Path
+    tried: Sequence[Tried]
+    best: Tried | None = None
+    scores: Mapping[str, Mapping[str, Any]] | None = None
+    running: int = 0
+    was_finished: bool = False
+    notes: Sequence[str] = ()
+
+
+def tune(
+    data: DataSettings,
+    settings: TrainSettings,
+    out: str | Path,
+    *,
+    trials: int = 50,
+    hours: float | None = None,
+    folds: int | None = None,
+    start: str | None = None,
+    models: Sequence[str] = MODELS,
+    chosen: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    tell: Callable[[Tried, Tried | None], None] = lambda tried, best: None,
+) -> Tuned:
+    """Search for settings that are better than the defaults; called again it goes on, or says that it is done.
+
+    Each trial is a training as of `gtx.workflow.train` and is scored by the validation rows. The defaults are the first
+    trial, those of the foundation the second; TPE (Bergstra et al. 2011) draws the others, and the median rule ends
+    what is worse than half of the trials at the same stage. The test rows are not in the data that trials get. They
+    score two models once, when all is chosen: the best trial's and the defaults'.
+
+    With `folds`, that many studies more are made, each without one fold of the rows, which then scores what it has
+    chosen: together these scores say what is to be expected of the whole procedure, on every row of the table.
+
+    Several processes may share `out`. Writes `best.yaml`, `best/` (as of `train`), `trials.csv`, `tuning.json` and
+    `importance.png`.
+
+    Args:
+        data: the table, and what is learned of it.
+        settings: of all trials, but for what is varied.
+        out: the study's folder.
+        trials: how many there are to be in each study, with those that are there.
+        hours: begin no trial when all trials together have taken so long.
+        folds: of the nested studies; None for none.
+        start: a model file that all trials go on from; default: from scratch, or from the foundation where that suits.
+        models: names of the architectures to try.
+        chosen: names of settings that are not varied.
+        options: what else `best.yaml` says, by the names of `gtx train`'s options.
+        overwrite: start anew whatever `out` holds.
+        tell: called after each trial with it and with the best of its study.
+
+    Raises:
+        InputError: Optuna is not installed, the input cannot be used, `out` holds a study of other settings or data, or
+            no trial succeeded.
+    """
+    out = Path(out)
+    optuna()
+    _check(data, trials, hours, folds)
+    starts = (start,) if start else _starts(data, settings)
+    models = (settings.model,) if "model" in chosen else tuple(models)
+    every = {MAIN: data} | {f"fold-{k}": replace(data, folds=folds, fold=k) for k in range(1, (folds or 0) + 1)}
+    rows = {name: Rows(each, out / "cache") for name, each in every.items()}
+
+    @cache
+    def space(name: str) -> Space:
+        own, _, _ = opened(data, settings, None if starts[0] == SCRATCH else starts[0])
+        dataset = rows[name].dataset(own.featuriser)
+        base = settings.settled(dataset.task.epochs)
+        return Space(base, len(dataset.split["train"]), starts, models, frozenset(chosen))
+
+    config = fingerprint(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
+    config |= {"task": data.task and (data.task.config() if hasattr(data.task, "config") else dict(data.task.options))}
+    _open(out, config | {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}, overwrite)
+    studies = Studies(out, list(every), space, settings.seed)
+    while True:
+        with studies.begin(trials, hours) as job:
+            if job is None:
+                break
+            run_trial(studies, job, space(job.study), rows[job.study])
+        (tried,) = (t for t in studies.tried(job.study) if t.number == job.trial.number)
+        tell(tried, studies.best(job.study))
+    if running := studies.running():
+        return Tuned(out, studies.tried(), running=running)
+    try:
+        with locked(out):
+            return _results(studies, space, every, settings, out, options or {})
+    except InputError as error:
+        if "another process" not in str(error):
+            raise
+        return Tuned(out, studies.tried(), running=1)
+
+
+def _results(
+    studies: Studies,
+    space: Callable[[str], Space],
+    every: Mapping[str, DataSettings],
+    settings: TrainSettings,
+    out: Path,
+    options: Mapping[str, Any],
+) -> Tuned:
+    """Score what was chosen by test rows, and write all files; nothing is done twice."""
+    chosen = {name: _best(studies, name) for name in every}
+    stamp = {name: [best.number, len(studies.finished(name))] for name, best in chosen.items()}
+    found = json.loads((out / RECORD).read_text()) if (out / RECORD).exists() else {}
+    if found.get("stamp") == stamp:
+        return Tuned(out, studies.tried(), chosen[MAIN], found["scores"], was_finished=True)
+    scores: dict[str, dict[str, Any]] = {}
+    for name, data in every.items():
+        default = next((t for t in studies.tried(name) if t.default and t.state == "complete"), None)
+        scores[name] = {}
+        for word, tried in (("tuned", chosen[name]), ("default", default)):
+            if tried is not None:
+                with_report = name == MAIN and word == "tuned"
+                own, start = space(name).settings(tried.taken)
+                how = {"start": start, "baselines": with_report}
+                outcome = train(data, replace(own, progress=settings.progress), tried.folder, **how)
+                scores[name][word] = {part: outcome.metrics[part] for part in ("val", "test")}
+    best = chosen[MAIN]
+    shutil.rmtree(out / "best", ignore_errors=True)
+    shutil.copytree(best.folder, out / "best", ignore=shutil.ignore_patterns(".lock", "cache"))
+    write_best(out / CONFIG, best, options | space(MAIN).options(best.taken) | {"out": str(out / "best")})
+    write_trials(out / "trials.csv", studies.tried())
+    importances = studies.importances(MAIN)
+    notes = [] if importances else ["importance.png: too few trials came to their end to say what mattered"]
+    if importances:
+        write_picture(out / "importance.png", studies.tried(MAIN), importances)
+    record = {"stamp": stamp, "chosen": best.taken, "score": best.score, "importances": importances, "scores": scores}
+    write_text(out / RECORD, json.dumps(record, indent=2, allow_nan=False) + "\n")
+    return Tuned(out, studies.tried(), best, scores, notes=notes)
+
+
+def _best(studies: Studies, name: str) -> Tried:
+    best = studies.best(name)
+    if best is None:
+        errors = [tried.error for tried in studies.tried(name) if tried.error]
+        why = f"; the first error: {errors[0]}" if errors else ""
+        raise InputError(f"none of {len(studies.finished(name))} trials of study {name!r} came to its end{why}")
+    return best
+
+
+def _check(data: DataSettings, trials: int, hours: float | None, folds: int | None) -> None:
+    if trials < 1:
+        raise InputError(f"trials: expected 1 or more, got {trials}")
+    if hours is not None and not hours > 0:
+        raise InputError(f"hours: expected a value above 0, got {hours}")
+    if folds is not None:
+        replace(data, folds=folds)  # is checked
+    if getattr(data.task, "writes", False):
+        raise InputError(f"gtx tune is for numbers and classes, not for the task {data.task.name}")
+
+
+def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:
+    """From scratch; and from the foundation, where what was asked for allows it."""
+    try:
+        opened(data, settings, FOUNDATION)
+    except InputError:
+        return (SCRATCH,)
+    return SCRATCH, FOUNDATION
+
+
+def _open(out: Path, config: dict[str, Any], overwrite: bool) -> None:
+    """Begin the study `config`, or go on with it.
+
+    Raises:
+        InputError: the folder holds a study of another config.
+    """
+    file = out / "study.yaml"
+    if overwrite:
+        for folder in ("trials", "best", "cache"):
+            shutil.rmtree(out / folder, ignore_errors=True)
+        for name in (JOURNAL, RECORD, CONFIG, "study.yaml", "trials.csv", "importance.png"):
+            (out / name).unlink(missing_ok=True)
+    config = json.loads(json.dumps(config))
+    if not file.exists():
+        write_text(file, yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=120))
+    elif differ := differences(yaml.safe_load(file.read_text(encoding="utf-8")), config):
+        raise InputError(
+            f"{out} holds a study with other settings or data: {'; '.join(differ)}. "
+            "Choose another --out, the same settings to go on, or --overwrite to start anew."
+        )

@@ -1,0 +1,94 @@
+"""Files of options: what they say, what the command line says over it, and what is wrong with them."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from gtx.cli import main, predict, train
+from gtx.cli.parser import Parser
+from gtx.errors import InputError
+
+CONFIG = """
+table: data.csv
+target_columns: [y, z]
+split-sizes: [0.6, 0.2, 0.2]
+out: run
+epochs: 40
+lr: 3e-4
+mix: no          # a word here, as on the command line, and not YAML's false
+coordinates: true
+baselines: false
+model_arguments: {channels: 96, encodings: [bonds, path], cutoff: 1e-1}
+rates: {all: 0.1, head: 1}
+from: foundation
+seed:
+"""
+
+
+def read(words: list[str], config: str, command: object = train) -> Namespace:
+    Path("options.yaml").write_text(config)
+    parser = Parser(f"gtx {command.__name__.rpartition('.')[2]}")
+    command.add(parser)
+    return parser.parse_args([*words, "--config", "options.yaml"])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_file_says_what_words_would() -> None:
+    given = read([], CONFIG)
+    words = (
+        "data.csv --target-columns y z --split-sizes 0.6 0.2 0.2 --out run --epochs 40 --lr 3e-4 --mix no --coordinates"
+    )
+    words += " --no-baselines --model-arguments channels=96 encodings=[bonds,path] cutoff=0.1 --rates all=0.1 head=1"
+    parser = Parser("gtx train")
+    train.add(parser)
+    other = parser.parse_args([*words.split(), "--from", "foundation"])
+    assert given.chosen == other.chosen | {"data", "config"} and "seed" not in given.chosen
+    assert vars(given) | {"config": None, "chosen": other.chosen} == vars(other)
+
+
+def test_the_command_line_wins() -> None:
+    given = read(
+        ["other.csv", "--epochs=3", "--target-columns", "w", "--baselines", "--model-arguments", "channels=32"], CONFIG
+    )
+    assert (given.data, given.epochs, given.target_columns, given.baselines) == ("other.csv", 3, ["w"], True)
+    assert given.model_arguments == {"channels": 32, "encodings": ["bonds", "path"], "cutoff": 0.1}
+    assert given.lr == 3e-4 and given.out == "run"
+
+
+def test_every_command_takes_one() -> None:
+    given = read(["more.csv"], "model: run/model.gtx\nmolecules: m.csv\nout: p.csv\n", predict)
+    assert (given.model, given.molecules, given.out) == ("more.csv", "m.csv", "p.csv")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("epoch: 3", "options.yaml: gtx train has no option 'epoch'; did you mean 'epochs'?"),
+        ("epochs: many", "options.yaml: epochs: expected a whole number, got 'many'"),
+        ("epochs: [1, 2]", "options.yaml: epochs: expected one value, got 2"),
+        ("split_sizes: [1]", "options.yaml: split_sizes: expected 3 values, got 1"),
+        ("split: scafold", "options.yaml: split: expected one of random, scaffold"),
+        ("coordinates: yes", "options.yaml: coordinates: expected true or false, got 'yes'"),
+        ("rates: 0.1", "options.yaml: rates: expected a mapping, such as {layers: 4}, got '0.1'"),
+        ("epochs: {a: 1}", "options.yaml: epochs: expected a value, got a mapping with a"),
+        ("epochs", "--config options.yaml: expected options by name, such as epochs: 40"),
+        ("a: [", "--config options.yaml is no YAML"),
+        ("settings: {}\nfeaturiser: {}", "notes of a run to know it again, not a file of options"),
+    ],
+)
+def test_what_is_wrong_is_one_line(config: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(["data.csv", "--target-columns", "y", "--out", "run"], config)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--config=no.yaml"]) == 2
+    assert capsys.readouterr().err == "gtx: --config no.yaml: No such file or directory\n"

@@ -1,0 +1,238 @@
+"""A study of settings: it resumes, prunes, notes what fails, and never sees the rows that score it."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import optuna
+import pytest
+import yaml
+
+from gtx.cli import main
+from gtx.dataset import DataSettings, load
+from gtx.errors import InputError
+from gtx.tasks import NumberTask
+from gtx.training import PropertyModule, TrainSettings
+from gtx.workflow import pipeline, plan, tuning, tuning_trial
+from gtx.workflow.tuning import tune
+from gtx.workflow.tuning_space import SCRATCH, Space
+from gtx.workflow.tuning_trial import Pruning
+from tests.tables import TINY, TINY_WORDS, molecules, write
+
+SETTINGS = TrainSettings(**TINY | {"epochs": 2, "mix": "no"})
+HOW = {"trials": 2, "models": ("standard",), "chosen": ("epochs",)}
+COLUMNS = ["smiles", "solvation_water"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
+    table = write(tmp_path_factory.mktemp("table") / "t.csv", molecules(40)[COLUMNS].to_numpy().tolist(), COLUMNS)
+    return DataSettings(str(table), COLUMNS[1:], workers=0)
+
+
+@pytest.fixture
+def unscored(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """What was chosen is not trained to its end, scored and reported, which takes seconds."""
+    scored: list[Path] = []
+
+    def train(data: object, settings: object, folder: Path, **how: object) -> SimpleNamespace:
+        folder.mkdir(parents=True, exist_ok=True)
+        scored.append(folder)
+        return SimpleNamespace(metrics={part: {"rmse": float(len(scored))} for part in ("val", "test")})
+
+    monkeypatch.setattr(tuning, "train", train)
+    return scored
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch, unscored: list[Path]) -> Callable[[dict], None]:
+    """Trainings take a moment: a trial scores by its learning rate, or does what is given for its number."""
+    happens: dict[int, Callable[[], float]] = {}
+
+    def score(plan: plan.Plan, folder: Path, pruning: Pruning) -> float:
+        number = pruning.trial.number
+        value = happens[number]() if number in happens else abs(math.log(plan.settings.lr / 1e-3))
+        rows = [{"epoch": float(epoch), "val_score": value} for epoch in range(plan.settings.epochs)]
+        for epoch in range(plan.settings.epochs):
+            pruning(0, rows[: epoch + 1])
+        return value
+
+    monkeypatch.setattr(tuning_trial, "validation_score", score)
+    return happens.update
+
+
+def found(out: Path) -> list[dict[str, str]]:
+    with (out / "trials.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_study_resumes_where_it_was_killed(
+    data: DataSettings, unscored: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = tune(data, SETTINGS, tmp_path / "whole", **HOW)
+    step, epochs = PropertyModule.training_step, []
+
+    def killed(self: PropertyModule, *batch: object) -> object:
+        epochs.append(self.current_epoch)
+        if len(tried) == 1 and self.current_epoch == 1:
+            raise KeyboardInterrupt
+        return step(self, *batch)
+
+    tried: list[object] = []
+    monkeypatch.setattr(PropertyModule, "training_step", killed)
+    with pytest.raises(KeyboardInterrupt):
+        tune(data, SETTINGS, tmp_path / "out", **HOW, tell=lambda *one: tried.append(one))
+    epochs.clear()
+    tried += [None]  # it goes on
+    again = tune(data, SETTINGS, tmp_path / "out", **HOW)
+    assert epochs[0] == 1  # of the killed trial, the first epoch is not trained twice
+    assert [one.state for one in again.tried] == ["complete", "interrupted", "complete"]
+    scores = {str(one.taken): one.score for one in again.tried if one.score is not None}
+    assert scores == {str(one.taken): one.score for one in whole.tried} and len(scores) == 2
+    assert again.best.taken == whole.best.taken and yaml.safe_load((tmp_path / "out" / "best.yaml").read_text())
+    trainings = len(epochs)
+    assert tune(data, SETTINGS, tmp_path / "out", **HOW).was_finished and len(epochs) == trainings
+    with pytest.raises(InputError, match=r"another settings|settings.lr \(0.001 there, 0.002 now\)"):
+        tune(data, replace(SETTINGS, lr=2e-3), tmp_path / "out", **HOW)
+
+
+def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+) -> None:
+    first = tune(data, SETTINGS, tmp_path, **HOW)
+    assert first.best.default and first.best.taken["lr"] == SETTINGS.lr and first.best.score == 0
+    assert not first.was_finished and (tmp_path / "best").is_dir()
+    more = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 8})
+    assert len(more.tried) == 8 and more.tried[:2] == first.tried and not more.was_finished
+    assert (tmp_path / "importance.png").exists()
+    assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 5}).was_finished  # fewer than there are
+
+
+def test_what_fails_is_noted_and_what_falls_behind_is_pruned(
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+) -> None:
+    def broken() -> float:
+        raise MemoryError("of 3 GiB")
+
+    made_up({1: broken, 2: lambda: math.nan, 9: lambda: 99.0, 10: lambda: -1.0})
+    study = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 11})
+    states = [row["state"] for row in found(tmp_path)]
+    assert states[1:3] == ["failed", "failed"] and states[9:] == ["pruned", "complete"] and len(states) == 11
+    assert found(tmp_path)[1]["error"] == "MemoryError: of 3 GiB" and "nan" in found(tmp_path)[2]["error"]
+    assert study.best.number == 10
+    made_up(dict.fromkeys(range(2), broken))
+    with pytest.raises(InputError, match="none of 2 trials of study 'main' came to its end; the first error: Mem"):
+        tune(data, SETTINGS, tmp_path / "none", **HOW | {"trials": 2})
+
+
+def test_a_bad_trial_is_pruned_at_a_stage_and_the_defaults_never() -> None:
+    study = optuna.create_study(pruner=optuna.pruners.MedianPruner(n_startup_trials=1, n_warmup_steps=3))
+
+    def rows(epochs: int, score: float) -> list[dict[str, float]]:
+        return [{"epoch": float(i), "val_score": score} for i in range(epochs)]
+
+    first = study.ask()
+    Pruning(first, 20, spared=False)(0, rows(20, 1.0))
+    study.tell(first, 1.0)
+    bad = Pruning(study.ask(), 40, spared=False)
+    for epochs in range(1, 12):  # as far as the second stage of ten
+        bad(0, rows(epochs, 2.0))
+    with pytest.raises(optuna.TrialPruned):
+        bad(0, rows(12, 2.0))
+    spared, good = Pruning(study.ask(), 40, spared=True), Pruning(study.ask(), 40, spared=False)
+    spared(0, rows(40, 2.0))
+    good(0, rows(40, 0.5))
+    assert study.trials[0].intermediate_values == dict.fromkeys(range(1, 11), 1.0)
+
+
+def test_trials_end_when_the_hours_are_over(
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+) -> None:
+    study = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 50}, hours=1e-9)
+    assert 1 <= len(study.tried) < 50
+    assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 50}, hours=1e-9).was_finished
+
+
+def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path) -> None:
+    study = tune(data, SETTINGS, tmp_path, **HOW, folds=3)
+    assert [one.study for one in study.tried] == [name for name in study.scores for _ in range(2)]
+    assert list(study.scores) == ["main", "fold-1", "fold-2", "fold-3"]
+    with pytest.raises(InputError, match="by folds and by a column"):
+        tune(replace(data, split_column="part"), SETTINGS, tmp_path / "no", folds=3)
+
+
+def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
+    data: DataSettings, unscored: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their targets can be anything, and nothing changes; and they are not in the data that trials get."""
+    rows = molecules(40)[COLUMNS].to_numpy().tolist()
+    outer = load(replace(data, folds=2, fold=2))
+    for i in outer.rows[outer.split["test"]]:
+        rows[i][1] = 1e4 * (i + 1)
+    other = replace(data, data=str(write(tmp_path / "t.csv", rows, COLUMNS)))
+    seen: dict[str, set[str]] = {}
+    fit = plan.Plan.fit
+
+    def looked(self: plan.Plan, folder: Path, *more: object) -> object:
+        seen.setdefault(folder.parent.name, set()).update(self.dataset.smiles)
+        return fit(self, folder, *more)
+
+    monkeypatch.setattr(plan.Plan, "fit", looked)
+    how = HOW | {"trials": 1, "folds": 2}
+    whole, changed = (tune(each, SETTINGS, tmp_path / name, **how) for name, each in (("a", data), ("b", other)))
+    assert not seen["fold-2"] & {outer.smiles[i] for i in outer.split["test"]} and len(seen["fold-2"]) > 15
+    one, two = ([(t.taken, t.score) for t in s.tried if t.study == "fold-2"] for s in (whole, changed))
+    assert one == two and len(one) == 1
+    one, two = ([t.score for t in s.tried if t.study == "fold-1"] for s in (whole, changed))
+    assert one != two  # where these rows train
+
+
+def test_choices_apply_to_what_they_can_change() -> None:
+    space = Space(replace(TrainSettings(), epochs=20), 900, (SCRATCH, "foundation"), ("standard", "gps"))
+    names = set(space.choices)
+    assert space.defaults_of(SCRATCH).keys() == names
+    assert space.defaults_of("foundation").keys() == {"start", "lr", "batch_molecules", "epochs"}
+    fixed = optuna.trial.FixedTrial({**space.defaults_of(SCRATCH), "model": "gps"})
+    assert set(space.drawn(fixed)) == names - {"encodings"}
+    settings, start = space.settings(space.defaults_of("foundation"))
+    assert start == "foundation" and not settings.model_arguments
+    settings, start = space.settings(space.defaults_of(SCRATCH))
+    assert start is None and settings.model_arguments["encodings"] == ["bonds", "path", "walk", "degree"]
+    own = replace(space, base=replace(space.base, model_arguments={"layers": 3}), starts=(SCRATCH,), chosen={"lr"})
+    assert {"start", "layers", "lr"}.isdisjoint(own.choices)
+
+
+def test_a_config_of_the_best_trial_trains(
+    data: DataSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pipeline, "score_baselines", lambda *_: {})
+    monkeypatch.setattr(NumberTask, "write_report", lambda *_: [])
+    words = [word for word in TINY_WORDS if word != "--no-baselines"] + ["--workers=0", "--accelerator=cpu", "--mix=no"]
+    words = ["tune", data.data, "--target-columns", COLUMNS[1], *words, "--models", "standard", "--out=study"]
+    assert main([*words, "--trials=2"]) == 0
+    said = capsys.readouterr()
+    assert "never seen in choosing" in said.out and "trial 1: " in said.err and "config  study/best.yaml" in said.out
+    assert main(["train", "--config", "study/best.yaml"]) == 0
+    assert "The run in study/best is finished" in capsys.readouterr().out
+    assert main(["train", "--config=study/best.yaml", "--out", "run", "--no-baselines"]) == 0
+    one, two = (yaml.safe_load((Path(name) / "metrics.json").read_text()) for name in ("study/best", "run"))
+    assert one["test"] == two["test"] and one["val"] == two["val"]
+    capsys.readouterr()
+    assert main([*words, "--trials=2"]) == 0
+    assert "The study in study is finished: 2 complete" in capsys.readouterr().out
+
+
+def test_without_optuna_one_line_says_what_to_install(
+    data: DataSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    assert main(["tune", data.data, "--target-columns", COLUMNS[1], "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == "gtx: gtx tune needs Optuna: pip install 'gtx[tune]'\n"
+    assert not (tmp_path / "out").exists()
