@@ -163,7 +163,7 @@ def schnet(
     return SchNetOfBatch(out_channels, **arguments)
 
 
-FAMILY = ("torchmd_net", "tgt", "transformer_m", "exphormer")
+FAMILY = ("torchmd_net", "tgt", "transformer_m", "exphormer", "tokengt")
 """Named models of gtx that are measured here."""
 MODELS = {
     "space": Architecture(space, "full attention with distances, summed over atoms", "gtx"),

@@ -92,6 +92,9 @@ DESCRIBED = {
         "optional",
         131_281,
     ),
+    "tokengt": Described(
+        "atoms and bonds as tokens of a plain Transformer", "Kim et al. 2022, arXiv:2207.02505", "none", 126_057
+    ),
 }
 """What `gtx train --model` takes to train."""
 

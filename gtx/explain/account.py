@@ -61,7 +61,7 @@ def account(
     weights, gradients = (
         torch.stack([dense(layer.detach(), maps.edge_index, nodes) for layer in of]) for of in (maps.weights, gradients)
     )
-    virtual = torch.ones(nodes, dtype=torch.bool).index_fill(0, atoms, False).nonzero().flatten()
+    virtual = torch.arange(nodes - (0 if model.virtual is None else len(model.virtual.node)), nodes)  # they come last
     readers = virtual if model.readout is None else torch.cat([atoms, virtual])
     scores = {
         "rollout": per_atom(rollout(weights.mean(1)), atoms, readers).numpy(),

@@ -163,11 +163,12 @@ def _notes(model: nn.Module, store: MoleculeStore, header: ModelHeader, member: 
     if any(beside):
         yield f"{' and '.join(filter(None, beside))} also reach the prediction; they stay when attention is removed"
     with torch.inference_mode():
-        seen, graph = model.attention(batch), model.graph(batch)
+        graph = model.graph(batch)
     if graph.num_edges < graph.num_pairs:
         yield f"this model attends over {graph.num_edges} of {graph.num_pairs} pairs; all other weights are 0"
-    if int(seen.edge_index.max()) >= len(seen.place):
-        yield "this model has virtual nodes: they carry attention between atoms and are not drawn"
+    further = ["virtual nodes"] * (model.virtual is not None) + ["bonds as nodes"] * (model.tokens is not None)
+    if further:
+        yield f"this model has {' and '.join(further)}: they carry attention between atoms and are not drawn"
 
 
 def _notes_of_mix(predictor: Predictor, store: MoleculeStore, column: int) -> Iterator[str]:

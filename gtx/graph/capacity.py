@@ -100,7 +100,9 @@ class CapacityGraph(CompleteGraph):
         place = (receiver - start) * self.ptr.diff()[graph] + sender - start
         return torch.where(graph == self.num_graphs - 1, self.num_pairs - 1, self.pair_ptr[graph] + place)
 
-    def grown(self, count: int) -> Self:
+    def grown(self, count: int | Tensor) -> Self:
+        if isinstance(count, Tensor):
+            raise NotConstant("graphs that grow by unlike numbers of nodes have no constant shape")
         sizes = self.ptr.diff()[:-1] + count
         return type(self).from_sizes(sizes, self.capacity.grown(count))
 

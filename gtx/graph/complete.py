@@ -212,8 +212,10 @@ class CompleteGraph:
         each = torch.arange(self.num_nodes, device=self.ptr.device)
         return self._once("diagonal", lambda: self.pair_of(torch.stack([each, each])))
 
-    def grown(self, count: int) -> CompleteGraph:
-        """The graphs with `count` nodes more each, after their own; all pairs are edges."""
+    def grown(self, count: int | Tensor) -> CompleteGraph:
+        """The graphs with `count` nodes more each, or count[b] of graph b, after their own; all pairs are edges."""
+        if isinstance(count, Tensor):
+            return type(self).from_ptr(self.ptr + torch.cat([count.new_zeros(1), count.cumsum(0)]))
         return type(self).from_ptr(self.ptr + count * torch.arange(self.num_graphs + 1, device=self.ptr.device))
 
     def node_buckets(self, slots: Tensor) -> list[Tensor]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from gtx.models.attention_maps import AttentionMaps
 from gtx.models.building import build_model
 from gtx.models.catalogue import ARCHITECTURES, SOLVED, WRITERS, Architecture
 from gtx.models.egt import egt, tgt
 from gtx.models.exphormer import exphormer
 from gtx.models.gat import gaan, gat, gatv2
 from gtx.models.gps import gps
-from gtx.models.graph_transformer import AttentionMaps, GraphTransformer
+from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.graphormer import graphormer
 from gtx.models.grit import grit
 from gtx.models.mat import mat
@@ -17,6 +18,7 @@ from gtx.models.sequence import CrossAttentionMaps, MoleculeToSequence, Sequence
 from gtx.models.standard import standard
 from gtx.models.tanimoto import tanimoto
 from gtx.models.token_transformer import BASE, TokenTransformer
+from gtx.models.tokengt import tokengt
 from gtx.models.torchmd_net import torchmd_net
 from gtx.models.transformer import transformer
 from gtx.models.transformer_m import transformer_m
@@ -48,6 +50,7 @@ __all__ = [
     "standard",
     "tanimoto",
     "tgt",
+    "tokengt",
     "torchmd_net",
     "transformer",
     "transformer_m",

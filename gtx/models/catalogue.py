@@ -19,6 +19,7 @@ from gtx.models.rmat import rmat
 from gtx.models.sequence import MoleculeToSequence, molecule_to_sequence
 from gtx.models.standard import standard
 from gtx.models.tanimoto import tanimoto
+from gtx.models.tokengt import tokengt
 from gtx.models.torchmd_net import torchmd_net
 from gtx.models.transformer import transformer
 from gtx.models.transformer_m import transformer_m
@@ -59,6 +60,7 @@ _MAKERS = (
     torchmd_net,
     tgt,
     transformer_m,
+    tokengt,
 )
 ARCHITECTURES = {
     make.__name__: Architecture(make, DESCRIBED[make.__name__].about, DESCRIBED[make.__name__].source)

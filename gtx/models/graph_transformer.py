@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from inspect import signature
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +18,13 @@ from torch_geometric.data import Batch
 from gtx.attention import Normaliser, Score
 from gtx.encodings import Encoding
 from gtx.graph import AllPairs, CompleteGraph, EdgeSet
+from gtx.models.attention_maps import AttentionMaps
 from gtx.models.inputs import check_batch
 from gtx.nn import (
     GELU,
     BondMessages,
     BondReadout,
+    BondTokens,
     ClippedScaler,
     CodeEmbedding,
     Dropout,
@@ -39,22 +41,6 @@ from gtx.nn import (
     embed,
 )
 from gtx.nn.fast.bonds import can_sum
-
-
-class AttentionMaps(NamedTuple):
-    """A forward pass with its attention.
-
-    Attributes:
-        out: predictions, `[B, T]`.
-        edge_index: int64 `[2, E]`, senders and receivers of the edges.
-        weights: per layer, `[E, H]`, before dropout; `out` depends on them, so gradients can be taken.
-        place: int64 `[N]`, the number of each atom among the nodes of `edge_index`; other nodes are virtual.
-    """
-
-    out: Tensor
-    edge_index: Tensor
-    weights: list[Tensor]
-    place: Tensor
 
 
 class GraphTransformer(nn.Module):
@@ -90,6 +76,7 @@ class GraphTransformer(nn.Module):
         norm_first: pre-norm layers.
         edges: which pairs are edges; default all.
         virtual_nodes: nodes per molecule that are no atoms, joined to all; their states join the readout.
+        bond_tokens: bonds are nodes too, which attend and are attended to, see `gtx.nn.BondTokens`.
         layer: makes layer number i in place of the layers described so far, as `layer(i)`; called as
             `gtx.nn.GraphTransformerLayer`. It decides `heads`, `score`, `normaliser`, `edge_value`, `attention_dropout`
             and `stochastic_depth`, which are then to be left out.
@@ -138,6 +125,7 @@ class GraphTransformer(nn.Module):
         norm_first: bool = True,
         edges: EdgeSet | None = None,
         virtual_nodes: int = 0,
+        bond_tokens: bool = False,
         layer: Callable[[int], nn.Module] | None = None,
         recompute: bool = False,
         zero_head: bool = False,
@@ -164,8 +152,8 @@ class GraphTransformer(nn.Module):
                 raise ValueError(f"expected {name} that can be called, got {part!r}")
         if unknown := set(descriptors_to) - {"atoms", "readout"}:
             raise ValueError(f'expected descriptors_to of "atoms" and "readout", got {sorted(unknown)}')
-        if virtual_nodes and pair_channels is None:
-            raise ValueError("virtual nodes need pair features of their own: expected pair_channels, got None")
+        if (virtual_nodes or bond_tokens) and pair_channels is None:
+            raise ValueError("further nodes need pair features of their own: expected pair_channels, got None")
         if per not in ("molecule", "atom", "bond"):
             raise ValueError(f'expected per of "molecule", "atom" or "bond", got {per!r}')
         if virtual_nodes < 0 or (not virtual_nodes and not readout):
@@ -184,7 +172,9 @@ class GraphTransformer(nn.Module):
         self.encodings = nn.ModuleList(encodings)
         self.node_embeddings = nn.ModuleList(embed(e.node, channels) if e.node else None for e in encodings)
         self.pair_embedding = PairEmbedding([e.pair for e in encodings if e.pair], pair_channels, pair_mlp)
-        self.virtual = VirtualNodes(virtual_nodes, channels, self.pair_embedding.width) if virtual_nodes else None
+        width = pair_channels if bond_tokens else self.pair_embedding.width
+        self.tokens = BondTokens(bond_sizes, channels, width) if bond_tokens else None
+        self.virtual = VirtualNodes(virtual_nodes, channels, width) if virtual_nodes else None
 
         def standard_layer(i: int) -> GraphTransformerLayer:
             attention = EdgeAttention(
@@ -192,11 +182,11 @@ class GraphTransformer(nn.Module):
                 head_width(channels, heads),
                 heads,
                 dropout=attention_dropout,
-                edge_dim=self.pair_embedding.width,
+                edge_dim=width,
                 project=True,
                 score=fresh(score),
                 normaliser=fresh(normaliser),
-                edge_value=edge_value and self.pair_embedding.width is not None,
+                edge_value=edge_value and width is not None,
             )
             messages = BondMessages(channels) if local else None
             depth = stochastic_depth * (i + 1) / layers
@@ -225,7 +215,7 @@ class GraphTransformer(nn.Module):
     @property
     def constant_shapes(self) -> bool:
         """Whether batches of constant shape can be read, see `gtx.data.cut_to_capacity`."""
-        return not self.edge_list and all(e.constant_shapes or e.fixed for e in self.encodings)
+        return not self.edge_list and self.tokens is None and all(e.constant_shapes or e.fixed for e in self.encodings)
 
     @property
     def fixed(self) -> dict[str, bool]:
@@ -288,15 +278,20 @@ class GraphTransformer(nn.Module):
     ) -> tuple[Tensor, Nodes, Tensor | CompleteGraph]:
         """All nodes after the last layer, which of them are atoms, and the edges."""
         sizes = self.atom_vocabulary.sizes, self.bond_vocabulary.sizes
-        needs_bonds = self.bond_embedding is not None or self.per == "bond"
+        needs_bonds = self.bond_embedding is not None or self.tokens is not None or self.per == "bond"
         check_batch(batch, *sizes, needs_bonds, len(self.descriptor_scaler.mean))
         graph = self.graph(batch) if graph is None else graph
-        if self.virtual is None:
-            x, pairs = self.embed_graph(batch, graph, edge_list)
-            nodes = Nodes(torch.arange(graph.num_nodes, device=x.device), None)
-        else:
-            graph, nodes, x, pairs = self.virtual(graph, *self.embed_graph(batch, graph))
-            pairs = None if pairs is None else graph.select(pairs) if edge_list else pairs
+        further = self.tokens is not None or self.virtual is not None
+        x, pairs = self.embed_graph(batch, graph, edge_list and not further)
+        nodes = Nodes(torch.arange(graph.num_nodes, device=x.device), None)
+        if self.tokens is not None:
+            codes = self.bond_vocabulary(batch.edge_attr)
+            graph, nodes, x, pairs = self.tokens(graph, x, pairs, batch.edge_index, codes)
+        if self.virtual is not None:
+            graph, (place, virtual), x, pairs = self.virtual(graph, x, pairs)
+            nodes = Nodes(place[nodes.atoms], virtual)
+        if further and edge_list:
+            pairs = None if pairs is None else graph.select(pairs)
         edges = graph.edge_index if edge_list else graph
         bond_index = nodes.atoms[batch.edge_index]
         bonds = None
@@ -311,7 +306,7 @@ class GraphTransformer(nn.Module):
         return self.norm(x), nodes, edges
 
     def _pool(self, x: Tensor, nodes: Nodes, batch: Batch) -> Tensor:
-        parts, atoms = [], x if nodes.virtual is None else x[nodes.atoms]
+        parts, atoms = [], x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
         if self.readout is not None and self.per == "molecule":
             parts.append(self.readout(atoms, batch.batch, batch.num_graphs))
         if nodes.virtual is not None:

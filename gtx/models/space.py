@@ -15,7 +15,7 @@ Setting = Callable[..., GraphTransformer]
 # what a published architecture decides by itself, unless its setting takes it
 _PARTS = {
     *("score", "normaliser", "attention_dropout", "stochastic_depth", "edge_value", "norm_first", "layer"),
-    *("encodings", "local", "edges", "pair_channels", "pair_mlp", "virtual_nodes"),
+    *("encodings", "local", "edges", "pair_channels", "pair_mlp", "virtual_nodes", "bond_tokens"),
 }
 
 

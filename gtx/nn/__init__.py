@@ -4,6 +4,7 @@ from gtx.gelu import GELU
 from gtx.graph import circular_labels
 from gtx.nn.bond_messages import BondMessages, EmbeddedCodes
 from gtx.nn.bond_readout import BondReadout
+from gtx.nn.bond_tokens import BondTokens
 from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.degree_scaler import DegreeScaler
 from gtx.nn.dropout import Dropout
@@ -29,6 +30,7 @@ __all__ = [
     "GELU",
     "BondMessages",
     "BondReadout",
+    "BondTokens",
     "ClippedScaler",
     "CodeEmbedding",
     "DecoderLayer",

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gtx.data import featurise, random_split
-from gtx.models import build_model
+from gtx.models import ARCHITECTURES, build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import NumberTask, Regression, TargetScaler
@@ -39,7 +39,7 @@ def untrained() -> Callable[..., Predictor]:
     """A predictor of any architecture as it is made, for one target."""
 
     def make(name: str, task: NumberTask | None = None, **arguments: object) -> Predictor:
-        featuriser = Featuriser(coordinates=name in ("mat", "rmat"))
+        featuriser = Featuriser(coordinates=ARCHITECTURES[name].coordinates == "needed")
         model = specification(name, featuriser, out_channels=1, **arguments)
         torch.manual_seed(0)
         network = build_model(model)

@@ -109,7 +109,9 @@ def test_every_architecture_can_be_explained(name: str, untrained: Callable[...,
     assert np.isfinite([e.rollout, e.gradient]).all() and (e.gradient >= 0).all() and e.gradient.max() > 0
     bonds_alone = name in ("gat", "gatv2", "gaan")
     notes = " ".join(e.notes)
-    assert ("pairs" in notes) == bonds_alone and ("virtual" in notes) == (name == "graphormer")
+    assert ("pairs" in notes) == (bonds_alone or name == "exphormer")
+    assert ("bonds as nodes" in notes) == (name == "tokengt")
+    assert ("virtual" in notes) == (name in ("graphormer", "exphormer", "transformer_m", "tokengt"))
     if bonds_alone:
         assert (e.weights[:, :, e.distance > 1] == 0).all()
     assert any(removal.change != 0 for removal in e.faithfulness["gradient"])

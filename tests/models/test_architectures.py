@@ -33,6 +33,7 @@ PUBLISHED = [
     "torchmd_net",
     "tgt",
     "transformer_m",
+    "tokengt",
 ]
 SMALLER = {"tgt": {"pair_channels": 4, "triplet_heads": 1}}  # its time grows with the cube of the atoms
 

@@ -55,6 +55,7 @@ def run(model: GraphTransformer, batch: object) -> tuple[Tensor, dict[str, Tenso
 
 
 CANNOT = ["gat", "gatv2", "gaan", "exphormer"]  # they write their edges out, and the number of bonds is not constant
+CANNOT += ["tokengt"]  # the number of its tokens is not constant either
 CANNOT += ["transformer_m"]  # its channels are drawn anew, and with them the paths, which are not of constant shape
 CASES = [*(name for name in NAMES if name not in CANNOT), *EXTRA]
 
