@@ -19,6 +19,7 @@ from gtx.data import (
     Candidates,
     Division,
     Duplicates,
+    FeatureColumns,
     Featurised,
     Ledger,
     MoleculeStore,
@@ -63,6 +64,7 @@ class DataSettings:
         featuriser: how molecules are read.
         workers: processes that read molecules; default as many as there are cores.
         units: of targets, by name, for the report.
+        features: columns that the model reads beside the molecule.
         weight_column: how much say each row has in the loss, 0 or more; a training row of 0 is left out.
 
     Raises:
@@ -89,6 +91,7 @@ class DataSettings:
     workers: int | None = None
     units: dict[str, str] = field(default_factory=dict)
     weight_column: str | None = None
+    features: FeatureColumns | None = None
 
     def __post_init__(self) -> None:
         _ = self.division  # is checked
@@ -227,6 +230,8 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
         raise InputError(f"none of the training rows can be used: {files[0].ledger.summary()}")
     smiles = [done.smiles[i] for i in keep]
     store = read.subset(np.searchsorted(done.good, keep)).with_targets(y[keep])
+    if settings.features:
+        store = store.with_features(np.stack([rows[i].features for i in keep]))
     store = replace(store, bounds=_kept(bounds, keep), weights=_kept(weights, keep))
     return Dataset(
         files,
@@ -253,6 +258,8 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
     how = {"split_column": settings.split_column} if settings.split_column else settings.division.marks()
     if settings.weight_column:
         how["weight_column"] = settings.weight_column
+    if settings.features:
+        how["features"] = settings.features.to_dict()
     return {
         "data": described(settings.data),
         "val": described(settings.val),
@@ -275,6 +282,8 @@ def _read(settings: DataSettings) -> list[File]:
         if source is None:
             continue
         table = open_table(source, settings.smiles_column)
+        if settings.features:
+            table = settings.features.of_table(table)
         rows, ledger = list(table.rows), Ledger()
         ledger.enter(rows)
         files.append(File(source, table.columns, table.smiles_column, rows, ledger, start))
@@ -289,6 +298,8 @@ def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.nd
     for file in files:
         if file.smiles_column in settings.target_columns:
             raise InputError(f"{file.smiles_column!r} holds the molecules; it cannot be a target too")
+        if both := [name for name in settings.target_columns if settings.features and name in settings.features.names]:
+            raise InputError(f"{both[0]!r} is a target; it cannot be a feature too")
     task = (settings.task or Inferred(settings.target_columns)).settle(files)
     parts, bounds = [], []
     for file in files:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gtx.data import featurise
+from gtx.data import FeatureColumns, featurise
+from gtx.data.columns import listed
 from gtx.dataset import DataSettings
 from gtx.errors import InputError, printable
 from gtx.models import build_model
@@ -54,6 +55,9 @@ class _MoleculeEstimator(BaseEstimator):
         standardise: bool = Featuriser.standardise,
         descriptors: bool = Featuriser.descriptors,
         conformers: bool = Featuriser.conformers,
+        molecule_features: Sequence[str] = (),
+        feature_columns: Sequence[str] | None = None,
+        missing_features: Literal["error", "blank"] = "error",
         validation_fraction: float = 0.1,
         random_state: int | np.random.RandomState | None = 0,
         workers: int | None = None,
@@ -78,6 +82,10 @@ class _MoleculeEstimator(BaseEstimator):
             standardise: keep the largest fragment of a molecule, neutralised.
             descriptors: give the network cheap global descriptors too.
             conformers: make a conformer of every molecule, for models that use coordinates.
+            molecule_features: more of the whole molecule, names of `gtx.molecules.MOLECULE_FEATURES`.
+            feature_columns: columns of numbers, such as a temperature, that the model reads beside the molecule; X is
+                then a pandas table of them and one more column, the SMILES.
+            missing_features: "error", or "blank": such a cell counts as the mean of training, and the model is told.
             validation_fraction: share of the molecules that `fit` sets aside to choose the best epoch; 0 for none.
             random_state: decides the molecules set aside, initial weights, batches and dropout: an int, a
                 `numpy.random.RandomState`, or None for another result each time.
@@ -98,6 +106,9 @@ class _MoleculeEstimator(BaseEstimator):
         self.standardise = standardise
         self.descriptors = descriptors
         self.conformers = conformers
+        self.molecule_features = molecule_features
+        self.feature_columns = feature_columns
+        self.missing_features = missing_features
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.workers = workers
@@ -109,18 +120,23 @@ class _MoleculeEstimator(BaseEstimator):
         self.predictor_.save(path)
 
     def _fit(self, X: Any, y: np.ndarray, task: NumberTask, weights: Any = None) -> Self:
-        smiles = _smiles(X)
+        smiles, features = self._inputs(X, self._features())
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
         featuriser = Featuriser(
-            self.max_atoms, self.standardise, descriptors=self.descriptors, conformers=self.conformers
+            self.max_atoms,
+            self.standardise,
+            descriptors=self.descriptors,
+            conformers=self.conformers,
+            molecule_features=tuple(self.molecule_features),
         )
         settings = self._settings()
         if self.start is None:
             further, first = None, ()
-            check_model(settings, featuriser)
+            check_model(settings, featuriser, self._features())
         else:
-            further = Further.open(self.start, DataSettings("", task=task, featuriser=featuriser), settings)
+            data = DataSettings("", task=task, featuriser=featuriser, features=self._features())
+            further = Further.open(self.start, data, settings)
             featuriser, settings, first = further.featuriser, further.tuned(settings), further.members
             task = task.adopting(further.header.task)
         done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
@@ -128,14 +144,34 @@ class _MoleculeEstimator(BaseEstimator):
             raise InputError(complaint)
         split = self._split(len(smiles), settings.seed)
         store = replace(done.store.with_targets(y), weights=_weights(weights, len(y)))
+        store = store if features is None else store.with_features(features)
         train, val = store.subset(split["train"]), store.subset(split["val"])
-        spec = model_spec(settings, featuriser, task, len(train)) if further is None else further.spec(task)
+        if further is None:
+            spec = model_spec(settings, featuriser, task, len(train), self._features())
+        else:
+            spec = further.spec(task)
         with TemporaryDirectory() as folder:
             members = fit(partial(build_model, spec), task, train, val, settings, folder, start=first)
         said = settings.decisive() | ({} if further is None else {"start": further.origin(spec)})
-        header = ModelHeader(members[0].task, featuriser, learned_spec(spec, members[0].model), settings=said)
+        learned = learned_spec(spec, members[0].model)
+        header = ModelHeader(members[0].task, featuriser, learned, features=self._features(), settings=said)
         self.predictor_ = mixed(members, header, store, split, settings).predictor
         return self
+
+    def _features(self) -> FeatureColumns | None:
+        if self.missing_features not in ("error", "blank"):
+            raise InputError(f"missing_features: expected 'error' or 'blank', got {self.missing_features!r}")
+        blanks = self.missing_features == "blank"
+        return FeatureColumns(tuple(self.feature_columns), blanks) if self.feature_columns else None
+
+    def _inputs(self, X: Any, features: FeatureColumns | None) -> tuple[list[str], np.ndarray | None]:
+        """The SMILES, and what is read beside them, `[n, F]`."""
+        if features is None:
+            return _smiles(X), None
+        if not isinstance(X, pd.DataFrame):
+            raise InputError(f"X must be a pandas table with the columns {listed(features.names)} and the SMILES")
+        smiles = _smiles(X.drop(columns=[name for name in features.names if name in X]))
+        return smiles, features.of_columns(X, len(smiles))
 
     def _options(self) -> dict[str, Any]:
         return {"loss": None if self.loss == "auto" else self.loss, **(self.task_options or {})}
@@ -161,11 +197,12 @@ class _MoleculeEstimator(BaseEstimator):
     def _predict(self, X: Any) -> tuple[np.ndarray, str | None]:
         """`[n, P]`, NaN for SMILES that cannot be used, and what there is to say of these."""
         check_is_fitted(self, "predictor_")
-        smiles = _smiles(X)
         header = self.predictor_.header
+        smiles, features = self._inputs(X, header.features)
         done = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
         values = np.full((len(smiles), header.task.num_predictions), np.nan)
-        values[done.good] = self.predictor_.predict_store(done.store).mean
+        store = done.store if features is None else done.store.with_features(features[done.good])
+        values[done.good] = self.predictor_.predict_store(store).mean
         return values, _complaint(smiles, done.errors)
 
     def __sklearn_tags__(self) -> Tags:

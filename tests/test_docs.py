@@ -17,7 +17,7 @@ from tests.tables import write_shown
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted((ROOT / "docs").glob("your-own-*.md")),
-    *(ROOT / "docs" / name for name in ("batches.md", "foundation.md", "splits.md", "targets.md", "tuning.md")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("batches", "features", "foundation", "splits", "targets", "tuning")),
 ]
 
 

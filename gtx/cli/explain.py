@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from gtx.cli.parser import Parser
+from gtx.cli.parser import Pairs, Parser
 from gtx.cli.printing import say
 
 EXAMPLES = """
@@ -40,6 +40,11 @@ def add(parser: Parser) -> None:
         metavar="ATOM",
         help="the atom whose attention is drawn; default: the one whose attention is most uneven",
     )
+    parser.add_argument(
+        "--features",
+        action=Pairs,
+        help="for a model with --feature-columns: what it reads beside the molecule, such as temperature=298",
+    )
     parser.add_argument("--member", type=int, default=0, metavar="N", help="which model of an ensemble")
     parser.add_argument(
         "--draws", type=int, default=50, metavar="N", help="how many random sets of atoms are removed, for comparison"
@@ -60,7 +65,9 @@ def run(arguments: Namespace) -> int:
             say(f"  row {near.row}, similarity {near.similarity:.2f}")
         if predictor.partner is None:
             return 0
-    options = {k: getattr(arguments, k) for k in ("target", "layer", "head", "receiver", "member", "draws", "seed")}
+    options = {
+        k: getattr(arguments, k) for k in ("target", "layer", "head", "receiver", "member", "draws", "seed", "features")
+    }
     explanation = explain(predictor, arguments.smiles, **options)
     for line in explanation.text().split("\n"):
         say(line)

@@ -32,6 +32,7 @@ def run(arguments: Namespace) -> int:
     from rich.table import Table
 
     from gtx.cli.scores import metric_lines
+    from gtx.data.columns import listed
     from gtx.prediction import FOUNDATION, foundation_card
     from gtx.prediction.model_file import read_model
 
@@ -48,6 +49,7 @@ def run(arguments: Namespace) -> int:
         "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
+        "features": header.features and listed(header.features.names),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),
         "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),

@@ -16,6 +16,7 @@ from gtx.training import TrainSettings
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup as Group
 
+    from gtx.data import FeatureColumns
     from gtx.data.named_sets import NamedSet
     from gtx.dataset import DataSettings
     from gtx.tasks import Inferred, Task
@@ -38,6 +39,18 @@ def add_table(parser: Parser) -> Group:
         "--weight-column",
         metavar="NAME",
         help="a column of numbers, 0 or more: how much say each row has in the loss, though not in the scores",
+    )
+    group.add_argument(
+        "--feature-columns",
+        nargs="+",
+        metavar="NAME",
+        help="columns of numbers, such as a temperature, that the model reads beside the molecule",
+    )
+    group.add_argument(
+        "--missing-features",
+        choices=["error", "blank"],
+        default="error",
+        help="error: a row without such a number cannot be used; blank: it counts as the mean, and the model is told",
     )
     group.add_argument(
         "--on-error",
@@ -124,6 +137,13 @@ def add_reading(parser: Parser) -> Group:
         help="give the model cheap descriptors of the whole molecule too",
     )
     group.add_argument(
+        "--molecule-features",
+        nargs="+",
+        choices=["morgan", "maccs", "rdkit"],
+        default=[],
+        help="more of the whole molecule: Morgan counts, MACCS keys, RDKit's 213 two-dimensional descriptors",
+    )
+    group.add_argument(
         "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
     )
     return group
@@ -160,13 +180,22 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),
         workers=given["workers"],
         weight_column=given["weight_column"],
+        features=features_from(given),
         units=dict(named.units) if named else {},
         **more,
     )
     return data, settings
 
 
-_FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers")
+def features_from(given: dict[str, Any]) -> FeatureColumns | None:
+    """The columns that are read beside the molecule; None where none are asked for."""
+    from gtx.data import FeatureColumns
+
+    names = given["feature_columns"]
+    return FeatureColumns(tuple(names), given["missing_features"] == "blank") if names else None
+
+
+_FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers", "molecule_features")
 
 
 def resolve(name: str) -> NamedSet | None:

@@ -10,6 +10,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "rows": ("Row", "Table"),
         "columns": ("column_index",),
+        "feature_columns": ("FeatureColumns",),
         "tables": ("open_table",),
         "table_writer": ("TableWriter", "fresh_name"),
         "ledger": ("Ledger", "describe"),

@@ -27,6 +27,7 @@ class Row(NamedTuple):
         coordinates: float32, flat, Å, if the table has them.
         error: why the row cannot be used, or None.
         record: of a Parquet file, the cells as they are there: some of its rows, and which of these it is.
+        features: float32 `[F]`, where a model takes more than the molecule, see `gtx.data.FeatureColumns`.
     """
 
     number: int
@@ -35,6 +36,7 @@ class Row(NamedTuple):
     coordinates: np.ndarray | None = None
     error: str | None = None
     record: Record | None = None
+    features: np.ndarray | None = None
 
     @property
     def weight(self) -> int:

@@ -101,6 +101,13 @@ class MoleculeStore:
             raise ValueError(f"expected targets [{len(self)}, T], one row per molecule, got {list(y.shape)}")
         return replace(self, y=y)
 
+    def with_features(self, features: np.ndarray | Tensor) -> MoleculeStore:
+        """The same molecules with further descriptors `[M, F]` after their own, see `gtx.data.FeatureColumns`."""
+        further = torch.as_tensor(features, dtype=self.descriptors.dtype, device=self.device)
+        if further.dim() != 2 or len(further) != len(self):
+            raise ValueError(f"expected features [{len(self)}, F], one row per molecule, got {list(further.shape)}")
+        return replace(self, descriptors=torch.cat([self.descriptors, further], 1))
+
     def __len__(self) -> int:
         return len(self.atom_ptr) - 1
 

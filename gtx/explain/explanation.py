@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -76,6 +77,7 @@ def explain(
     seed: int = 0,
     member: int = 0,
     draws: int = 50,
+    features: Mapping[str, Any] | None = None,
 ) -> Explanation:
     """Explain a prediction, as far as attention can: pictures, scores per atom, and a check of those scores.
 
@@ -92,6 +94,7 @@ def explain(
         seed: of the random weights and the random removals.
         member: which network of an ensemble.
         draws: random removals per number of atoms.
+        features: what the model reads beside the molecule, numbers by name.
 
     Raises:
         InputError: the molecule cannot be read, or the model writes sequences or has no such target, layer, head,
@@ -113,6 +116,8 @@ def explain(
     if done.errors[0]:
         raise InputError(f"{smiles!r} {done.errors[0]}")
     store = done.store
+    if header.features:
+        store = store.with_features(header.features.of_columns(features or {}, 1))
     mol = header.featuriser.read(smiles)
 
     trained = account(model, store, header, column, seed, draws)
@@ -158,7 +163,7 @@ def _notes(model: nn.Module, store: MoleculeStore, header: ModelHeader, member: 
         yield f"not seen in training: {', '.join(name_code(*code) for code in unseen)}"
     beside = [
         "bond messages" * any(getattr(layer, "local", None) is not None for layer in model.layers),
-        "whole-molecule descriptors" * (header.featuriser.num_descriptors > 0),
+        "whole-molecule descriptors" * (store.descriptors.shape[1] > 0),
     ]
     if any(beside):
         yield f"{' and '.join(filter(None, beside))} also reach the prediction; they stay when attention is removed"

@@ -10,6 +10,7 @@ from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS
 from gtx.molecules.featuriser import Featuriser, featurise_texts
 from gtx.molecules.flat import FlatMolecules, Molecule
 from gtx.molecules.graphs import atom_codes, bond_codes, bond_ends
+from gtx.molecules.molecule_features import MOLECULE_FEATURES
 from gtx.molecules.reading import read_molblock, read_smiles
 from gtx.molecules.settings import FEATURISER_VERSION
 from gtx.molecules.standardise import standardise
@@ -20,6 +21,7 @@ __all__ = [
     "BOND_COLUMNS",
     "DESCRIPTORS",
     "FEATURISER_VERSION",
+    "MOLECULE_FEATURES",
     "Conformer",
     "Featuriser",
     "FlatMolecules",

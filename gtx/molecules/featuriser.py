@@ -9,8 +9,10 @@ import numpy as np
 from rdkit import Chem
 
 from gtx.molecules import fast
+from gtx.molecules.coordinates import without_hydrogens
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.flat import FlatMolecules, Molecule
+from gtx.molecules.molecule_features import with_molecule_features
 from gtx.molecules.perception import perceive, read_molecule
 from gtx.molecules.settings import Settings
 from gtx.molecules.stereo import quietly
@@ -28,6 +30,7 @@ class Featuriser(Settings):
         descriptors: compute global descriptors; otherwise there are none (D = 0).
         conformers: make a conformer of a molecule that comes without coordinates, see `make_conformer`; sets
             `coordinates`.
+        molecule_features: names of `MOLECULE_FEATURES`, which join the descriptors.
     """
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:
@@ -70,6 +73,14 @@ def featurise_texts(
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
     with quietly():
-        if (found := fast.perceive(featuriser, texts, coordinates, smiles)) is not None:
-            return found
-        return perceive(featuriser, texts, coordinates, smiles)
+        found = fast.perceive(featuriser, texts, coordinates, smiles)
+        if found is None:
+            found = perceive(featuriser, texts, coordinates, smiles)
+        if featuriser.molecule_features:
+
+            def bare(i: int) -> Chem.Mol:
+                mol = featuriser.read(texts[i], None if coordinates is None else coordinates[i])
+                return without_hydrogens(mol)[0] if featuriser.hydrogens else mol
+
+            found = with_molecule_features(featuriser.molecule_features, found, bare)
+        return found

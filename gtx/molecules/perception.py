@@ -9,7 +9,7 @@ from rdkit import Chem
 
 from gtx.molecules.conformers import Conformer, make_conformer
 from gtx.molecules.coordinates import with_coordinates, with_given_hydrogens, without_hydrogens
-from gtx.molecules.descriptors import descriptors, lacking
+from gtx.molecules.descriptors import DESCRIPTORS, descriptors, lacking
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.features import ATOM_COLUMNS, ATOM_PLACE, BOND_COLUMNS, BOND_PLACE
 from gtx.molecules.flat import FlatMolecules, Molecule
@@ -72,7 +72,7 @@ def nothing(settings: Settings, *errors: str) -> FlatMolecules:
         np.zeros((0, len(ATOM_COLUMNS)), np.uint8),
         np.zeros((2, 0), np.int32),
         np.zeros((0, len(BOND_COLUMNS)), np.uint8),
-        np.zeros((0, settings.num_descriptors), np.float32),
+        np.zeros((0, len(DESCRIPTORS) if settings.descriptors else 0), np.float32),
         np.zeros(0, np.int64),
         np.zeros(0, np.int64),
         np.zeros((0, 3), np.float32) if settings.coordinates else None,

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rdkit import Chem
@@ -16,9 +15,6 @@ from rdkit.Chem import Descriptors
 from rdkit.Chem.EState import EStateIndices
 
 from gtx.molecules.errors import MoleculeError
-
-if TYPE_CHECKING:
-    from gtx.molecules.featuriser import Featuriser
 
 LEFT_OUT = ("Ipc", "AvgIpc", "qed", "SPS")
 """Ipc overflows and AvgIpc takes as long; qed is a function of the others; SPS takes as long as a hundred of them."""
@@ -53,12 +49,12 @@ def rdkit_descriptors(mol: Chem.Mol) -> np.ndarray:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def rdkit_descriptors_of(featuriser: Featuriser, texts: Sequence[str]) -> np.ndarray:
-    """Of the molecules that a featuriser reads: float64 `[n, K]`, NaN for those that it cannot."""
+def rdkit_descriptors_of(read: Callable[[str], Chem.Mol], texts: Sequence[str]) -> np.ndarray:
+    """Of texts, such as `Featuriser.read` reads them: float64 `[n, K]`, NaN for those that it cannot."""
     found = np.full((len(texts), len(RDKIT_DESCRIPTORS)), np.nan)
     for row, text in zip(found, texts, strict=True):
         with suppress(MoleculeError):
-            row[:] = rdkit_descriptors(featuriser.read(text))
+            row[:] = rdkit_descriptors(read(text))
     return found
 
 

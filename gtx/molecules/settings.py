@@ -13,6 +13,7 @@ from gtx.errors import InputError, printable
 from gtx.molecules.conformers import CONFORMER_VERSION
 from gtx.molecules.descriptors import DESCRIPTORS
 from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS
+from gtx.molecules.molecule_features import MOLECULE_FEATURES
 from gtx.schema import Record, kinds_of, whole
 
 FEATURISER_VERSION = 1
@@ -29,8 +30,12 @@ class Settings:
     hydrogens: bool = False
     descriptors: bool = True
     conformers: bool = False
+    molecule_features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "molecule_features", tuple(self.molecule_features))
+        if unknown := [name for name in self.molecule_features if name not in MOLECULE_FEATURES]:
+            raise InputError(f"there are no molecule features {unknown[0]!r}; gtx has {', '.join(MOLECULE_FEATURES)}")
         object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,6 +62,8 @@ class Settings:
         """
         settings = self.to_dict()
         made = [CONFORMER_VERSION] if settings.pop("conformers") else []  # files from before there were any keep theirs
+        if not settings["molecule_features"]:  # likewise
+            del settings["molecule_features"]
         what = [FEATURISER_VERSION, settings, ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS, *made]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
@@ -70,8 +77,9 @@ class Settings:
 
     @property
     def num_descriptors(self) -> int:
-        """D, the number of global descriptors."""
-        return len(DESCRIPTORS) if self.descriptors else 0
+        """D, the number of global descriptors, further features included."""
+        further = sum(len(MOLECULE_FEATURES[kind].names) for kind in self.molecule_features)
+        return (len(DESCRIPTORS) if self.descriptors else 0) + further
 
     @property
     def atom_sizes(self) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import islice
@@ -19,6 +20,9 @@ from gtx.data.table_writer import Cell
 from gtx.molecules import FlatMolecules, featurise_texts
 from gtx.prediction.model_file import ModelHeader
 from gtx.tasks.task import Answers
+
+Chunk = tuple[Sequence[str], Sequence[np.ndarray | None], Sequence[np.ndarray | None]]
+"""Texts; coordinates in Å, where they are known; features, where the model takes any."""
 
 _TOGETHER = 8  # chunks that a GPU predicts at once: it is busy with thousands of molecules, not with hundreds
 NOT_FINITE = "the model's output is no finite number"
@@ -62,9 +66,7 @@ class Answered(NamedTuple):
     answers: Answers
 
 
-def answer_stream(
-    predictor: Answering, chunks: Iterable[tuple[Sequence[str], Sequence[np.ndarray | None]]], workers: int
-) -> Iterator[Answered]:
+def answer_stream(predictor: Answering, chunks: Iterable[Chunk], workers: int) -> Iterator[Answered]:
     """Read and predict chunks of texts, in order; memory stays bounded.
 
     On a processor each worker process reads and predicts, with a copy of the model and one thread, and only answers go
@@ -72,16 +74,25 @@ def answer_stream(
 
     Args:
         predictor: the model.
-        chunks: (texts, coordinates).
+        chunks: of texts.
         workers: processes; 0 works in this one.
     """
     if workers < 1 or predictor.device.type != "cpu":
-        read = featurise_stream(predictor.header.featuriser, chunks, workers, smiles=False)
+        beside: deque[Sequence[np.ndarray | None]] = deque()
+
+        def molecules() -> Iterator[tuple[Sequence[str], Sequence[np.ndarray | None]]]:
+            for texts, coordinates, features in chunks:
+                beside.append(features)
+                yield texts, coordinates
+
+        read = featurise_stream(predictor.header.featuriser, molecules(), workers, smiles=False)
         together = 1 if predictor.device.type == "cpu" else _TOGETHER
         while parts := list(islice(read, together)):
-            yield _answered(predictor, parts)
+            yield _answered(predictor, parts, [row for _ in parts for row in beside.popleft()])
         return
-    _answer(predictor, ["C"], [None])  # compiles what is to be compiled, so that the workers need not, each for itself
+    wanted = predictor.header.features
+    # compiles what is to be compiled, so that the workers need not, each for itself
+    _answer(predictor, ["C"], [None], [np.zeros(wanted.width) if wanted else None])
     with TemporaryDirectory(prefix="gtx-") as folder:
         file = Path(folder, "predictor")
         file.write_bytes(dumps(predictor))
@@ -93,13 +104,23 @@ def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
     return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
 
 
-def _answered(predictor: Answering, parts: Sequence[FlatMolecules]) -> Answered:
+def _answered(predictor: Answering, parts: Sequence[FlatMolecules], features: Sequence[np.ndarray | None]) -> Answered:
     done = Featurised.join(parts)
-    return Answered(done.errors, done.warnings, done.good, predictor.predict_store(done.store))
+    store, wanted = done.store, predictor.header.features
+    if wanted:
+        rows = [features[i] for i in done.good]
+        store = store.with_features(np.stack(rows) if rows else np.zeros((0, wanted.width)))
+    return Answered(done.errors, done.warnings, done.good, predictor.predict_store(store))
 
 
-def _answer(predictor: Answering, texts: Sequence[str], coordinates: Sequence[np.ndarray | None]) -> Answered:
-    return _answered(predictor, [featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=False)])
+def _answer(
+    predictor: Answering,
+    texts: Sequence[str],
+    coordinates: Sequence[np.ndarray | None],
+    features: Sequence[np.ndarray | None],
+) -> Answered:
+    part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=False)
+    return _answered(predictor, [part], features)
 
 
 def _answer_in_worker(file: Path, *chunk: Sequence[Any]) -> Answered:

@@ -14,6 +14,7 @@ from safetensors.torch import save
 from torch import nn
 
 import gtx.tasks
+from gtx.data import FeatureColumns
 from gtx.errors import InputError, printable
 from gtx.files import whole_file
 from gtx.models import ARCHITECTURES, SOLVED, WRITERS
@@ -23,13 +24,13 @@ from gtx.prediction.packaged import model_path
 from gtx.prediction.partner import Partner
 from gtx.prediction.versions import library_versions
 from gtx.prediction.weights import read_members, read_partner
-from gtx.schema import MappingOf, OrNone, Record, anything, number, shown, text, whole
+from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
 from gtx.tasks import TASKS, Task
 
-FORMAT = 4
+FORMAT = 5
 """Raised whenever another gtx could not read the file. 2: pair features are embedded in a module of their own. 3: what
-a task has learned is an entry of its own. 4: a kernel may have a share in the prediction. Files of format 2 are read
-too."""
+a task has learned is an entry of its own. 4: a kernel may have a share in the prediction. 5: columns of the table may
+be inputs. Files of format 2 on are read."""
 OLDEST = 2
 
 _SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
@@ -45,6 +46,7 @@ _HEADER = Record(
     {
         "partner": OrNone(SPEC),
         "smiles_column": text(),
+        "features": OrNone(Record({"names": ListOf(text()), "blanks": flag()})),
         "split": MappingOf(anything()),
         "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
         "settings": Record({}, {"start": MappingOf(text()), "tuning": _TUNING}),
@@ -62,6 +64,7 @@ class ModelHeader:
         model: `{"name": a function of gtx.models, "arguments": {...}}`; of a module of one's own, its class's name.
         partner: of the kernel that has a share in the prediction, as `model`; or None.
         smiles_column: what the column with the molecules was called.
+        features: the columns of the table that the model reads beside the molecule; or None.
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
         settings: as in `config.yaml`, and `batch_pairs_used`, a number for each member; of a model that was trained
@@ -74,6 +77,7 @@ class ModelHeader:
     model: dict[str, Any]
     partner: dict[str, Any] | None = None
     smiles_column: str = "smiles"
+    features: FeatureColumns | None = None
     split: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -88,6 +92,7 @@ class ModelHeader:
         """Plain values, for JSON."""
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["featuriser"] = {"settings": self.featuriser.to_dict(), "hash": self.featuriser.hash}
+        plain["features"] = self.features and self.features.to_dict()
         return {"format": FORMAT, **plain, "task": self.task.to_dict()}
 
     @classmethod
@@ -116,6 +121,8 @@ class ModelHeader:
         if featuriser.hash != plain["featuriser"]["hash"]:
             made = plain["versions"]["gtx"]
             raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
+        if plain.get("features"):
+            plain = plain | {"features": FeatureColumns(**plain["features"])}
         known = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
         task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
         header = cls(**known | {"featuriser": featuriser, "task": task})
@@ -158,7 +165,9 @@ def _check_agreement(header: ModelHeader) -> None:
     outputs = "size" if header.task.writes else "out_channels"
     _agree(f"model.arguments.{outputs}", given.get(outputs), [header.task.out_channels])
     if not header.task.writes:
-        _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), [0, read.num_descriptors])
+        width = header.features.width if header.features else 0
+        fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
+        _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), fitting)
         _agree("model.arguments.per", given.get("per", "molecule"), [header.task.per])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -134,8 +135,7 @@ class Predictor:
             raise InputError(f"this model has a vector per {self.task.per}, none of the whole molecule")
         if not all(hasattr(member, "embed") for member in self.members):
             raise InputError(f"{self.header.model['name']} has no method embed that gives a vector per molecule")
-        texts = as_texts(given_smiles(smiles, self.header.smiles_column))
-        done = self._featurise(texts, workers)
+        texts, done = self._featurise(smiles, workers)
         vectors, _ = self._run(done.store, lambda members, batch: torch.cat([m.embed(batch) for m in members], 1).cpu())
         rows = np.full((len(texts), vectors.shape[1]), np.nan, np.float32)
         rows[done.good] = vectors.float().numpy()
@@ -149,7 +149,8 @@ class Predictor:
 
         Args:
             smiles: one, or any number of them: a list, an array, a pandas column; or a pandas table with a column of
-                them, called as in training or "smiles", or with one column alone.
+                them, called as in training or "smiles", or with one column alone. A model that reads columns beside the
+                molecule (`header.features`) needs a table that has them.
             workers: processes that read molecules; by default none for a few, all cores for many.
 
         Returns:
@@ -157,10 +158,10 @@ class Predictor:
             `warning` (both missing where there is none). A row has an answer or an error, never both.
 
         Raises:
-            InputError: a table whose column of SMILES cannot be told, or what holds no SMILES.
+            InputError: a table whose column of SMILES cannot be told, or what holds no SMILES; a column that the model
+                reads is missing, or holds no number.
         """
-        given = given_smiles(smiles, self.header.smiles_column)
-        done = self._featurise(as_texts(given), workers)
+        given, done = self._featurise(smiles, workers)
         answers = self.predict_store(done.store)
         errors, notes = list(done.errors), [list(entry) for entry in done.warnings]
         for i, finite, remarks in zip(done.good.tolist(), answers.finite.tolist(), answers.remarks, strict=True):
@@ -193,7 +194,7 @@ class Predictor:
         if self.kernel is None:
             raise InputError("this model compares no molecules: it was trained with --mix no, or could not be mixed")
         texts = as_texts(given_smiles(smiles, self.header.smiles_column))
-        done = self._featurise(texts, None)
+        done = featurise(self.header.featuriser, texts)
         rows, similarity = (
             found.cpu().numpy() for found in self.kernel.nearest(done.store.to(self.device).batch(), count)
         )
@@ -206,8 +207,14 @@ class Predictor:
 
         return predict_table(self, source, out, **options)
 
-    def _featurise(self, texts: Sequence[str], workers: int | None) -> Featurised:
-        return featurise(self.header.featuriser, texts, workers=workers)
+    def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], Featurised]:
+        """Molecules as they were given, and read, with what the model reads beside them."""
+        given, features = given_smiles(smiles, self.header.smiles_column), self.header.features
+        done = featurise(self.header.featuriser, as_texts(given), workers=workers)
+        if features:
+            beside = features.of_columns(smiles if isinstance(smiles, pd.DataFrame) else {}, len(given))
+            done = replace(done, store=done.store.with_features(beside[done.good]))
+        return given, done
 
     def _batches(self, sizes: Tensor) -> list[Tensor]:
         """Which molecules of so many atoms go together."""

@@ -10,14 +10,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from gtx.data import chunk_size, default_workers, worth_workers
 from gtx.data.ledger import Ledger
 from gtx.data.rows import Row, Table
 from gtx.data.table_writer import Cell, TableWriter, fresh_name
 from gtx.data.tables import open_table
-from gtx.prediction.answering import NOT_FINITE, Answered, Answering, answer_stream, as_rows
+from gtx.prediction.answering import NOT_FINITE, Answered, Answering, Chunk, answer_stream, as_rows
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,8 @@ def predict_table(
         InputError: the table cannot be read or `out` not be written; with "fail", a row cannot be used.
     """
     table = open_table(source, smiles_column, predictor.header.smiles_column)
+    if predictor.header.features:
+        table = predictor.header.features.of_table(table)
     ledger, scores = Ledger(on_error), predictor.task.scores(table.columns)
     named = predictor.output_columns(table.columns)
     nothing = [None] * len(named)
@@ -121,10 +121,10 @@ def _answered(predictor: Answering, table: Table, workers: int | None) -> Genera
         workers = 0 if len(first) < least else default_workers()
     waiting: deque[list[Row]] = deque()
 
-    def texts() -> Iterator[tuple[list[str], list[np.ndarray | None]]]:
+    def texts() -> Iterator[Chunk]:
         for rows in chain(first, chunks):
             waiting.append(rows)
-            yield [row.readable for row in rows], [row.coordinates for row in rows]
+            yield [row.readable for row in rows], [row.coordinates for row in rows], [row.features for row in rows]
 
     for answered in answer_stream(predictor, texts(), workers):
         rows = waiting.popleft()

@@ -117,7 +117,7 @@ def labelled(
     good = [texts[i] for i in found.good]
     if workers is None:
         workers = default_workers() if len(good) > CHUNK else 0
-    chunks = [(header.featuriser, good[i : i + CHUNK]) for i in range(0, len(good), CHUNK)]
+    chunks = [(header.featuriser.read, good[i : i + CHUNK]) for i in range(0, len(good), CHUNK)]
     made = in_workers(rdkit_descriptors_of, chunks, workers) if workers else starmap(rdkit_descriptors_of, chunks)
     made = track(made, "Computing descriptors", len(chunks), console=Console(stderr=True)) if progress else made
     columns = [RDKIT_DESCRIPTORS.index(name) for name in header.targets]

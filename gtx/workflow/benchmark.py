@@ -87,7 +87,7 @@ def benchmark(
         if value < least:
             raise InputError(f"{name}: expected {least} or more, got {value}")
     data.division.check_folds()
-    check_model(settings, data.featuriser)
+    check_model(settings, data.featuriser, data.features)
     if overwrite:
         shutil.rmtree(out / "cache", ignore_errors=True)
     dataset = load(
@@ -145,6 +145,7 @@ def _folds(
                     split,
                     own,
                     data.featuriser,
+                    data.features,
                     marks | {"repeat": repeat, "fold": fold},
                     out / "splits" / f"{repeat}-{fold}",
                 )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gtx.baselines import beside, predict_baselines
-from gtx.data import MoleculeStore, Split
+from gtx.data import FeatureColumns, MoleculeStore, Split
 from gtx.files import write_text
 from gtx.models import build_model
 from gtx.molecules import Featuriser
@@ -38,6 +38,7 @@ class Fold:
         split: molecule indices of "train", "val" and "test".
         settings: how gtx trains; its seed also decides the forest.
         featuriser: how the molecules were read.
+        features: what the table says beside them.
         marks: plain values that tell data and split from any other.
         folder: where its run lies.
     """
@@ -48,6 +49,7 @@ class Fold:
     split: Split
     settings: TrainSettings
     featuriser: Featuriser
+    features: FeatureColumns | None
     marks: dict[str, Any]
     folder: Path
 
@@ -76,7 +78,7 @@ class Fold:
         train, val = (self.store.subset(self.split[part]) for part in ("train", "val"))
         make = functools.partial(build_model, spec)
         members = fit(make, task, train, val, self.settings, self.folder, marks=self.marks | {"model": spec})
-        header = ModelHeader(task, self.featuriser, learned_spec(spec, members[0].model))
+        header = ModelHeader(task, self.featuriser, learned_spec(spec, members[0].model), features=self.features)
         both = mixed(members, header, self.store, self.split, self.settings)
         predictions = {OWN: both.predictor.answers(self.store, both.outputs, both.unseen).mean[test]}
         seconds = time.perf_counter() - begun
@@ -99,7 +101,7 @@ class Fold:
     @property
     def spec(self) -> dict[str, Any]:
         """The model, as of `model_spec`."""
-        return model_spec(self.settings, self.featuriser, self.task, len(self.split["train"]))
+        return model_spec(self.settings, self.featuriser, self.task, len(self.split["train"]), self.features)
 
     @cached_property
     def fitted(self) -> NumberTask:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from gtx.data import FeatureColumns
 from gtx.dataset import DataSettings, sha256
 from gtx.errors import InputError
 from gtx.models import build_model
@@ -17,6 +18,7 @@ from gtx.prediction import ModelHeader, load_model, model_path
 from gtx.tasks import Task
 from gtx.training import Member, TrainSettings
 from gtx.training.adopting import adopted_words
+from gtx.workflow.specs import num_descriptors
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Further:
         header: of its file.
         members: its networks.
         featuriser: how molecules are read.
+        features: the columns that are read beside them.
         file: the name of its file, or `foundation`.
         sha256: of its file.
     """
@@ -38,6 +41,7 @@ class Further:
     header: ModelHeader
     members: list[Member]
     featuriser: Featuriser
+    features: FeatureColumns | None
     file: str
     sha256: str
 
@@ -53,7 +57,8 @@ class Further:
         members = [Member(network, header.task, [], -1, np.inf) for network in networks]
         joined = data.featuriser.descriptors if "tuning" in header.settings else header.featuriser.descriptors
         featuriser = replace(header.featuriser, descriptors=joined)
-        return cls(header, members, featuriser, Path(path).name, sha256(model_path(path)))
+        features = data.features if "tuning" in header.settings else header.features
+        return cls(header, members, featuriser, features, Path(path).name, sha256(model_path(path)))
 
     def tuned(self, settings: TrainSettings) -> TrainSettings:
         """The settings, with what its header says where nothing was asked for."""
@@ -68,7 +73,8 @@ class Further:
             arguments["per"] = task.per
         if "tuning" in self.header.settings:
             counted = self.featuriser.constitution if task.per == "molecule" else None
-            arguments |= {"num_descriptors": self.featuriser.num_descriptors, "substructures": counted}
+            inputs = num_descriptors(self.featuriser, self.features)
+            arguments |= {"num_descriptors": inputs, "substructures": counted}
         return {"name": self.header.model["name"], "arguments": arguments}
 
     def origin(self, spec: dict[str, Any]) -> dict[str, str]:
@@ -89,6 +95,9 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
     if asked.get("element_reference") is not None and header.targets == list(data.target_columns):
         raise InputError("a model that is trained further keeps its scale: leave out --element-reference")
     asked, kept, usual = data.featuriser.to_dict(), header.featuriser.to_dict(), type(data.featuriser)().to_dict()
+    if data.features not in (None, header.features) and "tuning" not in header.settings:
+        kept = ", ".join(header.features.names) if header.features else "none"
+        raise InputError(f"a model that is trained further keeps its inputs: of --feature-columns it has {kept}")
     for name, value in asked.items():
         if value not in (usual[name], kept[name]):
             raise InputError(f"the trained model reads molecules with {name} {kept[name]}, not {value}")

@@ -50,7 +50,10 @@ class Plan:
         learnt = dataset.store.subset(dataset.split["train"])
         task = dataset.task if further is None else dataset.task.adopting(further.header.task)
         task = task.fitted(task.labelled(learnt))
-        spec = model_spec(settings, data.featuriser, task, len(learnt)) if further is None else further.spec(task)
+        if further is None:
+            spec = model_spec(settings, data.featuriser, task, len(learnt), data.features)
+        else:
+            spec = further.spec(task)
         return cls(data, settings, further, dataset, task, spec)
 
     @property
@@ -79,6 +82,7 @@ class Plan:
             self.data.featuriser,
             learned_spec(self.spec, members[0].model),
             smiles_column=self.dataset.files[0].smiles_column,
+            features=self.data.features,
             split={
                 "how": self.dataset.split_words,
                 **{part: len(index) for part, index in self.dataset.split.items()},
@@ -105,7 +109,8 @@ def opened(
     if start is None:
         return _suited(data, settings), settings, None
     further = Further.open(start, data, settings)
-    return replace(data, featuriser=further.featuriser), further.tuned(settings), further
+    data = replace(data, featuriser=further.featuriser, features=further.features)
+    return data, further.tuned(settings), further
 
 
 def _suited(data: DataSettings, settings: TrainSettings) -> DataSettings:
@@ -116,6 +121,8 @@ def _suited(data: DataSettings, settings: TrainSettings) -> DataSettings:
                 raise InputError(
                     f"task {data.task.name} knows no other {name} than {getattr(usual, name)}; leave it out"
                 )
+        if data.features:
+            raise InputError(f"task {data.task.name} reads molecules alone: leave out --feature-columns")
         return replace(data, featuriser=replace(data.featuriser, descriptors=False))
-    check_model(settings, data.featuriser)
+    check_model(settings, data.featuriser, data.features)
     return data

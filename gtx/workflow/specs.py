@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from gtx.data import FeatureColumns
 from gtx.errors import InputError, did_you_mean
 from gtx.models import ARCHITECTURES, SOLVED, GraphTransformer
 from gtx.molecules import Featuriser
@@ -16,7 +17,7 @@ from gtx.training import TrainSettings
 WRITER = "molecule_to_sequence"
 
 
-def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
+def check_model(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None = None) -> None:
     """Say before the molecules are read whether there is such a model and it suits them.
 
     Raises:
@@ -25,6 +26,8 @@ def check_model(settings: TrainSettings, featuriser: Featuriser) -> None:
     """
     name = settings.model
     if name in SOLVED:
+        if features:
+            raise InputError(f"model {name} reads molecules alone: leave out --feature-columns")
         _check_solved(settings, featuriser)
         return
     if name not in ARCHITECTURES:
@@ -53,7 +56,9 @@ def _check_solved(settings: TrainSettings, featuriser: Featuriser) -> None:
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
 
 
-def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows: int) -> dict[str, Any]:
+def model_spec(
+    settings: TrainSettings, featuriser: Featuriser, task: Task, rows: int, features: FeatureColumns | None = None
+) -> dict[str, Any]:
     """`{"name": ..., "arguments": ...}` of the model for a task, fitted, and so many training rows."""
     sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
     sizes["coordinates"] = featuriser.coordinates
@@ -66,7 +71,7 @@ def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows
     arguments = {
         "out_channels": task.out_channels,
         **sizes,
-        "num_descriptors": featuriser.num_descriptors,
+        "num_descriptors": num_descriptors(featuriser, features),
         "channels": default_width(rows),
     }
     if task.per != "molecule":
@@ -74,6 +79,11 @@ def model_spec(settings: TrainSettings, featuriser: Featuriser, task: Task, rows
     elif settings.model == "standard":
         arguments["substructures"] = featuriser.constitution
     return {"name": settings.model, "arguments": arguments | given}
+
+
+def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> int:
+    """D, of the molecule and of the columns beside it."""
+    return featuriser.num_descriptors + (features.width if features else 0)
 
 
 def solved_spec(task: Task, featuriser: Featuriser) -> dict[str, Any]:

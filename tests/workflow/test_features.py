@@ -1,0 +1,167 @@
+"""What a model reads beside the molecule: columns of the table, and further features of the molecule by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gtx
+from gtx.cli import main
+from gtx.data import FeatureColumns
+from gtx.dataset import DataSettings, load
+from gtx.errors import InputError
+from gtx.explain import explain
+from gtx.molecules import Featuriser
+from gtx.prediction import Predictor
+from gtx.training import TrainSettings
+from gtx.workflow import train
+from tests.tables import TINY, molecules, read, write
+
+PLAIN = Featuriser(descriptors=False)
+HEADER = ["smiles", "temperature", "ph", "y"]
+SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0}
+LEARNS = TINY | {"epochs": 16, "mix": "no", "lr": 1e-2, "batch_molecules": 12, "model_arguments": SMALL}
+
+
+def rows(blanks: bool = False) -> list[list[object]]:
+    """Molecules whose target is a function of the temperature alone; without one, something else."""
+    draw = np.random.default_rng(0)
+    made = []
+    for smiles in molecules(120)["smiles"]:
+        temperature, ph = draw.uniform(250, 350), draw.uniform(0, 14)
+        if blanks and draw.random() < 0.3:
+            made.append([smiles, "", f"{ph:.3f}", 200])
+        else:
+            made.append([smiles, f"{temperature:.3f}", f"{ph:.3f}", temperature])
+    return made
+
+
+def trained(folder: Path, table: Path, names: tuple[str, ...], blanks: bool = False) -> Predictor:
+    features = FeatureColumns(names, blanks) if names else None
+    settings = DataSettings(str(table), ("y",), features=features, workers=0, featuriser=PLAIN)
+    train(settings, TrainSettings(**LEARNS), folder, baselines=False)
+    return gtx.load(folder / "model.gtx", device="cpu")
+
+
+def rmse(predictor: Predictor) -> float:
+    return predictor.header.metrics["test"]["rmse"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("features") / "t.csv", rows(), HEADER)
+
+
+@pytest.fixture(scope="module")
+def predictor(table: Path) -> Predictor:
+    return trained(table.parent / "run", table, ("temperature", "ph"))
+
+
+def test_a_target_that_depends_on_the_column_is_learned_with_it_alone(
+    table: Path, predictor: Predictor, tmp_path: Path
+) -> None:
+    without = trained(tmp_path / "without", table, ())
+    spread = pd.read_csv(table)["y"].std()
+    assert rmse(predictor) < 0.5 * spread < 0.7 * rmse(without)
+
+
+def test_columns_are_found_by_name_and_a_row_alone_is_answered_as_among_others(
+    table: Path, predictor: Predictor, tmp_path: Path
+) -> None:
+    frame = pd.read_csv(table).head(6)
+    said = predictor.predict(frame)["y_pred"]
+    turned = predictor.predict(frame[["y", "ph", "smiles", "temperature"]])["y_pred"]
+    alone = [predictor.predict(frame.iloc[[i]])["y_pred"].item() for i in range(6)]
+    assert np.allclose(said, turned) and np.allclose(said, alone, rtol=1e-5)
+    assert not np.allclose(said, predictor.predict(frame.assign(temperature=300))["y_pred"], rtol=1e-3)
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    predictor.predict_table(tmp_path / "few.csv", tmp_path / "out.csv")
+    assert np.allclose([float(row["y_pred"]) for row in read(tmp_path / "out.csv")], said, rtol=1e-5)
+    assert not np.allclose(predictor.embed(frame)[:, -2:], predictor.embed(frame.assign(temperature=300))[:, -2:])
+
+
+def test_workers_answer_as_this_process_does(table: Path, predictor: Predictor, tmp_path: Path) -> None:
+    for workers in (0, 1):
+        predictor.predict_table(table, tmp_path / f"{workers}.csv", workers=workers)
+    answers = [[row["y_pred"] for row in read(tmp_path / f"{workers}.csv")] for workers in (0, 1)]
+    assert np.allclose(*(np.array(one, float) for one in answers), rtol=1e-5)
+
+
+def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, tmp_path: Path) -> None:
+    cells = ["300", "", "warm", "1e31", "nan", "298.15"]
+    table = write(tmp_path / "t.csv", [["CCO", cell, 7, 1] for cell in cells], HEADER)
+    outcome = predictor.predict_table(table, tmp_path / "out.csv")
+    said = read(tmp_path / "out.csv")
+    assert [bool(row["y_pred"]) for row in said] == [True, False, False, False, False, True]
+    for row, cell in list(zip(said, cells, strict=True))[1:5]:
+        assert f'column "temperature", value "{cell}": expected a number of at most 1e+30, not a blank' in row["error"]
+    assert outcome.ledger.num_errors == 4
+
+
+def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predictor, tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", [["CCO", 7]], ["smiles", "ph"])
+    with pytest.raises(InputError, match="feature column 'temperature': there is no column 'temperature'"):
+        predictor.predict_table(table, tmp_path / "out.csv")
+    with pytest.raises(InputError, match="this model needs the feature 'temperature'"):
+        predictor.predict(["CCO"])
+    with pytest.raises(InputError, match="feature 'ph' of number 1, counted from 0, 'acid': expected a number"):
+        predictor.predict(pd.DataFrame({"smiles": ["C", "CC"], "temperature": [1, 2], "ph": [7, "acid"]}))
+    assert main(["predict", str(tmp_path / "none.gtx"), "CCO"]) == 2
+
+
+def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path: Path) -> None:
+    """Rows without a temperature have a target of their own, which only the mark of the blank tells."""
+    table = write(tmp_path / "t.csv", rows(blanks=True), HEADER)
+    told = trained(tmp_path / "run", table, ("temperature",), blanks=True)
+    frame = pd.DataFrame({"smiles": ["CCO", "CCO"], "temperature": [None, 340.0]})
+    low, high = told.predict(frame)["y_pred"]
+    assert low < 250 < 300 < high
+    refusing = load(DataSettings(str(table), ("y",), features=FeatureColumns(("temperature",)), workers=0))
+    blank = sum(row[1] == "" for row in rows(blanks=True))
+    assert refusing.files[0].ledger.num_errors == blank and len(refusing.store) == 120 - blank
+
+
+def test_going_on_keeps_the_columns(table: Path, predictor: Predictor, tmp_path: Path) -> None:
+    file = table.parent / "run" / "model.gtx"
+    data = DataSettings(str(table), ("y",), workers=0)
+    settings = replace(TrainSettings(**LEARNS), epochs=1, model_arguments={})
+    train(data, settings, tmp_path / "more", start=file, baselines=False)
+    assert gtx.load(tmp_path / "more" / "model.gtx").header.features == FeatureColumns(("temperature", "ph"))
+    with pytest.raises(InputError, match="keeps its inputs: of --feature-columns it has temperature, ph"):
+        train(replace(data, features=FeatureColumns(("ph",))), settings, tmp_path / "other", start=file)
+
+
+def test_what_cannot_be_a_feature_is_refused(table: Path, tmp_path: Path) -> None:
+    data = DataSettings(str(table), ("y",), workers=0)
+    for names, message in ((("y",), "'y' is a target"), (("ph", "ph"), "given twice"), (("pH",), "no column 'pH'")):
+        with pytest.raises(InputError, match=message):
+            train(replace(data, features=FeatureColumns(names)), TrainSettings(**LEARNS), tmp_path / "run")
+    with pytest.raises(InputError, match="tanimoto reads molecules alone"):
+        alone = TrainSettings(progress=False, model="tanimoto")
+        train(replace(data, features=FeatureColumns(("ph",))), alone, tmp_path / "run")
+
+
+def test_an_explanation_is_told_the_features(predictor: Predictor) -> None:
+    with pytest.raises(InputError, match="needs the feature 'temperature'"):
+        explain(predictor, "CCO", draws=1)
+    seen = [explain(predictor, "CCO", draws=1, features={"temperature": t, "ph": 7}).prediction for t in (260, 340)]
+    assert seen[0] < seen[1] - 20
+
+
+def test_an_estimator_reads_a_table(table: Path) -> None:
+    frame = pd.read_csv(table)
+    regressor = gtx.MoleculeRegressor(
+        epochs=2,
+        model_arguments=TINY["model_arguments"],
+        molecule_features=["maccs"],
+        feature_columns=["temperature", "ph"],
+        settings={"mix": "no", "threads": 1},
+    ).fit(frame[["ph", "smiles", "temperature"]], frame["y"])
+    assert regressor.predict(frame[["smiles", "temperature", "ph"]]).shape == (120,)
+    assert regressor.predictor_.header.featuriser.molecule_features == ("maccs",)
+    with pytest.raises(InputError, match="X must be a pandas table with the columns 'temperature', 'ph'"):
+        regressor.predict(["CCO"])
