@@ -33,17 +33,17 @@ class Further:
         header: of its file.
         members: its networks.
         featuriser: how molecules are read.
-        features: the columns that are read beside them.
         file: the name of its file, or `foundation`.
         sha256: of its file.
+        features: the columns that are read beside the molecules.
     """
 
     header: ModelHeader
     members: list[Member]
     featuriser: Featuriser
-    features: FeatureColumns | None
     file: str
     sha256: str
+    features: FeatureColumns | None = None
 
     @classmethod
     def open(cls, path: str | Path, data: DataSettings, settings: TrainSettings) -> Self:
@@ -58,7 +58,7 @@ class Further:
         joined = data.featuriser.descriptors if "tuning" in header.settings else header.featuriser.descriptors
         featuriser = replace(header.featuriser, descriptors=joined)
         features = data.features if "tuning" in header.settings else header.features
-        return cls(header, members, featuriser, features, Path(path).name, sha256(model_path(path)))
+        return cls(header, members, featuriser, Path(path).name, sha256(model_path(path)), features)
 
     def tuned(self, settings: TrainSettings) -> TrainSettings:
         """The settings, with what its header says where nothing was asked for."""
