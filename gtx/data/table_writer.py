@@ -126,7 +126,7 @@ class TableWriter:
         def write(cells: Sequence[Cell], record: Record | None = None) -> None:
             texts = [cell if type(cell) is str else _as_text(cell) for cell in cells]
             # The csv module leaves a bare carriage return unquoted, though it ends a line for whoever reads it.
-            (quoted if any("\r" in cell for cell in texts) else plain)(texts)
+            (quoted if "\r" in "".join(texts) else plain)(texts)
 
         write(self.columns)
         return write
@@ -170,9 +170,9 @@ class TableWriter:
 
 def _as_text(cell: Cell) -> str:
     """A cell as text has it: nine digits of a number, nothing for what is missing, 1 and 0 for yes and no."""
-    if isinstance(cell, str):
-        return cell
-    return "" if cell is None or cell != cell else f"{cell:.9g}"
+    if cell is None or cell != cell:
+        return ""
+    return str(cell) if isinstance(cell, str) else f"{cell:.9g}"
 
 
 def _as_typed(cell: Cell) -> Cell:

@@ -162,17 +162,18 @@ def _read_delimited(lines: Lines, wanted: Wanted, name: str, default: str = ",")
     smiles = smiles_index(columns, wanted, first_rows)
 
     def rows() -> Iterator[Row]:
-        every = _without_last_blanks(chain(first, stream), ([], None))
+        width, every = len(columns), _without_last_blanks(chain(first, stream), ([], None))
         for number, (cells, error) in enumerate(every, start=1):
-            error = error or _misfit(cells, len(columns))
-            cells = _fit(cells, len(columns), delimiter)
+            if len(cells) != width:
+                error = error or _misfit(cells, width)
+                cells = _fit(cells, width, delimiter)
             yield _row(number, cells, cells[smiles], error=error)
 
     return Table(columns, columns[smiles], rows())
 
 
 def _misfit(cells: list[str], width: int) -> str | None:
-    if len(cells) == width or (width == 1 and not cells):
+    if width == 1 and not cells:
         return None
     return f"{len(cells)} cells where the header has {width}" if cells else "blank line"
 

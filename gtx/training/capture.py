@@ -15,7 +15,8 @@ from gtx.training.module import PropertyModule
 from gtx.training.optimise import adamw
 from gtx.training.settings import TrainSettings
 
-_WARM_UP = 3  # steps that run before a step is captured, so that libraries have made what they keep
+WARM_UP = 3
+"""Steps that run before a step is captured, so that libraries have made what they keep."""
 
 
 class Captured:
@@ -38,7 +39,7 @@ class Captured:
         if given.device.type != "cuda" or self.failed:
             return self.function(given)
         self.calls += 1
-        if self.calls <= _WARM_UP:
+        if self.calls <= WARM_UP:
             return self._aside(given)
         if self.graph is None and not self._capture(given):
             return self.function(given)

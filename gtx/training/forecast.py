@@ -13,6 +13,7 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
 from gtx.data import CapacitySampler, PairBudgetSampler
+from gtx.training.capture import WARM_UP, Captured, CapturedModule
 from gtx.training.memory import free_memory
 
 STATES = 5  # numbers kept per weight: itself, its gradient, two moments of AdamW, its average
@@ -52,6 +53,7 @@ def forecast(
     device: torch.device,
     budget: int,
     free: int | None = None,
+    captured: bool = False,
 ) -> Forecast:
     """Try the batch with most pairs, forward and backward, twice; the model and the random numbers stay as they were.
 
@@ -63,10 +65,12 @@ def forecast(
         device: of the model.
         budget: pairs of a batch that were asked for.
         free: bytes of memory at hand; default as the device says.
+        captured: the training will replay its step as a CUDA graph, so that is what is timed.
     """
     batches = sampler.batches()
     work = [sampler.work(batch) for batch in batches]
-    largest = cut(batches[work.index(max(work))].to(device))
+    rows = batches[work.index(max(work))].to(device)
+    largest = cut(rows)
     parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, int] = {}
 
@@ -89,6 +93,8 @@ def forecast(
             if devices:
                 torch.cuda.synchronize()
             seconds = time.perf_counter() - begun
+        if captured:
+            seconds = _replayed(lambda rows: _step(model, loss, cut(rows)), rows)
     model.zero_grad(set_to_none=True)
     model.train(was_training)
     weights = STATES * sum(p.numel() * p.element_size() for p in model.parameters())
@@ -98,6 +104,22 @@ def forecast(
     if activations > room:
         budget = max(1, int(max(work) * max(room, 0) / activations))
     return Forecast(len(batches), sum(work), activations + weights, seconds * sum(work) / max(work), budget)
+
+
+def _step(model: nn.Module, loss: Callable[[Any], Tensor], batch: Any) -> Tensor:
+    value = loss(batch)
+    value.backward()
+    model.zero_grad(set_to_none=True)
+    return value.detach()
+
+
+def _replayed(step: Callable[[Tensor], Tensor], rows: Tensor) -> float:
+    """Seconds of a step that a CUDA graph replays, or of the step itself where there can be none."""
+    trial = Captured(step, lambda _: None)  # training says why it cannot
+    for _ in range(WARM_UP + 2):  # recorded in the last call but one
+        begun = time.perf_counter()
+        float(trial(rows))  # waits for it
+    return time.perf_counter() - begun
 
 
 def _duration(seconds: float) -> str:
@@ -146,7 +168,11 @@ class ForecastFirst(Callback):
         while True:
             try:
                 sampler = data.sampler(data.train, shuffle=True)
-                return forecast(module.model, data.train.batch, sampler, module.loss, module.device, data.budget)
+                captured = isinstance(module, CapturedModule) and module.device.type == "cuda"
+                return forecast(
+                    *(module.model, data.train.batch, sampler, module.loss, module.device, data.budget),
+                    captured=captured,
+                )
             except torch.OutOfMemoryError:
                 data.budget //= 2
                 torch.cuda.empty_cache()

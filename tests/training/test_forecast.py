@@ -30,17 +30,18 @@ def make(**arguments: object) -> torch.nn.Module:
     return standard(1, **sizes, channels=16, heads=2, layers=4, **arguments)
 
 
-def look(model: torch.nn.Module, budget: int = 50_000, free: int | None = None):
+def look(model: torch.nn.Module, budget: int = 50_000, free: int | None = None, captured: bool = False):
     sampler = PairBudgetSampler(STORE.sizes, budget)
     loss = lambda batch: TASK.training_loss(model(batch), batch)  # noqa: E731
-    return forecast(model, STORE.batch, sampler, loss, torch.device("cpu"), budget, free)
+    return forecast(model, STORE.batch, sampler, loss, torch.device("cpu"), budget, free, captured)
 
 
-def test_leaves_everything_as_it_was() -> None:
+@pytest.mark.parametrize("captured", [False, True])
+def test_leaves_everything_as_it_was(captured: bool) -> None:
     model = make().eval()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     state = torch.get_rng_state()
-    found = look(model)
+    found = look(model, captured=captured)
     assert torch.equal(torch.get_rng_state(), state) and not model.training
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
