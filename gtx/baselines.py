@@ -57,7 +57,7 @@ def score_baselines(
 
     Args:
         dataset: molecules, targets and split.
-        task: fitted; one that is not of numbers or classes has no baselines.
+        task: fitted; one that is not of numbers or classes of molecules has its own baselines, if any.
         seed: as of `baselines`.
         progress: say on standard error what is under way.
         kernel: as of `predict_baselines`.
@@ -66,7 +66,7 @@ def score_baselines(
     from rich.markup import escape
 
     if not isinstance(task, NumberTask):
-        return {}
+        return task.baselines(dataset.store, dataset.split)
     console = Console(stderr=True, quiet=not progress)
     with console.status("Baselines") as status:
 

@@ -18,6 +18,7 @@ METHODS = {
     "poisson": "Poisson",
     "random_forest": "random forest",
     "tanimoto": "Tanimoto kernel",
+    "alike": "mean of those alike",
 }
 
 

@@ -14,7 +14,7 @@ from gtx.report.context import PartReport
 from gtx.report.gallery import Gallery, Panel
 from gtx.report.panels import MOST_PICTURED, curves, size_panel
 from gtx.report.rendering import render
-from gtx.report.words import PARTS, count, in_unit, number, score, titles
+from gtx.report.words import PARTS, TITLES, count, in_unit, number, score, titles
 
 WORST = 12  # molecules drawn, shared by the targets
 CURVES = [
@@ -42,6 +42,7 @@ def write_part_report(path: str | os.PathLike[str], report: PartReport) -> list[
         report,
         gallery,
         metrics=titles(report.metrics),
+        methods={"This model": report.scores} | {TITLES[name]: report.baselines[name] for name in report.baselines},
         leading=leading,
         counts=[{part: len(_known(report, part, t)[0]) for part in PARTS} for t in range(len(report.targets))],
         predictions=[

@@ -16,6 +16,7 @@ TITLES = {
     "poisson": "Poisson regression",
     "random_forest": "Random forest",
     "tanimoto": "Tanimoto kernel",
+    "alike": "Mean of those alike",
 }
 """What a reader calls each baseline."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.utils import softmax
@@ -70,6 +71,9 @@ class AtomNumbers(PartNumbers, AtomOptions):
     def kinds(self, store: MoleculeStore) -> list[str]:
         column = ATOM_PLACE["element"]
         return [name_code("atom", column, code).removeprefix("element ") for code in store.atoms[:, column].tolist()]
+
+    def codes(self, store: MoleculeStore) -> np.ndarray:
+        return store.atoms.numpy()
 
     @property
     def out_channels(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from torch import Tensor
 
 from gtx.molecules.features import BOND_PLACE
@@ -37,3 +38,9 @@ class BondNumbers(PartNumbers):
     def kinds(self, store: MoleculeStore) -> list[str]:
         column = BOND_PLACE["type"]
         return [name_code("bond", column, code) for code in store.bond_codes[:, column].tolist()]
+
+    def codes(self, store: MoleculeStore) -> np.ndarray:
+        """Of the bond, and of its two atoms in whichever order: of each column the smaller code, and the larger."""
+        ends = store.bonds.numpy() + store.atom_ptr.numpy()[self._owner(store).numpy()]
+        one, other = (store.atoms.numpy()[end] for end in ends)
+        return np.concatenate([store.bond_codes.numpy(), np.minimum(one, other), np.maximum(one, other)], axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,6 +20,7 @@ from gtx.tasks.losses import LOSSES, masked_mean
 from gtx.tasks.metrics import Target, evaluate
 from gtx.tasks.numbers import BAD_TARGET
 from gtx.tasks.options import PartOptions, learned
+from gtx.tasks.part_baselines import means_of_alike
 from gtx.tasks.part_predictions import PartPredictions, PartScores, lists_of
 from gtx.tasks.regression import Regression
 from gtx.tasks.scaling import TargetScaler
@@ -135,7 +136,8 @@ class PartNumbers(Task, PartOptions):
 
     def _misfit(self, expected: int, found: int) -> str:
         parts = f"{expected} {self.per}{'' if expected == 1 else 's'}"
-        return f"has {found} number{'' if found == 1 else 's'}; expected one for each of the molecule's {parts}"
+        hint = "; --hydrogens makes atoms of hydrogens too" * (self.per == "atom" and found > expected)
+        return f"has {found} number{'' if found == 1 else 's'}; expected one for each of the molecule's {parts}{hint}"
 
     def parsed(self, cell: str) -> np.ndarray | None:
         """The list of a cell; None where it is blank or none."""
@@ -275,6 +277,13 @@ class PartNumbers(Task, PartOptions):
     ) -> dict[str, Any]:
         return self.evaluate(self._truth(store.subset(rows)), answers.subset(rows).joined)
 
+    def baselines(self, store: MoleculeStore, split: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
+        """The mean of the training parts that have the same codes, see `codes` and `means_of_alike`."""
+        y, owner = self._truth(store), self._owner(store).numpy()[:: self.rows_each]
+        of = {part: np.isin(owner, rows) for part, rows in split.items()}
+        found = means_of_alike(self.codes(store)[:: self.rows_each], y, of["train"])
+        return {"alike": {part: self.evaluate(y[rows], found[rows]) for part, rows in of.items()}}
+
     def scores(self, columns: Sequence[str]) -> PartScores:
         return PartScores(self, columns)
 
@@ -296,6 +305,10 @@ class PartNumbers(Task, PartOptions):
     @abstractmethod
     def kinds(self, store: MoleculeStore) -> list[str]:
         """What each row of a store's parts is, in a word or two, such as its element."""
+
+    @abstractmethod
+    def codes(self, store: MoleculeStore) -> np.ndarray:
+        """Integers `[R, K]` that tell the rows of a store's parts apart, the most telling first."""
 
     # storage
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -242,6 +242,11 @@ class Task(ABC):
 
         They are means over targets, and `per_target`; None where one is not defined.
         """
+
+    def baselines(self, store: MoleculeStore, split: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
+        """Scores of methods of the task's own that learn from the training rows of a store, by name and part of the
+        split; those that all tasks of numbers and classes share are in `gtx.baselines`."""
+        return {}
 
     @abstractmethod
     def scores(self, columns: Sequence[str]) -> Scores:

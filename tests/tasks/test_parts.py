@@ -19,7 +19,8 @@ from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
-from gtx.tasks import AtomNumbers, BondNumbers
+from gtx.tasks import AtomNumbers, BondNumbers, Regression
+from gtx.tasks.part_baselines import means_of_alike
 from gtx.tasks.parts import PartNumbers
 from gtx.training import TrainSettings
 from gtx.workflow import train
@@ -48,8 +49,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = TINY["model_arguments"] | {"dropout": 0.0}
     settings = TrainSettings(**TINY | {"epochs": 20, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
     data = DataSettings(str(table(folder / "t.csv")), task=AtomNumbers("q", sum_to="charge"), workers=0)
-    outcome = train(data, settings, folder / "run", baselines=False)
-    assert outcome.metrics["test"]["r2"] > 0.9  # the rule is found
+    outcome = train(data, settings, folder / "run")
+    alike = outcome.metrics["baseline"]["alike"]["test"]
+    assert outcome.metrics["test"]["r2"] > max(0.9, alike["r2"])  # the rule is found, and it is not of the atom alone
     assert any("sum to its formal charge; those of the training rows miss it by" in note for note in outcome.notes)
     return folder / "run"
 
@@ -99,27 +101,49 @@ def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, t
     arguments = {**model.header.model["arguments"], "per": "bond"}
     header = replace(model.header, model={"name": "standard", "arguments": arguments})
     Predictor(model.members, header).save(tmp_path / "m.gtx")
-    with pytest.raises(InputError, match=r"model.arguments.per: expected atom, got bond|model.arguments.per"):
+    with pytest.raises(InputError, match=r"model\.arguments\.per: expected 'atom', got 'bond'"):
         gtx.load(tmp_path / "m.gtx")
 
 
-def test_a_model_of_molecules_is_trained_further_on_atoms(model: Predictor) -> None:
-    """And the other way round: the readout is made anew."""
+def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predictor) -> None:
     further = Further(model.header, [], model.header.featuriser, "m.gtx", "")
+    assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
     assert further.spec(BondNumbers("b"))["arguments"]["per"] == "bond"
-    assert "per" in further.spec(AtomNumbers("q"))["arguments"]
+    assert further.spec(AtomNumbers("q")) == model.header.model | {
+        "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
+    }
+
+
+def test_the_report_has_the_parity_of_atoms_and_the_error_of_each_element(run: Path) -> None:
+    page = (run / "report.html").read_text()
+    for words in (
+        "of each atom of a molecule",
+        "Predicted against measured q, test",
+        "Mean of those alike",
+        "<th>C</th>",
+    ):
+        assert words in page
+    assert "could not be drawn" not in page
+
+
+def test_those_alike_are_of_training_alone() -> None:
+    codes = np.array([[6, 1], [6, 1], [6, 2], [7, 1], [6, 1], [6, 3], [8, 1]])
+    y = np.array([[1.0], [3.0], [8.0], [0.0], [np.nan], [100.0], [100.0]])
+    found = means_of_alike(codes, y, np.arange(7) < 4)
+    assert found[:, 0].tolist() == [2, 2, 8, 0, 2, 4, 3]  # the mean of its codes, else of its element, else of all
 
 
 # rows
 
 
 def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path: Path) -> None:
-    cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[]"]
+    cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
     path = write(tmp_path / "t.csv", [["CCO", cell, "train"] for cell in cells], ["smiles", "q", "split"])
     data = load(DataSettings(str(path), task=AtomNumbers("q"), split_column="split", workers=0))
     errors = data.files[0].ledger.errors
     assert list(errors) == [5, 2, 6]
     assert errors[2].endswith('value "[1, 2]": has 2 numbers; expected one for each of the molecule\'s 3 atoms')
+    assert errors[6].endswith("of the molecule's 3 atoms; --hydrogens makes atoms of hydrogens too")
     assert errors[5].endswith("item 3, 'x', is neither a finite number nor null")
     assert sum(map(len, data.split.values())) == 2  # without any value, a row is only predicted
     y = data.store.atom_y[:, 0].reshape(3, 3)
