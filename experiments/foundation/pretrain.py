@@ -4,16 +4,19 @@
 
 It reads what `experiments.foundation.labels` wrote. The same command goes on from the last whole epoch, so that
 `timeout 9m` before it makes pieces of nine minutes. The encoder is the default graph transformer without descriptors or
-counts at its readout, which would tell it the answers.
+counts at its readout, which would tell it the answers. `--per atom` learns the labels of atoms instead, such as the
+partial charges of `--labels xtb`.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from experiments.foundation.corpus import read_corpus
 from experiments.foundation.labellers import LABELLERS
@@ -23,7 +26,7 @@ from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, save_model
-from gtx.tasks import Regression
+from gtx.tasks import AtomNumbers, Regression, Task
 from gtx.training import TrainSettings, fit
 
 HELD_OUT = 2_000
@@ -31,18 +34,24 @@ TUNING = {"rates": {"all": 0.1, "head": 1.0, "substructures": 1.0}, "head_first"
 """How the model is tuned unless the user asks otherwise, see `gtx.workflow.Further`: what is new has the whole rate."""
 
 
-def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, tuple[str, ...]]:
-    """The molecules with their labels, as far as these reach."""
+def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, Task]:
+    """The molecules with their labels, as far as these reach, and what is learned of them."""
     kinds = {kind: read_labels(args.out / kind, args.first) for kind in args.labels}
     rows = min(len(labels.atoms) for labels in kinds.values())
     texts = read_corpus(args.corpus, rows)
     found = featurise(
         Featuriser(descriptors=False), texts, cache=args.out / "cache", workers=0, progress=True, smiles=False
     )
+    if args.per == "atom":
+        names = tuple(name for kind in kinds for name in LABELLERS[kind].atom)
+        atoms = [labels.atom[: labels.atoms[:rows].sum()] for labels in kinds.values()]
+        y = torch.from_numpy(np.concatenate(atoms, axis=1)).double()
+        return replace(found.store, atom_y=y), AtomNumbers(names, sum_to="charge" if names == ("charge",) else None)
     y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(np.float64)[found.good]
     names = [name for kind in kinds for name in LABELLERS[kind].molecule]
     varies = np.nanstd(y, 0) > 0
-    return found.store.with_targets(y[:, varies]), tuple(np.array(names)[varies].tolist())
+    task = Regression(tuple(np.array(names)[varies].tolist()), element_reference=False)
+    return found.store.with_targets(y[:, varies]), task
 
 
 def main() -> None:
@@ -50,6 +59,9 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--first", type=int, default=10**9, help="molecules from the top of the corpus")
     parser.add_argument("--labels", nargs="+", choices=LABELLERS, default=["descriptors"])
+    parser.add_argument(
+        "--per", choices=["molecule", "atom"], default="molecule", help="which of the labels are learned"
+    )
     parser.add_argument("--channels", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=10)
@@ -60,15 +72,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--name", default="foundation")
     args = parser.parse_args()
-    store, names = labelled(args)
+    store, task = labelled(args)
     order = np.random.default_rng(0).permutation(len(store))  # the corpus is shuffled, this is for one that is not
     aside = min(HELD_OUT, len(store) // 10)
     val, train = store.subset(order[:aside]), store.subset(order[aside:])
     featuriser = Featuriser(descriptors=False)
-    task = Regression(names, element_reference=False).fitted(train)
-    train, val = (part.with_targets(task.scaler.winsorised(part.y)) for part in (train, val))
+    task = task.fitted(train)
+    if args.per == "molecule":
+        train, val = (part.with_targets(task.scaler.winsorised(part.y)) for part in (train, val))
     arguments = {
-        "out_channels": len(names),
+        "out_channels": task.out_channels,
         "atom_sizes": list(featuriser.atom_sizes),
         "bond_sizes": list(featuriser.bond_sizes),
         "coordinates": False,
@@ -77,6 +90,7 @@ def main() -> None:
         "layers": args.layers,
         "substructures": None,
         "zero_head": True,
+        **({} if args.per == "molecule" else {"per": args.per}),
     }
     spec = {"name": "standard", "arguments": arguments}
     settings = TrainSettings(

@@ -118,7 +118,7 @@ class PartNumbers(Task, PartOptions):
     def placed(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
-        ptr, step = self.ptr(store).numpy(), self.rows_each
+        ptr, step = self.ptr(store).tolist(), self.rows_each
         y, wrong = np.full((ptr[-1], len(self.targets)), np.nan), {}
         for molecule, found in enumerate(lists):
             start, stop = ptr[molecule], ptr[molecule + 1]

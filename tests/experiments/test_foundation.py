@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import subprocess
 import sys
@@ -14,8 +15,15 @@ from rdkit import Chem
 import gtx
 from experiments.foundation import labels, leaks, pack, pretrain
 from experiments.foundation.corpus import read_corpus
+from experiments.foundation.labellers import LABELLERS, Labeller
+from gtx.dataset import DataSettings
+from gtx.models import build_model
 from gtx.molecules.rdkit_descriptors import RDKIT_DESCRIPTORS
 from gtx.prediction import packaged
+from gtx.tasks import Regression
+from gtx.training import TrainSettings
+from gtx.training.adopting import adoptable
+from gtx.workflow.further import Further
 from tests.tables import molecules
 
 TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
@@ -63,6 +71,29 @@ def test_from_a_corpus_to_the_file_in_the_package(tmp_path: Path, monkeypatch: p
     assert set(found.header.targets) < set(RDKIT_DESCRIPTORS) and "MolWt" in found.header.targets
     assert "54 molecules to learn from" in packaged.foundation_card()["corpus"]
     assert found.predict(["CCO"])["MolWt_pred"].notna().all()
+
+
+def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the model goes on from there to a target of molecules."""
+
+    def of_elements(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(1), np.array([[atom.GetAtomicNum()] for atom in mol.GetAtoms()])
+
+    monkeypatch.setitem(LABELLERS, "elements", Labeller(("zero",), ("number",), of_elements, shard=100))
+    corpus = tmp_path / "corpus.smi"
+    corpus.write_text("\n".join([*molecules(40)["smiles"], "nonsense", "OCC"]))
+    labels.write_shard("elements", tmp_path / "elements", 0, read_corpus(corpus))
+    small = ["--channels=8", "--layers=1", "--epochs=1", "--batch=8", "--labels=elements", "--per=atom"]
+    monkeypatch.setattr(sys, "argv", ["pretrain", str(corpus), "--out", str(tmp_path), *small])
+    pretrain.main()
+    found = gtx.load(tmp_path / "foundation.gtx", device="cpu")
+    assert (found.task.name, found.task.targets) == ("atoms", ("number",))
+    assert [len(json.loads(text)) for text in found.predict(["CCO", "C"]).number_pred] == [3, 1]
+    further = Further.open(tmp_path / "foundation.gtx", DataSettings("table.csv"), TrainSettings())
+    assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
+    own = build_model(further.spec(Regression("y"))).state_dict()
+    kept = adoptable(own, found.members[0].state_dict())
+    assert {name for name in own if name.startswith("layers.")} <= set(kept) and "head.0.weight" not in kept
 
 
 def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
