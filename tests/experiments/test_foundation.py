@@ -81,7 +81,7 @@ def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setitem(LABELLERS, "elements", Labeller(("zero",), ("number",), of_elements, shard=100))
     corpus = tmp_path / "corpus.smi"
-    corpus.write_text("\n".join([*molecules(40)["smiles"], "nonsense", "OCC"]))
+    corpus.write_text("\n".join([*molecules(20)["smiles"], "nonsense", "OCC"]))
     labels.write_shard("elements", tmp_path / "elements", 0, read_corpus(corpus))
     small = ["--channels=8", "--layers=1", "--epochs=1", "--batch=8", "--labels=elements", "--per=atom"]
     monkeypatch.setattr(sys, "argv", ["pretrain", str(corpus), "--out", str(tmp_path), *small])
