@@ -33,6 +33,7 @@ from gtx.data import (
     leakage,
     nearest,
     open_table,
+    with_components,
 )
 from gtx.data.columns import listed
 from gtx.data.weights import read_weights
@@ -48,7 +49,8 @@ class DataSettings:
     Attributes:
         data: what `gtx.data.open_table` reads.
         target_columns: the targets, where `task` does not name them.
-        smiles_column: default as `gtx.data.open_table` says.
+        smiles_column: default as `gtx.data.open_table` says; of several components, see `featuriser`, their names are
+            those of their columns.
         task: what is learned of them; default: as `gtx.tasks.Inferred` says.
         split: a name of `gtx.data.SPLIT_METHODS`, where neither a column nor files say.
         split_by: the column that a split reads: of groups for "group", of numbers or dates for "time".
@@ -95,6 +97,12 @@ class DataSettings:
 
     def __post_init__(self) -> None:
         _ = self.division  # is checked
+        if self.smiles_column and self.featuriser.components:
+            several = " ".join(self.featuriser.components)
+            raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
+        whole = not getattr(self.task, "writes", False) and getattr(self.task, "per", "molecule") == "molecule"
+        if self.featuriser.components and not whole:
+            raise InputError(f"task {self.task.name} reads one molecule a row: leave out --smiles-columns")
         if self.folds is not None and (self.val or self.test or self.split_column):
             raise InputError("the split is given twice: by folds and by a column or files; give one of them")
         if self.task is not None:
@@ -112,7 +120,10 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class File:
-    """One of the files read: its rows are `start` to `start + len(rows)` of all rows."""
+    """One of the files read: its rows are `start` to `start + len(rows)` of all rows.
+
+    Where a row has several molecules, `components` names their columns, of which `smiles_column` is the first.
+    """
 
     source: str
     columns: list[str]
@@ -120,6 +131,7 @@ class File:
     rows: list[Row]
     ledger: Ledger
     start: int
+    components: tuple[str, ...] = ()
 
     def cells(self, column: str) -> list[str]:
         """The cells of a column, but for rows that are broken.
@@ -281,12 +293,15 @@ def _read(settings: DataSettings) -> list[File]:
     for source in (settings.data, settings.val, settings.test):
         if source is None:
             continue
-        table = open_table(source, settings.smiles_column)
+        components = settings.featuriser.components
+        first, *others = components or (settings.smiles_column,)
+        table = open_table(source, first)
+        table = with_components(table, others) if others else table
         if settings.features:
             table = settings.features.of_table(table)
         rows, ledger = list(table.rows), Ledger()
         ledger.enter(rows)
-        files.append(File(source, table.columns, table.smiles_column, rows, ledger, start))
+        files.append(File(source, table.columns, table.smiles_column, rows, ledger, start, components))
         start += len(rows)
     if not files[0].rows:
         raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")
@@ -296,8 +311,9 @@ def _read(settings: DataSettings) -> list[File]:
 def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.ndarray, np.ndarray | None]:
     """The task, settled, and the targets of all rows; and bounds of those that were not measured, if there are any."""
     for file in files:
-        if file.smiles_column in settings.target_columns:
-            raise InputError(f"{file.smiles_column!r} holds the molecules; it cannot be a target too")
+        for name in (file.smiles_column, *settings.featuriser.components):
+            if name in settings.target_columns:
+                raise InputError(f"{name!r} holds the molecules; it cannot be a target too")
         if both := [name for name in settings.target_columns if settings.features and name in settings.features.names]:
             raise InputError(f"{both[0]!r} is a target; it cannot be a feature too")
     task = (settings.task or Inferred(settings.target_columns)).settle(files)
@@ -384,9 +400,9 @@ def _featurise(
     for file in files:
         for i, row in enumerate(file.rows[: max(0, len(done.errors) - file.start)], file.start):
             if done.errors[i] and not row.error:
-                file.ledger.error(row.number, file.smiles_column, row.shown, done.errors[i])
+                file.ledger.error(row.number, *row.place(file.smiles_column), done.errors[i])
             for warning in done.warnings[i]:
-                file.ledger.warn(row.number, file.smiles_column, row.shown, warning)
+                file.ledger.warn(row.number, *row.place(file.smiles_column), warning)
     return done
 
 

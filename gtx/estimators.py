@@ -23,7 +23,9 @@ from gtx.dataset import DataSettings
 from gtx.errors import InputError, printable
 from gtx.models import build_model
 from gtx.molecules import Featuriser
+from gtx.molecules.featuriser import Text
 from gtx.prediction import ModelHeader
+from gtx.prediction.given import as_texts, given_components
 from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
 from gtx.training import TrainSettings, fit
 from gtx.workflow import Further, check_model, learned_spec, mixed, model_spec
@@ -56,6 +58,7 @@ class _MoleculeEstimator(BaseEstimator):
         descriptors: bool = Featuriser.descriptors,
         conformers: bool = Featuriser.conformers,
         molecule_features: Sequence[str] = (),
+        smiles_columns: Sequence[str] | None = None,
         feature_columns: Sequence[str] | None = None,
         missing_features: Literal["error", "blank"] = "error",
         validation_fraction: float = 0.1,
@@ -83,6 +86,8 @@ class _MoleculeEstimator(BaseEstimator):
             descriptors: give the network cheap global descriptors too.
             conformers: make a conformer of every molecule, for models that use coordinates.
             molecule_features: more of the whole molecule, names of `gtx.molecules.MOLECULE_FEATURES`.
+            smiles_columns: names of the molecules of a row where each has several, such as `("solute", "solvent")`; X
+                is then a pandas table with these columns, or rows of as many SMILES.
             feature_columns: columns of numbers, such as a temperature, that the model reads beside the molecule; X is
                 then a pandas table of them and one more column, the SMILES.
             missing_features: "error", or "blank": such a cell counts as the mean of training, and the model is told.
@@ -107,6 +112,7 @@ class _MoleculeEstimator(BaseEstimator):
         self.descriptors = descriptors
         self.conformers = conformers
         self.molecule_features = molecule_features
+        self.smiles_columns = smiles_columns
         self.feature_columns = feature_columns
         self.missing_features = missing_features
         self.validation_fraction = validation_fraction
@@ -120,7 +126,7 @@ class _MoleculeEstimator(BaseEstimator):
         self.predictor_.save(path)
 
     def _fit(self, X: Any, y: np.ndarray, task: NumberTask, weights: Any = None) -> Self:
-        smiles, features = self._inputs(X, self._features())
+        smiles, features = self._inputs(X, self.smiles_columns or (), self._features())
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
         featuriser = Featuriser(
@@ -129,6 +135,7 @@ class _MoleculeEstimator(BaseEstimator):
             descriptors=self.descriptors,
             conformers=self.conformers,
             molecule_features=tuple(self.molecule_features),
+            components=tuple(self.smiles_columns or ()),
         )
         settings = self._settings()
         if self.start is None:
@@ -164,13 +171,16 @@ class _MoleculeEstimator(BaseEstimator):
         blanks = self.missing_features == "blank"
         return FeatureColumns(tuple(self.feature_columns), blanks) if self.feature_columns else None
 
-    def _inputs(self, X: Any, features: FeatureColumns | None) -> tuple[list[str], np.ndarray | None]:
-        """The SMILES, and what is read beside them, `[n, F]`."""
+    def _inputs(
+        self, X: Any, components: Sequence[str], features: FeatureColumns | None
+    ) -> tuple[list[Text], np.ndarray | None]:
+        """The SMILES, or the tuples of a row's, and what is read beside them, `[n, F]`."""
         if features is None:
-            return _smiles(X), None
+            return as_texts(given_components(X, components)) if components else _smiles(X), None
         if not isinstance(X, pd.DataFrame):
             raise InputError(f"X must be a pandas table with the columns {listed(features.names)} and the SMILES")
-        smiles = _smiles(X.drop(columns=[name for name in features.names if name in X]))
+        alone = X.drop(columns=[name for name in features.names if name in X])
+        smiles = as_texts(given_components(X, components)) if components else _smiles(alone)
         return smiles, features.of_columns(X, len(smiles))
 
     def _options(self) -> dict[str, Any]:
@@ -198,7 +208,7 @@ class _MoleculeEstimator(BaseEstimator):
         """`[n, P]`, NaN for SMILES that cannot be used, and what there is to say of these."""
         check_is_fitted(self, "predictor_")
         header = self.predictor_.header
-        smiles, features = self._inputs(X, header.features)
+        smiles, features = self._inputs(X, header.featuriser.components, header.features)
         done = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
         values = np.full((len(smiles), header.task.num_predictions), np.nan)
         store = done.store if features is None else done.store.with_features(features[done.good])
@@ -355,10 +365,12 @@ def _columns(y: np.ndarray) -> np.ndarray:
     return y[:, None] if y.ndim == 1 else y
 
 
-def _complaint(smiles: Sequence[str], errors: Sequence[str | None]) -> str | None:
+def _complaint(smiles: Sequence[Text], errors: Sequence[str | None]) -> str | None:
     """How many SMILES cannot be used, and the first of them; None if all can."""
     bad = [i for i, error in enumerate(errors) if error]
     if not bad:
         return None
-    first = f"the first is number {bad[0]}, counted from 0: {printable(smiles[bad[0]])!r} {errors[bad[0]]}"
+    text = smiles[bad[0]]
+    shown = f"{printable(text)!r} " if isinstance(text, str) else ""
+    first = f"the first is number {bad[0]}, counted from 0: {shown}{errors[bad[0]]}"
     return f"{len(bad)} of {len(smiles)} SMILES cannot be used; {first}"

@@ -17,7 +17,10 @@ from tests.tables import write_shown
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted((ROOT / "docs").glob("your-own-*.md")),
-    *(ROOT / "docs" / f"{name}.md" for name in ("batches", "features", "foundation", "splits", "targets", "tuning")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("batches", "components", "features", "foundation", "splits", "targets", "tuning")
+    ),
 ]
 
 

@@ -59,7 +59,7 @@ def run(arguments: Namespace) -> int:
 
     check_name(arguments.out)
     predictor = load(arguments.model, "cpu")
-    if predictor.kernel is not None:
+    if predictor.kernel is not None and not predictor.header.featuriser.components:
         say("most similar training molecules, by rows of the training table:")
         for near in predictor.nearest([arguments.smiles]).itertuples():
             say(f"  row {near.row}, similarity {near.similarity:.2f}")

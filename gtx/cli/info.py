@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
         "mix": partner and partner.words(header.task),
         "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
         "SMILES column": header.smiles_column,
-        "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items()),
+        "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
         "features": header.features and listed(header.features.names),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),
         "learned": "\n".join(header.task.notes()) or None,

@@ -36,6 +36,12 @@ def add_table(parser: Parser) -> Group:
         "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name or its cells"
     )
     group.add_argument(
+        "--smiles-columns",
+        nargs="+",
+        metavar="NAME",
+        help="the columns of several molecules that belong together, such as solute solvent",
+    )
+    group.add_argument(
         "--weight-column",
         metavar="NAME",
         help="a column of numbers, 0 or more: how much say each row has in the loss, though not in the scores",
@@ -177,7 +183,9 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         split_by=given["split_by"],
         seed=settings.seed if given["split_seed"] is None else given["split_seed"],
         on_error=given["on_error"],
-        featuriser=Featuriser(**{name: given[name] for name in _FEATURISER}),
+        featuriser=Featuriser(
+            **{name: given[name] for name in _FEATURISER}, components=tuple(given["smiles_columns"] or ())
+        ),
         workers=given["workers"],
         weight_column=given["weight_column"],
         features=features_from(given),

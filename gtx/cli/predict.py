@@ -44,6 +44,13 @@ def add(parser: Parser) -> None:
         help="the column with the SMILES; default: the name it had in training, or found by its name or its cells",
     )
     parser.add_argument(
+        "--smiles-columns",
+        nargs="+",
+        metavar="NAME",
+        help="for a model of several molecules a row: their columns, in the order of training; default: the names they "
+        "had there",
+    )
+    parser.add_argument(
         "--beams",
         type=int,
         metavar="N",
@@ -77,6 +84,7 @@ def run(arguments: Namespace) -> int:
         arguments.molecules,
         arguments.out,
         smiles_column=arguments.smiles_column,
+        smiles_columns=arguments.smiles_columns,
         on_error=arguments.on_error,
         workers=arguments.workers,
         progress=sys.stderr.isatty(),

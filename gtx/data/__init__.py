@@ -12,6 +12,7 @@ __getattr__, __dir__ = lazy_names(
         "columns": ("column_index",),
         "feature_columns": ("FeatureColumns",),
         "tables": ("open_table",),
+        "components": ("with_components",),
         "table_writer": ("TableWriter", "fresh_name"),
         "ledger": ("Ledger", "describe"),
         "targets": ("Duplicates", "conflicting_duplicates"),

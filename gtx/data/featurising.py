@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from zlib import crc32
 
@@ -17,6 +18,7 @@ from gtx.data.store import MoleculeStore, saved_words
 from gtx.data.workers import default_workers, in_workers
 from gtx.errors import InputError
 from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
+from gtx.molecules.featuriser import Text
 
 Coordinates = Sequence[np.ndarray | None] | None
 
@@ -64,7 +66,7 @@ def worth_workers(featuriser: Featuriser) -> int:
 
 def featurise_stream(
     featuriser: Featuriser,
-    chunks: Iterable[tuple[Sequence[str], Coordinates]],
+    chunks: Iterable[tuple[Sequence[Text], Coordinates]],
     workers: int | None = None,
     ahead: int = 2,
     *,
@@ -92,7 +94,7 @@ def featurise_stream(
 
 def featurise(
     featuriser: Featuriser,
-    texts: Sequence[str],
+    texts: Sequence[Text],
     coordinates: Coordinates = None,
     *,
     workers: int | None = None,
@@ -106,7 +108,7 @@ def featurise(
 
     Args:
         featuriser: how molecules are read.
-        texts: SMILES or mol blocks.
+        texts: SMILES or mol blocks; of several components, tuples of them.
         coordinates: per text, positions in Å as `Featuriser` takes them, or None.
         workers: processes; 0 works in this one. Default: as many as the cores, but none for less than `worth_workers`.
         cache: a folder; a result is kept there under a hash of the featuriser and of the texts and coordinates. What is
@@ -151,10 +153,10 @@ def _tracked(stream: Iterator[FlatMolecules], total: int, label: str) -> Iterato
             yield part
 
 
-def _key(featuriser: Featuriser, texts: Sequence[str], coordinates: Coordinates, smiles: bool) -> str:
+def _key(featuriser: Featuriser, texts: Sequence[Text], coordinates: Coordinates, smiles: bool) -> str:
     digest = hashlib.sha256(featuriser.cache_key.encode())
     digest.update(b"columns have names" + (b"" if smiles else b"no SMILES"))
-    for text in texts:
+    for text in texts if not featuriser.components else chain.from_iterable(texts):
         encoded = text.encode("utf-8", "surrogateescape")
         digest.update(f"{len(encoded)} ".encode() + encoded)
     for position in coordinates or ():

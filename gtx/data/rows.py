@@ -14,6 +14,8 @@ from gtx.data.columns import column_index
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gtx.molecules.featuriser import Text
+
     Record = tuple[pa.RecordBatch, int]
 
 
@@ -28,6 +30,7 @@ class Row(NamedTuple):
         error: why the row cannot be used, or None.
         record: of a Parquet file, the cells as they are there: some of its rows, and which of these it is.
         features: float32 `[F]`, where a model takes more than the molecule, see `gtx.data.FeatureColumns`.
+        others: further molecules of the row, see `gtx.data.with_components`.
     """
 
     number: int
@@ -37,6 +40,7 @@ class Row(NamedTuple):
     error: str | None = None
     record: Record | None = None
     features: np.ndarray | None = None
+    others: tuple[str, ...] = ()
 
     @property
     def weight(self) -> int:
@@ -44,14 +48,21 @@ class Row(NamedTuple):
         return sum(map(len, self.cells)) + 50 * len(self.cells) + len(self.text)
 
     @property
-    def readable(self) -> str:
-        """The text to featurise; a row that is broken has none."""
+    def readable(self) -> Text:
+        """The text to featurise, or one for each of several components; empty for a row that is broken."""
+        if self.others:
+            return ("",) * (1 + len(self.others)) if self.error else (self.text, *self.others)
         return "" if self.error else self.text
 
     @property
     def shown(self) -> str | None:
         """The molecule as a message shows it: not a whole mol block."""
         return None if "\nM  END" in self.text else self.text
+
+    def place(self, column: str) -> tuple[str | None, str | None]:
+        """The column of the molecule and its text, for a message; neither where there are several molecules, of which
+        the message names the one at fault."""
+        return (None, None) if self.others else (column, self.shown)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class MoleculeStore:
         weights: float64 `[M]`, how much say each molecule has in the loss; None for the same.
         atom_y: float64 `[N, T]`, targets of atoms in their own units, NaN for blanks, or None.
         bond_y: float64 `[E, T]`, the same of bonds, both directions alike, or None.
+        parts: int64 `[M, K]`, where K components make a molecule of this store (see `apart`), the atoms of each; or
+            None. Descriptors are then those of the components, side by side, and what else is known of the row.
     """
 
     atoms: Tensor
@@ -67,6 +69,7 @@ class MoleculeStore:
     weights: Tensor | None = None
     atom_y: Tensor | None = None
     bond_y: Tensor | None = None
+    parts: Tensor | None = None
 
     @classmethod
     def from_flat(cls, parts: Sequence[FlatMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
@@ -91,6 +94,7 @@ class MoleculeStore:
             bond_ptr=_offsets(join("bond_counts")),
             positions=join("positions"),
             atom_columns=tuple(ATOM_COLUMNS),
+            parts=join("parts"),
         )
         return store if y is None else store.with_targets(y)
 
@@ -142,6 +146,33 @@ class MoleculeStore:
             weights=None if self.weights is None else self.weights[index],
             atom_y=None if self.atom_y is None else self.atom_y[atom],
             bond_y=None if self.bond_y is None else self.bond_y[bond],
+            parts=None if self.parts is None else self.parts[index],
+        )
+
+    def apart(self, further: int = 0) -> MoleculeStore:
+        """The components of all molecules, each a molecule of its own, `[M K]`; without targets and the like.
+
+        Args:
+            further: how many of the last descriptors are no component's; each of them gets those of its row.
+        """
+        if self.parts is None:
+            raise ValueError("expected molecules of several components, got a store without parts")
+        count = self.parts.shape[1]
+        atom_ptr = _offsets(self.parts.flatten())
+        row = torch.repeat_interleave(torch.arange(len(self), device=self.device), self.bond_ptr.diff())
+        ends = self.bonds + self.atom_ptr[row]  # numbered through the store
+        owner = torch.bucketize(ends[0].contiguous(), atom_ptr, right=True) - 1
+        own, rest = self.descriptors.tensor_split([self.descriptors.shape[1] - further], 1)
+        rest = rest.repeat_interleave(count, 0)
+        return MoleculeStore(
+            atoms=self.atoms,
+            bonds=(ends - atom_ptr[owner]).to(self.bonds.dtype),
+            bond_codes=self.bond_codes,
+            descriptors=torch.cat([own.reshape(len(self) * count, own.shape[1] // count), rest], 1),
+            atom_ptr=atom_ptr,
+            bond_ptr=_offsets(torch.bincount(owner, minlength=len(self) * count)),
+            positions=self.positions,
+            atom_columns=self.atom_columns,
         )
 
     def batch(self, index: Tensor | np.ndarray | Sequence[int] | None = None) -> Batch:
@@ -154,7 +185,7 @@ class MoleculeStore:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
             `[e, F]`, `u` `[B, D]`, `row` `[B]` (the molecule's number here), `batch`, `ptr`, and, where the store has
             them, `pos` `[n, 3]`, `y` `[B, T]`, `bounds` `[B, 2T]`, `weights` `[B]`, `atom_y` `[n, T]` and `bond_y`
-            `[e, T]`, float32; `to_data_list()` gives the molecules back.
+            `[e, T]`, float32, and `parts` `[B, K]`; `to_data_list()` gives the molecules back.
 
         Raises:
             IndexError: there is no such molecule.
@@ -178,6 +209,8 @@ class MoleculeStore:
         for name, of, begins in (("atom_y", self.atom_ptr, ptr), ("bond_y", self.bond_ptr, bond_ptr)):
             if (held := getattr(self, name)) is not None:
                 contents[name], slices[name] = held[_ranges(of, index)].float(), begins
+        if self.parts is not None:
+            contents["parts"], slices["parts"] = self.parts[index], whole
         increments = {**dict.fromkeys(slices, still), "edge_index": ptr}
         return as_batch(contents, _num_graphs=count, _slice_dict=slices, _inc_dict=increments)
 

@@ -107,6 +107,8 @@ def explain(
         raise InputError(
             f"only predictions of numbers and classes are explained; this model's task is {header.task.name}"
         )
+    if names := header.featuriser.components:
+        raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
     if not hasattr(predictor.members[0], "attention"):
         raise InputError(f"the model {header.model['name']} has no attention to explain; there is Predictor.nearest")
     names = header.task.prediction_names

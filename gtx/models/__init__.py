@@ -5,6 +5,7 @@ from __future__ import annotations
 from gtx.models.attention_maps import AttentionMaps
 from gtx.models.building import build_model
 from gtx.models.catalogue import ARCHITECTURES, SOLVED, WRITERS, Architecture
+from gtx.models.components import Components
 from gtx.models.egt import egt, tgt
 from gtx.models.exphormer import exphormer
 from gtx.models.gat import gaan, gat, gatv2
@@ -30,6 +31,7 @@ __all__ = [
     "WRITERS",
     "Architecture",
     "AttentionMaps",
+    "Components",
     "CrossAttentionMaps",
     "GraphTransformer",
     "MoleculeToSequence",

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from torch import nn
 
 from gtx.errors import InputError
 from gtx.models.catalogue import ARCHITECTURES, SOLVED, WRITERS
+from gtx.models.components import Components
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.standard import standard
 from gtx.models.token_transformer import TokenTransformer
 from gtx.nn import Substructures
-from gtx.schema import Kind, MappingOf, Record, anything, kinds_of, text
+from gtx.schema import Kind, MappingOf, Record, anything, flag, kinds_of, text, whole
 
-SPEC = Record({"name": text(), "arguments": MappingOf(anything())})
+SPEC = Record(
+    {"name": text(), "arguments": MappingOf(anything())},
+    {"components": Record({"count": whole(2, 10)}, {"separate": flag(), "further": whole()})},
+)
 
 
 def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """The untrained network of a specification.
 
     Args:
-        spec: `{"name": one of ARCHITECTURES, SOLVED or WRITERS, "arguments": {...}}`, see `gtx models`.
+        spec: `{"name": one of ARCHITECTURES, SOLVED or WRITERS, "arguments": {...}}`, see `gtx models`; for rows of
+            several molecules, `"components"` too, the arguments of `gtx.models.Components`, in which the model encodes
+            each of them.
 
     Raises:
         InputError: there is no such model, or an argument is of another kind than the model takes.
@@ -35,6 +42,8 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
         raise InputError(f"its model {name!r} is unknown; gtx has {', '.join(makers)}")
     further = TokenTransformer if name in WRITERS else GraphTransformer
     _check(makers[name], further, arguments, "model.arguments")
+    if "components" in spec:
+        return Components(partial(makers[name], **arguments), **spec["components"])
     return makers[name](**arguments)
 
 

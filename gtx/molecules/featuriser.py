@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from rdkit import Chem
 
 from gtx.molecules import fast
+from gtx.molecules.components import apart, together
 from gtx.molecules.coordinates import without_hydrogens
 from gtx.molecules.errors import MoleculeError
 from gtx.molecules.flat import FlatMolecules, Molecule
@@ -16,6 +17,9 @@ from gtx.molecules.molecule_features import with_molecule_features
 from gtx.molecules.perception import perceive, read_molecule
 from gtx.molecules.settings import Settings
 from gtx.molecules.stereo import quietly
+
+Text = str | tuple[str, ...]
+"""A molecule, or the components of a row."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Featuriser(Settings):
         conformers: make a conformer of a molecule that comes without coordinates, see `make_conformer`; sets
             `coordinates`.
         molecule_features: names of `MOLECULE_FEATURES`, which join the descriptors.
+        components: names of the K molecules that belong together, such as ("solute", "solvent"), where a row has
+            several; its text is then a tuple of K texts, and all other settings are for each of them.
     """
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:
@@ -59,7 +65,7 @@ class Featuriser(Settings):
 
 def featurise_texts(
     featuriser: Featuriser,
-    texts: Sequence[str],
+    texts: Sequence[Text],
     coordinates: Sequence[np.ndarray | None] | None = None,
     *,
     smiles: bool = True,
@@ -68,10 +74,14 @@ def featurise_texts(
 
     Args:
         featuriser: how molecules are read.
-        texts: SMILES or mol blocks.
-        coordinates: per text, positions in Å as `Featuriser` takes them, or None.
+        texts: SMILES or mol blocks; of several components, tuples of them.
+        coordinates: per text, positions in Å as `Featuriser` takes them, or None; of several components, of the first.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
+    if names := featuriser.components:
+        every, known = apart(names, texts, coordinates)
+        found = featurise_texts(replace(featuriser, components=()), every, known, smiles=smiles)
+        return together(names, every, found)
     with quietly():
         found = fast.perceive(featuriser, texts, coordinates, smiles)
         if found is None:

@@ -47,6 +47,7 @@ class FlatMolecules(NamedTuple):
     smiles: list[str | None]  # canonical; None where the text could not be read, or none was asked for
     errors: list[str | None]  # why it could not be read
     warnings: list[tuple[str, ...]]
+    parts: np.ndarray | None = None  # int64 [m, K], atoms of each component; None where a text is one molecule
 
     @classmethod
     def of(cls, molecule: Molecule) -> FlatMolecules:

@@ -10,6 +10,7 @@ from typing import Any
 from rdkit import rdBase
 
 from gtx.errors import InputError, printable
+from gtx.molecules.components import check_components
 from gtx.molecules.conformers import CONFORMER_VERSION
 from gtx.molecules.descriptors import DESCRIPTORS
 from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS
@@ -31,8 +32,10 @@ class Settings:
     descriptors: bool = True
     conformers: bool = False
     molecule_features: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "components", check_components(self.components))
         object.__setattr__(self, "molecule_features", tuple(self.molecule_features))
         if unknown := [name for name in self.molecule_features if name not in MOLECULE_FEATURES]:
             raise InputError(f"there are no molecule features {unknown[0]!r}; gtx has {', '.join(MOLECULE_FEATURES)}")
@@ -40,7 +43,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as plain values, for JSON."""
-        return asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Settings:
@@ -62,8 +65,9 @@ class Settings:
         """
         settings = self.to_dict()
         made = [CONFORMER_VERSION] if settings.pop("conformers") else []  # files from before there were any keep theirs
-        if not settings["molecule_features"]:  # likewise
-            del settings["molecule_features"]
+        for name in ("molecule_features", "components"):  # likewise
+            if not settings[name]:
+                del settings[name]
         what = [FEATURISER_VERSION, settings, ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS, *made]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
@@ -76,8 +80,13 @@ class Settings:
         return hashlib.sha256(f"{self.hash} {rdBase.rdkitVersion}".encode()).hexdigest()
 
     @property
+    def simplest(self) -> str | tuple[str, ...]:
+        """A text that can be read: methane."""
+        return ("C",) * len(self.components) or "C"
+
+    @property
     def num_descriptors(self) -> int:
-        """D, the number of global descriptors, further features included."""
+        """D, the number of global descriptors, further features included; of several components, of each."""
         further = sum(len(MOLECULE_FEATURES[kind].names) for kind in self.molecule_features)
         return (len(DESCRIPTORS) if self.descriptors else 0) + further
 

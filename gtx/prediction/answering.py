@@ -92,7 +92,7 @@ def answer_stream(predictor: Answering, chunks: Iterable[Chunk], workers: int) -
         return
     wanted = predictor.header.features
     # compiles what is to be compiled, so that the workers need not, each for itself
-    _answer(predictor, ["C"], [None], [np.zeros(wanted.width) if wanted else None])
+    _answer(predictor, [predictor.header.featuriser.simplest], [None], [np.zeros(wanted.width) if wanted else None])
     with TemporaryDirectory(prefix="gtx-") as folder:
         file = Path(folder, "predictor")
         file.write_bytes(dumps(predictor))

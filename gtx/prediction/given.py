@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from gtx.data.columns import Wanted, listed
-from gtx.errors import InputError
+from gtx.data.columns import Wanted, column_index, listed
+from gtx.errors import InputError, printable
+from gtx.molecules.featuriser import Text
 
 
 def given_smiles(smiles: Iterable[str] | str | pd.DataFrame, usual: str | None = None) -> list[Any]:
@@ -35,9 +36,33 @@ def given_smiles(smiles: Iterable[str] | str | pd.DataFrame, usual: str | None =
     return list(smiles)
 
 
-def as_texts(given: Iterable[Any]) -> list[str]:
-    """As a list of texts; what is no text (a gap of a pandas column) is an empty one, which cannot be read."""
-    return [text if isinstance(text, str) else "" for text in given]
+def given_components(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Rows of several molecules, each as it was given.
+
+    Args:
+        rows: a table with columns of these names, or any number of sequences of K SMILES.
+        names: of the K components.
+
+    Raises:
+        InputError: a column is missing, or a row has more or fewer molecules.
+    """
+    expected = f"expected rows of {len(names)} SMILES, {', '.join(names)}, or a table with columns of these names"
+    if isinstance(rows, pd.DataFrame):
+        columns = list(map(str, rows.columns))
+        return list(zip(*(rows.iloc[:, column_index(columns, name)] for name in names), strict=True))
+    if isinstance(rows, (str, Mapping, bytes)) or not isinstance(rows, Iterable):
+        raise InputError(f"{expected}; got a value of type {type(rows).__name__}")
+    found = list(rows)
+    for i, row in enumerate(found):
+        if isinstance(row, str) or not isinstance(row, Iterable) or len(tuple(row)) != len(names):
+            raise InputError(f"{expected}; number {i}, counted from 0, is {printable(repr(row))}")
+    return [tuple(row) for row in found]
+
+
+def as_texts(given: Iterable[Any]) -> list[Text]:
+    """As a list of texts, or of tuples of them; what is no text (a gap of a pandas column) is an empty one, which
+    cannot be read."""
+    return [tuple(as_texts(one)) if isinstance(one, tuple) else one if isinstance(one, str) else "" for one in given]
 
 
 def _column(columns: list[str], usual: str | None) -> int:

@@ -164,11 +164,16 @@ def _check_agreement(header: ModelHeader) -> None:
     _agree("model.arguments.bond_sizes", given.get("bond_sizes"), [list(read.bond_sizes)])
     outputs = "size" if header.task.writes else "out_channels"
     _agree(f"model.arguments.{outputs}", given.get(outputs), [header.task.out_channels])
+    width = header.features.width if header.features else 0
     if not header.task.writes:
-        width = header.features.width if header.features else 0
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
         _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), fitting)
         _agree("model.arguments.per", given.get("per", "molecule"), [header.task.per])
+    components = header.model.get("components", {})
+    together = read.components and model not in SOLVED  # a kernel compares what all of a row's molecules hold
+    _agree("model.components.count", components.get("count"), [len(read.components) if together else None])
+    if components:
+        _agree("model.components.further", components.get("further", 0), [width])
 
 
 def _agree(entry: str, value: Any, fitting: list[Any]) -> None:

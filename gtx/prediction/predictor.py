@@ -22,7 +22,7 @@ from gtx.errors import InputError
 from gtx.kernel import TanimotoKernel
 from gtx.molecules.naming import name_code
 from gtx.prediction.answering import NOT_FINITE
-from gtx.prediction.given import as_texts, given_smiles
+from gtx.prediction.given import as_texts, given_components, given_smiles
 from gtx.prediction.model_file import ModelHeader, save_model
 from gtx.prediction.onednn import without_onednn
 from gtx.prediction.partner import Partner
@@ -150,12 +150,14 @@ class Predictor:
         Args:
             smiles: one, or any number of them: a list, an array, a pandas column; or a pandas table with a column of
                 them, called as in training or "smiles", or with one column alone. A model that reads columns beside the
-                molecule (`header.features`) needs a table that has them.
+                molecule (`header.features`) needs a table that has them. For a model of several molecules a row
+                (`header.featuriser.components`), a table with a column of each, or rows of as many SMILES.
             workers: processes that read molecules; by default none for a few, all cores for many.
 
         Returns:
-            A row per SMILES, in order: `smiles` as given, the columns that `output_columns` names, `error` and
-            `warning` (both missing where there is none). A row has an answer or an error, never both.
+            A row per SMILES, in order: `smiles` as given, or a column for each of several; the columns that
+            `output_columns` names; `error` and `warning`, both missing where there is none. A row has an answer or an
+            error, never both.
 
         Raises:
             InputError: a table whose column of SMILES cannot be told, or what holds no SMILES; a column that the model
@@ -167,8 +169,9 @@ class Predictor:
         for i, finite, remarks in zip(done.good.tolist(), answers.finite.tolist(), answers.remarks, strict=True):
             notes[i] += remarks
             errors[i] = None if finite else NOT_FINITE
-        columns = zip(self.output_columns(["smiles", "error", "warning"]), answers.columns(), strict=True)
-        frame = {"smiles": given, **{name: _spread(column, done.good, len(given)) for name, column in columns}}
+        shown = self._shown(given)
+        columns = zip(self.output_columns([*shown, "error", "warning"]), answers.columns(), strict=True)
+        frame = {**shown, **{name: _spread(column, done.good, len(given)) for name, column in columns}}
         return pd.DataFrame(frame).assign(error=errors, warning=["; ".join(entry) or None for entry in notes])
 
     @property
@@ -193,13 +196,13 @@ class Predictor:
         """
         if self.kernel is None:
             raise InputError("this model compares no molecules: it was trained with --mix no, or could not be mixed")
-        texts = as_texts(given_smiles(smiles, self.header.smiles_column))
+        texts = as_texts(self._given(smiles))
         done = featurise(self.header.featuriser, texts)
         rows, similarity = (
             found.cpu().numpy() for found in self.kernel.nearest(done.store.to(self.device).batch(), count)
         )
-        named = np.array(texts, object)[done.good].repeat(rows.shape[1])
-        return pd.DataFrame({"smiles": named, "row": rows.ravel(), "similarity": similarity.ravel()})
+        named = [texts[i] for i in done.good for _ in range(rows.shape[1])]
+        return pd.DataFrame({**self._shown(named), "row": rows.ravel(), "similarity": similarity.ravel()})
 
     def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
         """Predict a table of any length and write it; see `gtx.prediction.predict_table`."""
@@ -209,12 +212,23 @@ class Predictor:
 
     def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], Featurised]:
         """Molecules as they were given, and read, with what the model reads beside them."""
-        given, features = given_smiles(smiles, self.header.smiles_column), self.header.features
+        given, features = self._given(smiles), self.header.features
         done = featurise(self.header.featuriser, as_texts(given), workers=workers)
         if features:
             beside = features.of_columns(smiles if isinstance(smiles, pd.DataFrame) else {}, len(given))
             done = replace(done, store=done.store.with_features(beside[done.good]))
         return given, done
+
+    def _given(self, smiles: Any) -> list[Any]:
+        """Molecules as they were given, or the tuples of a row's."""
+        if names := self.header.featuriser.components:
+            return given_components(smiles, names)
+        return given_smiles(smiles, self.header.smiles_column)
+
+    def _shown(self, given: list[Any]) -> dict[str, list[Any]]:
+        """Their columns in a table of answers."""
+        names = self.header.featuriser.components
+        return {name: [row[k] for row in given] for k, name in enumerate(names)} if names else {"smiles": given}
 
     def _batches(self, sizes: Tensor) -> list[Tensor]:
         """Which molecules of so many atoms go together."""

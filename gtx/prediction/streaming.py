@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gtx.data import chunk_size, default_workers, worth_workers
+from gtx.data.components import with_components
 from gtx.data.ledger import Ledger
 from gtx.data.rows import Row, Table
 from gtx.data.table_writer import Cell, TableWriter, fresh_name
 from gtx.data.tables import open_table
+from gtx.errors import InputError
 from gtx.prediction.answering import NOT_FINITE, Answered, Answering, Chunk, answer_stream, as_rows
+from gtx.prediction.model_file import ModelHeader
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ def predict_table(
     out: str | Path,
     *,
     smiles_column: str | None = None,
+    smiles_columns: Sequence[str] | None = None,
     on_error: Literal["report", "fail"] = "report",
     workers: int | None = None,
     progress: bool = False,
@@ -50,6 +54,8 @@ def predict_table(
         source: what `gtx.data.tables.open_table` reads: a file, "-", a SMILES.
         out: CSV, or by its name TSV or Parquet; "-" is standard output.
         smiles_column: default: as in the table the model was trained on, or as `gtx.data.open_table` finds it.
+        smiles_columns: for a model of several molecules a row, their columns, in the order of training; default: as
+            they were called there.
         on_error: "fail" stops at the first row that cannot be used.
         workers: processes that read and predict; by default all cores, and none for a table of less than 10,000 rows.
         progress: show a progress bar.
@@ -57,7 +63,7 @@ def predict_table(
     Raises:
         InputError: the table cannot be read or `out` not be written; with "fail", a row cannot be used.
     """
-    table = open_table(source, smiles_column, predictor.header.smiles_column)
+    table = _opened(predictor.header, source, smiles_column, smiles_columns)
     if predictor.header.features:
         table = predictor.header.features.of_table(table)
     ledger, scores = Ledger(on_error), predictor.task.scores(table.columns)
@@ -81,22 +87,38 @@ def predict_table(
     return TableOutcome(ledger, scores.metrics(), notes)
 
 
+def _opened(
+    header: ModelHeader, source: str | Path, smiles_column: str | None, smiles_columns: Sequence[str] | None
+) -> Table:
+    """The table, its rows with all molecules that the model reads."""
+    names = header.featuriser.components
+    if not names:
+        if smiles_columns:
+            raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
+        return open_table(source, smiles_column, header.smiles_column)
+    if smiles_column or (smiles_columns and len(smiles_columns) != len(names)):
+        given = 1 if smiles_column else len(smiles_columns)
+        raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {given}")
+    first, *others = smiles_columns or names
+    return with_components(open_table(source, first), others)
+
+
 def note_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answered) -> None:
     """Enter rows in the ledger with what came of reading their molecules."""
     ledger.enter(rows)
     for row, error, warnings in zip(rows, done.errors, done.warnings, strict=True):
         if error and not row.error:
-            ledger.error(row.number, column, row.shown, error)
+            ledger.error(row.number, *row.place(column), error)
         for warning in warnings:
-            ledger.warn(row.number, column, row.shown, warning)
+            ledger.warn(row.number, *row.place(column), warning)
 
 
 def note_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
     """Enter in the ledger what there is to say of the answer to a row, see `gtx.tasks.task.Answers`."""
     for remark in remarks:
-        ledger.warn(row.number, column, row.shown, remark)
+        ledger.warn(row.number, *row.place(column), remark)
     if not finite:
-        ledger.error(row.number, column, row.shown, NOT_FINITE, "without a finite output")
+        ledger.error(row.number, *row.place(column), NOT_FINITE, "without a finite output")
 
 
 def output_row(row: Row, answer: Sequence[Cell], error: str | None, warnings: Sequence[str]) -> list[Cell]:

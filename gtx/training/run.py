@@ -143,7 +143,7 @@ def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
     if name in old and name in new:
         return old[name] == new[name]
     value = old.get(name, new.get(name))
-    return value is None or value is False or value == "none"
+    return value is None or value is False or value in ("none", [])
 
 
 def run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,9 @@ class TrainSettings:
     model_arguments: dict[str, Any] = field(
         default_factory=dict, metadata=_about("Arguments of the architecture, such as channels=128 layers=6.")
     )
+    separate_encoders: bool = option(
+        False, "Where a row has several molecules, an encoder for each; otherwise one reads all."
+    )
 
     epochs: int | None = option(
         None, "Passes over the training molecules; default: 60, or 20 for classification, which overfits sooner."

@@ -29,7 +29,7 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
         if np.isnan(dataset.y[m]).all():
             file.ledger.warn(row.number, None, None, "there is no target value; the row is in no fold")
         elif times[m] and np.isnan(mean[m]).any():
-            file.ledger.warn(row.number, file.smiles_column, row.shown, f"of a method: {NOT_FINITE}")
+            file.ledger.warn(row.number, *row.place(file.smiles_column), f"of a method: {NOT_FINITE}")
     columns = list(file.columns)
     for name in names:
         for method in methods:

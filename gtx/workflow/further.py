@@ -75,7 +75,7 @@ class Further:
             counted = self.featuriser.constitution if task.per == "molecule" else None
             inputs = num_descriptors(self.featuriser, self.features)
             arguments |= {"num_descriptors": inputs, "substructures": counted}
-        return {"name": self.header.model["name"], "arguments": arguments}
+        return self.header.model | {"arguments": arguments}
 
     def origin(self, spec: dict[str, Any]) -> dict[str, str]:
         """Where a model of that architecture comes from, and how much of it: for the header of its file."""
@@ -94,6 +94,9 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
     asked = data.task.config() if isinstance(data.task, Task) else getattr(data.task, "options", {})
     if asked.get("element_reference") is not None and header.targets == list(data.target_columns):
         raise InputError("a model that is trained further keeps its scale: leave out --element-reference")
+    if data.featuriser.components not in ((), header.featuriser.components):
+        kept = " and ".join(header.featuriser.components) or "a single molecule"
+        raise InputError(f"a model that is trained further keeps its inputs: of a row it reads {kept}")
     asked, kept, usual = data.featuriser.to_dict(), header.featuriser.to_dict(), type(data.featuriser)().to_dict()
     if data.features not in (None, header.features) and "tuning" not in header.settings:
         kept = ", ".join(header.features.names) if header.features else "none"

@@ -28,7 +28,7 @@ def data_lines(dataset: Dataset) -> list[str]:
     """What there is to say of the data, a line each."""
     lines = [f"{file.source}: {file.ledger.summary()}" for file in dataset.files]
     for file in dataset.files:
-        if "smiles" not in file.smiles_column.lower():
+        if "smiles" not in file.smiles_column.lower() and not file.components:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
     sizes = ", ".join(f"{len(index)} {part}" for part, index in dataset.split.items())
     lines.append(f"{dataset.task.name}; split {dataset.split_words}: {sizes}")
@@ -39,9 +39,10 @@ def data_lines(dataset: Dataset) -> list[str]:
     if dataset.duplicates.molecules:
         lines.append(f"repeated: {dataset.duplicates}")
     for (one, other), number in dataset.leaked.items():
-        lines.append(f"warning: {number} molecules stand in both {one} and {other}, which flatters the scores")
+        lines.append(f"warning: {number} {_unit(dataset)}s stand in both {one} and {other}, which flatters the scores")
     if dataset.nearest is not None:
         lines.append(_nearness(dataset))
+    lines += _shared_components(dataset)
     if not counts["val"]:
         lines.append(
             "warning: no rows validate: the last epoch is kept, --patience stops nothing, the network is not mixed "
@@ -53,9 +54,30 @@ def data_lines(dataset: Dataset) -> list[str]:
 def _nearness(dataset: Dataset) -> str:
     judged = "test" if len(dataset.split["test"]) else "validation"
     compared = len(dataset.nearest.rows)
-    leak = "" if dataset.leaked else "no molecule stands in two parts; "
-    whose = f"{compared} {judged} molecules to their nearest training molecules"
+    leak = "" if dataset.leaked else f"no {_unit(dataset)} stands in two parts; "
+    whose = f"{compared} {judged} {_unit(dataset)}s to their nearest training {_unit(dataset)}s"
     return f"leakage: {leak}Tanimoto similarity of {whose}: {dataset.nearest.words()}"
+
+
+def _unit(dataset: Dataset) -> str:
+    """What a row holds."""
+    return "combination" if dataset.files[0].components else "molecule"
+
+
+def _shared_components(dataset: Dataset) -> list[str]:
+    """How many rows that judge have a molecule that training rows have too, component by component."""
+    names, judged = dataset.files[0].components, "test" if len(dataset.split["test"]) else "val"
+    if not names or not len(dataset.split[judged]):
+        return []
+    own, known = (
+        [(row.text, *row.others) for row in (dataset.place(i)[1] for i in dataset.split[part])]
+        for part in (judged, "train")
+    )
+    counts = []
+    for k, name in enumerate(names):
+        seen = {row[k] for row in known}
+        counts.append(f"{sum(row[k] in seen for row in own)} have a {name} of the training rows")
+    return [f"leakage: of {len(own)} {judged} rows {', '.join(counts)}, as written; --split group keeps either apart"]
 
 
 def number_rows(kernel: TanimotoKernel | None, dataset: Dataset) -> None:

@@ -25,6 +25,8 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
             does not use those that are.
     """
     name = settings.model
+    if settings.separate_encoders and not featuriser.components:
+        raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
     if name in SOLVED:
         if features:
             raise InputError(f"model {name} reads molecules alone: leave out --feature-columns")
@@ -78,7 +80,18 @@ def model_spec(
         arguments["per"] = task.per
     elif settings.model == "standard":
         arguments["substructures"] = featuriser.constitution
-    return {"name": settings.model, "arguments": arguments | given}
+    spec = {"name": settings.model, "arguments": arguments | given}
+    return spec | components_spec(settings, featuriser, features)
+
+
+def components_spec(
+    settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None
+) -> dict[str, dict[str, Any]]:
+    """The entry of a specification for rows of several molecules; none where a row has one."""
+    if not featuriser.components:
+        return {}
+    count, further = len(featuriser.components), features.width if features else 0
+    return {"components": {"count": count, "separate": settings.separate_encoders, "further": further}}
 
 
 def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> int:

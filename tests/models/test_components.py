@@ -1,0 +1,131 @@
+"""Rows of several molecules: what is read, kept and cut is that of their molecules, and one head sees them all."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+
+from gtx.data import MoleculeStore, featurise
+from gtx.errors import InputError
+from gtx.models import ARCHITECTURES, Components, build_model
+from gtx.models.components import components_apart, every_nth
+from gtx.molecules import Featuriser
+
+NAMES = ("solute", "solvent")
+ROWS = [("CCO", "O"), ("c1ccccc1", "CS(C)=O"), ("CC(", "C(C"), ("[Na+].[Cl-]", "C[C@H](O)F")]
+ALONE, PAIRS = Featuriser(), Featuriser(components=NAMES)
+
+
+@pytest.fixture(scope="module")
+def rows() -> MoleculeStore:
+    return featurise(PAIRS, ROWS).store.with_features(torch.tensor([[280.0], [290.0], [300.0]]))
+
+
+@pytest.fixture(scope="module")
+def singles() -> MoleculeStore:
+    """The molecules of the rows that can be read, each a row, with what is known of their row."""
+    texts = [text for row in ROWS if "CC(" not in row for text in row]
+    known = torch.tensor([[280.0], [280], [290], [290], [300], [300]])
+    return featurise(ALONE, texts).store.with_features(known)
+
+
+def model(separate: bool, seed: int = 0) -> Components:
+    torch.manual_seed(seed)
+    sizes = {"atom_sizes": list(ALONE.atom_sizes), "bond_sizes": list(ALONE.bond_sizes)}
+    small = {"channels": 8, "layers": 1, "heads": 2, "pair_channels": 4, "substructures": {"least": 1}}
+    arguments = {"out_channels": 2, "num_descriptors": ALONE.num_descriptors + 1, **sizes, **small}
+    components = {"count": 2, "separate": separate, "further": 1}
+    return build_model({"name": "standard", "arguments": arguments, "components": components}).eval()
+
+
+def assert_same(one: Batch, other: Batch) -> None:
+    for name in ("x", "edge_index", "edge_attr", "u", "batch", "ptr"):
+        assert torch.allclose(one[name], other[name], rtol=0, atol=0, equal_nan=True), name
+
+
+def test_molecules_of_rows_are_those_that_are_read_alone(rows: MoleculeStore, singles: MoleculeStore) -> None:
+    found = rows.apart(1)
+    for name, tensor in singles._tensors().items():
+        assert torch.allclose(found._tensors()[name], tensor, rtol=0, atol=0, equal_nan=True), name
+    assert_same(components_apart(rows.batch([2, 0]), 2, 1), singles.batch([4, 5, 0, 1]))
+    for k in range(2):
+        assert_same(every_nth(components_apart(rows.batch(), 2, 1), k, 2), singles.subset([k, k + 2, k + 4]).batch())
+
+
+def test_a_row_without_one_of_its_molecules_is_an_error_that_names_it() -> None:
+    done = featurise(PAIRS, ROWS)
+    assert done.smiles == ["CCO.O", "c1ccccc1.CS(C)=O", None, "[Cl-].[Na+].C[C@H](O)F"]
+    solute, solvent = done.errors[2].split("; solvent ")
+    assert solute.startswith('solute "CC(": cannot be read') and solvent.startswith('"C(C": cannot be read')
+    assert done.good.tolist() == [0, 1, 3]
+    with pytest.raises(InputError, match=r"expected 2 molecules \(solute, solvent\) for row 0, got 'CCO'"):
+        featurise(PAIRS, ["CCO"])
+    for names, wrong in ((("a",), "expected 2 to 10 columns, got 1"), (("a", "a"), "'a' is named twice")):
+        with pytest.raises(InputError, match=wrong):
+            Featuriser(components=names)
+    assert Featuriser.from_dict(PAIRS.to_dict()) == PAIRS and PAIRS.hash != ALONE.hash
+
+
+def test_a_cache_of_rows_holds_their_molecules(tmp_path, rows: MoleculeStore) -> None:
+    first, again = (featurise(PAIRS, ROWS, cache=tmp_path) for _ in range(2))
+    assert len(list(tmp_path.iterdir())) == 1 and again.errors == first.errors
+    assert torch.equal(again.store.parts, rows.parts) and torch.equal(again.store.apart().atoms, first.store.atoms)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_embeddings_of_the_molecules_go_to_the_head_side_by_side(
+    separate: bool, rows: MoleculeStore, singles: MoleculeStore
+) -> None:
+    made = model(separate)
+    made.observe(rows)
+    encoders = [made.encoders[k if separate else 0] for k in range(2)]
+    expected = [f.embed(singles.subset([k, k + 2, k + 4]).batch()) for k, f in enumerate(encoders)]
+    assert torch.allclose(made.embed(rows.batch()), torch.cat(expected, -1), atol=1e-6)
+    out = made(rows.batch())
+    assert torch.allclose(out, made.head(torch.cat(expected, -1)), atol=1e-6) and out.shape == (3, 2)
+    assert torch.allclose(out[1:2], made(rows.batch([1])), atol=1e-5)
+    assert made(rows.batch(torch.zeros(0, dtype=torch.long))).shape == (0, 2)
+    out.sum().backward()
+    assert all(p.grad is not None for p in made.parameters())
+
+
+def test_every_architecture_can_be_the_encoder() -> None:
+    sizes = {"atom_sizes": list(ALONE.atom_sizes), "bond_sizes": list(ALONE.bond_sizes)}
+    arguments = {"out_channels": 1, **sizes, "channels": 16, "layers": 1, "heads": 2}
+    in_space = Featuriser(descriptors=False, conformers=True, components=NAMES)
+    plain, space = (featurise(f, ROWS[:2]).store.batch() for f in (PAIRS, in_space))
+    for name, entry in ARCHITECTURES.items():
+        needed = entry.coordinates == "needed"
+        spec = {"name": name, "arguments": arguments | {"coordinates": needed}, "components": {"count": 2}}
+        assert build_model(spec).eval()(space if needed else plain).isfinite().all(), name
+
+
+def test_the_order_of_molecules_counts() -> None:
+    made, turned = model(False), [(b, a) for a, b in ROWS]
+    one, other = (featurise(PAIRS, texts).store.with_features(torch.zeros(3, 1)) for texts in (ROWS, turned))
+    made.observe(one)
+    assert not torch.allclose(made(one.batch()), made(other.batch()), atol=1e-4)
+
+
+def test_an_encoder_of_its_own_knows_what_its_molecules_had(rows: MoleculeStore) -> None:
+    shared, separate = model(False), model(True)
+    turned = featurise(PAIRS, [("CS(C)=O", "CCO")]).store.with_features(torch.zeros(1, 1)).batch()
+    for made in (shared, separate):
+        made.observe(rows)
+        assert made.unseen(rows.batch()) == [[], [], []]
+    assert shared.unseen(turned) == [[]] and separate.unseen(turned) != [[]]  # no solute had sulphur
+    of_solutes = rows.apart(1).subset(torch.arange(0, 6, 2))
+    scale = separate.encoders[0].descriptor_scaler.mean
+    assert torch.allclose(scale, of_solutes.descriptors.nanmean(0), rtol=1e-3, atol=1e-3)
+
+
+def test_what_does_not_fit_is_said(rows: MoleculeStore) -> None:
+    with pytest.raises(InputError, match=r"batch.parts: expected the atoms of each of 2 components, .*; got none"):
+        model(False)(featurise(ALONE, ["CCO"]).store.batch())
+    with pytest.raises(InputError, match="Linear has no embedding of a molecule"):
+        Components(partial(torch.nn.Linear, 2, 2), 2)
+    with pytest.raises(ValueError, match="got a store without parts"):
+        featurise(ALONE, ["CCO"]).store.apart()

@@ -1,0 +1,175 @@
+"""Several molecules a row, from a table to a model file and its predictions."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gtx
+from gtx.cli import main
+from gtx.data import FeatureColumns
+from gtx.dataset import DataSettings
+from gtx.errors import InputError
+from gtx.explain import explain
+from gtx.models import build_model
+from gtx.molecules import Featuriser
+from gtx.prediction import Predictor, load_model, save_model
+from gtx.prediction.answering import _answer
+from gtx.training import TrainSettings
+from gtx.workflow import Further, Outcome, train
+from tests.tables import TINY, molecules, read, write
+
+NAMES = ("solute", "solvent")
+PAIRS = Featuriser(descriptors=False, components=NAMES)
+SOLVENTS = ["O", "CO", "CCCCCC", "ClCCl", "CS(C)=O"]
+SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0}
+LEARNS = TrainSettings(**TINY | {"epochs": 8, "mix": "no", "lr": 2e-2, "batch_molecules": 8, "model_arguments": SMALL})
+
+
+def summands() -> pd.DataFrame:
+    """What each of the three says of a row's target."""
+    draw, made = np.random.default_rng(0), []
+    for solute, i in zip(molecules(120)["smiles"], itertools.cycle(range(5)), strict=False):
+        made.append([solute.upper().count("C") * 3, -3 * i, draw.uniform(-7, 7)])
+    return pd.DataFrame(made, columns=[*NAMES, "T"])
+
+
+def pairs() -> pd.DataFrame:
+    """Rows whose target hangs on the solute, on the solvent and on the temperature."""
+    parts = summands()
+    solvents = [SOLVENTS[i] for i in parts["solvent"] // -3]
+    given = {"solute": molecules(120)["smiles"], "solvent": solvents, "T": 300 + 7 * parts["T"]}
+    return pd.DataFrame(given | {"y": parts.sum(axis=1)})
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [*pairs().values.tolist(), ["CCO", "C(", 300, 1], ["CCO", "", 300, 1]]
+    return write(tmp_path_factory.mktemp("components") / "t.csv", rows, [*NAMES, "T", "y"])
+
+
+@pytest.fixture(scope="module")
+def outcome(table: Path) -> Outcome:
+    data = DataSettings(str(table), ("y",), features=FeatureColumns(("T",)), workers=0, featuriser=PAIRS)
+    return train(data, LEARNS, table.parent / "run", baselines=False)
+
+
+@pytest.fixture(scope="module")
+def predictor(outcome: Outcome) -> Predictor:
+    return gtx.load(outcome.out / "model.gtx", device="cpu")
+
+
+def test_the_solute_the_solvent_and_the_temperature_are_all_learned(outcome: Outcome) -> None:
+    assert outcome.metrics["test"]["rmse"] < 0.7 * summands().std().min()  # what is left where one of them is not seen
+
+
+def test_a_row_alone_is_answered_as_among_others(predictor: Predictor) -> None:
+    frame = pairs().head(3)
+    said = predictor.predict(frame)
+    assert said.columns[:3].tolist() == [*NAMES, "y_pred"] and said["error"].isna().all()
+    alone = [predictor.predict(frame.iloc[[i]])["y_pred"].item() for i in range(3)]
+    turned = predictor.predict(frame[["T", "solvent", "solute"]])["y_pred"]
+    assert np.allclose(said["y_pred"], alone, rtol=1e-5) and np.allclose(said["y_pred"], turned)
+    other = predictor.predict(frame.assign(solvent="CCCCCC"))["y_pred"]
+    assert not np.isclose(said["y_pred"], other, rtol=1e-3)[frame["solvent"] != "CCCCCC"].any()
+    assert predictor.embed(frame).shape == (3, predictor.members[0].width)
+
+
+def test_a_table_is_answered_by_its_columns(table: Path, predictor: Predictor, tmp_path: Path) -> None:
+    frame = pd.read_csv(table, keep_default_na=False).iloc[-8:]
+    expected = predictor.predict(frame)["y_pred"]
+    frame.rename(columns={"solvent": "medium"}).to_csv(tmp_path / "t.csv", index=False)
+    model, renamed = str(table.parent / "run" / "model.gtx"), ["--smiles-columns", "solute", "medium"]
+    out = tmp_path / "out.csv"
+    assert main(["predict", model, str(tmp_path / "t.csv"), "--out", str(out), "--device", "cpu", *renamed]) == 0
+    rows = read(out)
+    assert np.allclose([float(row["y_pred"] or "nan") for row in rows], expected, rtol=1e-4, equal_nan=True)
+    assert rows[-2]["error"].startswith('row 7: solvent "C(": cannot be read')
+    assert rows[-1]["error"] == 'row 8: solvent "": cannot be read: the text is empty'
+    asked = (
+        [PAIRS.simplest, tuple(frame.iloc[0][[*NAMES]])],
+        [None] * 2,
+        [np.float32([0]), frame.iloc[0][["T"]].to_numpy(float)],
+    )
+    assert np.isclose(_answer(pickle.loads(pickle.dumps(predictor)), *asked).answers.mean[1, 0], expected.iloc[0])
+
+
+def test_the_run_says_what_its_rows_share(table: Path, outcome: Outcome) -> None:
+    assert any("leakage: no combination stands in two parts" in note for note in outcome.notes)
+    (shared,) = (note for note in outcome.notes if "have a solvent of the training rows" in note)
+    assert "of 12 test rows 0 have a solute" in shared and "12 have a solvent" in shared
+    notes = [row["error"] for row in read(outcome.out / "predictions.csv")][-2:]
+    assert notes[0].startswith('row 121: solvent "C(": ') and notes[1].startswith('row 122: solvent "": ')
+
+
+def test_columns_that_lack_are_said(
+    table: Path, predictor: Predictor, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    frame = pairs().head(2)
+    with pytest.raises(InputError, match="there is no column 'solvent'"):
+        predictor.predict(frame.drop(columns="solvent"))
+    with pytest.raises(InputError, match=r"expected rows of 2 SMILES, solute, solvent, or a table .* number 0.*'CCO'"):
+        predictor.predict(["CCO", "O"])
+    with pytest.raises(InputError, match="only models of one molecule a row are explained"):
+        explain(predictor, "CCO")
+    words = ["predict", str(table.parent / "run" / "model.gtx"), str(table)]
+    for wrong, said in (
+        (["--smiles-columns", "solute"], "this model reads solute and solvent: expected 2 --smiles-columns, got 1"),
+        (["--smiles-column", "solute"], "this model reads solute and solvent: expected 2 --smiles-columns, got 1"),
+        (["--smiles-columns", "solute", "medium"], "there is no column 'medium'"),
+    ):
+        assert main([*words, *wrong]) == 2
+        assert said in capsys.readouterr().err
+    words = ["train", str(table), "--target-columns", "y", "--out", str(tmp_path)]
+    for wrong, said in (
+        (["--smiles-columns", "solute"], "expected 2 to 10 columns, got 1"),
+        (["--smiles-columns", *NAMES, "--smiles-column", "solute"], "give one of them"),
+        (["--smiles-columns", "solute", "y"], "'y' holds the molecules; it cannot be a target too"),
+        (["--smiles-columns", *NAMES, "--task", "sequence"], "reads one molecule a row: leave out --smiles-columns"),
+        (["--smiles-columns", *NAMES, "--task", "atoms"], "reads one molecule a row: leave out --smiles-columns"),
+        (["--separate-encoders"], "separate encoders are for rows of several molecules: give --smiles-columns"),
+        (["--smiles-columns", *NAMES, "--from", "foundation"], "of a row it reads a single molecule"),
+    ):
+        assert main([*words, *wrong]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_model_file_whose_components_do_not_suit_is_refused(predictor: Predictor, tmp_path: Path) -> None:
+    header, file = predictor.header, tmp_path / "m.gtx"
+    for entry, wrong in (("count", 3), ("further", 2), ("separate", True)):
+        model = header.model | {"components": header.model["components"] | {entry: wrong}}
+        save_model(file, predictor.members, replace(header, model=model))
+        with pytest.raises(
+            InputError, match=f"model.components.{entry}: expected" if entry != "separate" else "tensor"
+        ):
+            load_model(file)
+    save_model(file, predictor.members, replace(header, model={k: header.model[k] for k in ("name", "arguments")}))
+    with pytest.raises(InputError, match=r"model.components.count: expected 2, got None"):
+        load_model(file)
+
+
+def test_a_trained_model_goes_on_with_the_molecules_that_it_reads(table: Path, outcome: Outcome) -> None:
+    data, settings = DataSettings(str(table), ("y",)), replace(LEARNS, model_arguments={})
+    further = Further.open(outcome.out / "model.gtx", data, settings)
+    assert further.featuriser.components == NAMES
+    made = build_model(further.spec(outcome.task))
+    made.load_state_dict(further.members[0].model.state_dict())
+
+
+def test_estimators_read_rows_of_several_molecules(tmp_path: Path) -> None:
+    frame, small = pairs().head(30), {"threads": 1, "mix": "no", "separate_encoders": True}
+    options = {"epochs": 1, "model_arguments": SMALL, "smiles_columns": NAMES, "settings": small, "workers": 0}
+    made = gtx.MoleculeRegressor(**options).fit(frame[[*NAMES]], frame["y"])
+    said = made.predict(frame[[*NAMES]])
+    assert len(made.predictor_.members[0].encoders) == 2
+    assert np.allclose(said, made.predict([tuple(row) for row in frame[[*NAMES]].values]))
+    made.save(tmp_path / "m.gtx")
+    assert np.allclose(said, gtx.load(tmp_path / "m.gtx", device="cpu").predict(frame)["y_pred"], rtol=1e-5)
+    with pytest.warns(UserWarning, match='1 of 1 SMILES cannot be used; .* counted from 0: solvent "C\\(": cannot'):
+        assert np.isnan(made.predict([("CCO", "C(")])).all()
