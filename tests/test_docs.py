@@ -17,6 +17,7 @@ from tests.tables import write_shown
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted((ROOT / "docs").glob("your-own-*.md")),
+    ROOT / "docs" / "attentions.md",
     *(
         ROOT / "docs" / f"{name}.md"
         for name in ("batches", "components", "features", "foundation", "splits", "targets", "tuning")

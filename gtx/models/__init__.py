@@ -14,6 +14,7 @@ from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.graphormer import graphormer
 from gtx.models.grit import grit
 from gtx.models.mat import mat
+from gtx.models.over_conformers import OverConformers
 from gtx.models.rmat import rmat
 from gtx.models.sequence import CrossAttentionMaps, MoleculeToSequence, SequenceEncoder, molecule_to_sequence
 from gtx.models.standard import standard
@@ -35,6 +36,7 @@ __all__ = [
     "CrossAttentionMaps",
     "GraphTransformer",
     "MoleculeToSequence",
+    "OverConformers",
     "SequenceEncoder",
     "TokenTransformer",
     "build_model",

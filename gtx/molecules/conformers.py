@@ -1,4 +1,4 @@
-"""One conformer of a molecule that came without coordinates, the same however the molecule was written."""
+"""Conformers of a molecule that came without coordinates, the same however the molecule was written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Conformer(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def make_conformer(mol: Chem.Mol) -> Conformer:
+def make_conformer(mol: Chem.Mol, number: int = 0) -> Conformer:
     """A conformer by ETKDGv3, minimised in MMFF94.
 
     It is a function of the canonical isomeric SMILES, which is read, given all its hydrogens, embedded from one seed
@@ -51,6 +51,8 @@ def make_conformer(mol: Chem.Mol) -> Conformer:
 
     Args:
         mol: with or without hydrogen atoms; a conformer it has is ignored.
+        number: which of the conformers that there may be; each is embedded from a seed of its own. Small and stiff
+            molecules give the same again and again.
 
     Returns:
         Positions of the atoms of `mol`, in its order. Where no conformer can be made all are NaN; nothing is raised.
@@ -64,7 +66,7 @@ def make_conformer(mol: Chem.Mol) -> Conformer:
         sizes = [part.GetNumAtoms() for part in parts]
         first = sizes.index(max(sizes))
         full = Chem.AddHs(parts[first])
-        warnings = _embed(full)
+        warnings = _embed(full, _SEED + number)
     except MoleculeError as reason:
         return Conformer(positions, (f"no conformer could be made: {reason}; distances are unknown",))
     points = full.GetConformer().GetPositions()
@@ -83,7 +85,7 @@ def _neighbours(mol: Chem.Mol, atom: int) -> set[int]:
     return {neighbour.GetIdx() for neighbour in mol.GetAtomWithIdx(atom).GetNeighbors()}
 
 
-def _embed(mol: Chem.Mol) -> list[str]:
+def _embed(mol: Chem.Mol, seed: int) -> list[str]:
     """Give `mol`, which has all its hydrogens, a conformer; what there is to say of it.
 
     Raises:
@@ -93,7 +95,7 @@ def _embed(mol: Chem.Mol) -> list[str]:
         raise MoleculeError(f"it has {size} atoms with its hydrogens; the limit is {LARGEST}")
     for anywhere in (False, True):  # atoms placed anywhere is slower, and finds what the usual start does not
         how = rdDistGeom.ETKDGv3()
-        how.randomSeed, how.useRandomCoords, how.maxIterations = _SEED, anywhere, _ATTEMPTS
+        how.randomSeed, how.useRandomCoords, how.maxIterations = seed, anywhere, _ATTEMPTS
         how.timeout, how.trackFailures = _SECONDS, True
         if rdDistGeom.EmbedMolecule(mol, how) == 0:
             break
