@@ -139,13 +139,12 @@ class _MoleculeEstimator(BaseEstimator):
         )
         settings = self._settings()
         if self.start is None:
-            further, first = None, ()
+            further, start = None, {}
             check_model(settings, featuriser, self._features())
         else:
             data = DataSettings("", task=task, featuriser=featuriser, features=self._features())
             further = Further.open(self.start, data, settings)
-            featuriser, settings, first = further.featuriser, further.tuned(settings), further.members
-            task = task.adopting(further.header.task)
+            featuriser, settings = further.featuriser, further.tuned(settings)
         done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
         if complaint := _complaint(smiles, done.errors):
             raise InputError(complaint)
@@ -156,10 +155,12 @@ class _MoleculeEstimator(BaseEstimator):
         if further is None:
             spec = model_spec(settings, featuriser, task, len(train), self._features())
         else:
+            task = further.adopted(task.fitted(task.labelled(train)))
+            start = {"start": further.members, "adoption": further.adoption(task)}
             spec = further.spec(task)
         with TemporaryDirectory() as folder:
-            members = fit(partial(build_model, spec), task, train, val, settings, folder, start=first)
-        said = settings.decisive() | ({} if further is None else {"start": further.origin(spec)})
+            members = fit(partial(build_model, spec), task, train, val, settings, folder, **start)
+        said = settings.decisive() | ({} if further is None else {"start": further.origin(spec, members[0].task)})
         learned = learned_spec(spec, members[0].model)
         header = ModelHeader(members[0].task, featuriser, learned, features=self._features(), settings=said)
         self.predictor_ = mixed(members, header, store, split, settings).predictor

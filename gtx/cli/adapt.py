@@ -15,7 +15,7 @@ it all molecules you have, also those without a measurement. A tenth of them is 
 Then start from the file that it wrote. Whether that is better than to start from the foundation, the validation scores
 of both trainings tell.
 
-The same command again continues an interrupted run.
+The same command again continues an interrupted run, and says so when it is finished.
 
 examples:
   gtx adapt foundation molecules.csv --out mine.gtx
@@ -41,7 +41,7 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
     )
-    parser.add_argument("--overwrite", action="store_true", help="begin anew, whatever an interrupted command left")
+    parser.add_argument("--overwrite", action="store_true", help="begin anew, and replace the file that is there")
     parser.add_argument("--threads", type=int, metavar="N", help="threads on a CPU; default: what PyTorch chooses")
     parser.add_argument(
         "--accelerator", default="auto", metavar="NAME", help="cpu, gpu, or auto: a GPU if there is one"
@@ -57,9 +57,12 @@ def run(arguments: Namespace) -> int:
     settings = TrainSettings(**{name: getattr(arguments, name) for name in names}, clip=0.5)
     more = {name: getattr(arguments, name) for name in ("smiles_column", "workers", "overwrite")}
     done = adapt(arguments.model, arguments.molecules, arguments.out, settings, **more)
-    note(done.ledger.summary())
-    for message in list(done.ledger.errors.values())[:5]:
-        note(message)
+    if done.was_finished:
+        say(f"{arguments.out} is finished: adapted to {done.molecules} molecules; --overwrite adapts it again.")
+    else:
+        note(done.ledger.summary())
+        for message in list(done.ledger.errors.values())[:5]:
+            note(message)
     say(f"error of held-out molecules' descriptors, in sd: {done.before:.3f}, now {done.after:.3f}")
     say(f"model   {arguments.out}   (gtx train TABLE --target-columns NAME --from {arguments.out} --out FOLDER)")
     return 0

@@ -54,7 +54,12 @@ def add(parser: Parser) -> None:
         "--from",
         metavar="MODEL",
         help="train this model file further, or foundation, the pretrained model that comes with gtx; it keeps its "
-        "architecture and its scale",
+        "architecture and, for targets that it knows, its outputs and its scale",
+    )
+    run.add_argument(
+        "--new-head",
+        action="store_true",
+        help="with --from: make the head and the scales of targets anew, also where the model knows the targets",
     )
     run.add_argument(
         "--baselines",
@@ -91,7 +96,12 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Train and print how good it is."""
     given = vars(arguments)
-    how = {"overwrite": given["overwrite"], "start": given["from"], "baselines": given["baselines"]}
+    how = {
+        "overwrite": given["overwrite"],
+        "start": given["from"],
+        "new_head": given["new_head"],
+        "baselines": given["baselines"],
+    }
     return train_and_print(*settings_of(arguments), given["out"], **how)
 
 

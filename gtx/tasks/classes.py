@@ -8,6 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from gtx.data.columns import listed
+from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, flag, number, one_of
 from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered
 from gtx.tasks.conformal import LEVEL, conformal_half_width
@@ -15,6 +17,7 @@ from gtx.tasks.metrics import mean_scores
 from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import ClassOptions, learned
 from gtx.tasks.predictions import Predictions
+from gtx.tasks.task import Task
 
 BETWEEN = "|"
 """What stands between the classes of a set."""
@@ -41,6 +44,13 @@ class ClassTask(NumberTask, ClassOptions):
     @abstractmethod
     def labels(self, target: int) -> tuple[str, ...]:
         """The labels of a target's classes."""
+
+    def adopting(self, other: Task) -> Self:
+        for t, at in enumerate(self.known(other)):
+            if at >= 0 and other.labels(at) != self.labels(t):
+                known, here = listed(other.labels(at)), listed(self.labels(t))
+                raise InputError(f"{self.targets[t]}: the model knows the classes {known}, the table {here}")
+        return self
 
     def shares(self, prediction: np.ndarray, target: int) -> np.ndarray:
         """The probability of each class of a target, `[m, C]`, of predictions `[m, P]`."""

@@ -18,7 +18,6 @@ from gtx.tasks.classes import ClassTask
 from gtx.tasks.labels import distinct, indices, listed
 from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values, varies
-from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import learned
 from gtx.tasks.task import Metric
 
@@ -102,16 +101,6 @@ class Classification(ClassTask):
         return replace(
             self, positive_weights=tuple(((known - positive) / positive.clamp(min=1)).clamp(min=1e-3).tolist())
         )
-
-    def adopting(self, other: NumberTask) -> Self:
-        same = isinstance(other, Classification) and other.targets == self.targets
-        if same and [other.labels(t) for t in range(len(self.targets))] != [
-            self.labels(t) for t in range(len(self.targets))
-        ]:
-            raise InputError(
-                f"the model knows the classes {listed(other.labels(0))}, the table {listed(self.labels(0))}"
-            )
-        return self
 
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()

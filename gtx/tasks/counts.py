@@ -85,8 +85,8 @@ class Counts(NumberTask, CountOptions):
         return replace(self, means=tuple(means))
 
     def adopting(self, other: NumberTask) -> Self:
-        same = isinstance(other, Counts) and other.targets == self.targets
-        return replace(self, means=other.means) if same else self
+        known = zip(self.means, self.known(other), strict=True)
+        return replace(self, means=tuple(own if at < 0 else other.means[at] for own, at in known))
 
     def scaled(self, store: MoleculeStore) -> Tensor:
         return (store.y.cpu() / constants(self.means, store.y.cpu())).float()

@@ -24,7 +24,6 @@ from gtx.tasks.classes import ClassTask
 from gtx.tasks.labels import distinct, indices, listed
 from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values, varies
-from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import learned
 from gtx.tasks.task import Metric
 
@@ -123,13 +122,6 @@ class Multiclass(ClassTask):
             for column, c in zip(train.y.T, self.widths, strict=True)
         ]
         return replace(self, weights=tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts))
-
-    def adopting(self, other: NumberTask) -> Self:
-        if isinstance(other, Multiclass) and other.targets == self.targets and list(other.widths) != list(self.widths):
-            raise InputError(
-                f"the model knows the classes {listed(other.labels(0))}, the table {listed(self.labels(0))}"
-            )
-        return self
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         def one(t: int) -> Tensor:

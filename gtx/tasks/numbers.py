@@ -167,6 +167,27 @@ class NumberTask(Task, WeightOptions):
                 raise InputError(f"target {name!r} has no value among the training molecules")
         return self
 
+    def known(self, other: Task) -> list[int]:
+        """The number of each target among those of another task of this kind, -1 for one that it does not have."""
+        theirs = other.targets if type(other) is type(self) else ()
+        return [theirs.index(name) if name in theirs else -1 for name in self.targets]
+
+    def outputs_of(self, other: Task) -> list[int] | None:
+        known = self.known(other)
+        if max(known) < 0 or other.targets == self.targets or other.blocks != self.blocks:
+            return None
+        own, theirs = np.full((self.blocks, self.num_predictions), -1), np.arange(other.out_channels)
+        theirs = theirs.reshape(other.blocks, other.num_predictions)
+        for place, number in zip(self.places, known, strict=True):
+            if number >= 0:
+                own[:, place.columns] = theirs[:, other.places[number].columns]
+        return own.flatten().tolist()
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of `num_predictions` the outputs are."""
+        return self.out_channels // self.num_predictions
+
     def examples(self, store: MoleculeStore) -> MoleculeStore:
         return store.with_targets(self.scaled(store))
 

@@ -135,8 +135,8 @@ class Regression(NumberTask, NumberOptions):
         return replace(self, scaler=TargetScaler.fit(y, composition(train), None if asked else EXTENSIVE))
 
     def adopting(self, other: NumberTask) -> Self:
-        same = isinstance(other, Regression) and other.targets == self.targets
-        return replace(self, scaler=other.scaler) if same else self
+        known = self.known(other)
+        return replace(self, scaler=self.scaler.adopting(other.scaler, known)) if max(known) >= 0 else self
 
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
         self._refuse_too_large(val, "validation")

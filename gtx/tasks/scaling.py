@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +73,27 @@ class TargetScaler:
         sd = (y - mean).square().nanmean(0).sqrt()
         varies = sd > 1e-7 * size  # what does not vary has a spread of rounding errors
         return cls(mean, torch.where(varies, sd, 0.0), reference)
+
+    def adopting(self, other: TargetScaler, known: Sequence[int]) -> TargetScaler:
+        """With the scales of another for the targets that it knows.
+
+        Args:
+            other: a scaler.
+            known: the number of each target there, -1 for none.
+        """
+        number = torch.tensor(known)
+        there, at = number >= 0, number.clamp(min=0)
+
+        def merged(own: Tensor, theirs: Tensor) -> Tensor:
+            return torch.where(there, theirs[..., at], own)
+
+        reference = None
+        if self.reference is not None or other.reference is not None:
+            none = (torch.zeros(ELEMENTS, len(s.mean), dtype=torch.float64) for s in (self, other))
+            pair = zip((self.reference, other.reference), none, strict=True)
+            reference = merged(*(zeros if own is None else own for own, zeros in pair))
+            reference = reference if reference.any() else None
+        return TargetScaler(merged(self.mean, other.mean), merged(self.sd, other.sd), reference)
 
     def scale(self, y: Tensor, composition: Tensor | None = None) -> Tensor:
         """Own units `[n, T]` to scaled units, float32, 0 where nothing varies; blanks stay blank."""

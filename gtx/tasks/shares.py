@@ -20,7 +20,7 @@ from gtx.schema import OrNone, Record, flag
 from gtx.tasks.metrics import has_values
 from gtx.tasks.numbers import BAD_TARGET, NumberTask
 from gtx.tasks.options import ShareOptions
-from gtx.tasks.task import Metric
+from gtx.tasks.task import Metric, Task
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -77,6 +77,9 @@ class Shares(NumberTask, ShareOptions):
             ledger.error(rows[i].number, None, None, self._fault(y[i]), kind=BAD_TARGET)
         whole[np.isinf(whole)] = np.nan
         return whole
+
+    def outputs_of(self, other: Task) -> None:
+        """Shares are of a whole: among other targets an output means something else."""
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         found = np.array([parse_number(cell) for cell in cells], np.float64)

@@ -164,8 +164,18 @@ class Task(ABC):
         return self
 
     def adopting(self, other: Task) -> Self:
-        """What another task has learned of the same targets, when its model is trained further."""
+        """With what another task has learned of targets that it knows too, when its model is trained further; both are
+        `fitted`.
+
+        Raises:
+            InputError: what it has learned contradicts the table, e.g. other classes.
+        """
         return self
+
+    def outputs_of(self, other: Task) -> list[int] | None:
+        """The number of each output among those of another task's model, -1 for a target that this does not know; None
+        where shapes decide: no target is known, or all are the same."""
+        return None
 
     def labelled(self, store: MoleculeStore) -> MoleculeStore:
         """The molecules that have a value or a bound, and a weight above 0 where there are weights; others can neither

@@ -8,6 +8,7 @@ from gtx.lazy import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "adopting": ("Adoption",),
         "member": ("Member",),
         "module": ("PropertyModule",),
         "run": ("RunFolder", "differences", "is_main_process", "run_config"),

@@ -2,35 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 NAMED = 4  # tensors that a note names
+HEAD = "head"
 
 
-def adoptable(own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
-    """Names of the tensors that are taken over: of modules whose tensors all have the same names and shapes."""
-    new = {_module(name) for name, tensor in own.items() if name not in trained or trained[name].shape != tensor.shape}
-    return [name for name in own if _module(name) not in new]
+@dataclass(frozen=True)
+class Adoption:
+    """Which weights a model takes over: those of modules whose tensors all have the same names and shapes.
+
+    Attributes:
+        new_head: the head is made anew though it would fit.
+        outputs: of each output of the model its number among those of the trained one, -1 for none, so that the last
+            layer of the head keeps what it knows of some targets and is new for others; None where shapes decide.
+    """
+
+    new_head: bool = False
+    outputs: Sequence[int] | None = None
+
+    def adoptable(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
+        """Names of the tensors that are taken over whole."""
+        unlike = {name for name, tensor in own.items() if name not in trained or trained[name].shape != tensor.shape}
+        new = {_module(name) for name in unlike}
+        if self.new_head:
+            new |= {_module(name) for name in own if name.startswith(f"{HEAD}.")}
+        elif self.outputs is not None:
+            new.add(last_layer(own))
+        return [name for name in own if _module(name) not in new]
+
+    def in_part(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
+        """Names of the tensors of which some rows are taken over: of the last layer, where all before it is."""
+        if self.outputs is None or self.new_head:
+            return []
+        last, kept = last_layer(own), set(self.adoptable(own, trained))
+        before = [name for name in own if name.startswith(f"{HEAD}.") and _module(name) != last]
+        return [name for name in own if _module(name) == last and name in trained] if kept.issuperset(before) else []
+
+    @torch.no_grad()
+    def take(self, model: nn.Module, trained: nn.Module) -> None:
+        """Take over the weights that fit."""
+        own, theirs = model.state_dict(), trained.state_dict()
+        taken = {name: theirs[name] for name in self.adoptable(own, theirs)}
+        for name in self.in_part(own, theirs):
+            number = torch.tensor(self.outputs)
+            known, taken[name] = number >= 0, own[name].clone()
+            taken[name][known] = theirs[name][number[known]]
+        model.load_state_dict({**own, **taken})
+
+    def words(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> str:
+        """What is taken over and what is not, in words:
+        `61 of 63 tensors are kept, 2 are new: head.3.weight [1, 16], head.3.bias [1]`."""
+        kept, part = set(self.adoptable(own, trained)), self.in_part(own, trained)
+        new = [f"{name} {list(tensor.shape)}" for name, tensor in own.items() if name not in kept and name not in part]
+        lines = [
+            f"all {len(own)} tensors are kept"
+            if len(kept) == len(own)
+            else f"{len(kept)} of {len(own)} tensors are kept"
+        ]
+        if part:
+            known = sum(number >= 0 for number in self.outputs)
+            lines.append(f"{known} of {len(self.outputs)} outputs in {' and '.join(part)}")
+        if new:
+            more = f" and {len(new) - NAMED} more" if len(new) > NAMED else ""
+            verb = "is" if len(new) == 1 else "are"
+            lines.append(f"{len(new)} {verb} new: {', '.join(new[:NAMED])}{more}")
+        return ", ".join(lines)
 
 
-def adopt(model: nn.Module, trained: nn.Module) -> None:
-    """Take over the weights that fit."""
-    own, theirs = model.state_dict(), trained.state_dict()
-    model.load_state_dict({**own, **{name: theirs[name] for name in adoptable(own, theirs)}})
+KEEP_WHAT_FITS = Adoption()
+
+
+def last_layer(state: Mapping[str, Tensor]) -> str:
+    """The module of the head that has the outputs; an empty text where there is no head."""
+    return _module(next((name for name in reversed(list(state)) if name.startswith(f"{HEAD}.")), ""))
 
 
 def _module(tensor: str) -> str:
     return tensor.rpartition(".")[0]
-
-
-def adopted_words(own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> str:
-    """What is taken over and what is not, in words: `61 of 63 tensors are kept, 2 are new: head.3.weight [1, 16]`."""
-    kept = set(adoptable(own, trained))
-    new = [f"{name} {list(tensor.shape)}" for name, tensor in own.items() if name not in kept]
-    if not new:
-        return f"all {len(own)} tensors are kept"
-    more = f" and {len(new) - NAMED} more" if len(new) > NAMED else ""
-    verb = "is" if len(new) == 1 else "are"
-    return f"{len(kept)} of {len(own)} tensors are kept, {len(new)} {verb} new: {', '.join(new[:NAMED])}{more}"

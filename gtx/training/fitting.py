@@ -12,6 +12,7 @@ from torch import nn
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.tasks import Task
+from gtx.training.adopting import KEEP_WHAT_FITS, Adoption
 from gtx.training.locking import alone
 from gtx.training.member import Member
 from gtx.training.run import RunFolder, run_config
@@ -33,6 +34,7 @@ def fit(
     marks: dict[str, Any] | None = None,
     overwrite: bool = False,
     start: Sequence[Member] = (),
+    adoption: Adoption = KEEP_WHAT_FITS,
     watch: Watch | None = None,
 ) -> list[Member]:
     """Train an ensemble in a folder; called again with the same arguments it goes on where it was stopped.
@@ -54,6 +56,7 @@ def fit(
         overwrite: train anew whatever the folder holds.
         start: trained members to go on from; member k starts from `start[k % len(start)]`, and with fresh weights
             where shapes differ.
+        adoption: which of their weights are taken over; default: those that fit.
         watch: looks on after every epoch, and may end the training by an exception, see `gtx.training.watching`.
 
     Returns:
@@ -72,7 +75,7 @@ def fit(
     task = task.fitted(train)
     run = RunFolder(folder)
     run.open(run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
-    problem = Problem(model, task, train, val, settings, start, watch)
+    problem = Problem(model, task, train, val, settings, start, adoption, watch)
     with isolate_rng(), quiet(), interruptible(), threads(settings.threads):
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gtx.tasks import Task
-from gtx.training.optimise import adamw, freeze, warmup_cosine, warmup_inverse_sqrt
+from gtx.training.optimise import adamw, check_head_first, freeze, warmup_cosine, warmup_inverse_sqrt
 from gtx.training.settings import TrainSettings
 
 
@@ -34,6 +34,7 @@ class PropertyModule(LightningModule):
         super().__init__()
         self.model, self.task, self.settings, self.seed = model, task, settings or TrainSettings(), seed
         freeze(model, self.settings.rates or {})
+        check_head_first(model, self.settings.rates or {}, self.settings.head_first)
 
     def forward(self, batch: Any) -> Any:
         if self.dtype != torch.float32:  # precisions such as bf16-true convert the model, not what it reads

@@ -45,6 +45,16 @@ def freeze(model: nn.Module, rates: Mapping[str, float]) -> None:
         raise ValueError("rates: every part has 0, so nothing would learn")
 
 
+def check_head_first(model: nn.Module, rates: Mapping[str, float], head_first: float | None) -> None:
+    """Raise a `ValueError` where no part that learns would wait for others."""
+    learned = [rate_of(name, rates) for name, p in model.named_parameters() if p.requires_grad]
+    if head_first and min(learned) >= 1:
+        raise ValueError(
+            f"head_first: no part waits for the first {head_first:.0%} of the steps, for all that learns has the whole "
+            "rate; name a slower part, such as --rates all=0.1 head=1"
+        )
+
+
 def adamw(
     model: nn.Module,
     lr: float | Tensor,

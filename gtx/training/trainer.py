@@ -19,7 +19,7 @@ from torch import nn
 from gtx.closed_form import fit_closed_form
 from gtx.errors import InputError
 from gtx.tasks import Task
-from gtx.training.adopting import adopt
+from gtx.training.adopting import KEEP_WHAT_FITS, Adoption
 from gtx.training.averaging import KeepBest, WeightAverage
 from gtx.training.capture import CapturedModule, why_not
 from gtx.training.checkpoints import WholeCheckpointIO, readable, save_whole
@@ -46,6 +46,7 @@ class Problem:
         train, val: molecules with targets in their own units; `val` may be empty.
         settings: how to train.
         start: members to go on from, when a trained model is tuned further.
+        adoption: which of their weights are taken over.
         watch: looks on after every epoch.
     """
 
@@ -55,6 +56,7 @@ class Problem:
     val: Any
     settings: TrainSettings
     start: Sequence[Member] = ()
+    adoption: Adoption = KEEP_WHAT_FITS
     watch: Watch | None = None
 
     def make(self, number: int) -> nn.Module:
@@ -66,7 +68,7 @@ class Problem:
         observe = getattr(model, "observe", lambda train, more=False: None)
         observe(self.train)  # gtx's own models know which codes they were trained with, and the scale of descriptors
         if self.start:
-            adopt(model, self.start[number % len(self.start)].model)  # the scale of what is new stays
+            self.adoption.take(model, self.start[number % len(self.start)].model)  # the scale of what is new stays
             observe(self.train, more=True)
         return model
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules.rdkit_descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
 from gtx.prediction import ModelHeader, Predictor, load_model, model_path, save_model
-from gtx.training import Member, TrainSettings, fit
+from gtx.training import Member, TrainSettings, differences, fit
 
 CHUNK = 500
 HELD_OUT = 0.1
@@ -33,15 +34,17 @@ class Adapted:
     """What came of it.
 
     Attributes:
-        ledger: the rows that could not be used, and why.
+        ledger: the rows that could not be used, and why; None where the file was there already.
         before, after: root mean square error of the descriptors of held-out molecules, in standard deviations.
         molecules: how many it learned from.
+        was_finished: whether there was nothing left to do.
     """
 
-    ledger: Ledger
+    ledger: Ledger | None
     before: float
     after: float
     molecules: int
+    was_finished: bool = False
 
 
 def adapt(
@@ -56,7 +59,7 @@ def adapt(
 ) -> Adapted:
     """Train a pretrained model further on the molecules of a table, with RDKit's descriptors as targets.
 
-    Called again after an interruption it goes on. A tenth of the molecules is held out and chooses the epoch.
+    Called again it goes on, or says that it is done. A tenth of the molecules is held out and chooses the epoch.
 
     Args:
         model: a file whose targets are descriptors of RDKit, or `foundation`.
@@ -66,11 +69,18 @@ def adapt(
         settings: of training.
         smiles_column: default as `open_table` says.
         workers: processes that compute descriptors; default: as many as there are cores.
-        overwrite: begin anew, whatever an interrupted call left.
+        overwrite: begin anew, whatever an interrupted call left, and whatever `out` is.
 
     Raises:
-        InputError: the model was pretrained otherwise, or fewer than ten molecules can be used.
+        InputError: the model was pretrained otherwise, fewer than ten molecules can be used, or `out` is another model.
     """
+    out, origin = Path(out), {"file": Path(model).name, "sha256": sha256(model_path(model))}
+    told = settings.decisive() | {
+        "table": sha256(table) if Path(table).is_file() else None,
+        "smiles_column": smiles_column,
+    }
+    if out.exists() and not overwrite:
+        return _found(out, origin["sha256"], told)
     networks, header = load_model(model)
     if strange := [name for name in header.targets if name not in RDKIT_DESCRIPTORS]:
         raise InputError(
@@ -84,9 +94,9 @@ def adapt(
     order = np.random.default_rng(settings.seed).permutation(len(store))
     aside = round(HELD_OUT * len(store))
     val, train = store.subset(np.sort(order[:aside])), store.subset(np.sort(order[aside:]))
-    task, out = header.task, Path(out)
+    task = header.task
     folder = out.with_name(f".{out.name}.run")
-    marks = {"from": sha256(model_path(model)), "molecules": store.checksum(), "model": header.model}
+    marks = {"from": origin["sha256"], "molecules": store.checksum(), "model": header.model}
     first = [Member(network, task, [], -1, np.inf) for network in networks]
     make, how = partial(build_model, header.model), {"marks": marks, "overwrite": overwrite, "start": first}
     members = fit(make, task, train, val, settings, folder, **how)
@@ -95,11 +105,30 @@ def adapt(
         score(Predictor([network], header).outputs(val)[0][:, 0])["val_score"]
         for network in (networks[0], members[0].model)
     )
-    origin = {"file": Path(model).name, "sha256": marks["from"], "weights": f"all, adapted to {len(train)} molecules"}
-    words = header.settings | {"start": origin, "adapted": settings.decisive()}
+    origin |= {"weights": f"all, adapted to {len(train)} molecules"}
+    adapted = {"before": before, "after": after, "molecules": len(train)}
+    words = header.settings | {"start": origin, "adapted": told | adapted}
     save_model(out, [member.model for member in members], replace(header, settings=words), half=True)
     shutil.rmtree(folder)
     return Adapted(ledger, before, after, len(train))
+
+
+def _found(out: Path, start: str, told: dict[str, Any]) -> Adapted:
+    """What the file holds, if the same call made it.
+
+    Raises:
+        InputError: another did.
+    """
+    settings = load_model(out)[1].settings
+    kept = dict(settings.get("adapted", {}))
+    adapted = {name: kept.pop(name, None) for name in ("before", "after", "molecules")}
+    there, here = kept | {"from": settings.get("start", {}).get("sha256")}, told | {"from": start}
+    if differ := differences(there, here):
+        raise InputError(
+            f"{out} is a model of other settings or data: {'; '.join(differ)}. "
+            "Choose another --out, or --overwrite to replace it."
+        )
+    return Adapted(None, **adapted, was_finished=True)
 
 
 def labelled(

@@ -16,8 +16,8 @@ from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, load_model, model_path
 from gtx.tasks import Task
-from gtx.training import Member, TrainSettings
-from gtx.training.adopting import adopted_words
+from gtx.training import Adoption, Member, TrainSettings
+from gtx.training.adopting import HEAD
 from gtx.workflow.specs import num_descriptors
 
 
@@ -36,6 +36,7 @@ class Further:
         file: the name of its file, or `foundation`.
         sha256: of its file.
         features: the columns that are read beside the molecules.
+        new_head: its head is made anew though it would fit, and so are the scales of targets.
     """
 
     header: ModelHeader
@@ -44,9 +45,10 @@ class Further:
     file: str
     sha256: str
     features: FeatureColumns | None = None
+    new_head: bool = False
 
     @classmethod
-    def open(cls, path: str | Path, data: DataSettings, settings: TrainSettings) -> Self:
+    def open(cls, path: str | Path, data: DataSettings, settings: TrainSettings, new_head: bool = False) -> Self:
         """Read a model file.
 
         Raises:
@@ -58,13 +60,34 @@ class Further:
         joined = data.featuriser.descriptors if "tuning" in header.settings else header.featuriser.descriptors
         featuriser = replace(header.featuriser, descriptors=joined)
         features = data.features if "tuning" in header.settings else header.features
-        return cls(header, members, featuriser, Path(path).name, sha256(model_path(path)), features)
+        if new_head and not hasattr(networks[0], HEAD):
+            raise InputError(f"--new-head: model {header.model['name']} has no head that could be made anew")
+        return cls(header, members, featuriser, Path(path).name, sha256(model_path(path)), features, new_head)
 
     def tuned(self, settings: TrainSettings) -> TrainSettings:
         """The settings, with what its header says where nothing was asked for."""
         usual = self.header.settings.get("tuning", {})
         unsaid = [name for name in ("rates", "head_first") if name in usual and getattr(settings, name) is None]
-        return replace(settings, **{name: usual[name] for name in unsaid})
+        tuned = replace(settings, **{name: usual[name] for name in unsaid})
+        waits = any(0 < share < 1 for share in (tuned.rates or {}).values())
+        return tuned if waits else replace(tuned, head_first=settings.head_first)
+
+    def adopted(self, task: Task) -> Task:
+        """A task, fitted, with what the model's own has learned of the targets that both have.
+
+        Raises:
+            InputError: the table contradicts what was learned, e.g. has other classes.
+        """
+        return task.adopting(self.header.task) if self._knows(task) else task
+
+    def adoption(self, task: Task) -> Adoption:
+        """Which weights a model for a task takes over."""
+        return Adoption(self.new_head, task.outputs_of(self.header.task) if self._knows(task) else None)
+
+    def _knows(self, task: Task) -> bool:
+        """Whether what the model says of targets of the task's names is of use to it."""
+        pretrained = "tuning" in self.header.settings and self.header.task.targets != task.targets
+        return not self.new_head and not pretrained
 
     def spec(self, task: Task) -> dict[str, Any]:
         """Its architecture, with outputs for a task."""
@@ -77,11 +100,11 @@ class Further:
             arguments |= {"num_descriptors": inputs, "substructures": counted}
         return self.header.model | {"arguments": arguments}
 
-    def origin(self, spec: dict[str, Any]) -> dict[str, str]:
-        """Where a model of that architecture comes from, and how much of it: for the header of its file."""
+    def origin(self, spec: dict[str, Any], task: Task) -> dict[str, str]:
+        """Where a model of that architecture for a task comes from, and how much of it: for the header of its file."""
         with torch.device("meta"):  # names and shapes, without memory
             own = build_model(spec).state_dict()
-        words = adopted_words(own, self.members[0].model.state_dict())
+        words = self.adoption(task).words(own, self.members[0].model.state_dict())
         return {"file": self.file, "sha256": self.sha256, "weights": words}
 
 

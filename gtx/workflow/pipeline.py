@@ -55,6 +55,7 @@ def train(
     *,
     overwrite: bool = False,
     start: str | Path | None = None,
+    new_head: bool = False,
     baselines: bool = True,
 ) -> Outcome | None:
     """Train, score on all parts of the split, and write the run's folder; called again it goes on or says it is done.
@@ -68,7 +69,8 @@ def train(
         out: the run's folder.
         overwrite: train anew whatever `out` holds.
         start: a model file to go on from, or `foundation`, the pretrained model; its architecture and featuriser are
-            kept, its head is renewed where the number of targets differs.
+            kept. Of its targets that the table has too, outputs and scales are kept; outputs for others are new.
+        new_head: make the head and the scales anew nevertheless.
         baselines: also score ridge and a random forest on the same rows, where the task has such.
 
     Returns:
@@ -79,7 +81,7 @@ def train(
     """
     out = Path(out)
     begun = time.perf_counter()
-    data, settings, further = opened(data, settings, start)
+    data, settings, further = opened(data, settings, start, new_head)
     if overwrite and is_main_process():
         shutil.rmtree(out / "cache", ignore_errors=True)
     dataset = load(data, cache=out / "cache", progress=settings.progress)
@@ -90,6 +92,8 @@ def train(
     _note_remarks(dataset, task)
     notes = data_lines(dataset) + task.notes()
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
+    if gone := plan.dropped:
+        notes.append(f"the model predicts no more: {', '.join(gone)}")
     if run.finished and (out / "metrics.json").exists():
         return Outcome(out, task, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
 

@@ -48,8 +48,8 @@ class Plan:
         """
         settings = settings.settled(dataset.task.epochs)
         learnt = dataset.store.subset(dataset.split["train"])
-        task = dataset.task if further is None else dataset.task.adopting(further.header.task)
-        task = task.fitted(task.labelled(learnt))
+        task = dataset.task.fitted(dataset.task.labelled(learnt))
+        task = task if further is None else further.adopted(task)
         if further is None:
             spec = model_spec(settings, data.featuriser, task, len(learnt), data.features)
         else:
@@ -59,7 +59,7 @@ class Plan:
     @property
     def marks(self) -> dict[str, Any]:
         """Plain values that tell its data and model from any other."""
-        origin = {} if self.further is None else {"from": self.further.sha256}
+        origin = {} if self.further is None else {"from": self.further.sha256, "new_head": self.further.new_head}
         return fingerprint(self.data) | origin | {"model": self.spec}
 
     @property
@@ -70,13 +70,23 @@ class Plan:
     @property
     def origin(self) -> dict[str, Any]:
         """`{"start": ...}`, from which file the model goes on; empty where it is from scratch."""
-        return {} if self.further is None else {"start": self.further.origin(self.spec)}
+        return {} if self.further is None else {"start": self.further.origin(self.spec, self.task)}
+
+    @property
+    def dropped(self) -> list[str]:
+        """Targets of the model to go on from that the table's task has not, where it has others of them."""
+        theirs = () if self.further is None else self.further.header.targets
+        kept = set(theirs) & set(self.task.targets)
+        return [name for name in theirs if name not in kept] if kept else []
 
     def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[Member], ModelHeader]:
         """Train in a folder, or go on there, as `gtx.training.fit` does; the members, and the header of their file."""
         train, val = (self.dataset.store.subset(self.dataset.split[part]) for part in ("train", "val"))
-        make, first = partial(build_model, self.spec), () if self.further is None else self.further.members
-        members = fit(make, self.task, train, val, self.settings, out, marks=self.marks, start=first, watch=watch)
+        start = {}
+        if self.further is not None:
+            start = {"start": self.further.members, "adoption": self.further.adoption(self.task)}
+        make, how = partial(build_model, self.spec), {"marks": self.marks, "watch": watch}
+        members = fit(make, self.task, train, val, self.settings, out, **how, **start)
         header = ModelHeader(
             self.task,
             self.data.featuriser,
@@ -99,7 +109,7 @@ class Plan:
 
 
 def opened(
-    data: DataSettings, settings: TrainSettings, start: str | Path | None
+    data: DataSettings, settings: TrainSettings, start: str | Path | None, new_head: bool = False
 ) -> tuple[DataSettings, TrainSettings, Further | None]:
     """The data read as the model needs them, the settings as the model asks for, and the model to go on from.
 
@@ -107,8 +117,10 @@ def opened(
         InputError: there is no such model, or what is asked does not suit it.
     """
     if start is None:
+        if new_head:
+            raise InputError("--new-head: there is no trained model whose head could be made anew; name it with --from")
         return _suited(data, settings), settings, None
-    further = Further.open(start, data, settings)
+    further = Further.open(start, data, settings, new_head)
     data = replace(data, featuriser=further.featuriser, features=further.features)
     return data, further.tuned(settings), further
 

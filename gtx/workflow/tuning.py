@@ -110,7 +110,7 @@ def tune(
     @cache
     def space(name: str) -> Space:
         own, _, _ = opened(data, settings, None if starts[0] == SCRATCH else starts[0])
-        dataset = rows[name].dataset(own.featuriser)
+        dataset = rows[name].dataset(own)
         base = settings.settled(dataset.task.epochs)
         return Space(base, len(dataset.split["train"]), starts, models, frozenset(chosen))
 

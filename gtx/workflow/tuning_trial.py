@@ -13,7 +13,6 @@ import torch
 from gtx.data import MoleculeStore
 from gtx.dataset import Dataset, DataSettings, load
 from gtx.errors import InputError
-from gtx.molecules import Featuriser
 from gtx.tasks import NumberTask
 from gtx.training import TrainSettings
 from gtx.workflow.plan import Plan, opened
@@ -39,15 +38,15 @@ class Rows:
     cache: Path
     _read: dict[str, Dataset] = field(default_factory=dict)
 
-    def dataset(self, featuriser: Featuriser) -> Dataset:
-        """What trials may see; the table is read once for each featuriser.
+    def dataset(self, data: DataSettings) -> Dataset:
+        """What trials may see, read as `data` says, though divided as `self.data` does; once for each way to read.
 
         Raises:
             InputError: the table cannot be used, no row validates, or the task is not of numbers or classes.
         """
-        way = str(featuriser.to_dict())
+        way = str((data.featuriser.to_dict(), data.features))
         if way not in self._read:
-            whole = load(replace(self.data, featuriser=featuriser), cache=self.cache)
+            whole = load(replace(self.data, featuriser=data.featuriser, features=data.features), cache=self.cache)
             if not isinstance(whole.task, NumberTask):
                 raise InputError(f"gtx tune is for numbers and classes, not for the task {whole.task.name}")
             if not len(whole.split["val"]):
@@ -58,7 +57,7 @@ class Rows:
     def plan(self, settings: TrainSettings, start: str | None) -> Plan:
         """A training that learns from the training rows."""
         data, settings, further = opened(self.data, settings, start)
-        return Plan.make(self.dataset(data.featuriser), data, settings, further)
+        return Plan.make(self.dataset(data), data, settings, further)
 
 
 class Pruning:

@@ -21,7 +21,7 @@ from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import DESCRIPTORS, Featuriser
 from gtx.prediction import ModelHeader, load_model, packaged, save_model
-from gtx.tasks import Regression
+from gtx.tasks import NumberTask, Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import PropertyModule, TrainSettings
 from gtx.training.optimise import rate_of
@@ -44,6 +44,12 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     header = ModelHeader(task, featuriser, spec, settings={"tuning": TUNING})
     save_model(folder / "foundation.gtx", [build_model(spec)], header, half=True)
     return carded(folder)
+
+
+@pytest.fixture(autouse=True)
+def unreported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No report, whose pictures take longer than the trainings here."""
+    monkeypatch.setattr(NumberTask, "write_report", lambda *_: [])
 
 
 def carded(folder: Path) -> Path:
@@ -115,6 +121,63 @@ def test_a_frozen_encoder_stays_as_it_was(data: DataSettings, brought: Path, tmp
         if not name.startswith(("head", "atom_vocabulary", "bond_vocabulary", "descriptor_scaler")):
             assert found.state_dict()[name].equal(weight), name
     assert all(parameter.requires_grad for parameter in found.parameters())
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[DataSettings, Path]:
+    """A table of three targets, and a model of two of them, in another order."""
+    columns = ["solvation_water", "gap", "dipole"]
+    frame, folder = molecules(60)[["smiles", *columns]], tmp_path_factory.mktemp("two")
+    table = write(folder / "t.csv", frame.to_numpy().tolist(), ["smiles", *columns])
+    data = DataSettings(str(table), (columns[1], columns[0]), workers=0)
+    train(data, TrainSettings(**TINY | {"epochs": 1, "mix": "no"}), folder / "out", baselines=False)
+    return replace(data, target_columns=tuple(columns)), folder / "out" / "model.gtx"
+
+
+def gone_on(
+    data: DataSettings, start: Path, out: Path, new_head: bool = False
+) -> tuple[gtx.prediction.Predictor, list[str]]:
+    """Its rate is as good as none, so that weights are those it starts from."""
+    settings = TrainSettings(epochs=1, mix="no", threads=1, progress=False, lr=1e-12)
+    done = train(data, settings, out, start=start, baselines=False, new_head=new_head)
+    return gtx.load(out / "model.gtx", device="cpu"), list(done.notes)
+
+
+def test_outputs_of_known_targets_are_kept_and_those_of_others_added(
+    two: tuple[DataSettings, Path], tmp_path: Path
+) -> None:
+    data, start = two
+    more, notes = gone_on(data, start, tmp_path / "more")
+    smiles = molecules(60)["smiles"][:5].tolist()
+    old, new = gtx.load(start, device="cpu").predict(smiles), more.predict(smiles)
+    for name in ("gap_pred", "solvation_water_pred"):
+        assert new[name].tolist() == pytest.approx(old[name].tolist(), rel=1e-4)
+    assert new["dipole_pred"].notna().all()
+    assert any("2 of 3 outputs in head.3.weight and head.3.bias" in note for note in notes)
+    fewer, notes = gone_on(replace(data, target_columns=("gap",)), start, tmp_path / "fewer")
+    assert fewer.predict(smiles)["gap_pred"].tolist() == pytest.approx(old["gap_pred"].tolist(), rel=1e-4)
+    assert "the model predicts no more: solvation_water" in notes
+
+
+def test_a_new_head_knows_nothing_of_the_old_one(
+    two: tuple[DataSettings, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, start = two
+    same = replace(data, target_columns=("gap", "solvation_water"))
+    renewed, notes = gone_on(same, start, tmp_path / "new", new_head=True)
+    (before,), (after,) = load_model(start)[0], renewed.members
+    unlike = {
+        k
+        for k, w in before.state_dict().items()
+        if w.shape == after.state_dict()[k].shape and not after.state_dict()[k].allclose(w, atol=1e-6)
+    }
+    assert {"head.0.weight", "head.3.weight"} <= unlike <= {f"head.{i}.{p}" for i in (0, 3) for p in ("weight", "bias")}
+    assert any("4 are new: head.0.weight" in note for note in notes)
+    words = ["train", data.data, "--target-columns", "gap", "--out", str(tmp_path / "no")]
+    assert main([*words, "--new-head"]) == 2
+    assert "name it with --from" in capsys.readouterr().err
+    assert main([*words, "--from", str(start), "--head-first", "0.5", "--epochs=1", "--workers=0"]) == 2
+    assert "head_first: no part waits" in capsys.readouterr().err
 
 
 def test_without_descriptors_none_are_joined(data: DataSettings, brought: Path, tmp_path: Path) -> None:
@@ -197,6 +260,12 @@ def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
     assert "settings.lr (0.01 there, 0.02 now)" in capsys.readouterr().err
     assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 0
     said = capsys.readouterr()
+    assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 0
+    again = capsys.readouterr()
+    assert "mine.gtx is finished: adapted to 36 molecules" in again.out and not again.err
+    assert again.out.splitlines()[1:] == said.out.splitlines()
+    assert main([*words, "--lr=0.02", "--out", str(tmp_path / "mine.gtx")]) == 2
+    assert "is a model of other settings or data: lr (0.01 there, 0.02 now)" in capsys.readouterr().err
     assert main([*words, "--lr=0.01", "--out", str(tmp_path / "whole.gtx")]) == 0
     assert (tmp_path / "whole.gtx").read_bytes() == (tmp_path / "mine.gtx").read_bytes()
     capsys.readouterr()
