@@ -19,6 +19,7 @@ SPREAD = {
     "ensemble": 1.0,
     "sequence": 5.0,
     "multiclass": 1.0,
+    "mix": 4.0,
 }
 
 
