@@ -316,7 +316,7 @@ def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.nd
                 raise InputError(f"{name!r} holds the molecules; it cannot be a target too")
         if both := [name for name in settings.target_columns if settings.features and name in settings.features.names]:
             raise InputError(f"{both[0]!r} is a target; it cannot be a feature too")
-    task = (settings.task or Inferred(settings.target_columns)).settle(files)
+    task = (settings.task or Inferred(settings.target_columns)).settle(files).reading(settings.features)
     parts, bounds = [], []
     for file in files:
         with _named(file):

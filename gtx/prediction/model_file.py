@@ -125,7 +125,7 @@ class ModelHeader:
             plain = plain | {"features": FeatureColumns(**plain["features"])}
         known = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
         task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
-        header = cls(**known | {"featuriser": featuriser, "task": task})
+        header = cls(**known | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})
         if not own:
             _check_agreement(header)
         return header

@@ -95,7 +95,9 @@ class AtomOptions(PartOptions):
     """Options of `AtomNumbers`."""
 
     sum_to: str | float | None = option(
-        None, "What the values of a molecule's atoms sum to: charge, its formal charge, or a number; default: anything."
+        None,
+        "What the values of a molecule's atoms sum to: charge, its formal charge; a number; or one of the "
+        "--feature-columns; default: anything.",
     )
 
 

@@ -19,7 +19,7 @@ from gtx.tasks.options import chosen
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gtx.data import MoleculeStore
+    from gtx.data import FeatureColumns, MoleculeStore
     from gtx.data.ledger import Ledger
     from gtx.data.rows import Row
     from gtx.dataset import Dataset, File
@@ -114,6 +114,14 @@ class Task(ABC):
 
         Raises:
             InputError: a column is missing or cannot be learned.
+        """
+        return self
+
+    def reading(self, features: FeatureColumns | None) -> Self:
+        """The task of a model that reads these columns beside the molecule.
+
+        Raises:
+            InputError: the task needs another.
         """
         return self
 

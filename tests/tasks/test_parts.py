@@ -7,18 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from rdkit import Chem
 from torch import Tensor, nn
 
 import gtx
-from gtx.data import CapacityStore, MoleculeStore, featurise
+from gtx.data import CapacityStore, FeatureColumns, MoleculeStore, featurise
 from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
-from gtx.prediction import Predictor
+from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import AtomNumbers, BondNumbers, Regression
 from gtx.tasks.part_baselines import means_of_alike
 from gtx.tasks.parts import PartNumbers
@@ -165,8 +166,8 @@ def test_a_column_without_a_list_and_wrong_options_are_said(tmp_path: Path) -> N
     path = write(tmp_path / "t.csv", [["CCO", "x"]], ["smiles", "q"])
     with pytest.raises(InputError, match="'q' holds no list of numbers in any of the 1 rows; one number for each atom"):
         load(DataSettings(str(path), task=AtomNumbers("q")))
-    with pytest.raises(InputError, match="sum_to: expected charge or a number, got 'mass'"):
-        AtomNumbers("q", sum_to="mass")
+    with pytest.raises(InputError, match="sum_to: expected a finite number, got 'inf'"):
+        AtomNumbers("q", sum_to="inf")
     with pytest.raises(InputError, match="loss: expected one of mse, mae, huber for bonds, got mape"):
         BondNumbers("q", loss="mape")
     assert AtomNumbers("q", sum_to="1.5").sum_to == 1.5
@@ -185,12 +186,20 @@ def store(task: PartNumbers) -> MoleculeStore:
     return replace(made, **{task.held: y})
 
 
-def network(task: PartNumbers) -> nn.Module:
+ARGUMENTS = {"channels": 8, "layers": 1, "heads": 2, "dropout": 0.0}
+
+
+def sizes(further: int = 0) -> dict[str, object]:
     read = Featuriser()
-    sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
+    counts = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
+    return counts | {"num_descriptors": read.num_descriptors + further}
+
+
+def network(task: PartNumbers, further: int = 0) -> nn.Module:
     torch.manual_seed(0)
-    made = standard(task.out_channels, **sizes, channels=8, layers=1, heads=2, dropout=0.0, per=task.per)
-    made.observe(store(task))
+    made = standard(task.out_channels, **sizes(further), **ARGUMENTS, per=task.per)
+    molecules = store(task)
+    made.observe(molecules.with_features(torch.randn(len(molecules), further)))
     return made
 
 
@@ -256,3 +265,24 @@ def test_scaled_outputs_of_a_molecule_sum_to_its_total() -> None:
         lists = task.decode(outputs, store(task)).mean
         for values, charge in zip(lists, CHARGES, strict=True):
             assert values.sum(0) == pytest.approx([charge if total == "charge" else total] * 2, abs=1e-12)
+
+
+def test_a_column_beside_the_molecule_may_be_the_total(tmp_path: Path) -> None:
+    cells = [["CCO", "[1, 2, 3]", 6, "train"], ["CO", "[1, 2]", 3.5, "train"]]
+    path = write(tmp_path / "t.csv", cells, ["smiles", "q", "total", "split"])
+    columns = FeatureColumns(("temperature", "total"), blanks=True)
+    asked = AtomNumbers("q", sum_to="total")
+    with pytest.raises(InputError, match="sum_to: expected charge, a number or one of --feature-columns, got 'total'"):
+        load(DataSettings(str(path), task=asked, split_column="split", workers=0))
+    known = DataSettings(str(path), task=asked, split_column="split", workers=0, features=FeatureColumns(("total",)))
+    data = load(known)
+    task = data.task.fitted(data.store)
+    assert task.notes()[0].endswith("sum to total; those of the training rows miss it by 0.25 on average")
+    model, read = network(task, further=columns.width), Featuriser()
+    spec = {"name": "standard", "arguments": ARGUMENTS | sizes(columns.width) | {"out_channels": 2, "per": "atom"}}
+    header = ModelHeader(task.reading(columns), read, spec, features=columns)
+    Predictor([model], header).save(tmp_path / "m.gtx")
+    given = pd.DataFrame({"smiles": ["CCO", "CC"], "temperature": [1, 2], "total": [4.5, None]})
+    found = gtx.load(tmp_path / "m.gtx", "cpu").predict(given)
+    assert sum(json.loads(found.q_pred[0])) == pytest.approx(4.5, abs=1e-7)
+    assert found.warning[1].endswith("sum to no total: 'total' is blank")
