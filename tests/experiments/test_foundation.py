@@ -22,7 +22,7 @@ from gtx.molecules.rdkit_descriptors import RDKIT_DESCRIPTORS
 from gtx.prediction import packaged
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
-from gtx.training.adopting import adoptable
+from gtx.training.adopting import KEEP_WHAT_FITS
 from gtx.workflow.further import Further
 from tests.tables import molecules
 
@@ -92,7 +92,7 @@ def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.Mon
     further = Further.open(tmp_path / "foundation.gtx", DataSettings("table.csv"), TrainSettings())
     assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
     own = build_model(further.spec(Regression("y"))).state_dict()
-    kept = adoptable(own, found.members[0].state_dict())
+    kept = KEEP_WHAT_FITS.adoptable(own, found.members[0].state_dict())
     assert {name for name in own if name.startswith("layers.")} <= set(kept) and "head.0.weight" not in kept
 
 
