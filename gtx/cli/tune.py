@@ -86,13 +86,13 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Search, and print what it gained."""
     from gtx.report.words import count
-    from gtx.workflow.tuning import MODELS, tune
+    from gtx.workflow.tuning import tune
 
     given = vars(arguments)
     parts = {name: given[name] for name in ("split_column", "val", "test")}
     data, settings = settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
     how = {name: given[name] for name in ("trials", "hours", "folds", "overwrite")}
-    how |= {"start": given["from"], "models": given["models"] or MODELS}
+    how |= {"start": given["from"], "models": given["models"]}
     chosen = [name for name in VARIED if name in arguments.chosen]
     found = tune(data, settings, given["out"], **how, chosen=chosen, options=_said(arguments), tell=_tell)
     for line in found.notes:

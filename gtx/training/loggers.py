@@ -11,6 +11,9 @@ from pytorch_lightning.loggers import Logger
 
 from gtx.errors import InputError
 
+EXTRAS = {"TensorBoardLogger": "tensorboard", "WandbLogger": "wandb", "MLFlowLogger": "mlflow"}
+"""What installs a logger of Lightning, by the name of its class."""
+
 
 def make_logger(path: str, arguments: dict[str, Any], folder: Path) -> Logger:
     """Make the logger of class `path`, e.g. `pytorch_lightning.loggers.TensorBoardLogger`.
@@ -21,7 +24,8 @@ def make_logger(path: str, arguments: dict[str, Any], folder: Path) -> Logger:
         folder: of the run's member.
 
     Raises:
-        InputError: there is no such class, it is no logger, or the arguments do not suit it.
+        InputError: there is no such class, what it needs is not installed, it is no logger, or the arguments do not
+            suit it.
     """
     module, _, name = path.rpartition(".")
     try:
@@ -29,6 +33,10 @@ def make_logger(path: str, arguments: dict[str, Any], folder: Path) -> Logger:
         if "save_dir" in inspect.signature(made).parameters:
             arguments = {"save_dir": folder, **arguments}
         logger = made(**arguments)
+    except ModuleNotFoundError as error:
+        if name not in EXTRAS:
+            raise InputError(f"logger {path}: {error}") from error
+        raise InputError(f"logger {path} is not installed: pip install 'gtx[{EXTRAS[name]}]'") from error
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(f"logger {path}: {error}") from error
     if not isinstance(logger, Logger):

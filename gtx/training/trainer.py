@@ -144,6 +144,8 @@ def train_module(
     if settings.progress:
         callbacks.append(TrainingBar(title, history, best))
     logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else False
+    if logger:
+        logger.log_hyperparams(settings.decisive())
     limit = None if validated else 0
     trainer = _trainer(settings, callbacks=callbacks, logger=logger, limit_val_batches=limit, default_root_dir=folder)
     module = _captured(module, data, trainer, say)

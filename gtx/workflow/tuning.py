@@ -62,7 +62,7 @@ def tune(
     hours: float | None = None,
     folds: int | None = None,
     start: str | None = None,
-    models: Sequence[str] = MODELS,
+    models: Sequence[str] | None = None,
     chosen: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
@@ -89,7 +89,7 @@ def tune(
         hours: begin no trial when all trials together have taken so long.
         folds: of the nested studies; None for none.
         start: a model file that all trials go on from; default: from scratch, or from the foundation where that suits.
-        models: names of the architectures to try.
+        models: names of the architectures to try; default: those of `MODELS` that suit the molecules.
         chosen: names of settings that are not varied.
         options: what else `best.yaml` says, by the names of `gtx train`'s options.
         overwrite: start anew whatever `out` holds.
@@ -103,7 +103,7 @@ def tune(
     optuna()
     _check(data, trials, hours, folds)
     starts = (start,) if start else _starts(data, settings)
-    models = (settings.model,) if "model" in chosen else tuple(models)
+    models = (settings.model,) if "model" in chosen or start else _models(data, settings, models)
     every = {MAIN: data} | {f"fold-{k}": replace(data, folds=folds, fold=k) for k in range(1, (folds or 0) + 1)}
     rows = {name: Rows(each, out / "cache") for name, each in every.items()}
 
@@ -202,6 +202,19 @@ def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:
     except InputError:
         return (SCRATCH,)
     return SCRATCH, FOUNDATION
+
+
+def _models(data: DataSettings, settings: TrainSettings, asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Those that are asked for, which are checked; or of the usual ones those that suit."""
+    suited = []
+    for model in asked or MODELS:
+        try:
+            opened(data, replace(settings, model=model), None)
+            suited.append(model)
+        except InputError:
+            if asked:
+                raise
+    return tuple(suited)
 
 
 def _open(out: Path, config: dict[str, Any], overwrite: bool) -> None:

@@ -240,8 +240,18 @@ def test_another_logger_gets_every_epoch(tmp_path: Path) -> None:
     train(tmp_path, logger="pytorch_lightning.loggers.CSVLogger", logger_arguments={"name": "other", "version": "0"})
     (file,) = (tmp_path / "members" / "0").glob("**/metrics.csv")
     rows = list(csv.DictReader(file.open()))
+    assert "lr: " in (file.parent / "hparams.yaml").read_text()
     for column in ("val_score", "train_loss"):
         assert sum(bool(row[column]) for row in rows) == SMALL["epochs"]
+
+
+def test_a_logger_that_is_not_installed_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(self: object, **arguments: object) -> None:
+        raise ModuleNotFoundError("neither this nor that is available")
+
+    monkeypatch.setattr("pytorch_lightning.loggers.TensorBoardLogger.__init__", missing)
+    with pytest.raises(InputError, match=r"TensorBoardLogger is not installed: pip install 'gtx\[tensorboard\]'$"):
+        train(tmp_path, logger="pytorch_lightning.loggers.TensorBoardLogger")
 
 
 @pytest.mark.parametrize("precision", ["bf16-mixed", "64-true", "bf16-true"])

@@ -163,6 +163,8 @@ def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[d
     study = tune(data, SETTINGS, tmp_path, **HOW, folds=3)
     assert [one.study for one in study.tried] == [name for name in study.scores for _ in range(2)]
     assert list(study.scores) == ["main", "fold-1", "fold-2", "fold-3"]
+    with pytest.raises(InputError, match="there is no model 'gsp'; did you mean 'gps'"):
+        tune(data, SETTINGS, tmp_path / "no", models=("standard", "gsp"))
     with pytest.raises(InputError, match="by folds and by a column"):
         tune(replace(data, split_column="part"), SETTINGS, tmp_path / "no", folds=3)
 
