@@ -82,14 +82,19 @@ def page() -> str:
     own = {model: sets for model, sets in found.items() if not model.endswith("published")}
     lines = ["# MoleculeACE", "", "Test RMSE in pKi or pEC50, mean over sets; of several seeds their mean.", ""]
     for sets in sorted({frozenset(each) for each in own.values()}, key=len, reverse=True):
-        rows = [(model, *_mean(each, sets)) for model, each in found.items() if sets <= set(each)]
+        rows = [
+            (model, min(len(each[name]) for name in sets), *_mean(each, sets))
+            for model, each in found.items()
+            if sets <= set(each)
+        ]
         lines += [
             f"## {len(sets)} sets: {', '.join(sorted(sets))}",
             "",
-            "| model | RMSE | on cliffs |",
-            "| --- | --: | --: |",
+            "| model | seeds | RMSE | on cliffs |",
+            "| --- | --: | --: | --: |",
         ]
-        lines += [f"| {model} | {rmse:.3f} | {cliff:.3f} |" for model, rmse, cliff in sorted(rows, key=lambda r: r[1])]
+        rows = sorted(rows, key=lambda row: row[2])
+        lines += [f"| {model} | {seeds} | {rmse:.3f} | {cliff:.3f} |" for model, seeds, rmse, cliff in rows]
         lines += [""]
     return "\n".join(lines)
 
