@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test bench lint format clean
+.PHONY: demo test bench docs lint format clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is
@@ -34,9 +34,12 @@ test: lint  ## lint and the whole test suite
 bench: $(VENV)/tested  ## measure speed, write experiments/results/speed.md (hours; BENCH='--device cuda': a GPU, 10 minutes)
 	$(BIN)/python -m experiments.speed $(BENCH)
 
+docs: $(VENV)/tested  ## build the documentation site into site/, without a network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 format: $(VENV)/tested  ## let ruff rewrite
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and what tests left
-	rm -rf $(VENV) build .pytest_cache .ruff_cache
+	rm -rf $(VENV) build site .pytest_cache .ruff_cache

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from gtx.cli import train
+from gtx.cli import main, train
 from gtx.cli.parser import Parser
 from gtx.dataset import load
 from tests.tables import write_shown
@@ -17,10 +18,11 @@ from tests.tables import write_shown
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted((ROOT / "docs").glob("your-own-*.md")),
+    *sorted((ROOT / "docs").glob("coming-from-*.md")),
     ROOT / "docs" / "attentions.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("batches", "components", "features", "foundation", "splits", "targets", "tuning")
+        for name in ("batches", "components", "features", "foundation", "index", "splits", "targets", "tuning")
     ),
 ]
 
@@ -34,11 +36,29 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert code
     exec(compile(code, str(page), "exec", dont_inherit=True), {"__name__": "__main__"})
     write_shown(page.read_text(), tmp_path)
-    for line in re.findall("(?m)^    gtx train (.*)$", page.read_text()):  # as far as the rows are divided
-        parser = Parser("gtx train")
-        train.add(parser)
-        data, _ = train.settings_of(parser.parse_args(shlex.split(line)))
-        assert all(map(len, load(data).split.values()))
+    for line in re.findall("(?m)^    gtx train (.*)$", page.read_text()):
+        run_up_to_the_first_epoch("train", line)
+    if page.stem == "coming-from-chemprop":
+        rows = [row for row in page.read_text().splitlines() if row.startswith("|")]
+        commands = [command for row in rows for command in re.findall(r"`gtx (\w+) ([^`]+)`", row)]
+        assert len(commands) > 50
+        Path("run").mkdir()
+        shutil.copy(ROOT / "tests" / "prediction" / "golden" / "regression.gtx", "run/model.gtx")
+        for word, line in commands:
+            if word in ("predict", "explain", "info"):
+                assert main([word, *shlex.split(line)]) == 0
+            else:
+                run_up_to_the_first_epoch(word, line)
+
+
+def run_up_to_the_first_epoch(word: str, line: str) -> None:
+    """Read the options of a command, and if it trains read the table and divide its rows."""
+    module, parser = import_module(f"gtx.cli.{word}"), Parser(f"gtx {word}")
+    module.add(parser)
+    arguments = parser.parse_args(shlex.split(line))
+    if word == "train":
+        data, _ = train.settings_of(arguments)
+        assert all(map(len, load(data).split.values())), line
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)

@@ -9,8 +9,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-START, END = 0, 1
-"""Tokens of every vocabulary: what is read before the first of a sequence, and what is written after its last."""
+START = 0
+"""The token of every vocabulary that is read before the first of a sequence."""
+END = 1
+"""The token of every vocabulary that is written after the last of a sequence."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,58 @@
+"""A page of reference for each package: the public names, by their docstrings."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from gtx.tasks.options import TASKS
+
+PACKAGES = {
+    "gtx": "Load a model, and scikit-learn's estimators",
+    "gtx.prediction": "Predictors and model files",
+    "gtx.tasks": "Tasks: what is learned",
+    "gtx.training": "Training",
+    "gtx.data": "Tables, batches and splits",
+    "gtx.molecules": "Molecules",
+    "gtx.models": "Models",
+    "gtx.nn": "Layers",
+    "gtx.attention": "Parts of attention",
+    "gtx.encodings": "Encodings",
+    "gtx.graph": "Graphs: who attends to whom",
+    "gtx.sequence": "Sequences",
+    "gtx.kernel": "The Tanimoto kernel",
+    "gtx.explain": "Explanations",
+    "gtx.workflow": "What the commands do",
+}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add `reference/<package>.md` for every package, from the names that it exports, or so many of them."""
+    root = Path(config.config_file_path).parent
+    for package, title in PACKAGES.items():
+        names = exported(package, root)[: config.extra.get("names_per_package")]
+        text = "\n\n".join([f"# {title}", f"`{package}`", *(f"::: {name}" for name in names)])
+        files.append(File.generated(config, f"reference/{package}.md", content=text))
+    return files
+
+
+def exported(package: str, root: Path) -> list[str]:
+    """The public names of a package, each as the dotted path by which its docstring is found."""
+    found: dict[str, str] = {}
+    for node in ast.walk(ast.parse((root / package.replace(".", "/") / "__init__.py").read_text())):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            found = {name: f"{package}.{name}" for name in ast.literal_eval(node.value)} | found
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lazy_names":
+            modules = eval(ast.unparse(node.args[1]), {"TASKS": TASKS})  # gtx's own text
+            found |= {name: _path(f"{package}.{module}", name, root) for module in modules for name in modules[module]}
+    return sorted(found.values())
+
+
+def _path(module: str, name: str, root: Path) -> str:
+    """A name that a package takes from `module`, which may be a package that takes it from elsewhere."""
+    if not (root / module.replace(".", "/") / "__init__.py").exists():
+        return f"{module}.{name}"
+    return next(path for path in exported(module, root) if path.endswith(f".{name}"))

@@ -1,0 +1,87 @@
+"""The documentation site: built without a network, no link broken, every page within reach."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from mkdocs.exceptions import Abort
+
+import gtx
+from docs.hooks.reference import PACKAGES, exported
+
+ROOT = Path(__file__).parents[1]
+
+
+def build_site(out: Path, **options: object) -> None:
+    """The site without its search index and with one name of each package in the reference, which halves the time."""
+    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(out), **options)
+    config.extra["names_per_package"] = 1
+    config.plugins["material/search"].config["enabled"] = False
+    build(config)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the site is built without a network")
+
+    out = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        patch.setenv("NO_MKDOCS_2_WARNING", "1")
+        build_site(out)  # strict: a broken link, anchor or name is an error
+    return out
+
+
+def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 50
+    for page in pages:
+        text = page.read_text()
+        loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)|<link[^>]* href="([^"]+)', text)
+        assert not [link for links in loaded for link in links if link.startswith(("http", "//"))], page
+
+
+def test_a_link_out_of_docs_leads_to_a_page_of_that_file(site: Path) -> None:
+    text = (site / "your-own-task" / "index.html").read_text()
+    (link,) = re.findall(r'href="([^"]+gtx/tasks/task\.py/)"', text)
+    assert "class Task" in re.sub("<.*?>", "", (site / "your-own-task" / link / "index.html").resolve().read_text())
+
+
+def test_notebooks_and_formulas_are_drawn(site: Path) -> None:
+    text = (site / "repository" / "notebooks" / "1_attention_step_by_step.ipynb" / "index.html").read_text()
+    assert text.count("data:image/png;base64,") == 7 and text.count("<math") > 10 and "$$" not in text
+
+
+def test_every_page_of_docs_is_in_the_contents() -> None:
+    contents = (ROOT / "mkdocs.yml").read_text()
+    assert not [page.name for page in ROOT.glob("docs/*.md") if f" {page.name}\n" not in contents]
+    named = set(re.findall(r"reference/(\S+)\.md", contents))
+    rooms = {f"gtx.{path.parent.name}" for path in ROOT.glob("gtx/*/__init__.py")}
+    assert named == set(PACKAGES) and named - {"gtx"} <= rooms
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_of_the_reference_is_public(package: str) -> None:
+    names = [path.rpartition(".")[2] for path in exported(package, ROOT)]
+    module = pytest.importorskip(package)
+    assert names and not [name for name in names if not hasattr(module, name)]
+    assert {name for name in getattr(module, "__all__", ())} <= set(names)
+
+
+def test_how_to_cite_names_this_version() -> None:
+    assert f"version = {{{gtx.__version__}}}" in (ROOT / "docs" / "versions.md").read_text()
+
+
+def test_a_broken_link_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("[nowhere](no-such-page.md)")
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\n")
+    config = load_config(str(tmp_path / "mkdocs.yml"), site_dir=str(tmp_path / "out"), strict=True)
+    with pytest.raises(Abort):
+        build(config)
