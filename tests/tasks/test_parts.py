@@ -48,11 +48,11 @@ def table(path: Path, rows: int = 120) -> Path:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("atoms")
     arguments = TINY["model_arguments"] | {"dropout": 0.0}
-    settings = TrainSettings(**TINY | {"epochs": 20, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
+    settings = TrainSettings(**TINY | {"epochs": 15, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
     data = DataSettings(str(table(folder / "t.csv")), task=AtomNumbers("q", sum_to="charge"), workers=0)
     outcome = train(data, settings, folder / "run")
     alike = outcome.metrics["baseline"]["alike"]["test"]
-    assert outcome.metrics["test"]["r2"] > max(0.9, alike["r2"])  # the rule is found, and it is not of the atom alone
+    assert outcome.metrics["test"]["r2"] > max(0.85, alike["r2"])  # the rule is found, and it is not of the atom alone
     assert any("sum to its formal charge; those of the training rows miss it by" in note for note in outcome.notes)
     return folder / "run"
 
