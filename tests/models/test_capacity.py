@@ -22,6 +22,8 @@ EXTRA: dict[str, dict[str, object]] = {
     "rings": {"name": "standard", "encodings": ("bonds", "ring")},
     "descriptors to atoms": {"name": "standard", "descriptors_to": ("atoms",), "readout": ("attention", "max")},
     "moments": {"name": "standard", "coordinates": True, "moments": 8},
+    "few edges under a mask": {"name": "exphormer", "edge_list": False},
+    "triplets in space": {"name": "tgt", "coordinates": True},
 }
 
 
