@@ -43,5 +43,5 @@ def tuning_figure(
         right.set(title="Trials", xlabel="trial", ylabel="validation score, lower is better")
         right.set_ylim(low - 0.1 * (high - low or 1), high + 0.5 * (high - low or 1))
         right.xaxis.set_major_locator(MaxNLocator(integer=True))
-        right.legend(loc="upper right")
+        right.legend(loc="upper right", frameon=True, facecolor="white", edgecolor="none", framealpha=0.85)
     return figure

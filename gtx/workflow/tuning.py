@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -166,8 +167,11 @@ def _results(
     shutil.copytree(best.folder, out / "best", ignore=shutil.ignore_patterns(".lock", "cache"))
     write_best(out / CONFIG, best, options | space(MAIN).options(best.taken) | {"out": str(out / "best")})
     write_trials(out / "trials.csv", studies.tried())
-    importances = studies.importances(MAIN)
-    notes = [] if importances else ["importance.png: too few trials came to their end to say what mattered"]
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always")
+        importances = studies.importances(MAIN)
+    few = "importance.png: too few trials came to their end to say what mattered"
+    notes = [few] * (not importances) + [f"{few} for sure"] * bool(importances and doubts)
     if importances:
         write_picture(out / "importance.png", studies.tried(MAIN), importances)
     record = {"stamp": stamp, "chosen": best.taken, "score": best.score, "importances": importances, "scores": scores}
