@@ -9,7 +9,8 @@ from torch import nn
 
 from gtx.attention import ClippedDot, GatedSoftmax
 from gtx.encodings import Bonds, GaussianDistance, RandomWalk, ShortestPath
-from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.parts import head_width
 from gtx.models.space import may_use_coordinates, without_coordinates
 from gtx.nn import EdgeAttention, EdgeUpdate, GraphTransformerLayer, TripletAttention
 

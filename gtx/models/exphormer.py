@@ -8,7 +8,8 @@ from typing import Any
 from gtx.attention import ModulatedDot
 from gtx.encodings import Bonds, RandomWalk
 from gtx.graph import BondedPairs, Expander
-from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.parts import head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import BondMessages, EdgeAttention, GPSLayer
 

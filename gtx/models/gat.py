@@ -10,7 +10,8 @@ from torch import nn
 from gtx.attention import GAT, GATv2, HeadGate, ScaledDot
 from gtx.encodings import Bonds
 from gtx.graph import BondedPairs
-from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.parts import head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtx.encodings import RandomWalk
-from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.parts import head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import BondMessages, EdgeAttention, GPSLayer
 

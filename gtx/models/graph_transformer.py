@@ -6,7 +6,6 @@ Read next: `gtx/nn/transformer_layer.py`, one of the layers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from inspect import signature
 from typing import Literal
 
@@ -20,6 +19,7 @@ from gtx.encodings import Encoding
 from gtx.graph import AllPairs, CompleteGraph, EdgeSet
 from gtx.models.attention_maps import AttentionMaps
 from gtx.models.inputs import check_batch
+from gtx.models.parts import fresh, head_width
 from gtx.nn import (
     GELU,
     BondMessages,
@@ -354,22 +354,3 @@ class GraphTransformer(nn.Module):
 def _as(feature: Tensor, x: Tensor) -> Tensor:
     """Real features in the precision of the nodes; codes as they are."""
     return feature.to(x.dtype) if feature.is_floating_point() else feature
-
-
-def fresh(module: nn.Module | None) -> nn.Module | None:
-    """A copy with initial weights of its own."""
-    copy = deepcopy(module)
-    if hasattr(copy, "reset_parameters"):
-        copy.reset_parameters()
-    return copy
-
-
-def head_width(channels: int, heads: int) -> int:
-    """Channels of each head.
-
-    Raises:
-        ValueError: the heads do not divide the channels.
-    """
-    if heads < 1 or channels % heads:
-        raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
-    return channels // heads

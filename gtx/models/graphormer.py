@@ -8,7 +8,8 @@ from typing import Any
 from torch import nn
 
 from gtx.encodings import Degree, EdgePath, ShortestPath
-from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.parts import head_width
 from gtx.models.space import without_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 

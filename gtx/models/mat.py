@@ -7,7 +7,8 @@ from typing import Any
 
 from gtx.attention import MoleculeBlend
 from gtx.encodings import PairDistance
-from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.parts import head_width
 from gtx.models.space import needs_coordinates
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 

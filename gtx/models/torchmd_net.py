@@ -7,7 +7,8 @@ from typing import Any
 
 from gtx.encodings import Direction, ExpNormDistance, NeighbourTypes
 from gtx.graph import WithinDistance
-from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.parts import head_width
 from gtx.models.space import needs_coordinates
 from gtx.nn import VectorLayer
 
