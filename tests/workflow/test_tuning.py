@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import pipeline, plan, tuning, tuning_trial
 from gtx.workflow.tuning import tune
 from gtx.workflow.tuning_space import SCRATCH, Space
+from gtx.workflow.tuning_study import Studies
 from gtx.workflow.tuning_trial import Pruning
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
@@ -157,6 +159,33 @@ def test_trials_end_when_the_hours_are_over(
     study = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 50}, hours=1e-9)
     assert 1 <= len(study.tried) < 50
     assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 50}, hours=1e-9).was_finished
+
+
+def test_a_trial_that_another_process_is_at_is_left_alone(
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+) -> None:
+    """A thread stands for the other process; when it has gone without a result, its trial is begun anew."""
+    space = Space(SETTINGS, 32, (SCRATCH,), ("standard",), frozenset({"epochs"}))
+    begun, over, taken = threading.Event(), threading.Event(), []
+
+    def other() -> None:
+        with Studies(tmp_path, ["main"], lambda _: space, SETTINGS.seed).begin(2, None) as job:
+            taken.append(job.taken)
+            begun.set()
+            over.wait(60)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert begun.wait(60)
+    try:
+        now = tune(data, SETTINGS, tmp_path, **HOW)
+    finally:
+        over.set()
+        thread.join()
+    assert [one.state for one in now.tried] == ["running", "complete"] and now.running == 1 and now.best is None
+    later = tune(data, SETTINGS, tmp_path, **HOW)
+    assert [one.state for one in later.tried] == ["interrupted", "complete", "complete"]
+    assert later.tried[2].taken == taken[0] and later.tried[2].default and later.best is not None
 
 
 def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path) -> None:
