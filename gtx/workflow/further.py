@@ -64,9 +64,16 @@ class Further:
             raise InputError(f"--new-head: model {header.model['name']} has no head that could be made anew")
         return cls(header, members, featuriser, Path(path).name, sha256(model_path(path)), features, new_head)
 
-    def tuned(self, settings: TrainSettings) -> TrainSettings:
-        """The settings, with what its header says where nothing was asked for."""
-        usual = self.header.settings.get("tuning", {})
+    def tuned(self, settings: TrainSettings, per: str = "molecule") -> TrainSettings:
+        """The settings, with what its header says where nothing was asked for.
+
+        Args:
+            settings: as asked for.
+            per: what has a prediction each, see `gtx.tasks.Task`.
+        """
+        usual = dict(self.header.settings.get("tuning", {}))
+        if per != "molecule" and "rates" in usual:  # its counts are of molecules, see `spec`
+            usual["rates"] = {part: rate for part, rate in usual["rates"].items() if part != "substructures"}
         unsaid = [name for name in ("rates", "head_first") if name in usual and getattr(settings, name) is None]
         tuned = replace(settings, **{name: usual[name] for name in unsaid})
         waits = any(0 < share < 1 for share in (tuned.rates or {}).values())

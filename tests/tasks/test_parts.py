@@ -110,6 +110,10 @@ def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predic
     further = Further(model.header, [], model.header.featuriser, "m.gtx", "")
     assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
     assert further.spec(BondNumbers("b"))["arguments"]["per"] == "bond"
+    tuned = replace(
+        further, header=replace(model.header, settings={"tuning": {"rates": {"all": 0.1, "substructures": 1}}})
+    )
+    assert tuned.tuned(TrainSettings(), "bond").rates == {"all": 0.1}  # it has no counts of substructures
     assert further.spec(AtomNumbers("q")) == model.header.model | {
         "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
     }
