@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import gtx.prediction.streaming
-from gtx import dataset
 from gtx.cli import main
+from gtx.dataset import loading
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, save_model
@@ -59,7 +59,7 @@ def test_a_training_says_that_it_goes_on_and_does(
     words = [command, str(table), "--target-columns=gap", "--workers=0", f"--out={tmp_path / 'run'}", *more, *tiny]
     with monkeypatch.context() as patch:
         if when == "before it trains":
-            patch.setattr(dataset, "open_table", terminated(dataset.open_table))
+            patch.setattr(loading, "open_table", terminated(loading.open_table))
         else:
             patch.setattr(PropertyModule, "training_step", terminated(PropertyModule.training_step, at=5))
         assert main(words) == 143
