@@ -22,7 +22,17 @@ PAGES = [
     ROOT / "docs" / "attentions.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("batches", "components", "features", "foundation", "index", "splits", "targets", "tuning")
+        for name in (
+            "batches",
+            "components",
+            "explaining",
+            "features",
+            "foundation",
+            "index",
+            "splits",
+            "targets",
+            "tuning",
+        )
     ),
 ]
 

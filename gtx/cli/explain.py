@@ -13,11 +13,18 @@ gradient-weighted attention. It also shows how the prediction changes when the a
 removed, beside the same for random atoms and for a network with random weights. Atoms, layers and heads are counted
 from 0; the order of the atoms is that of the SMILES.
 
+With --method shapley the figure is the molecule, each atom coloured by its Shapley value: what it brings to the
+prediction by the attention to and from it, on average over all orders in which atoms are taken away. The values sum to
+the prediction minus that without attention. With --method substructures whole substructures are taken away: what is
+left when the bonds of BRICS are cut. Up to 10 atoms or substructures all sets of them are taken, above --draws orders
+and their reverses, and a standard error stands beside each value.
+
 Where a kernel has a share in the prediction, the training molecules that are most similar to the molecule are named
 first, by their rows in the training table. A model of the kernel alone (--model tanimoto) has no figure.
 
 examples:
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg
+  gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --method substructures --out parts.svg
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --layer 0 --head 2 --receiver 8 --out page.html
 """
 
@@ -30,6 +37,13 @@ def add(parser: Parser) -> None:
     parser.add_argument("smiles", metavar="SMILES", help="one molecule")
     parser.add_argument(
         "--out", default="explanation.svg", metavar="FILE", help=".svg, or .html with the numbers as text"
+    )
+    parser.add_argument(
+        "--method",
+        choices=["attention", "shapley", "substructures"],
+        default="attention",
+        help="attention: pictures of it, and a test of them; shapley: what each atom brings, by Shapley values; "
+        "substructures: what each substructure brings",
     )
     parser.add_argument("--target", metavar="NAME", help="which prediction; default: the first target of the model")
     parser.add_argument("--layer", type=int, default=-1, metavar="N", help="the layer to draw; default: the last")
@@ -47,14 +61,18 @@ def add(parser: Parser) -> None:
     )
     parser.add_argument("--member", type=int, default=0, metavar="N", help="which model of an ensemble")
     parser.add_argument(
-        "--draws", type=int, default=50, metavar="N", help="how many random sets of atoms are removed, for comparison"
+        "--draws",
+        type=int,
+        default=50,
+        metavar="N",
+        help="how many random sets of atoms are removed, for comparison; for Shapley values, in how many orders",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides random weights and random atoms")
 
 
 def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
-    from gtx.explain import check_name, explain
+    from gtx.explain import attribute, check_name, explain
     from gtx.prediction import load
 
     check_name(arguments.out)
@@ -65,10 +83,13 @@ def run(arguments: Namespace) -> int:
             say(f"  row {near.row}, similarity {near.similarity:.2f}")
         if predictor.partner is None:
             return 0
-    options = {
-        k: getattr(arguments, k) for k in ("target", "layer", "head", "receiver", "member", "draws", "seed", "features")
-    }
-    explanation = explain(predictor, arguments.smiles, **options)
+    options = {k: getattr(arguments, k) for k in ("target", "member", "draws", "seed", "features")}
+    if arguments.method == "attention":
+        drawn = {k: getattr(arguments, k) for k in ("layer", "head", "receiver")}
+        explanation = explain(predictor, arguments.smiles, **options, **drawn)
+    else:
+        parts = {"shapley": "atoms"}.get(arguments.method, arguments.method)
+        explanation = attribute(predictor, arguments.smiles, parts=parts, **options)
     for line in explanation.text().split("\n"):
         say(line)
     explanation.save(arguments.out)

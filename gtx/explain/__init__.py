@@ -10,6 +10,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "explanation": ("explain", "Explanation", "check_name"),
         "account": ("Account",),
+        "attribution": ("attribute", "Attribution"),
+        "shapley_values": ("shapley", "Shapley"),
         "relevance": ("rollout", "gradient_weighted", "per_atom"),
         "distances": ("bond_distances", "by_distance"),
         "removal": ("faithfulness", "Removal"),

@@ -67,10 +67,10 @@ def account(
         "rollout": per_atom(rollout(weights.mean(1)), atoms, readers).numpy(),
         "gradient": per_atom(gradient_weighted(weights, gradients), atoms, readers).numpy(),
     }
-    whole = float(_predict(model, store, header, target, np.zeros((1, len(atoms)), bool))[0])
+    whole = float(predict_without(model, store, header, target, np.zeros((1, len(atoms)), bool))[0])
 
     def change(sets: np.ndarray) -> np.ndarray:
-        return _predict(model, store, header, target, sets) - whole
+        return predict_without(model, store, header, target, sets) - whole
 
     return Account(
         prediction=whole,
@@ -96,7 +96,7 @@ def random_model(model: nn.Module, header: ModelHeader, seed: int) -> nn.Module:
 
 
 @torch.inference_mode()
-def _predict(
+def predict_without(
     model: nn.Module, store: MoleculeStore, header: ModelHeader, target: int, removed: np.ndarray
 ) -> np.ndarray:
     """Predictions `[m]` of one molecule when the attention into and out of sets of atoms, bool `[m, n]`, is removed."""

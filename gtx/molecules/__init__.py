@@ -45,6 +45,7 @@ __all__ = [
     "read_smiles",
     "scaffold",
     "standardise",
+    "substructures",
 ]
 
 # worker processes that only featurise need none of these
@@ -52,6 +53,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "scaffolds": ("scaffold",),
+        "fragments": ("substructures",),
         "fingerprints": ("morgan_bits", "morgan_counts"),
         "diversity": ("butina_clusters", "kennard_stone_order"),
         "drawing": ("draw_attention", "draw_grid", "draw_molecule"),

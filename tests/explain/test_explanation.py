@@ -37,7 +37,7 @@ def test_weights_are_the_models_own(predictor: Predictor) -> None:
     assert e.weights.shape == (2, 2, N, N) and e.weights.dtype == np.float64
     np.testing.assert_allclose(e.weights.sum(-1), 1)  # receivers in rows
     member = predictor.members[0]
-    store = predictor._featurise([SMILES], 0).store
+    store = predictor._featurise([SMILES], 0)[1].store
     seen = member.attention(store.batch(torch.zeros(1, dtype=torch.long)))
     np.testing.assert_allclose(e.weights[1, 0].ravel(), seen.weights[1][:, 0].detach(), atol=1e-5)
     assert e.atoms[:3] == ["C0", "C1", "O2"] and e.distance[0, 2] == 2
@@ -48,7 +48,7 @@ def test_weights_are_the_models_own(predictor: Predictor) -> None:
 def test_a_removal_is_a_graph_without_these_edges(predictor: Predictor) -> None:
     e = explain(predictor, SMILES)
     model = deepcopy(predictor.members[0]).double()
-    batch = copies(predictor._featurise([SMILES], 0).store)
+    batch = copies(predictor._featurise([SMILES], 0)[1].store)
     graph = model.graph(batch)
     for name, table in e.faithfulness.items():
         for removal in table:

@@ -93,7 +93,7 @@ def test_beams_are_for_sequences(model_path: Path) -> None:
 def test_texts_that_are_no_smiles_are_not_judged_as_such(make: Callable) -> None:
     predictor = make(TokenVocabulary.of(["ab", "cd"], CHARACTERS))
     assert predictor.output_columns(["product_pred"]) == {"product_pred1": str, "product_log_probability": float}
-    assert predictor.predict_store(predictor._featurise(["CC"], 0).store).canonical is None
+    assert predictor.predict_store(predictor._featurise(["CC"], 0)[1].store).canonical is None
 
 
 def test_a_table_keeps_every_row_and_counts_what_is_invalid(make: Callable, tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""What is explained: one molecule, one target, one network of a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from gtx.data import MoleculeStore, featurise
+from gtx.errors import InputError
+from gtx.explain.account import copies
+from gtx.molecules.naming import name_code
+from gtx.prediction import ModelHeader, Predictor
+from gtx.tasks import NumberTask
+
+
+class Subject(NamedTuple):
+    """What an explanation is about.
+
+    Attributes:
+        model: the network, on the CPU and in float64.
+        store: the molecule.
+        header: of the model file.
+        column: number of the target.
+        mol: the RDKit molecule whose atoms are those of the store.
+        smiles: the molecule as given, or for a mol block its SMILES.
+        notes: what a reader should know about this model and molecule.
+    """
+
+    model: nn.Module
+    store: MoleculeStore
+    header: ModelHeader
+    column: int
+    mol: Any
+    smiles: str
+    notes: list[str]
+
+
+def open_subject(
+    predictor: Predictor, smiles: str, target: str | None, member: int, features: Mapping[str, Any] | None
+) -> Subject:
+    """Read the molecule and find the target and the network, see `gtx.explain.explain`."""
+    header = predictor.header
+    if not isinstance(header.task, NumberTask):
+        raise InputError(
+            f"only predictions of numbers and classes are explained; this model's task is {header.task.name}"
+        )
+    if names := header.featuriser.components:
+        raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
+    if not hasattr(predictor.members[0], "attention"):
+        raise InputError(f"the model {header.model['name']} has no attention to explain; there is Predictor.nearest")
+    column = _number("target", target, header.task.prediction_names)
+    members = len(predictor.members)
+    model = deepcopy(predictor.members[index("member", member, members)]).cpu().double()
+    done = featurise(header.featuriser, [smiles], workers=0)
+    if done.errors[0]:
+        raise InputError(f"{smiles!r} {done.errors[0]}")
+    store = done.store
+    if header.features:
+        store = store.with_features(header.features.of_columns(features or {}, 1))
+    notes = [
+        *_notes(model, store, member, members),
+        *_notes_of_mix(predictor, store, column),
+        *done.warnings[0],
+    ]
+    shown = done.smiles[0] if "\n" in smiles else smiles
+    return Subject(model, store, header, column, header.featuriser.read(smiles), shown, notes)
+
+
+def index(what: str, number: int, count: int, negative: bool = True) -> int:
+    """A number that counts from 0, or from the end where it is negative."""
+    if not (-count if negative else 0) <= number < count:
+        raise InputError(f"{what} {number}: expected {-count if negative else 0} to {count - 1}")
+    return number % count
+
+
+def _notes(model: nn.Module, store: MoleculeStore, member: int, members: int) -> Iterator[str]:
+    batch = copies(store)
+    if members > 1:
+        yield f"network {member} of an ensemble of {members}; the attention of the others may differ"
+    if unseen := model.unseen(batch)[0]:
+        yield f"not seen in training: {', '.join(name_code(*code) for code in unseen)}"
+    beside = [
+        "bond messages" * any(getattr(layer, "local", None) is not None for layer in model.layers),
+        "whole-molecule descriptors" * (store.descriptors.shape[1] > 0),
+    ]
+    if any(beside):
+        yield f"{' and '.join(filter(None, beside))} also reach the prediction; they stay when attention is removed"
+    with torch.inference_mode():
+        graph = model.graph(batch)
+    if graph.num_edges < graph.num_pairs:
+        yield f"this model attends over {graph.num_edges} of {graph.num_pairs} pairs; all other weights are 0"
+    further = ["virtual nodes"] * (model.virtual is not None) + ["bonds as nodes"] * (model.tokens is not None)
+    if further:
+        yield f"this model has {' and '.join(further)}: they carry attention between atoms and are not drawn"
+
+
+def _notes_of_mix(predictor: Predictor, store: MoleculeStore, column: int) -> Iterator[str]:
+    if predictor.partner is not None:
+        mixed = predictor.predict_store(store).mean[0, column]
+        words = predictor.partner.words(predictor.task)
+        yield f"this is the network alone; the model predicts {mixed:.4g}, the mix of {words}"
+
+
+def _number(what: str, name: str | None, names: list[str]) -> int:
+    if name is None:
+        return 0
+    if name not in names:
+        raise InputError(f"{what} {name!r}: the model has {', '.join(names)}")
+    return names.index(name)

@@ -1,0 +1,77 @@
+"""Shapley values: what is known of them, and of real molecules in a trained model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gtx.errors import InputError
+from gtx.explain import attribute, explain, shapley
+from gtx.molecules import read_smiles, substructures
+from gtx.prediction import Predictor
+
+WORTH = np.array([5.0, -3.0, 1.0, 0.0, 2.0, 2.0])
+
+
+def game(sets: np.ndarray) -> np.ndarray:
+    """Players are worth a number each, and the first two 4 more where both are there; less than the whole."""
+    return -(sets @ WORTH) - 4.0 * (sets[:, 0] | sets[:, 1])
+
+
+def test_values_of_a_game_that_is_known() -> None:
+    expected = WORTH + np.array([2.0, 2.0, 0, 0, 0, 0])  # what two bring together is shared
+    exact = shapley(game, 6)
+    np.testing.assert_allclose(exact.values, expected, atol=1e-12)
+    assert exact.sets == 64 and not exact.errors.any()
+
+    def among_more(sets: np.ndarray) -> np.ndarray:
+        return game(sets[:, :6])
+
+    drawn = shapley(among_more, 12, permutations=400, seed=1)
+    np.testing.assert_allclose(drawn.values.sum(), -game(np.ones((1, 6), bool))[0])  # whatever is drawn
+    np.testing.assert_allclose(drawn.values[:6], expected, atol=1e-9)  # an order and its reverse share it alike
+    three = shapley(lambda sets: -1.0 * sets[:, :3].all(1), 12, permutations=400)  # one of three is enough
+    assert (np.abs(three.values[:3] - 1 / 3) < 4 * three.errors[:3]).all() and (three.errors[:3] > 0).all()
+
+
+@pytest.mark.parametrize("smiles", ["CC(C)O", "CC(=O)Nc1ccc(O)cc1"])
+def test_values_sum_to_the_difference_of_predictions(predictor: Predictor, smiles: str) -> None:
+    of_attention = explain(predictor, smiles, draws=1)
+    for parts in ("atoms", "substructures"):
+        found = attribute(predictor, smiles, parts=parts, draws=2)
+        assert found.prediction == pytest.approx(of_attention.prediction)
+        assert found.parts.values.sum() == pytest.approx(-of_attention.without, abs=1e-9)
+        assert np.abs(found.parts.values).max() > 1e-4
+
+
+def test_symmetric_atoms_have_equal_values_and_others_do_not(predictor: Predictor) -> None:
+    values = attribute(predictor, "CC(C)(C)Cl").parts.values
+    np.testing.assert_allclose(values[[0, 2, 3]], values[0], atol=1e-9)
+    assert abs(values[0] - values[4]) > 1e-6
+    ring = attribute(predictor, "c1ccncc1").parts.values
+    np.testing.assert_allclose(ring[[1, 2]], ring[[5, 4]], atol=1e-9)
+
+
+def test_atoms_in_another_order_have_the_same_values(predictor: Predictor) -> None:
+    forward, backward = (attribute(predictor, smiles).parts.values for smiles in ("CCOC=O", "O=COCC"))
+    np.testing.assert_allclose(forward, backward[::-1], atol=1e-9)
+
+
+def test_substructures_are_cut_where_brics_cuts() -> None:
+    assert substructures(read_smiles("CC(=O)Nc1ccc(O)cc1")).tolist() == [0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 2]
+    assert substructures(read_smiles("c1ccccc1")).tolist() == [0] * 6
+    assert substructures(read_smiles("CCO.Cl")).tolist() == [0, 0, 0, 1]
+
+
+def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path: Path) -> None:
+    found = attribute(predictor, "CC(=O)Nc1ccc(O)cc1", parts="substructures")
+    text = found.text()
+    assert "C0 C1 O2" in text and "all sets" in text and "descriptors also reach the prediction" in text
+    for name in ("a.svg", "a.html"):
+        found.save(tmp_path / name)
+        assert "<svg" in (tmp_path / name).read_text()
+    assert "C0 C1 O2" in (tmp_path / "a.html").read_text()
+    with pytest.raises(InputError, match="draws: expected 2 or more, got 1"):
+        attribute(predictor, "CCO", draws=1)
