@@ -1,0 +1,150 @@
+"""Targets that are no plain numbers, each on a real set: bounds, counts and shares, beside what one would do without.
+
+    python -m experiments.targets                  # all three, some four minutes of one core
+    python -m experiments.targets --kinds bounds   # one of them
+
+Bounds: log solubilities (ESOL, scaffold split) of training and validation rows above -1.5 or below -5 are replaced by
+`>-1.5` and `<-5`, as an assay of that range would report them; test rows keep their values, so that predictions beyond
+the range can be judged. Counts: in how many of Tox21's twelve assays a molecule is active, of molecules measured in all
+of them. Shares: how the mass of a molecule of ESOL divides between carbon, hydrogen and all other elements, which RDKit
+computes; the model gets no descriptors. One seed, 20 epochs, the network alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+from rdkit import Chem
+
+import gtx
+from gtx.data.named_sets import load_set
+from gtx.dataset import DataSettings
+from gtx.molecules import Featuriser
+from gtx.tasks import Counts, Regression, Shares, Task
+from gtx.training import TrainSettings
+from gtx.workflow import train
+
+SETTINGS = TrainSettings(epochs=20, threads=1, accelerator="cpu", mix="no", progress=False)
+LOW, HIGH = -5.0, -1.5
+ELEMENTS = ("carbon", "hydrogen", "others")
+
+
+def predicted(table: pd.DataFrame, task: Task, descriptors: bool = True) -> pd.DataFrame:
+    """The predictions for the test rows of a table, by a model trained on the others."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "table.csv")
+        table.to_csv(file, index=False)
+        data = DataSettings(
+            str(file), task=task, split_column="split", workers=0, featuriser=Featuriser(descriptors=descriptors)
+        )
+        train(data, SETTINGS, Path(folder, "run"), baselines=False)
+        return gtx.load(Path(folder, "run", "model.gtx"), device="cpu").predict(table[table.split == "test"].smiles)
+
+
+def bounds() -> pd.DataFrame:
+    """RMSE of test rows within the range and beyond it, by what training makes of values beyond."""
+    table = _set("esol")
+    y = table.columns[1]
+    judged = table[y][table.split == "test"].to_numpy()
+    beyond = (judged < LOW) | (judged > HIGH)
+    seen, exact = table.split == "test", table[y]
+    outside = ~seen & ((exact < LOW) | (exact > HIGH))
+    said = exact.map(lambda v: f"<{LOW:g}" if v < LOW else f">{HIGH:g}" if v > HIGH else v)
+    ways = {
+        "all values known": (exact, {}),
+        "bounds, `--censored`": (exact.where(~outside, said), {"censored": True}),
+        "bounds taken for values": (exact.where(~outside, exact.clip(LOW, HIGH)), {}),
+        "bounds left out": (exact.where(~outside), {}),
+    }
+    rows = []
+    for name, (cells, options) in ways.items():
+        found = predicted(table.assign(**{y: cells}), Regression([y], **options))[f"{y}_pred"].to_numpy()
+        parts = {"all": np.ones(len(judged), bool), "within": ~beyond, "beyond": beyond}
+        rows.append({"way": name} | {part: _rmse(found[which] - judged[which]) for part, which in parts.items()})
+    return pd.DataFrame(rows)
+
+
+def counts() -> pd.DataFrame:
+    """The mean Poisson deviance and the RMSE of test rows."""
+    table = _set("tox21").drop_duplicates("smiles")
+    assays = [name for name in table if name not in ("smiles", "split")]
+    table = table[table[assays].notna().all(axis=1)]
+    table = table.assign(active=table[assays].sum(axis=1).astype(int))[["smiles", "active", "split"]]
+    y = table.active[table.split == "test"].to_numpy()
+    mean = np.full(len(y), table.active[table.split == "train"].mean())
+    ways = {
+        "`--task counts`": predicted(table, Counts(["active"])).active_pred.to_numpy(),
+        "`--task regression`": predicted(table, Regression(["active"])).active_pred.to_numpy(),
+        "the mean": mean,
+    }
+    return pd.DataFrame(
+        [
+            {"way": name, "deviance": _deviance(found, y), "RMSE": _rmse(found - y), "least": found.min()}
+            for name, found in ways.items()
+        ]
+    )
+
+
+def shares() -> pd.DataFrame:
+    """The mean Kullback-Leibler divergence of test rows."""
+    table = _set("esol")
+    table = table.assign(**dict(zip(ELEMENTS, np.array([*map(_masses, table.smiles)]).T, strict=True)))
+    table = table[["smiles", *ELEMENTS, "split"]]
+    y = table[table.split == "test"][[*ELEMENTS]].to_numpy()
+    mean = table[table.split == "train"][[*ELEMENTS]].mean().to_numpy()
+    names = [f"{name}_pred" for name in ELEMENTS]
+    ways = {
+        "`--task shares`": predicted(table, Shares(ELEMENTS), descriptors=False)[names].to_numpy(),
+        "`--task regression`": predicted(table, Regression(ELEMENTS), descriptors=False)[names].to_numpy(),
+        "the mean": np.tile(mean, (len(y), 1)),
+    }
+    return pd.DataFrame(
+        [
+            {"way": name, "divergence": _divergence(found, y), "largest |sum - 1|": abs(found.sum(1) - 1).max()}
+            for name, found in ways.items()
+        ]
+    )
+
+
+KINDS: dict[str, Callable[[], pd.DataFrame]] = {"bounds": bounds, "counts": counts, "shares": shares}
+
+
+def _set(name: str) -> pd.DataFrame:
+    return pd.read_csv(load_set(f"scaffold/{name}", download=False).path)
+
+
+def _rmse(error: np.ndarray) -> float:
+    return float(np.sqrt(np.square(error).mean()))
+
+
+def _deviance(found: np.ndarray, y: np.ndarray) -> float:
+    """Of rates; one that is not positive, as a regression may give, counts as 0.01."""
+    found = np.maximum(found, 0.01)
+    log = np.log(np.where(y > 0, y, 1) / found)
+    return float(2 * np.mean(y * log - y + found))
+
+
+def _divergence(found: np.ndarray, y: np.ndarray) -> float:
+    """Of shares; one that is not positive counts as 0.0001."""
+    found = np.maximum(found, 1e-4)
+    return float(np.mean(np.sum(np.where(y > 0, y * np.log(np.where(y > 0, y, 1) / found), 0), axis=1)))
+
+
+def _masses(smiles: str) -> np.ndarray:
+    atoms = Chem.AddHs(Chem.MolFromSmiles(smiles)).GetAtoms()
+    mass = np.zeros(3)
+    for atom in atoms:
+        mass[{6: 0, 1: 1}.get(atom.GetAtomicNum(), 2)] += atom.GetMass()
+    return mass / mass.sum()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
+    for kind in parser.parse_args().kinds:
+        print(f"{kind}\n\n{KINDS[kind]().round(3).to_string(index=False)}\n", flush=True)
