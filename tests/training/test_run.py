@@ -8,6 +8,7 @@ import pytest
 import yaml
 from lightning_fabric.plugins.environments import LightningEnvironment
 from pytorch_lightning import Trainer
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from gtx.errors import InputError
 from gtx.tasks import Regression
@@ -127,6 +128,7 @@ def test_the_main_process_is_that_of_lightning(named: dict[str, str], monkeypatc
         monkeypatch.delenv(name, raising=False)
     for name, value in named.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(rank_zero_only, "rank", 0, raising=False)  # which the trainer sets, for all tests that follow
     trainer = Trainer(accelerator="cpu", devices=2, strategy="ddp", num_nodes=2, logger=False)
     launcher = trainer.strategy.cluster_environment
     own = isinstance(launcher, LightningEnvironment)  # numbers its processes only when it trains
