@@ -27,7 +27,8 @@ def write_trials(path: Path, tried: Sequence[Tried]) -> None:
     names = list(dict.fromkeys(name for each in tried for name in each.taken))
     with TableWriter(path, ["study", "trial", "state", "score", "seconds", *names, "error"]) as writer:
         for each in tried:
-            cells = [each.study, each.number, each.state, each.score, each.seconds, *map(each.taken.get, names)]
+            seconds = None if each.seconds is None else round(each.seconds, 1)
+            cells = [each.study, each.number, each.state, each.score, seconds, *map(each.taken.get, names)]
             writer.write(["" if cell is None else str(cell) for cell in [*cells, each.error]])
 
 

@@ -117,5 +117,5 @@ def run_trial(studies: Studies, job: Job, space: Space, rows: Rows) -> None:
         value, state = None, TrialState.FAIL
         kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
         job.trial.set_user_attr("error", f"{kind}{error}")
-    job.trial.set_user_attr("seconds", round(time.perf_counter() - begun, 1))
+    job.trial.set_user_attr("seconds", time.perf_counter() - begun)
     study.tell(job.trial, value, state)

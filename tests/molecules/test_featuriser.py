@@ -167,19 +167,19 @@ def test_settings_make_a_round_trip() -> None:
 
 def test_every_setting_is_in_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Featuriser()
-    others = [
-        replace(plain, **{name: 7 if name == "max_atoms" else not value}) for name, value in plain.to_dict().items()
-    ]
+    other = {"max_atoms": 7, "molecule_features": ("maccs",), "components": ("solute", "solvent")}
+    others = [replace(plain, **{name: other.get(name, not value)}) for name, value in plain.to_dict().items()]
     assert len({featuriser.hash for featuriser in [plain, *others]}) == len(plain.to_dict()) + 1
     before = plain.hash, plain.cache_key
     monkeypatch.setattr(rdBase, "rdkitVersion", "1999.01.1")
     assert plain.hash == before[0] and plain.cache_key != before[1]
 
 
-def test_settings_from_before_conformers_mean_what_they_meant() -> None:
+def test_settings_from_before_others_were_added_mean_what_they_meant() -> None:
     for featuriser in (Featuriser(), SPACE):
         settings = featuriser.to_dict()
-        del settings["conformers"]
+        for added in ("conformers", "molecule_features", "components"):
+            del settings[added]
         assert Featuriser.from_dict(settings) == featuriser
         what = [FEATURISER_VERSION, settings, ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS]
         assert featuriser.hash == hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
