@@ -64,6 +64,9 @@ STARTS: dict[str, Part] = {
     "gtx-foundation-bare": Part(
         "from the foundation, without descriptors", {}, {}, {"descriptors": False}, start="foundation"
     ),
+    "gtx-foundation-apart": Part(
+        "from a foundation that never saw the test rows' scaffolds", start="build/foundation/foundation-apart.gtx"
+    ),
     "gtx-mix": Part("with a Tanimoto kernel beside it, the default of `gtx train`", {}, {"mix": None}),
     "gtx-foundation-mix": Part(
         "from the foundation, with a Tanimoto kernel beside it", {}, {"mix": None}, start="foundation"

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+
+import pandas as pd
+
+from gtx.data.named_sets import load_set
+from gtx.molecules import scaffold
 
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 
@@ -14,3 +20,13 @@ def read_corpus(path: Path, first: int | None = None) -> list[str]:
     """The first words of its lines, all or the `first` so many."""
     with OPENERS.get(path.suffix, open)(path, "rt") as file:
         return [line.split()[0] for line in islice(file, first)]
+
+
+def scaffolds_of_test_rows(names: Iterable[str]) -> set[str]:
+    """The Murcko scaffolds of the test rows of sets with a `split` column; molecules without a ring have none."""
+    found = set()
+    for name in names:
+        entry = load_set(name)
+        table = pd.read_csv(entry.path)
+        found |= set(map(scaffold, table[entry.smiles_column][table["split"] == "test"]))
+    return found - {""}

@@ -17,14 +17,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from rich.progress import track
 
-from experiments.foundation.corpus import read_corpus
+from experiments.foundation.corpus import read_corpus, scaffolds_of_test_rows
 from experiments.foundation.labellers import LABELLERS
 from experiments.foundation.labels import OUT, read_labels
 from experiments.record import machine
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
-from gtx.molecules import Featuriser
+from gtx.molecules import Featuriser, scaffold
 from gtx.prediction import ModelHeader, save_model
 from gtx.tasks import AtomNumbers, Regression, Task
 from gtx.training import TrainSettings, fit
@@ -36,22 +37,35 @@ TUNING = {"rates": {"all": 0.1, "head": 1.0, "substructures": 1.0}, "head_first"
 
 def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, Task]:
     """The molecules with their labels, as far as these reach, and what is learned of them."""
+    store, texts, task = all_labelled(args)
+    if args.without:
+        strange = scaffolds_of_test_rows(args.without)
+        kept = [i for i, text in enumerate(track(texts, "Scaffolds")) if scaffold(text) not in strange]
+        print(f"{len(texts) - len(kept):,} molecules of {len(texts):,} have a scaffold of a test row, and are left out")
+        store = store.subset(np.array(kept))
+    return store, task
+
+
+def all_labelled(args: argparse.Namespace) -> tuple[MoleculeStore, list[str], Task]:
+    """With their texts, whatever their scaffolds."""
     kinds = {kind: read_labels(args.out / kind, args.first) for kind in args.labels}
     rows = min(len(labels.atoms) for labels in kinds.values())
     texts = read_corpus(args.corpus, rows)
     found = featurise(
         Featuriser(descriptors=False), texts, cache=args.out / "cache", workers=0, progress=True, smiles=False
     )
+    read = [texts[row] for row in found.good]
     if args.per == "atom":
         names = tuple(name for kind in kinds for name in LABELLERS[kind].atom)
         atoms = [labels.atom[: labels.atoms[:rows].sum()] for labels in kinds.values()]
         y = torch.from_numpy(np.concatenate(atoms, axis=1)).double()
-        return replace(found.store, atom_y=y), AtomNumbers(names, sum_to="charge" if names == ("charge",) else None)
+        store = replace(found.store, atom_y=y)
+        return store, read, AtomNumbers(names, sum_to="charge" if names == ("charge",) else None)
     y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(np.float64)[found.good]
     names = [name for kind in kinds for name in LABELLERS[kind].molecule]
     varies = np.nanstd(y, 0) > 0
     task = Regression(tuple(np.array(names)[varies].tolist()), element_reference=False)
-    return found.store.with_targets(y[:, varies]), task
+    return found.store.with_targets(y[:, varies]), read, task
 
 
 def main() -> None:
@@ -61,6 +75,9 @@ def main() -> None:
     parser.add_argument("--labels", nargs="+", choices=LABELLERS, default=["descriptors"])
     parser.add_argument(
         "--per", choices=["molecule", "atom"], default="molecule", help="which of the labels are learned"
+    )
+    parser.add_argument(
+        "--without", nargs="+", metavar="SET", help="leave out the scaffolds of these sets' test rows: scaffold/bace"
     )
     parser.add_argument("--channels", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
@@ -104,10 +121,11 @@ def main() -> None:
         threads=args.threads,
         warmup=0.02,
     )
-    marks = {"model": spec, "molecules": len(train), "labels": args.labels}
+    marks = {"model": spec, "molecules": len(train), "labels": args.labels, "without": args.without}
     (member,) = fit(partial(build_model, spec), task, train, val, settings, args.out / args.name, marks=marks)
     facts = {
         "molecules": len(train),
+        "without": args.without,
         "epochs": args.epochs,
         "seed": args.seed,
         "cpu_seconds": round(sum(row["cpu_seconds"] for row in member.history)),

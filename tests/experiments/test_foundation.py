@@ -7,12 +7,14 @@ import lzma
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rdkit import Chem
 
 import gtx
+from experiments.foundation import corpus as foundation_corpus
 from experiments.foundation import labels, leaks, pack, pretrain
 from experiments.foundation.corpus import read_corpus
 from experiments.foundation.labellers import LABELLERS, Labeller
@@ -81,13 +83,19 @@ def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setitem(LABELLERS, "elements", Labeller(("zero",), ("number",), of_elements, shard=100))
     corpus = tmp_path / "corpus.smi"
-    corpus.write_text("\n".join([*molecules(20)["smiles"], "nonsense", "OCC"]))
+    texts = [*molecules(20)["smiles"], "nonsense", "OCC", "CCc1cccc2ccccc12"]
+    corpus.write_text("\n".join(texts))
     labels.write_shard("elements", tmp_path / "elements", 0, read_corpus(corpus))
+    table = tmp_path / "set.csv"
+    table.write_text("smiles,y,split\nc1ccc2ccccc2c1O,1,test\nCC,1,test\nc1ccccc1,1,train\n")
+    monkeypatch.setattr(foundation_corpus, "load_set", lambda name: SimpleNamespace(path=table, smiles_column="smiles"))
     small = ["--channels=8", "--layers=1", "--epochs=1", "--batch=8", "--labels=elements", "--per=atom"]
+    small += ["--without", "toy"]
     monkeypatch.setattr(sys, "argv", ["pretrain", str(corpus), "--out", str(tmp_path), *small])
     pretrain.main()
     found = gtx.load(tmp_path / "foundation.gtx", device="cpu")
     assert (found.task.name, found.task.targets) == ("atoms", ("number",))
+    assert found.header.settings["pretraining"]["molecules"] == len(texts) - 4  # 2 left out, 2 held out
     assert [len(json.loads(text)) for text in found.predict(["CCO", "C"]).number_pred] == [3, 1]
     further = Further.open(tmp_path / "foundation.gtx", DataSettings("table.csv"), TrainSettings())
     assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
