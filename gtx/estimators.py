@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gtx.data import FeatureColumns, featurise
+from gtx.data import FeatureColumns, MoleculeStore, featurise
 from gtx.data.columns import listed
 from gtx.dataset import DataSettings
 from gtx.errors import InputError, printable
@@ -26,6 +26,7 @@ from gtx.molecules import Featuriser
 from gtx.molecules.featuriser import Text
 from gtx.prediction import ModelHeader
 from gtx.prediction.given import as_texts, given_components
+from gtx.prediction.training_rows import TrainingRows
 from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
 from gtx.training import TrainSettings, fit
 from gtx.workflow import Further, check_model, learned_spec, mixed, model_spec
@@ -162,7 +163,11 @@ class _MoleculeEstimator(BaseEstimator):
             members = fit(partial(build_model, spec), task, train, val, settings, folder, **start)
         said = settings.decisive() | ({} if further is None else {"start": further.origin(spec, members[0].task)})
         learned = learned_spec(spec, members[0].model)
-        header = ModelHeader(members[0].task, featuriser, learned, features=self._features(), settings=said)
+        kept = None
+        if settings.training_rows is not False:
+            kept = _training_rows(members[0].task, [done.smiles[i] for i in split["train"]], split["train"], train)
+        beside = {"features": self._features(), "training": kept}
+        header = ModelHeader(members[0].task, featuriser, learned, **beside, settings=said)
         self.predictor_ = mixed(members, header, store, split, settings).predictor
         return self
 
@@ -323,6 +328,19 @@ class MoleculeClassifier(ClassifierMixin, _MoleculeEstimator):
 
     def _binary(self, values: np.ndarray) -> bool:
         return not self.multi_label_ and values.shape[1] == 1
+
+
+def _training_rows(task: NumberTask, smiles: Sequence[str], rows: np.ndarray, train: MoleculeStore) -> TrainingRows:
+    """What a model file keeps of the training rows; they are called by their place in X, from 1."""
+
+    def cell(t: int, value: float) -> str:
+        if np.isnan(value):
+            return ""
+        return task.value_text(t, value) if task.discrete else f"{value:.9g}"
+
+    columns = enumerate(train.y.numpy().T)
+    values = {task.targets[t]: [cell(t, value) for value in column] for t, column in columns}
+    return TrainingRows.drawn(smiles, rows + 1, values)
 
 
 def _smiles(X: Any) -> list[str]:

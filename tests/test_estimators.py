@@ -60,6 +60,13 @@ def test_it_learns_and_scores(fitted: gtx.MoleculeRegressor, table: pd.DataFrame
     np.testing.assert_allclose(fitted.predict(table[["smiles"]]), predicted)  # a column out of a table
 
 
+def test_a_fitted_model_names_its_training_molecules(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
+    kept = fitted.predictor_.header.training
+    own = table.smiles[kept.rows[5] - 1]
+    (near,) = fitted.predictor_.neighbours(own, 1).itertuples()
+    assert near.similarity == 1 and near.gap == pytest.approx(table.gap[near.row - 1], rel=1e-8)
+
+
 def test_equal_states_give_equal_models(table: pd.DataFrame) -> None:
     first, again, other = (
         regressor(random_state=state).fit(table.smiles[:30], table.gap[:30]).predict(["CCO"]) for state in (1, 1, 2)

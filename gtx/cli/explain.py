@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from gtx.architectures import SOLVED
 from gtx.cli.parser import Pairs, Parser
 from gtx.cli.printing import say
 
@@ -19,8 +20,8 @@ the prediction minus that without attention. With --method substructures whole s
 left when the bonds of BRICS are cut. Up to 10 atoms or substructures all sets of them are taken, above --draws orders
 and their reverses, and a standard error stands beside each value.
 
-Where a kernel has a share in the prediction, the training molecules that are most similar to the molecule are named
-first, by their rows in the training table. A model of the kernel alone (--model tanimoto) has no figure.
+The training molecules that are most similar to the molecule stand below the numbers, with what was measured of them, if
+the model file keeps training rows. For a model of the kernel alone (--model tanimoto) they are all there is.
 
 examples:
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg
@@ -74,15 +75,14 @@ def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
     from gtx.explain import attribute, check_name, explain
     from gtx.prediction import load
+    from gtx.prediction.beside import lines
 
     check_name(arguments.out)
     predictor = load(arguments.model, "cpu")
-    if predictor.kernel is not None and not predictor.header.featuriser.components:
-        say("most similar training molecules, by rows of the training table:")
-        for near in predictor.nearest([arguments.smiles]).itertuples():
-            say(f"  row {near.row}, similarity {near.similarity:.2f}")
-        if predictor.partner is None:
-            return 0
+    if predictor.header.model["name"] in SOLVED:
+        for line in lines(predictor, arguments.smiles):
+            say(line)
+        return 0
     options = {k: getattr(arguments, k) for k in ("target", "member", "draws", "seed", "features")}
     if arguments.method == "attention":
         drawn = {k: getattr(arguments, k) for k in ("layer", "head", "receiver")}

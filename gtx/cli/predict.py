@@ -23,6 +23,7 @@ examples:
   gtx predict run/model.gtx library.parquet --out predictions.parquet
   cat smiles.txt | gtx predict run/model.gtx -
   gtx predict run/model.gtx "CC(=O)Oc1ccccc1C(=O)O"
+  gtx predict run/model.gtx molecules.csv --neighbours 3 --out predictions.csv
   gtx predict writer/model.gtx molecules.csv --beams 5 --out products.csv
 """
 
@@ -57,6 +58,13 @@ def add(parser: Parser) -> None:
         help="for a model that writes sequences: how many unfinished sequences it follows; default: 1",
     )
     parser.add_argument(
+        "--neighbours",
+        type=int,
+        metavar="N",
+        help="also write the N most similar training molecules of each molecule, with what was measured of them, and a "
+        "column similarity, from 0 to 1: how near the nearest is",
+    )
+    parser.add_argument(
         "--on-error",
         choices=["report", "fail"],
         default="report",
@@ -76,9 +84,11 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Predict, and print how many rows could not be read; status 2 if none of them could."""
     from gtx.cli.scores import metric_lines
-    from gtx.prediction import load, predict_table
+    from gtx.prediction import WithNeighbours, load, predict_table
 
     predictor = load(arguments.model, arguments.device, arguments.beams)
+    if arguments.neighbours is not None:
+        predictor = WithNeighbours(predictor, arguments.neighbours)
     outcome = predict_table(
         predictor,
         arguments.molecules,

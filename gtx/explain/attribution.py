@@ -35,6 +35,7 @@ class Attribution:
         players: int `[n]`, to which part each atom belongs, from 0.
         parts: the Shapley value of each part.
         notes: what a reader should know about this model and molecule.
+        neighbours: the training molecules that are most similar to it, in lines of text.
     """
 
     smiles: str
@@ -45,6 +46,7 @@ class Attribution:
     players: np.ndarray
     parts: Shapley
     notes: list[str]
+    neighbours: list[str]
 
     def names(self) -> list[str]:
         """The atoms of each part, as "C1 O2"."""
@@ -67,6 +69,7 @@ class Attribution:
                 ),
                 *(f"note: {note}" for note in self.notes),
                 MEANING,
+                *self.neighbours,
             ]
         )
 
@@ -134,4 +137,5 @@ def attribute(
         players=players,
         parts=shapley(change, int(players.max()) + 1, draws, seed),
         notes=subject.notes,
+        neighbours=subject.neighbours,
     )

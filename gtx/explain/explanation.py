@@ -120,6 +120,7 @@ def explain(
         seed=seed,
         random=account(random_model(model, header, seed), store, header, column, seed, draws),
         notes=subject.notes,
+        neighbours=subject.neighbours,
     )
 
 

@@ -25,6 +25,7 @@ class Findings(Account):
         seed: of the random weights and the random removals.
         random: the account of the network with random weights.
         notes: what a reader should know about this model and molecule.
+        neighbours: the training molecules that are most similar to it, in lines of text.
     """
 
     smiles: str
@@ -39,6 +40,7 @@ class Findings(Account):
     seed: int
     random: Account
     notes: list[str]
+    neighbours: list[str]
 
     def shown(self, account: Account | None = None) -> np.ndarray:
         """The attention of the chosen layer and head, `[n, n]`, of this network or of another account."""

@@ -14,6 +14,7 @@ from gtx.errors import InputError
 from gtx.explain.account import copies
 from gtx.molecules.naming import name_code
 from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction.beside import lines
 from gtx.tasks import NumberTask
 
 
@@ -28,6 +29,7 @@ class Subject(NamedTuple):
         mol: the RDKit molecule whose atoms are those of the store.
         smiles: the molecule as given, or for a mol block its SMILES.
         notes: what a reader should know about this model and molecule.
+        neighbours: the training molecules that are most similar to it, in lines of text.
     """
 
     model: nn.Module
@@ -37,6 +39,7 @@ class Subject(NamedTuple):
     mol: Any
     smiles: str
     notes: list[str]
+    neighbours: list[str]
 
 
 def open_subject(
@@ -51,7 +54,7 @@ def open_subject(
     if names := header.featuriser.components:
         raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
     if not hasattr(predictor.members[0], "attention"):
-        raise InputError(f"the model {header.model['name']} has no attention to explain; there is Predictor.nearest")
+        raise InputError(f"the model {header.model['name']} has no attention to explain; there is Predictor.neighbours")
     column = _number("target", target, header.task.prediction_names)
     members = len(predictor.members)
     model = deepcopy(predictor.members[index("member", member, members)]).cpu().double()
@@ -67,7 +70,7 @@ def open_subject(
         *done.warnings[0],
     ]
     shown = done.smiles[0] if "\n" in smiles else smiles
-    return Subject(model, store, header, column, header.featuriser.read(smiles), shown, notes)
+    return Subject(model, store, header, column, header.featuriser.read(smiles), shown, notes, lines(predictor, smiles))
 
 
 def index(what: str, number: int, count: int, negative: bool = True) -> int:

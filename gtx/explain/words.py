@@ -42,9 +42,9 @@ def report(explanation: Findings) -> str:
         ),
         *(f"note: {note}" for note in e.notes),
         CAVEAT,
-        "",
+        *e.neighbours,
     ]
-    return "\n".join(lines[:-1])
+    return "\n".join(lines)
 
 
 def _table(name: str, account: Account) -> list[str]:

@@ -204,6 +204,11 @@ class TanimotoKernel(nn.Module):
         self._hold("row", rows)
         self.check()
 
+    def hold(self, molecules: TrainingSet) -> None:
+        """Hold molecules to compare others with, by the first alternative of labels, and learn nothing of them."""
+        rows = torch.arange(len(molecules))
+        self._keep(self._count(molecules, rows, 0), rows)
+
     def rescale(self, slope: Tensor, shift: Tensor) -> None:
         """From now on, predict `slope * prediction + shift`, each `[C]`."""
         self._hold("dual", (self.dual.double() * slope).float())
@@ -256,10 +261,6 @@ class TanimotoKernel(nn.Module):
         """
         similarity, place = self.similarity(batch).topk(min(count, len(self.row)), dim=1)
         return self.row[place], similarity
-
-    def number_rows(self, numbers: Tensor) -> None:
-        """Call the training molecules that are held by other numbers, such as those of a table's rows: int64 `[n]`."""
-        self._hold("row", numbers.to(self.row)[self.row])
 
     def __repr__(self) -> str:
         return f"TanimotoKernel({len(self.row)} molecules, {len(self.kind_label)} substructures)"

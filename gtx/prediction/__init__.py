@@ -10,6 +10,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "model_file": ("ModelHeader", "load_model", "save_model"),
         "loading": ("load",),
+        "beside": ("WithNeighbours",),
         "packaged": ("FOUNDATION", "foundation_card", "model_path"),
         "predictor": ("Predictor",),
         "versions": ("library_versions",),

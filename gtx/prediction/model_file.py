@@ -22,6 +22,7 @@ from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
 from gtx.prediction.packaged import model_path
 from gtx.prediction.partner import Partner
+from gtx.prediction.training_rows import TrainingRows
 from gtx.prediction.versions import library_versions
 from gtx.prediction.weights import read_members, read_partner
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
@@ -65,6 +66,7 @@ class ModelHeader:
         partner: of the kernel that has a share in the prediction, as `model`; or None.
         smiles_column: what the column with the molecules was called.
         features: the columns of the table that the model reads beside the molecule; or None.
+        training: the training rows that the file keeps; None where it keeps none.
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
         settings: as in `config.yaml`, and `batch_pairs_used`, a number for each member; of a model that was trained
@@ -78,6 +80,7 @@ class ModelHeader:
     partner: dict[str, Any] | None = None
     smiles_column: str = "smiles"
     features: FeatureColumns | None = None
+    training: TrainingRows | None = None
     split: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -93,6 +96,7 @@ class ModelHeader:
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["featuriser"] = {"settings": self.featuriser.to_dict(), "hash": self.featuriser.hash}
         plain["features"] = self.features and self.features.to_dict()
+        plain["training"] = None if self.training is None else self.training.to_dict()
         return {"format": FORMAT, **plain, "task": self.task.to_dict()}
 
     @classmethod
@@ -123,6 +127,8 @@ class ModelHeader:
             raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
         if plain.get("features"):
             plain = plain | {"features": FeatureColumns(**plain["features"])}
+        if plain.get("training") is not None:
+            plain = plain | {"training": TrainingRows.from_dict(plain["training"])}
         known = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
         task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
         header = cls(**known | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise
+from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise, fresh_name
 from gtx.errors import InputError
-from gtx.kernel import TanimotoKernel
 from gtx.molecules.naming import name_code
 from gtx.prediction.answering import NOT_FINITE
 from gtx.prediction.given import as_texts, given_components, given_smiles
 from gtx.prediction.model_file import ModelHeader, save_model
+from gtx.prediction.neighbours import Neighbours, constitution
 from gtx.prediction.onednn import without_onednn
 from gtx.prediction.partner import Partner
 from gtx.prediction.threads import in_threads
@@ -174,35 +174,50 @@ class Predictor:
         frame = {**shown, **{name: _spread(column, done.good, len(given)) for name, column in columns}}
         return pd.DataFrame(frame).assign(error=errors, warning=["; ".join(entry) or None for entry in notes])
 
-    @property
-    def kernel(self) -> TanimotoKernel | None:
-        """What compares molecules with training molecules: a partner's kernel, or a model that is one."""
-        alone = self.members[0] if isinstance(self.members[0], TanimotoKernel) else None
-        return alone if self.partner is None else self.partner.kernel
-
-    def nearest(self, smiles: Iterable[str] | str, count: int = 3) -> pd.DataFrame:
-        """The training molecules that are most similar to molecules, of those that the model file counts.
-
-        Args:
-            smiles: one, or any number of them.
-            count: how many for each.
-
-        Returns:
-            For each SMILES that can be read, up to `count` rows, the most similar first: `smiles` as given, `row`, the
-            number of a row of the training table, from 1, and `similarity`, from 0 to 1.
+    @cached_property
+    def comparison(self) -> Neighbours:
+        """With the training rows that the file keeps.
 
         Raises:
-            InputError: the model compares no molecules.
+            InputError: it keeps none.
         """
-        if self.kernel is None:
-            raise InputError("this model compares no molecules: it was trained with --mix no, or could not be mixed")
-        texts = as_texts(self._given(smiles))
-        done = featurise(self.header.featuriser, texts)
-        rows, similarity = (
-            found.cpu().numpy() for found in self.kernel.nearest(done.store.to(self.device).batch(), count)
-        )
-        named = [texts[i] for i in done.good for _ in range(rows.shape[1])]
-        return pd.DataFrame({**self._shown(named), "row": rows.ravel(), "similarity": similarity.ravel()})
+        if self.header.training is None:
+            raise InputError(
+                "this model file keeps no training rows to compare with: an earlier gtx made it, or --no-training-rows"
+            )
+        return Neighbours(self.header.training, self.header.featuriser)
+
+    def neighbours(self, smiles: Iterable[str] | str, count: int = 3) -> pd.DataFrame:
+        """The training molecules that are most similar to molecules, of the rows that the model file keeps.
+
+        The similarity is Tanimoto's, \\(\\sum_s \\min(a_s, b_s) / \\sum_s \\max(a_s, b_s)\\), of counts of Morgan's
+        circular substructures within 2 bonds; 1 is the same constitution, or nearly so.
+
+        Args:
+            smiles: one, or any number of them, as `predict` takes them.
+            count: how many for each, 1 or more.
+
+        Returns:
+            For each SMILES that can be read up to `count` rows, the most similar first: `smiles` as given, `neighbour`,
+            the SMILES of a training molecule, `row`, the number of its row in the training table, from 1, `similarity`,
+            from 0 to 1, and what was measured of each target, under the target's name.
+
+        Raises:
+            InputError: the file keeps no training rows, or `count` is less than 1.
+        """
+        if count < 1:
+            raise InputError(f"count: expected 1 or more neighbours, got {count}")
+        near, given = self.comparison, self._given(smiles)
+        done = featurise(constitution(self.header.featuriser), as_texts(given))
+        place, similarity = near.of(done.store, count)
+        named = [given[i] for i in done.good for _ in range(place.shape[1])]
+        kept, place = near.training, place.ravel()
+        told = {"neighbour": kept.smiles, "row": kept.rows}
+        columns = {name: np.array(column, object)[place] for name, column in told.items()}
+        columns = self._shown(named) | columns | {"similarity": similarity.ravel()}
+        for name in kept.values:
+            columns[fresh_name(columns, name)] = kept.column(name)[place]
+        return pd.DataFrame(columns)
 
     def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
         """Predict a table of any length and write it; see `gtx.prediction.predict_table`."""

@@ -83,6 +83,13 @@ class TrainSettings:
         "validation rows decide, or no; default: kernel, where it can be done.",
     )
 
+    training_rows: bool | None = option(
+        None,
+        "Keep the training rows in the model file, SMILES and values, to show those that are similar to a molecule "
+        "beside its prediction; up to 20,000; default: keep them. Leave them out of a file that is given to others, if "
+        "they are secret.",
+    )
+
     precision: str = option(
         "32-true", "Number format: 32-true, 64-true, or bf16-mixed or 16-mixed, which are faster on a GPU."
     )

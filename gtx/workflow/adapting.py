@@ -108,7 +108,7 @@ def adapt(
     origin |= {"weights": f"all, adapted to {len(train)} molecules"}
     adapted = {"before": before, "after": after, "molecules": len(train)}
     words = header.settings | {"start": origin, "adapted": told | adapted}
-    save_model(out, [member.model for member in members], replace(header, settings=words), half=True)
+    save_model(out, [member.model for member in members], replace(header, settings=words, training=None), half=True)
     shutil.rmtree(folder)
     return Adapted(ledger, before, after, len(train))
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from gtx.data import TableWriter, fresh_name
+from gtx.data import TableWriter, column_index, fresh_name
 from gtx.dataset import Dataset
-from gtx.kernel import TanimotoKernel
 from gtx.prediction import Predictor, library_versions
 from gtx.prediction.answering import as_rows
 from gtx.prediction.streaming import note_answer, output_header, output_row
+from gtx.prediction.training_rows import TrainingRows
 from gtx.tasks.task import Answers
 from gtx.training import Member
 from gtx.workflow.specs import model_words
@@ -80,10 +79,14 @@ def _shared_components(dataset: Dataset) -> list[str]:
     return [f"leakage: of {len(own)} {judged} rows {', '.join(counts)}, as written; --split group keeps either apart"]
 
 
-def number_rows(kernel: TanimotoKernel | None, dataset: Dataset) -> None:
-    """Let a kernel call the training molecules that it holds by the numbers of their rows in the table."""
-    if kernel is not None:
-        kernel.number_rows(torch.from_numpy(_row_numbers(dataset)[dataset.split["train"]]))
+def training_rows(dataset: Dataset) -> TrainingRows:
+    """What a model file keeps of the training rows: SMILES, row numbers, and the cells of the targets."""
+    index = dataset.split["train"].tolist()
+    places = [dataset.place(i) for i in index]
+    values = {
+        name: [row.cells[column_index(file.columns, name)] for file, row in places] for name in dataset.task.targets
+    }
+    return TrainingRows.drawn([dataset.smiles[i] for i in index], [row.number for _, row in places], values)
 
 
 def _row_numbers(dataset: Dataset) -> np.ndarray:

@@ -21,7 +21,7 @@ from gtx.tasks import Task
 from gtx.tasks.task import Answers
 from gtx.training import RunFolder, TrainSettings, alone, is_main_process
 from gtx.workflow.mixing import Mixed
-from gtx.workflow.outputs import data_lines, number_rows, report_facts, write_predictions
+from gtx.workflow.outputs import data_lines, report_facts, write_predictions
 from gtx.workflow.plan import Plan, opened
 
 PARTS = ("train", "val", "test")
@@ -104,7 +104,9 @@ def train(
         return None
     both = plan.mixed(members, header)
     notes = notes if both.note is None else [*notes, both.note]
-    number_rows(both.kernel, dataset)
+    if (kept := header.training) is not None:
+        words = f"model.gtx keeps training rows for gtx predict --neighbours: {kept.words()}"
+        notes.append(f"{words}; --no-training-rows leaves them out")
     predictor, answers = calibrated(both, dataset.store, dataset.split["val"])
     task, networks = predictor.task, predictor.members
     metrics: dict[str, Any] = {

@@ -16,6 +16,7 @@ from gtx.training import Member, TrainSettings, fit, run_config
 from gtx.training.watching import Watch
 from gtx.workflow.further import Further
 from gtx.workflow.mixing import Mixed, mixed
+from gtx.workflow.outputs import training_rows
 from gtx.workflow.specs import check_model, learned_spec, model_spec
 
 
@@ -93,6 +94,7 @@ class Plan:
             learned_spec(self.spec, members[0].model),
             smiles_column=self.dataset.files[0].smiles_column,
             features=self.data.features,
+            training=None if self.settings.training_rows is False else training_rows(self.dataset),
             split={
                 "how": self.dataset.split_words,
                 **{part: len(index) for part, index in self.dataset.split.items()},

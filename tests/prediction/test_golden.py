@@ -20,6 +20,7 @@ SPREAD = {
     "sequence": 5.0,
     "multiclass": 1.0,
     "mix": 4.0,
+    "neighbours": 4.0,
 }
 
 

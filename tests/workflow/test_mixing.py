@@ -38,6 +38,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def learn(table: Path, out: Path, target: str = "solvation_water", **options):
+    options |= {"training_rows": None if options.get("mix") != "no" else False}
     sizes = options.pop("sizes", (0.7, 0.15, 0.15))
     data = DataSettings(str(table), (target,), split_sizes=sizes, workers=0)
     return train(data, TrainSettings(**TINY | options), out, baselines=False)
@@ -105,7 +106,7 @@ def test_a_mix_is_both_and_says_so(runs: dict[str, Path], table: Path) -> None:
     words = f"{1 - share:.0%} network and {share:.0%} Tanimoto kernel, of 84 training molecules"
     report = (runs["kernel"].parent / "report.html").read_text()
     assert words in report and "Its network alone" in report and "Its kernel alone" in report
-    assert sorted(both.partner.kernel.row.tolist()) == [
+    assert both.header.training.rows == [
         i for i, row in enumerate(read(runs["kernel"].parent / "predictions.csv"), 1) if row["split"] == "train"
     ]
 
@@ -176,15 +177,21 @@ def test_the_nearest_training_molecules_explain_it(
     rows = read(runs["kernel"].parent / "predictions.csv")
     predictor = gtx.load(runs["kernel"], device="cpu")
     place, row = next((i, row) for i, row in enumerate(rows, 1) if row["split"] == "train")
-    near = predictor.nearest(row["smiles"])
-    assert near["row"][0] == place and near["similarity"][0] == 1 and near["similarity"].is_monotonic_decreasing
-    assert len(predictor.nearest(["CCO", "no molecule", "C"], count=2)) == 4
-    with pytest.raises(InputError, match="compares no molecules"):
-        gtx.load(runs["no"]).nearest("CCO")
+    near = predictor.neighbours(row["smiles"])
+    assert near["row"][0] == place and near["similarity"][0] == 1
+    assert near["solvation_water"][0] == float(row["solvation_water"])
     monkeypatch.chdir(tmp_path)
     assert main(["explain", str(runs["kernel"]), row["smiles"], "--draws", "2"]) == 0
     said = capsys.readouterr().out
     assert f"row {place}, similarity 1.00" in said and "note: this is the network alone; the model predicts" in said
+
+
+def test_without_training_rows_the_file_tells_no_molecule(runs: dict[str, Path]) -> None:
+    smiles = gtx.load(runs["kernel"], device="cpu").header.training.smiles
+    assert gtx.load(runs["no"], device="cpu").header.training is None
+    whole, without = (path.read_bytes() for path in runs.values())
+    assert all(one.encode() in whole.replace(b"\\\\\\\\", b"\\") for one in smiles if len(one) > 12)
+    assert not any(one.encode() in without for one in smiles if len(one) > 12)
 
 
 def test_the_estimators_mix_too() -> None:

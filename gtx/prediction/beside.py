@@ -1,0 +1,115 @@
+"""The nearest training molecules beside predictions: columns of a table, and lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from gtx.data import MoleculeStore
+from gtx.errors import InputError
+from gtx.prediction.predictor import Predictor
+from gtx.tasks.task import Answers, fresh_columns
+
+
+def lines(predictor: Predictor, smiles: str) -> list[str]:
+    """The training molecules that are most similar to one molecule, in lines of text; or that the file keeps none."""
+    if predictor.header.training is None:
+        return ["similar training molecules: the model file keeps no training rows"]
+    found = predictor.neighbours([smiles])
+    told = [name for name in found if name not in ("smiles", "neighbour", "row", "similarity")]
+    table = ["most similar training molecules, by rows of the training table:"]
+    for row in found.to_dict("records"):
+        values = ", ".join(f"{name} {_shown(row[name])}" for name in told)
+        table.append(f"  row {row['row']}, similarity {row['similarity']:.2f}, {values}: {row['neighbour']}")
+    return table
+
+
+def _shown(value: Any) -> str:
+    """A measured value, or that there is none."""
+    known = value if isinstance(value, str) else f"{value:.6g}" * (value == value)
+    return known or "not measured"
+
+
+class WithNeighbours:
+    """A predictor whose answers have the nearest training molecules beside them, see `Answering`.
+
+    The columns are `similarity`, that to the nearest training molecule, and of each neighbour its SMILES
+    `neighbour_1`, its similarity and the values that were measured of it.
+
+    Args:
+        predictor: the model.
+        count: how many neighbours, 1 or more.
+
+    Raises:
+        InputError: the model file keeps no training rows, or fewer than one is asked for.
+    """
+
+    def __init__(self, predictor: Predictor, count: int) -> None:
+        if count < 1:
+            raise InputError(f"neighbours: expected 1 or more, got {count}")
+        self.predictor, self.count, self.near = predictor, count, predictor.comparison
+
+    @property
+    def header(self) -> Any:
+        return self.predictor.header
+
+    @property
+    def device(self) -> torch.device:
+        return self.predictor.device
+
+    @property
+    def task(self) -> Any:
+        return self.predictor.task
+
+    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
+        """Those of the model, and the neighbours'."""
+        taken = list(taken)
+        own = self.predictor.output_columns(taken)
+        further = [("similarity", float)]
+        for k in range(1, self.count + 1):
+            measured = ((f"neighbour_{k}_{name}", kind) for name, (kind, _) in self._measured.items())
+            further += [(f"neighbour_{k}", str), (f"neighbour_{k}_similarity", float), *measured]
+        return own | fresh_columns([*taken, *own], further)
+
+    def predict_store(self, store: MoleculeStore) -> Answers:
+        """Answers, and beside each its neighbours."""
+        return _Beside(self.predictor.predict_store(store), self._columns(store))
+
+    @cached_property
+    def _measured(self) -> dict[str, tuple[type, np.ndarray]]:
+        found = {name: self.near.training.column(name) for name in self.near.training.values}
+        return {name: (float if column.dtype.kind == "f" else str, column) for name, column in found.items()}
+
+    def _columns(self, store: MoleculeStore) -> list[np.ndarray]:
+        place, similarity = self.near.of(store, self.count)
+        smiles = np.array(self.near.training.smiles, object)
+        columns = [similarity[:, 0] if similarity.shape[1] else np.full(len(store), np.nan)]
+        for k in range(self.count):
+            if k < place.shape[1]:
+                measured = [column[place[:, k]] for _, column in self._measured.values()]
+                columns += [smiles[place[:, k]], similarity[:, k], *measured]
+            else:
+                blank = {float: np.full(len(store), np.nan), str: np.full(len(store), None, object)}
+                columns += [blank[str], blank[float], *(blank[kind] for kind, _ in self._measured.values())]
+        return columns
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """Answers with further columns after their own."""
+
+    answers: Any
+    further: list[np.ndarray]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.answers, name)
+
+    def columns(self) -> list[np.ndarray]:
+        return [*self.answers.columns(), *self.further]

@@ -1,0 +1,125 @@
+"""The nearest training molecules: by definition, beside answers, and kept in the model file."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rdkit import DataStructs
+from scipy.stats import spearmanr
+
+import gtx
+from gtx.cli import main
+from gtx.data import featurise
+from gtx.errors import InputError
+from gtx.molecules import Featuriser, read_smiles
+from gtx.molecules.fingerprints import GetMorganGenerator
+from gtx.prediction import Predictor, WithNeighbours, predict_table
+from gtx.prediction.neighbours import Neighbours
+from gtx.prediction.training_rows import TrainingRows
+from tests.tables import molecules, read
+
+GOLDEN = Path(__file__).parent / "golden"
+NAMES = ["similarity"]
+NAMES += [f"neighbour_{k}{end}" for k in (1, 2) for end in ("", "_similarity", "_solvation_water")]
+
+
+@pytest.fixture(scope="module")
+def model() -> Predictor:
+    return gtx.load(GOLDEN / "neighbours.gtx", device="cpu")
+
+
+def rows(smiles: list[str], **values: list[str]) -> TrainingRows:
+    return TrainingRows.drawn(smiles, range(1, len(smiles) + 1), values)
+
+
+def test_the_nearest_are_about_those_of_rdkits_morgan_counts() -> None:
+    smiles = molecules(80)["smiles"].tolist()
+    near = Neighbours(rows(smiles[:60]), Featuriser())
+    place, similarity = near.of(featurise(Featuriser(), smiles[60:], workers=0).store, 60)
+    generator = GetMorganGenerator(radius=2, includeRedundantEnvironments=True)
+    counts = [generator.GetSparseCountFingerprint(read_smiles(one)) for one in smiles]
+    expected = np.array([DataStructs.BulkTanimotoSimilarity(one, counts[:60]) for one in counts[60:]])
+    ours = np.take_along_axis(similarity, place.argsort(1), 1)
+    assert spearmanr(ours.max(1), expected.max(1)).statistic > 0.85  # whose atoms are told apart by a ring too
+    assert (ours.argmax(1) == expected.argmax(1)).mean() > 0.6
+    assert (np.diff(similarity, axis=1) <= 0).all() and 0 <= similarity.min() <= similarity.max() <= 1
+
+
+def test_a_molecule_is_its_own_nearest_however_it_is_written() -> None:
+    near = Neighbours(rows(["CCO", "no molecule", "c1ccccc1O"]), Featuriser())
+    place, similarity = near.of(featurise(Featuriser(), ["Oc1ccccc1", "OCC"], workers=0).store, 5)
+    assert place.tolist() == [[2, 0], [0, 2]] and similarity[:, 0].tolist() == [1, 1] and similarity.max(0)[1] < 1
+
+
+def test_a_model_names_them_with_what_was_measured(model: Predictor) -> None:
+    kept = model.header.training
+    found = model.neighbours([kept.smiles[3], "C1CC", "CCO"], 2)
+    assert list(found) == ["smiles", "neighbour", "row", "similarity", "solvation_water"] and len(found) == 4
+    assert found.neighbour[0] == kept.smiles[3] and found.row[0] == kept.rows[3] and found.similarity[0] == 1
+    assert found.solvation_water[0] == float(kept.values["solvation_water"][3])
+    assert found.smiles.tolist() == [kept.smiles[3]] * 2 + ["CCO"] * 2
+    assert len(model.neighbours("CCO", 1000)) == len(kept)
+    with pytest.raises(InputError, match="expected 1 or more neighbours, got 0"):
+        model.neighbours("CCO", 0)
+
+
+def test_a_file_without_rows_says_so(model: Predictor, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="keeps no training rows"):
+        model.with_header(replace(model.header, training=None)).neighbours("CCO")
+    assert main(["predict", str(GOLDEN / "regression.gtx"), "CCO", "--neighbours", "2"]) == 2
+    assert capsys.readouterr().err.startswith("gtx: this model file keeps no training rows")
+
+
+def test_they_stand_beside_predictions(model: Predictor, tmp_path: Path) -> None:
+    kept = model.header.training
+    table = pd.DataFrame({"smiles": [kept.smiles[0], "C1CC", "CCO"], "similarity": ["a", "b", "c"]})
+    table.to_csv(tmp_path / "in.csv", index=False)
+    words = ["predict", str(GOLDEN / "neighbours.gtx"), str(tmp_path / "in.csv"), "--neighbours", "2"]
+    assert main([*words, "--device=cpu", "--out", str(tmp_path / "out.csv")]) == 0
+    first, broken, other = read(tmp_path / "out.csv")
+    assert list(first)[-9:] == ["similarity1", *NAMES[1:], "error", "warning"] and first["similarity"] == "a"
+    assert first["similarity1"] == first["neighbour_1_similarity"] == "1" and first["neighbour_1"] == kept.smiles[0]
+    assert not any(broken[name] for name in ("similarity1", *NAMES[1:])) and broken["error"]
+    near = model.neighbours("CCO", 2)
+    assert [other["neighbour_1"], other["neighbour_2"]] == near.neighbour.tolist()
+    assert float(other["neighbour_2_solvation_water"]) == near.solvation_water[1]
+    predict_table(WithNeighbours(model, 2), tmp_path / "in.csv", tmp_path / "out.parquet")
+    typed = pd.read_parquet(tmp_path / "out.parquet")
+    assert typed["neighbour_1_solvation_water"].dtype.kind == "f" and typed["neighbour_1"].isna().tolist() == [0, 1, 0]
+
+
+def test_of_few_rows_there_are_as_many_as_there_are(model: Predictor) -> None:
+    few = model.with_header(replace(model.header, training=rows(["CCO"], class_=["active"])))
+    beside = WithNeighbours(few, 2)
+    store = featurise(model.header.featuriser, ["CCO", "CCN"], workers=0).store
+    answers = pickle.loads(pickle.dumps(beside.predict_store(store)))  # as from a worker process
+    columns = dict(zip(beside.output_columns(["smiles"]), answers.columns(), strict=True))
+    assert columns["neighbour_1_class_"].tolist() == ["active"] * 2 and columns["neighbour_2"].tolist() == [None] * 2
+    assert np.isnan(columns["neighbour_2_similarity"]).all() and answers.finite.all()
+    with pytest.raises(InputError, match="neighbours: expected 1 or more, got 0"):
+        WithNeighbours(model, 0)
+
+
+def test_of_many_rows_some_are_kept_always_the_same() -> None:
+    many = [f"{'C' * n}O" for n in range(1, 31)]
+    kept, again = (TrainingRows.drawn(many, range(30), {"y": list(map(str, range(30)))}, most=10) for _ in range(2))
+    assert kept == again and len(kept) == 10 and kept.words() == "10 of 30, drawn at random, with SMILES and values"
+    assert [many[i] for i in kept.rows] == kept.smiles and kept.column("y").tolist() == kept.rows
+    assert TrainingRows.from_dict(kept.to_dict()) == kept
+    with pytest.raises(InputError, match="got 9 of y"):
+        TrainingRows.from_dict(kept.to_dict() | {"values": {"y": ["1"] * 9}})
+    for name, wrong in {"smiles": [None] * 10, "rows": [-1] * 10, "values": [], "trained": 10**400}.items():
+        with pytest.raises(InputError, match=rf"training\.{name}"):
+            TrainingRows.from_dict(kept.to_dict() | {name: wrong})
+
+
+def test_an_explanation_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["explain", str(GOLDEN / "neighbours.gtx"), "CCO", "--method", "substructures"]
+    assert main([*words, "--out", str(tmp_path / "page.html")]) == 0
+    said, page = capsys.readouterr().out, (tmp_path / "page.html").read_text()
+    assert "row 63, similarity 0.20, solvation_water -4.474: C/C=C/CO" in said and "row 63, similarity 0.20" in page
