@@ -71,6 +71,8 @@ LIBRARIES = {
     "lightning": set(),
     "numba": {"jit"},
     "optuna": {"workflow"},
+    "ray": {"prediction"},
+    "dask": set(),
 }
 
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note
+from gtx.errors import InputError
+from gtx.termination import Terminated
+
+if TYPE_CHECKING:
+    from gtx.data.ledger import Ledger
+    from gtx.prediction.answering import Answering
+    from gtx.prediction.library.predicting import LibraryOutcome
 
 EXAMPLES = """
 Every input row comes out, in order and with its cells as they were. After them come <target>_pred (and, where the model
@@ -18,6 +29,9 @@ not.
 Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
 or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.
 
+A folder is predicted shard by shard into a folder of Parquet files. The same command again goes on where it stopped.
+Scores are not printed for a folder.
+
 examples:
   gtx predict run/model.gtx molecules.csv --out predictions.csv
   gtx predict run/model.gtx library.parquet --out predictions.parquet
@@ -25,6 +39,10 @@ examples:
   gtx predict run/model.gtx "CC(=O)Oc1ccccc1C(=O)O"
   gtx predict run/model.gtx molecules.csv --neighbours 3 --out predictions.csv
   gtx predict writer/model.gtx molecules.csv --beams 5 --out products.csv
+  gtx predict run/model.gtx library.csv --filter "y_pred > 7 and y_std < 0.5" --out hits.csv
+  gtx predict run/model.gtx library/ --out predictions/
+  gtx predict run/model.gtx library/ --top 1000 --by y_pred --out best/
+  gtx predict run/model.gtx library/ --engine ray --address auto --out predictions/
 """
 
 
@@ -34,10 +52,15 @@ def add(parser: Parser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
     parser.add_argument(
-        "molecules", metavar="MOLECULES", help="a table, a SMILES file or an SDF; - for standard input; or one SMILES"
+        "molecules",
+        metavar="MOLECULES",
+        help="a table, a SMILES file or an SDF; a folder of them; - for standard input; or one SMILES",
     )
     parser.add_argument(
-        "--out", default="-", metavar="FILE", help=".csv, .tsv or .parquet; default: standard output, as CSV"
+        "--out",
+        default="-",
+        metavar="FILE",
+        help=".csv, .tsv or .parquet; default: standard output, as CSV; for a folder of molecules, a folder",
     )
     parser.add_argument(
         "--smiles-column",
@@ -79,16 +102,44 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--device", metavar="NAME", help="where to compute: cpu, cuda or cuda:1; default: a GPU if there is one"
     )
+    _add_selection(parser)
+    _add_library(parser)
+
+
+def _add_selection(parser: Parser) -> None:
+    group = parser.add_argument_group("what is written")
+    group.add_argument(
+        "--filter",
+        metavar="TEXT",
+        help='only rows for which this holds: "NAME SIGN NUMBER", joined by "and"; signs are > >= < <= == !=',
+    )
+    group.add_argument("--top", type=int, metavar="N", help="only the best rows, so many, the best first; needs --by")
+    group.add_argument("--by", metavar="NAME", help="the column that says how good a row is, such as y_pred")
+    group.add_argument("--lowest", action="store_true", help="with --top: the lowest number is the best")
+
+
+def _add_library(parser: Parser) -> None:
+    group = parser.add_argument_group("folders")
+    group.add_argument(
+        "--engine",
+        choices=["ray"],
+        help="who works at a folder: Ray's actors, on one machine or many; default: processes of this machine",
+    )
+    group.add_argument("--address", metavar="TEXT", help="of a running Ray cluster; default: a Ray of this machine")
+    group.add_argument("--shard-rows", type=int, metavar="N", help="rows of a Parquet file written; default: 50,000")
 
 
 def run(arguments: Namespace) -> int:
     """Predict, and print how many rows could not be read; status 2 if none of them could."""
+    if arguments.engine or os.path.isdir(arguments.molecules):
+        return _run_library(arguments)
+    if given := [name for name in ("address", "shard_rows") if getattr(arguments, name) is not None]:
+        raise InputError(f"--{given[0].replace('_', '-')} is for a folder of molecules, or --engine ray")
     from gtx.cli.scores import metric_lines
-    from gtx.prediction import WithNeighbours, load, predict_table
+    from gtx.prediction import Selection, predict_table
 
-    predictor = load(arguments.model, arguments.device, arguments.beams)
-    if arguments.neighbours is not None:
-        predictor = WithNeighbours(predictor, arguments.neighbours)
+    selection = Selection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
+    predictor = opened(arguments.model, arguments.neighbours, device=arguments.device, beams=arguments.beams)
     outcome = predict_table(
         predictor,
         arguments.molecules,
@@ -96,13 +147,73 @@ def run(arguments: Namespace) -> int:
         smiles_column=arguments.smiles_column,
         smiles_columns=arguments.smiles_columns,
         on_error=arguments.on_error,
+        selection=selection,
         workers=arguments.workers,
         progress=sys.stderr.isatty(),
     )
     note(outcome.ledger.summary())
+    if not selection.keeps_all:
+        note(f"{outcome.kept:,} of them are written")
     for line in (*outcome.notes, *(metric_lines(outcome.metrics) if outcome.metrics else ())):
         note(line)
-    if 0 < outcome.ledger.rows == outcome.ledger.num_errors:
+    return _status(outcome.ledger)
+
+
+def opened(model: str | os.PathLike[str], neighbours: int | None, **options: object) -> Answering:
+    """The model, with the most similar training molecules beside its answers, if so many are asked for."""
+    from gtx.prediction import WithNeighbours, load
+
+    predictor = load(model, **options)
+    return predictor if neighbours is None else WithNeighbours(predictor, neighbours)
+
+
+def _run_library(arguments: Namespace) -> int:
+    from gtx.prediction import Selection, predict_library
+
+    if arguments.out == "-":
+        raise InputError("the predictions of a folder go to a folder: give --out")
+    rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
+    try:
+        outcome = predict_library(
+            arguments.model,
+            arguments.molecules,
+            arguments.out,
+            smiles_column=arguments.smiles_column,
+            smiles_columns=arguments.smiles_columns,
+            beams=arguments.beams,
+            device=arguments.device,
+            on_error=arguments.on_error,
+            selection=Selection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest),
+            workers=arguments.workers,
+            engine=arguments.engine,
+            address=arguments.address,
+            progress=sys.stderr.isatty(),
+            load=partial(opened, neighbours=arguments.neighbours),
+            **rows,
+        )
+    except (KeyboardInterrupt, Terminated):
+        note("gtx: what is predicted is kept; the same command goes on where it stopped")
+        raise
+    for line in _told(outcome):
+        note(line)
+    return 2 if outcome.problems else _status(outcome.ledger)
+
+
+def _told(outcome: LibraryOutcome) -> Iterator[str]:
+    """What became of a library, a line each."""
+    yield outcome.ledger.summary()
+    before = f", {outcome.before:,} of them done before" if outcome.before else ""
+    yield f"files: {outcome.files:,}; shards: {outcome.shards:,}{before}; rows written: {outcome.kept:,}"
+    if outcome.left_out:
+        more = f" and {len(outcome.left_out) - 1:,} more" if outcome.left_out[1:] else ""
+        yield f"left out, as no tables: {outcome.left_out[0]}{more}"
+    yield f"written to {outcome.where}"
+    for problem in outcome.problems:
+        yield f"gtx: {problem}"
+
+
+def _status(ledger: Ledger) -> int:
+    if 0 < ledger.rows == ledger.num_errors:
         note("gtx: no row can be used; the column 'error' of the output says why")
         return 2
     return 0

@@ -47,6 +47,9 @@ class TableWriter:
         schema: of rows that come out of a Parquet file, `gtx.data.Table.schema`: a Parquet file written has these types
             for its first columns.
 
+    Attributes:
+        footer: texts by name that a Parquet file keeps beside its rows; to be filled before the end.
+
     Raises:
         InputError: if the place cannot be written to, the disk is full, or the name has another ending.
     """
@@ -62,6 +65,7 @@ class TableWriter:
         self.columns = list(columns)
         self.types = dict(types or {})
         self.schema = schema
+        self.footer: dict[str, str] = {}
 
     def __enter__(self) -> TableWriter:
         self._stack = ExitStack()
@@ -164,6 +168,7 @@ class TableWriter:
             if len(group) == _GROUP or weight[0] > limits.HEAVIEST:
                 flush()
 
+        self._stack.callback(lambda: self.footer and file.add_key_value_metadata(self.footer))
         self._stack.callback(flush)
         return write
 

@@ -15,5 +15,8 @@ __getattr__, __dir__ = lazy_names(
         "predictor": ("Predictor",),
         "versions": ("library_versions",),
         "streaming": ("predict_table",),
+        "selecting": ("Selection",),
+        "library": ("predict_library",),
+        "frames": ("FramePredictor",),
     },
 )

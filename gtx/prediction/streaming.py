@@ -19,6 +19,9 @@ from gtx.data.tables import open_table
 from gtx.errors import InputError
 from gtx.prediction.answering import NOT_FINITE, Answered, Answering, Chunk, answer_stream, as_rows
 from gtx.prediction.model_file import ModelHeader
+from gtx.prediction.selecting import Line, Selection
+
+EVERY_ROW = Selection()
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,13 @@ class TableOutcome:
         ledger: counts of rows and errors; the messages are in the table written.
         metrics: as in `metrics.json`, for the targets whose values the table holds; None without any.
         notes: what else there is to say of all answers, a line each.
+        kept: how many rows were written.
     """
 
     ledger: Ledger
     metrics: dict[str, Any] | None
     notes: list[str]
+    kept: int
 
 
 def predict_table(
@@ -44,6 +49,7 @@ def predict_table(
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
     on_error: Literal["report", "fail"] = "report",
+    selection: Selection = EVERY_ROW,
     workers: int | None = None,
     progress: bool = False,
 ) -> TableOutcome:
@@ -57,40 +63,63 @@ def predict_table(
         smiles_columns: for a model of several molecules a row, their columns, in the order of training; default: as
             they were called there.
         on_error: "fail" stops at the first row that cannot be used.
+        selection: of the rows predicted, which are written; by default all.
         workers: processes that read and predict; by default all cores, and none for a table of less than 10,000 rows.
         progress: show a progress bar.
 
     Raises:
-        InputError: the table cannot be read or `out` not be written; with "fail", a row cannot be used.
+        InputError: the table cannot be read or `out` not be written; with "fail", a row cannot be used; or the
+            selection names a column that there is not.
     """
-    table = _opened(predictor.header, source, smiles_column, smiles_columns)
-    if predictor.header.features:
-        table = predictor.header.features.of_table(table)
+    table = opened(predictor.header, source, smiles_column, smiles_columns)
     ledger, scores = Ledger(on_error), predictor.task.scores(table.columns)
     named = predictor.output_columns(table.columns)
-    nothing = [None] * len(named)
-    writing = TableWriter(out, output_header(table.columns, named), named, table.schema)
-    with writing as writer, closing(_answered(predictor, table, workers)) as parts:
-        for rows, done in _tracked(parts, table.length) if progress else parts:
-            note_rows(ledger, table.smiles_column, rows, done)
-            answers = done.answers
-            answered = [rows[i] for i in done.good]
-            for row, *said in zip(answered, answers.finite.tolist(), answers.remarks, strict=True):
-                note_answer(ledger, table.smiles_column, row, *said)
-            own = dict(zip(done.good.tolist(), as_rows(answers), strict=True))
-            for i, row in enumerate(rows):
-                writer.write(output_row(row, own.get(i, nothing), *ledger.pop(row.number)), row.record)
-            scores.add(answered, answers)
+    header = output_header(table.columns, named)
+    sieve = selection.over(header)
+    writing = TableWriter(out, header, named, table.schema)
+    with writing as writer, closing(predicted(predictor, table, ledger, workers)) as parts:
+        for rows, lines, done in _tracked(parts, table.length) if progress else parts:
+            for line in sieve.passed(lines):
+                writer.write(*line)
+            scores.add([rows[i] for i in done.good], done.answers)
+        for line in sieve.best():
+            writer.write(*line)
     notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
     if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
-    return TableOutcome(ledger, scores.metrics(), notes)
+    return TableOutcome(ledger, scores.metrics(), notes, sieve.kept)
 
 
-def _opened(
+def opened(
+    header: ModelHeader,
+    source: str | Path,
+    smiles_column: str | None = None,
+    smiles_columns: Sequence[str] | None = None,
+) -> Table:
+    """The table, its rows with all that the model reads: its molecules, and the numbers beside them."""
+    table = _with_molecules(header, source, smiles_column, smiles_columns)
+    return header.features.of_table(table) if header.features else table
+
+
+def predicted(
+    predictor: Answering, table: Table, ledger: Ledger, workers: int | None
+) -> Generator[tuple[list[Row], list[Line], Answered]]:
+    """Some rows of the table at a time, their rows of predictions, and what these were made of."""
+    nothing = [None] * len(predictor.output_columns(table.columns))
+    with closing(_answered(predictor, table, workers)) as parts:
+        for rows, done in parts:
+            note_rows(ledger, table.smiles_column, rows, done)
+            answered = (rows[i] for i in done.good)
+            for row, *said in zip(answered, done.answers.finite.tolist(), done.answers.remarks, strict=True):
+                note_answer(ledger, table.smiles_column, row, *said)
+            own = dict(zip(done.good.tolist(), as_rows(done.answers), strict=True))
+            cells = (output_row(row, own.get(i, nothing), *ledger.pop(row.number)) for i, row in enumerate(rows))
+            yield rows, [(line, row.record) for line, row in zip(cells, rows, strict=True)], done
+
+
+def _with_molecules(
     header: ModelHeader, source: str | Path, smiles_column: str | None, smiles_columns: Sequence[str] | None
 ) -> Table:
-    """The table, its rows with all molecules that the model reads."""
     names = header.featuriser.components
     if not names:
         if smiles_columns:
@@ -155,13 +184,15 @@ def _answered(predictor: Answering, table: Table, workers: int | None) -> Genera
         yield rows, answered
 
 
-def _tracked(parts: Iterator[tuple[list[Row], Any]], total: int | None) -> Iterator[tuple[list[Row], Any]]:
+def _tracked(
+    parts: Iterator[tuple[list[Row], list[Line], Answered]], total: int | None
+) -> Iterator[tuple[list[Row], list[Line], Answered]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = TextColumn("Predicting"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
-        for rows, done in parts:
-            yield rows, done
-            bar.advance(task, len(rows))
+        for part in parts:
+            yield part
+            bar.advance(task, len(part[0]))

@@ -1,0 +1,84 @@
+"""`gtx predict` of tables and of folders; what is written is tested where it is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from gtx.cli import main
+from gtx.prediction.library import predicting
+from gtx.termination import Terminated
+
+MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx")
+HERE = ["--workers=0", "--device=cpu"]
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working folder holds a folder `library` of two tables, and a note."""
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "a.csv").write_text("smiles\nCCO\nC1CC\nCCN\n")
+    (tmp_path / "library" / "b.smi").write_text("C one\nCC two\n")
+    (tmp_path / "library" / "notes.txt").write_text("")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_folder_is_predicted_into_a_folder_and_not_twice(library: None, capsys: pytest.CaptureFixture) -> None:
+    words = ["predict", MODEL, "library", "--out", "out", "--shard-rows", "2", *HERE]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.splitlines() == [
+        "5 rows: 4 read, 1 error (1 with an unusable molecule), 1 with warnings",
+        "files: 2; shards: 3; rows written: 5",
+        "left out, as no tables: notes.txt",
+        "written to out",
+    ]
+    assert len(pd.read_parquet("out")) == 5
+    assert main(words) == 0
+    assert "shards: 3, 3 of them done before" in capsys.readouterr().err
+
+
+def test_only_what_is_asked_for_is_written(library: None, capsys: pytest.CaptureFixture) -> None:
+    best = ["--top=2", "--by=gap_pred"]
+    assert main(["predict", MODEL, "library", "--out", "best", *best, *HERE]) == 0
+    assert "rows written: 2" in capsys.readouterr().err and len(pd.read_parquet("best/top.parquet")) == 2
+    assert main(["predict", MODEL, "library/a.csv", "--filter=gap_pred > -1e9", *best, *HERE]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 3 and "2 of them are written" in said.err
+
+
+def test_a_run_that_is_ended_says_that_it_goes_on(
+    library: None, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(*_: object) -> None:
+        raise Terminated
+
+    monkeypatch.setattr(predicting, "worked", end)
+    assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 143
+    assert "what is predicted is kept; the same command goes on where it stopped" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_table_costs_no_other(library: None, capsys: pytest.CaptureFixture) -> None:
+    Path("library/empty.csv").touch()
+    assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 2
+    said = capsys.readouterr().err
+    assert "5 rows: 4 read" in said and "gtx: empty.csv: library/empty.csv is empty" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["library"], "the predictions of a folder go to a folder: give --out"),
+        (["library", "--out", "library/out"], "library/out is within library"),
+        (["library", "--out", "library/a.csv"], "library/a.csv is within library"),
+        (["library", "--out", "out", "--address", "auto"], "expected 'ray', to which the address belongs, got None"),
+        (["library", "--out", "out", "--shard-rows", "0"], "shard_rows: expected 1 or more, got 0"),
+        (["library/a.csv", "--shard-rows", "9"], "--shard-rows is for a folder of molecules, or --engine ray"),
+        (["library/a.csv", "--top", "9"], "top and by belong together"),
+    ],
+)
+def test_what_cannot_be_done_is_said(library: None, words: list, message: str, capsys: pytest.CaptureFixture) -> None:
+    assert main(["predict", MODEL, *words, *HERE]) == 2
+    assert message in capsys.readouterr().err
