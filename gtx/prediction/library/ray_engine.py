@@ -110,6 +110,8 @@ def ray_library() -> Any:
     Raises:
         InputError: it is not installed.
     """
+    # of a worker that dies, which is looked after, Ray prints a paragraph
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")
     try:
         import ray
     except ImportError:
