@@ -43,6 +43,7 @@ ROOMS = {
     "training": {"closed_form", "dataset", "tasks", "nn", "data", "errors", "files", "termination"},
     "prediction": {"kernel", "schema", "tasks", "models", "data", "molecules", "errors", "files"},
     "explain": {"prediction", "tasks", "models", "graph", "data", "molecules", "errors", "files"},
+    "serve": {"explain", "prediction", "data", "molecules", "errors"},
     "workflow": {
         *(
             "baselines",
@@ -61,7 +62,7 @@ ROOMS = {
     },
     "estimators": {"dataset", "workflow", "prediction", "training", "tasks", "models", "data", "molecules", "errors"},
     "cli": {
-        *("workflow", "explain", "dataset", "prediction", "training", "tasks", "report", "data", "molecules"),
+        *("workflow", "explain", "serve", "dataset", "prediction", "training", "tasks", "report", "data", "molecules"),
         *("architectures", "errors", "termination"),
     },
 }
@@ -73,6 +74,8 @@ LIBRARIES = {
     "optuna": {"workflow"},
     "ray": {"prediction"},
     "dask": set(),
+    "fastapi": {"serve"},
+    "uvicorn": {"serve"},
 }
 
 

@@ -16,6 +16,7 @@ from gtx.termination import Terminated, terminable
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
     "predict": "predict the molecules of a table with a trained model",
+    "serve": "answer requests for predictions, and show a page for people",
     "explain": "draw the attention behind one prediction, and test what it tells",
     "info": "show what a model file holds",
     "adapt": "train a pretrained model further on your molecules, without labels",

@@ -128,7 +128,7 @@ class TableWriter:
         quoted = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow
 
         def write(cells: Sequence[Cell], record: Record | None = None) -> None:
-            texts = [cell if type(cell) is str else _as_text(cell) for cell in cells]
+            texts = [cell if type(cell) is str else as_text(cell) for cell in cells]
             # The csv module leaves a bare carriage return unquoted, though it ends a line for whoever reads it.
             (quoted if "\r" in "".join(texts) else plain)(texts)
 
@@ -173,7 +173,7 @@ class TableWriter:
         return write
 
 
-def _as_text(cell: Cell) -> str:
+def as_text(cell: Cell) -> str:
     """A cell as text has it: nine digits of a number, nothing for what is missing, 1 and 0 for yes and no."""
     if cell is None or cell != cell:
         return ""

@@ -5,6 +5,7 @@ Cells stay the strings they were, so that what goes in can come out byte for byt
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -32,7 +33,9 @@ _COUNTS_LINE = re.compile(r".*\bV[23]000\s*$", re.DOTALL)  # the fourth line of 
 
 
 def open_table(
-    source: str | os.PathLike[str], smiles_column: str | None = None, usual_column: str | None = None
+    source: str | os.PathLike[str] | io.BufferedReader,
+    smiles_column: str | None = None,
+    usual_column: str | None = None,
 ) -> Table:
     """Open a table of molecules; whatever its size, it is read piece by piece.
 
@@ -43,7 +46,8 @@ def open_table(
     kept (`gtx.data.limits`) is a row with an error.
 
     Args:
-        source: a file (an existing one comes before anything else), "-" for standard input, or a SMILES.
+        source: a file (an existing one comes before anything else), "-" for standard input, a SMILES, or an open
+            binary stream.
         smiles_column: where there are columns to choose from.
         usual_column: taken where none is asked for and the table has it. Then comes the one called "smiles", in any
             case, the only one whose name contains that, and the only one whose first rows can be read as molecules.
@@ -51,10 +55,13 @@ def open_table(
     Raises:
         InputError: for a missing, unreadable or empty file, one without such a column, or a SMILES that cannot be read.
     """
+    wanted = Wanted(smiles_column, usual_column)
+    if isinstance(source, io.BufferedReader):
+        return _read_stream(source, wanted, "the table")
     check_source(source)
-    name, wanted = os.fspath(source), Wanted(smiles_column, usual_column)
+    name = os.fspath(source)
     if name == "-":
-        return _read_standard_input(wanted)
+        return _read_stream(standard_input(), wanted, STDIN)
     if not os.path.exists(name):
         return Table(["smiles"], "smiles", iter([_row(1, [name], name)]), 1)
     suffix = Path(name.lower().removesuffix(".gz")).suffix
@@ -77,21 +84,20 @@ def open_table(
 # What no name tells
 
 
-def _read_standard_input(wanted: Wanted) -> Table:
+def _read_stream(raw: io.BufferedReader, wanted: Wanted, name: str) -> Table:
     """What a file of the same content would be; what must be read twice is kept in a file meanwhile."""
-    raw = standard_input()
     if raw.peek(4)[:4] == b"PAR1":
         from gtx.data.parquet import read_parquet
 
-        kept = _kept(lambda file: shutil.copyfileobj(raw, file))
-        return _holding(kept, read_parquet(kept.name, wanted, STDIN))
-    kind, lines = _kind(text_lines(raw, STDIN), wanted)
+        kept = _kept(lambda file: shutil.copyfileobj(raw, file), name)
+        return _holding(kept, read_parquet(kept.name, wanted, name))
+    kind, lines = _kind(text_lines(raw, name), wanted)
     if kind == "sdf":
         too_long = " " * (limits.LONGEST_ROW + 1) + "\n"
         texts = (too_long if line is None else line for line in lines)
-        kept = _kept(lambda file: file.writelines(text.encode("utf-8", "surrogateescape") for text in texts))
-        return _holding(kept, _read_sdf(lambda: file_lines(kept.name), wanted, STDIN))
-    return _read_smiles(lines) if kind == "smiles" else _read_delimited(lines, wanted, STDIN)
+        kept = _kept(lambda file: file.writelines(text.encode("utf-8", "surrogateescape") for text in texts), name)
+        return _holding(kept, _read_sdf(lambda: file_lines(kept.name), wanted, name))
+    return _read_smiles(lines) if kind == "smiles" else _read_delimited(lines, wanted, name)
 
 
 def _kind(lines: Lines, wanted: Wanted) -> tuple[str, Lines]:
@@ -118,14 +124,14 @@ def _is_smiles(line: str, wanted: Wanted) -> bool:
     return len(names) == 1 or is_molecule(line.split()[0])
 
 
-def _kept(write: Callable[[IO[bytes]], object]) -> IO[bytes]:
+def _kept(write: Callable[[IO[bytes]], object], name: str) -> IO[bytes]:
     """A file that is gone when it is closed."""
     try:
         file = NamedTemporaryFile()  # noqa: SIM115 it is closed when the table has been read
         write(file)
         file.flush()
     except OSError as reason:
-        raise InputError(f"cannot keep {STDIN} in a file while it is read: {reason}") from None
+        raise InputError(f"cannot keep {name} in a file while it is read: {reason}") from None
     return file
 
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -92,7 +93,7 @@ def predict_table(
 
 def opened(
     header: ModelHeader,
-    source: str | Path,
+    source: str | Path | BufferedReader,
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
 ) -> Table:
@@ -105,20 +106,18 @@ def predicted(
     predictor: Answering, table: Table, ledger: Ledger, workers: int | None
 ) -> Generator[tuple[list[Row], list[Line], Answered]]:
     """Some rows of the table at a time, their rows of predictions, and what these were made of."""
-    nothing = [None] * len(predictor.output_columns(table.columns))
+    width = len(predictor.output_columns(table.columns))
     with closing(_answered(predictor, table, workers)) as parts:
         for rows, done in parts:
-            note_rows(ledger, table.smiles_column, rows, done)
-            answered = (rows[i] for i in done.good)
-            for row, *said in zip(answered, done.answers.finite.tolist(), done.answers.remarks, strict=True):
-                note_answer(ledger, table.smiles_column, row, *said)
-            own = dict(zip(done.good.tolist(), as_rows(done.answers), strict=True))
-            cells = (output_row(row, own.get(i, nothing), *ledger.pop(row.number)) for i, row in enumerate(rows))
+            cells = answered_rows(ledger, table.smiles_column, rows, done, width)
             yield rows, [(line, row.record) for line, row in zip(cells, rows, strict=True)], done
 
 
 def _with_molecules(
-    header: ModelHeader, source: str | Path, smiles_column: str | None, smiles_columns: Sequence[str] | None
+    header: ModelHeader,
+    source: str | Path | BufferedReader,
+    smiles_column: str | None,
+    smiles_columns: Sequence[str] | None,
 ) -> Table:
     names = header.featuriser.components
     if not names:
@@ -130,6 +129,25 @@ def _with_molecules(
         raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {given}")
     first, *others = smiles_columns or names
     return with_components(open_table(source, first), others)
+
+
+def answered_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answered, width: int) -> Iterator[list[Cell]]:
+    """The rows of a table of predictions, each entered in the ledger with what there is to say of it.
+
+    Args:
+        ledger: counts them.
+        column: what the column with the molecules is called.
+        rows: as they were read.
+        done: what became of them.
+        width: cells of an answer.
+    """
+    note_rows(ledger, column, rows, done)
+    answers = done.answers
+    for i, *said in zip(done.good.tolist(), answers.finite.tolist(), answers.remarks, strict=True):
+        note_answer(ledger, column, rows[i], *said)
+    own, nothing = dict(zip(done.good.tolist(), as_rows(answers), strict=True)), [None] * width
+    for i, row in enumerate(rows):
+        yield output_row(row, own.get(i, nothing), *ledger.pop(row.number))
 
 
 def note_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answered) -> None:

@@ -1,0 +1,212 @@
+"""The addresses of the service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from fastapi import FastAPI, Request
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+import gtx
+from gtx.errors import InputError
+from gtx.prediction import Predictor
+from gtx.serve import bodies
+from gtx.serve.answering import Answer, answer
+from gtx.serve.batching import Batcher
+from gtx.serve.guard import Guard, error
+from gtx.serve.limits import Limits
+from gtx.serve.metrics import Gauge, Metrics
+from gtx.serve.page import page, policy
+from gtx.serve.pictures import Busy, Pictures, drawing
+
+PATHS = ("/", "/health", "/metrics", "/model", "/openapi.json", "/predict", "/table", "/explain", "/draw")
+
+
+class Predictions(BaseModel):
+    """A row for each molecule, in order: its cells, the answer, and `error` and `warning`, null where there is none."""
+
+    rows: list[dict[str, str | float | bool | None]]
+    summary: str
+
+
+class Picture(BaseModel):
+    """A drawing, and what was found in lines of text."""
+
+    svg: str
+    text: str
+
+
+class Wrong(BaseModel):
+    """What is wrong with a request."""
+
+    error: str
+
+
+WRONG = {status: {"model": Wrong} for status in (413, 415, 422, 503, 504)}
+
+
+def make_app(
+    predictor: Predictor, limits: Limits | None = None, name: str = "model.gtx", hosts: Collection[str] = ()
+) -> FastAPI:
+    """The service of one model, for uvicorn or any other ASGI server; one process is to run it.
+
+    Args:
+        predictor: the model.
+        limits: of requests.
+        name: what people are told the model is called.
+        hosts: names and addresses by which it may be asked; none: by any.
+    """
+    limits, metrics = limits or Limits(), Metrics()
+    batcher, pictures = Batcher(predictor, limits.wait / 1000, metrics), Pictures(predictor, limits)
+    metrics.gauges.append(Gauge("gtx_waiting_molecules", "Molecules that wait for the model.", lambda: batcher.waiting))
+
+    @asynccontextmanager
+    async def running(app: FastAPI) -> AsyncIterator[None]:
+        batcher.start()
+        try:
+            await batcher.answer(_simplest(predictor))  # compiles what is to be compiled before anybody waits for it
+            yield
+        finally:
+            await asyncio.to_thread(batcher.stop)
+            pictures.close()
+
+    app = FastAPI(title="gtx", version=gtx.__version__, docs_url=None, redoc_url=None, lifespan=running)
+    headers = {
+        "content-security-policy": policy(),
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+    }
+    app.add_middleware(Guard, limits=limits, metrics=metrics, headers=headers, hosts=hosts, paths=PATHS)
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, reason: HTTPException) -> Response:
+        return error(reason.status_code, str(reason.detail), reason.headers)
+
+    @app.exception_handler(InputError)
+    async def unusable(request: Request, reason: InputError) -> Response:
+        return error(413 if isinstance(reason, bodies.TooMany) else 422, str(reason))
+
+    @app.exception_handler(Busy)
+    async def busy(request: Request, reason: Busy) -> Response:
+        return error(503, "many pictures are being made; try again in a moment", {"retry-after": "5"})
+
+    async def predicted(request: Request, read: Any) -> Answer:
+        table = await asyncio.to_thread(read, predictor.header, await request.body())
+        rows = await asyncio.to_thread(bodies.taken, table, limits.max_molecules)
+        made = await answer(table, rows, batcher, limits)
+        metrics.molecules.add("error", by=made.ledger.num_errors)
+        metrics.molecules.add("predicted", by=made.ledger.rows - made.ledger.num_errors)
+        return made
+
+    columns = {"required": True, "content": {"application/json": {"schema": bodies.schema(predictor.header)}}}
+
+    @app.post(
+        "/predict",
+        response_model=Predictions,
+        responses=WRONG,
+        openapi_extra={"requestBody": columns},
+        summary="Predict",
+    )
+    async def predict(request: Request) -> Response:
+        """Molecules as columns of JSON, all of one length: `{"smiles": ["CCO", "c1ccccc1"]}`."""
+        _check_type(request, "application/json")
+        made = await predicted(request, bodies.read_json)
+        return Response(await asyncio.to_thread(made.records), media_type="application/json")
+
+    text = {"required": True, "content": {kind: {"schema": {"type": "string"}} for kind in bodies.TABLE_TYPES}}
+
+    @app.post(
+        "/table",
+        response_class=Response,
+        responses={200: {"content": {"text/csv": {}, "application/json": {}}}, **WRONG},
+        openapi_extra={"requestBody": text},
+    )
+    async def table(request: Request) -> Response:
+        """A table as a file has it: a CSV, lines of SMILES or an SDF. The answer is the CSV that `gtx predict` writes,
+        or, with `Accept: application/json`, its columns and cells."""
+        _check_type(request, *bodies.TABLE_TYPES)
+        made = await predicted(request, bodies.read_text)
+        if "application/json" in request.headers.get("accept", ""):
+            return Response(await asyncio.to_thread(made.table), media_type="application/json")
+        return Response(await asyncio.to_thread(made.csv), media_type="text/csv")
+
+    asked = {
+        "required": True,
+        "content": {"application/json": {"schema": bodies.Explained.model_json_schema()}},
+    }
+
+    @app.post("/explain", response_model=Picture, responses=WRONG, openapi_extra={"requestBody": asked})
+    async def explain(request: Request) -> Response:
+        """Where the model looks: the picture that `gtx explain` draws, by one of its methods."""
+        _check_type(request, "application/json")
+        return JSONResponse(await pictures.explain(bodies.read_explained(await request.body())))
+
+    @app.get(
+        "/draw", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}, 422: {"model": Wrong}}
+    )
+    async def draw(smiles: str = "") -> Response:
+        """A molecule as a drawing."""
+        svg = await asyncio.to_thread(drawing, smiles, limits.max_smiles)
+        return Response(svg, media_type="image/svg+xml", headers={"cache-control": "max-age=3600"})
+
+    @app.get("/model")
+    async def model() -> dict[str, Any]:
+        """What the model predicts, what it reads, and what a request may hold."""
+        return about(predictor, limits, name)
+
+    @app.get("/health")
+    async def health() -> Response:
+        """200 while the service predicts."""
+        if not batcher.alive:
+            return error(503, "the thread of the model has ended")
+        return JSONResponse({"status": "ok", "model": name, "gtx": gtx.__version__})
+
+    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def counts() -> Response:
+        """Counts for Prometheus."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return HTMLResponse(page())
+
+    return app
+
+
+def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
+    """What `GET /model` says."""
+    header = predictor.header
+    return {
+        "name": name,
+        "task": header.task.name,
+        "targets": header.targets,
+        "members": len(predictor.members),
+        "reads": bodies.needed(header),
+        "features": list(header.features.names) if header.features else [],
+        "answers": list(predictor.output_columns(bodies.needed(header))),
+        "notes": header.task.notes(),
+        "example": bodies.example(header),
+        "methods": list(bodies.METHODS),
+        "limits": asdict(limits),
+        "gtx": gtx.__version__,
+    }
+
+
+def _simplest(predictor: Predictor) -> Any:
+    """A chunk of one molecule that every model of this kind can read."""
+    wanted = predictor.header.features
+    return [predictor.header.featuriser.simplest], [None], [np.zeros(wanted.width) if wanted else None]
+
+
+def _check_type(request: Request, *expected: str) -> None:
+    found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if found not in expected:
+        raise HTTPException(415, f"expected content of type {' or '.join(expected)}, got {found or 'none'!r}")

@@ -1,0 +1,163 @@
+"""What comes in a request, as a table of gtx."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from itertools import islice
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+
+from gtx.data.components import with_components
+from gtx.data.rows import Row, Table, damage
+from gtx.errors import InputError, did_you_mean, printable
+from gtx.prediction import ModelHeader
+from gtx.prediction.streaming import opened
+
+TABLE_TYPES = ("text/csv", "chemical/x-daylight-smiles", "chemical/x-mdl-sdfile")
+"""None of them can be sent by a page of another site without asking first, as a form's can."""
+
+_EXAMPLE = ["CC(=O)Nc1ccc(O)cc1", "CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CCO", "c1ccccc1"]
+
+METHODS = ("substructures", "shapley", "attention")
+
+
+class Explained(BaseModel):
+    """The molecule to explain, and how; as `gtx explain`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    smiles: str = Field(examples=["CC(=O)Nc1ccc(O)cc1"])
+    method: str = Field("substructures", pattern=f"^({'|'.join(METHODS)})$")
+    target: str | None = Field(None, description="default: the first of the model")
+    features: dict[str, float | None] = Field({}, description="what the model reads beside the molecule, by name")
+
+
+_COLUMNS = TypeAdapter(dict[str, list[JsonValue]])
+
+
+class TooMany(InputError):
+    """A request has more rows than it may."""
+
+
+def needed(header: ModelHeader) -> list[str]:
+    """The names of the columns that a request in JSON has."""
+    return [*(header.featuriser.components or ["smiles"]), *(header.features.names if header.features else ())]
+
+
+def schema(header: ModelHeader) -> dict:
+    """The JSON schema of such a request, for OpenAPI."""
+    molecules = header.featuriser.components or ("smiles",)
+    number = {"type": ["number", "null"]} if header.features and header.features.blanks else {"type": "number"}
+    kinds = {name: {"type": "string"} if name in molecules else number for name in needed(header)}
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": kind} for name, kind in kinds.items()},
+        "required": list(kinds),
+        "additionalProperties": False,
+        "examples": [{name: ["CCO", "c1ccccc1"] if name in molecules else [1.0, 2.0] for name in kinds}],
+    }
+
+
+def example(header: ModelHeader) -> str:
+    """A table that the model can read, to look at it."""
+    molecules, rest = header.featuriser.components, header.features.names if header.features else ()
+    if not molecules and not rest:
+        return "\n".join(_EXAMPLE)
+    columns = [*(molecules or ["smiles"]), *rest]
+    cells = [[*_EXAMPLE[i:], *_EXAMPLE[:i]] for i in range(len(molecules) or 1)] + [["1"] * len(_EXAMPLE) for _ in rest]
+    return "\n".join(map(",".join, [columns, *zip(*cells, strict=True)]))
+
+
+def read_json(header: ModelHeader, body: bytes) -> Table:
+    """A table of columns, `{"smiles": ["CCO", ...]}`, all of the same length.
+
+    Raises:
+        InputError: it is no JSON, a column is missing or unknown, or a cell has the wrong type.
+    """
+    try:
+        columns = _COLUMNS.validate_json(body, strict=True)
+    except ValidationError as error:
+        raise InputError(_complaint(error)) from None
+    names, molecules = needed(header), header.featuriser.components or ("smiles",)
+    for name in columns:
+        if name not in names:
+            near = did_you_mean(name, names)
+            raise InputError(f'there is no column "{printable(name)}"{near or ";"} this model reads {", ".join(names)}')
+    if missing := [name for name in names if name not in columns]:
+        raise InputError(f'column "{missing[0]}" is missing; this model reads {", ".join(names)}')
+    lengths = {len(cells) for cells in columns.values()}
+    if len(lengths) > 1:
+        shown = ", ".join(f'"{name}" {len(columns[name])}' for name in names)
+        raise InputError(f"expected columns of one length, got {shown}")
+    texts = [[_text(name, i, cell, name in molecules) for i, cell in enumerate(columns[name], 1)] for name in names]
+    first = names.index(molecules[0])
+
+    def rows() -> Iterator[Row]:
+        for number, cells in enumerate(zip(*texts, strict=True), start=1):
+            yield Row(number, list(cells), cells[first], error=damage(cells[first]))
+
+    table = Table(names, molecules[0], rows(), lengths.pop())
+    if len(molecules) > 1:
+        table = with_components(table, molecules[1:])
+    return header.features.of_table(table) if header.features else table
+
+
+def read_text(header: ModelHeader, body: bytes) -> Table:
+    """A table as a file has it: a CSV, lines of SMILES or an SDF; which, its first lines say.
+
+    Raises:
+        InputError: it is packed, or no such table.
+    """
+    if body.startswith((b"\x1f\x8b", b"PAR1", b"PK")):
+        raise InputError("expected text: a CSV, lines of SMILES or an SDF, not packed and not Parquet")
+    return opened(header, io.BufferedReader(io.BytesIO(body)))
+
+
+def taken(table: Table, most: int) -> list[Row]:
+    """All rows of a table.
+
+    Raises:
+        TooMany: there are more than that.
+    """
+    rows = list(islice(table.rows, most + 1))
+    if len(rows) > most:
+        raise TooMany(f"expected at most {most:,} molecules in a request, got more; gtx predict has no limit")
+    return rows
+
+
+def read_explained(body: bytes) -> Explained:
+    """What is to be explained.
+
+    Raises:
+        InputError: it is no JSON, or an entry is missing, unknown or of the wrong type.
+    """
+    try:
+        return Explained.model_validate_json(body)
+    except ValidationError as error:
+        raise InputError(_complaint(error)) from None
+
+
+def _text(name: str, row: int, cell: JsonValue, molecule: bool) -> str:
+    """A cell as a table has it."""
+    if molecule and isinstance(cell, str):
+        return cell
+    if not molecule and cell is None:
+        return ""
+    if not molecule and isinstance(cell, int | float) and not isinstance(cell, bool) and abs(cell) < float("inf"):
+        return repr(cell)
+    raise InputError(f'row {row}, column "{name}": expected a {"text" if molecule else "number"}, got {_kind(cell)}')
+
+
+def _kind(cell: JsonValue) -> str:
+    """What a cell is, in a word or two; a text as it is."""
+    if isinstance(cell, str):
+        return f'"{printable(cell)}"'
+    kinds = {bool: "yes or no", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return next((word for kind, word in kinds.items() if isinstance(cell, kind)), "null")
+
+
+def _complaint(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(printable(str(part)) for part in first["loc"])
+    return f"the request cannot be used: {f'{place}: ' * bool(place)}{first['msg']}"

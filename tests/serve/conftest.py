@@ -1,0 +1,97 @@
+"""A service at an address of this process, and a client."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import gtx
+from gtx.prediction import Predictor
+
+GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Client:
+    """Sends requests to a port of this machine."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def ask(self, method: str, path: str, body: Any = None, kind: str | None = None, **headers: str) -> Reply:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request(method, path, body, named | ({"content-type": kind} if kind else {}))
+            answer = connection.getresponse()
+            return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> Reply:
+        return self.ask("GET", path, **headers)
+
+    def post(self, path: str, value: Any) -> Reply:
+        """As JSON, unless it is bytes already."""
+        body = value if isinstance(value, bytes) else json.dumps(value).encode()
+        return self.ask("POST", path, body, "application/json")
+
+    def table(self, text: bytes, **headers: str) -> Reply:
+        return self.ask("POST", "/table", text, "text/csv", **headers)
+
+
+@contextmanager
+def served(predictor: Predictor, hosts: tuple[str, ...] = (), **limits: float) -> Iterator[Client]:
+    """The service of a model, in a thread."""
+    import uvicorn
+
+    from gtx.serve import Limits, make_app
+    from gtx.serve.server import bound
+
+    app = make_app(predictor, Limits(**limits), hosts=hosts)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="on", ws="none"))
+    with bound("127.0.0.1", 0) as opened:
+        port = opened.getsockname()[1]
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+        thread.start()
+        try:
+            assert Client(port).get("/health").status == 200  # it listens before it is ready
+            yield Client(port)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def until(true: Callable[[], Any]) -> None:
+    """Wait for something, a minute at most."""
+    for _ in range(6000):
+        if true():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it never came")
+
+
+@pytest.fixture(scope="session")
+def predictor() -> Predictor:
+    return gtx.load(GOLDEN / "regression.gtx", "cpu")
+
+
+@pytest.fixture(scope="session")
+def client(predictor: Predictor) -> Iterator[Client]:
+    with served(predictor, ("127.0.0.1",), wait=2) as client:
+        yield client

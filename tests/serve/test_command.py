@@ -1,0 +1,80 @@
+"""`gtx serve` as a command: it says where it is, answers, and ends in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+
+import pytest
+
+from gtx.cli import main
+from gtx.serve.server import bound
+from tests.serve.conftest import GOLDEN, Client, Reply, until
+
+MODEL = str(GOLDEN / "regression.gtx")
+
+
+def test_a_service_answers_what_is_under_way_when_it_is_told_to_end(capsys: pytest.CaptureFixture[str]) -> None:
+    with bound("127.0.0.1", 0) as free:
+        client = Client(free.getsockname()[1])
+    replies: list[Reply] = []
+
+    def visit() -> None:
+        try:
+            until(lambda: listens(client))
+            replies.append(client.get("/health"))
+            asking = threading.Thread(target=lambda: replies.append(client.post("/predict", {"smiles": ["CCO"]})))
+            asking.start()
+            until(lambda: client.get("/metrics").body.count(b"gtx_waiting_molecules 1\n"))
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+        asking.join()
+
+    visitor = threading.Thread(target=visit)
+    visitor.start()
+    assert main(["serve", MODEL, f"--port={client.port}", "--device=cpu", "--wait=500"]) == 0
+    visitor.join()
+    assert [one.status for one in replies] == [200, 200] and replies[1].json()["rows"][0]["gap_pred"]
+    assert not listens(client) and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    first, second, last = capsys.readouterr().err.splitlines()
+    assert first.endswith(f"at http://127.0.0.1:{client.port}") and "only this machine can reach it" in second
+    assert last == "gtx serve: ended; requests under way were answered"
+
+
+def listens(client: Client) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", client.port)) == 0
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("gtx.serve.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    assert main(["serve", MODEL]) == 2
+    assert capsys.readouterr().err == "gtx: gtx serve needs FastAPI and uvicorn: pip install 'gtx[serve]'\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--port=70000"], "port: expected 0 to 65535, got 70000"),
+        (["--host=no.such.host.invalid"], "cannot listen at no.such.host.invalid, port 8000"),
+        (["--max-molecules=0"], "max_molecules: expected a number of 1 or more, got 0"),
+        (["--timeout=nan"], "timeout: expected a number of 0.01 or more, got nan"),
+    ],
+)
+def test_options_that_cannot_be_used(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", MODEL, "--device=cpu", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"gtx: {reason}")
+
+
+def test_an_address_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    with bound("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", MODEL, "--device=cpu", f"--port={port}"]) == 2
+    assert f"cannot listen at 127.0.0.1, port {port}: Address already in use" in capsys.readouterr().err
