@@ -20,12 +20,16 @@ the prediction minus that without attention. With --method substructures whole s
 left when the bonds of BRICS are cut. Up to 10 atoms or substructures all sets of them are taken, above --draws orders
 and their reverses, and a standard error stands beside each value.
 
+With --method rationale the figure is the molecule with its smallest substructure, of those that a search looks at, that
+the whole model by itself predicts on the same side of --threshold, hydrogens in place of what was cut off.
+
 The training molecules that are most similar to the molecule stand below the numbers, with what was measured of them, if
 the model file keeps training rows. For a model of the kernel alone (--model tanimoto) they are all there is.
 
 examples:
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --method substructures --out parts.svg
+  gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --method rationale --threshold -5 --out part.svg
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --layer 0 --head 2 --receiver 8 --out page.html
 """
 
@@ -41,10 +45,11 @@ def add(parser: Parser) -> None:
     )
     parser.add_argument(
         "--method",
-        choices=["attention", "shapley", "substructures"],
+        choices=["attention", "shapley", "substructures", "rationale"],
         default="attention",
         help="attention: pictures of it, and a test of them; shapley: what each atom brings, by Shapley values; "
-        "substructures: what each substructure brings",
+        "substructures: what each substructure brings; rationale: the smallest substructure whose own prediction stays "
+        "on the molecule's side of a threshold",
     )
     parser.add_argument("--target", metavar="NAME", help="which prediction; default: the first target of the model")
     parser.add_argument("--layer", type=int, default=-1, metavar="N", help="the layer to draw; default: the last")
@@ -66,25 +71,40 @@ def add(parser: Parser) -> None:
         type=int,
         default=50,
         metavar="N",
-        help="how many random sets of atoms are removed, for comparison; for Shapley values, in how many orders",
+        help="how many random sets of atoms are removed, for comparison; for Shapley values, in how many orders; for a "
+        "rationale, how often the search goes down from the molecule",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides random weights and random atoms")
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="VALUE",
+        help="for a rationale: the value that its own prediction stays above, or below if the molecule's is below; "
+        "default: 0.5 for classes",
+    )
+    parser.add_argument("--most", type=int, default=20, metavar="N", help="for a rationale: how many atoms it may have")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="decides random weights, random atoms and the search"
+    )
 
 
 def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
-    from gtx.explain import attribute, check_name, explain
+    from gtx.explain import attribute, check_name, explain, rationale
     from gtx.prediction import load
     from gtx.prediction.beside import lines
 
     check_name(arguments.out)
     predictor = load(arguments.model, "cpu")
-    if predictor.header.model["name"] in SOLVED:
+    if predictor.header.model["name"] in SOLVED and arguments.method != "rationale":
         for line in lines(predictor, arguments.smiles):
             say(line)
         return 0
     options = {k: getattr(arguments, k) for k in ("target", "member", "draws", "seed", "features")}
-    if arguments.method == "attention":
+    if arguments.method == "rationale":
+        del options["member"]  # the whole model is asked
+        limits = {"threshold": arguments.threshold, "most": arguments.most}
+        explanation = rationale(predictor, arguments.smiles, **options, **limits)
+    elif arguments.method == "attention":
         drawn = {k: getattr(arguments, k) for k in ("layer", "head", "receiver")}
         explanation = explain(predictor, arguments.smiles, **options, **drawn)
     else:

@@ -11,6 +11,7 @@ __getattr__, __dir__ = lazy_names(
         "explanation": ("explain", "Explanation", "check_name"),
         "account": ("Account",),
         "attribution": ("attribute", "Attribution"),
+        "rationales": ("rationale", "Rationale"),
         "shapley_values": ("shapley", "Shapley"),
         "relevance": ("rollout", "gradient_weighted", "per_atom"),
         "distances": ("bond_distances", "by_distance"),

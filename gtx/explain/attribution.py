@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from gtx.errors import InputError
 from gtx.explain.account import predict_without
-from gtx.explain.explanation import check_name
+from gtx.explain.drawn import Drawn
 from gtx.explain.shapley_values import Shapley, shapley
 from gtx.explain.subject import open_subject
-from gtx.files import write_text
 from gtx.molecules import draw_molecule, substructures
 from gtx.prediction import Predictor
 
@@ -23,7 +20,7 @@ MEANING = "What is taken away is the attention to and from the atoms."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Attribution:
+class Attribution(Drawn):
     """What the parts of a molecule of n atoms bring; all numbers are in the target's own units.
 
     Attributes:
@@ -76,14 +73,6 @@ class Attribution:
     def svg(self) -> str:
         """The molecule, its atoms coloured by the value of their part: red raises the prediction, blue lowers it."""
         return draw_molecule(self.mol, self.parts.values[self.players], self.smiles, (520, 400), numbers=True)
-
-    _repr_svg_ = svg
-
-    def save(self, path: str | Path) -> None:
-        """Write the picture, or for `.html` a page with it and the text."""
-        check_name(path)
-        page = f"<!doctype html><meta charset=utf-8>{self.svg()}<pre>{escape(self.text())}</pre>\n"
-        write_text(Path(path), page if Path(path).suffix == ".html" else self.svg() + "\n")
 
 
 def attribute(

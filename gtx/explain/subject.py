@@ -55,7 +55,7 @@ def open_subject(
         raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
     if not hasattr(predictor.members[0], "attention"):
         raise InputError(f"the model {header.model['name']} has no attention to explain; there is Predictor.neighbours")
-    column = _number("target", target, header.task.prediction_names)
+    column = number_of("target", target, header.task.prediction_names)
     members = len(predictor.members)
     model = deepcopy(predictor.members[index("member", member, members)]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
@@ -108,7 +108,8 @@ def _notes_of_mix(predictor: Predictor, store: MoleculeStore, column: int) -> It
         yield f"this is the network alone; the model predicts {mixed:.4g}, the mix of {words}"
 
 
-def _number(what: str, name: str | None, names: list[str]) -> int:
+def number_of(what: str, name: str | None, names: list[str]) -> int:
+    """The place of a name among all; of none the first."""
     if name is None:
         return 0
     if name not in names:

@@ -27,6 +27,7 @@ __all__ = [
     "FlatMolecules",
     "Molecule",
     "MoleculeError",
+    "as_molecule",
     "atom_codes",
     "bond_codes",
     "bond_ends",
@@ -41,6 +42,7 @@ __all__ = [
     "make_conformer",
     "morgan_bits",
     "morgan_counts",
+    "peelings",
     "read_molblock",
     "read_smiles",
     "scaffold",
@@ -54,6 +56,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "scaffolds": ("scaffold",),
         "fragments": ("substructures",),
+        "peeling": ("as_molecule", "peelings"),
         "fingerprints": ("morgan_bits", "morgan_counts"),
         "diversity": ("butina_clusters", "kennard_stone_order"),
         "drawing": ("draw_attention", "draw_grid", "draw_molecule"),

@@ -1,0 +1,177 @@
+"""One molecule, one target: the smallest substructure that by itself is predicted as the molecule is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gtx.data import featurise
+from gtx.errors import InputError
+from gtx.explain.drawn import Drawn
+from gtx.explain.rationale_search import Atoms, search
+from gtx.explain.subject import number_of
+from gtx.molecules import as_molecule, draw_molecule, peelings
+from gtx.prediction import Predictor
+from gtx.prediction.beside import lines
+from gtx.tasks import NumberTask
+
+CAVEAT = "A substructure alone is another molecule, unlike those of training perhaps: this is no proof of reasons."
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rationale(Drawn):
+    """A substructure whose own prediction stays on the molecule's side of a threshold.
+
+    Attributes:
+        smiles: the molecule as given.
+        mol: the RDKit molecule.
+        quantity: what is predicted, in words.
+        prediction: of the molecule, in the target's own units; for classes a probability.
+        threshold: in the same units.
+        atoms: int `[k]`, the atoms of the substructure, from 0; empty if none was found.
+        part: its SMILES, with hydrogens in place of the bonds that were cut; None if none was found.
+        own: the prediction of this molecule; NaN if none was found.
+        looked: how many substructures were predicted.
+        most: how many atoms it may have.
+        neighbours: the training molecules that are most similar to the molecule, in lines of text.
+    """
+
+    smiles: str
+    mol: Any
+    quantity: str
+    prediction: float
+    threshold: float
+    atoms: np.ndarray
+    part: str | None
+    own: float
+    looked: int
+    most: int
+    neighbours: list[str]
+
+    def text(self) -> str:
+        """What was found, in lines of text."""
+        side = "above" if self.prediction >= self.threshold else "below"
+        names = " ".join(f"{self.mol.GetAtomWithIdx(i).GetSymbol()}{i}" for i in self.atoms.tolist())
+        found = f"no substructure of at most {self.most} atoms that was looked at stays {side} it"
+        if self.part is not None:
+            found = f"the smallest that stays {side} it, {self.own:.4g}: {self.part} ({len(self.atoms)} atoms: {names})"
+        return "\n".join(
+            [
+                f"{self.smiles}: {self.mol.GetNumAtoms()} atoms",
+                f"predicted {self.quantity}: {self.prediction:.4g}; threshold {self.threshold:.4g}",
+                f"of {self.looked} substructures, each predicted by itself, {found}",
+                CAVEAT,
+                *self.neighbours,
+            ]
+        )
+
+    def svg(self) -> str:
+        """The molecule, with the atoms of the substructure in red."""
+        within = np.isin(np.arange(self.mol.GetNumAtoms()), self.atoms).astype(float)
+        return draw_molecule(self.mol, within, self.smiles, (520, 400), numbers=True)
+
+
+def rationale(
+    predictor: Predictor,
+    smiles: str,
+    target: str | None = None,
+    threshold: float | None = None,
+    most: int = 20,
+    least: int = 4,
+    draws: int = 50,
+    seed: int = 0,
+    features: Mapping[str, Any] | None = None,
+) -> Rationale:
+    """Search for the smallest substructure whose own prediction stays on the molecule's side of a threshold.
+
+    Ends of chains and whole rings are taken off the molecule, one after the other, see
+    `gtx.explain.rationale_search.search`. Hydrogens take the place of what was cut, and the whole model predicts what
+    is left: of a mix the kernel too, of an ensemble the mean. Of substructures of one size the one whose prediction is
+    furthest on that side counts.
+
+    Args:
+        predictor: a trained model of molecules; any one, with attention or without.
+        smiles: one molecule.
+        target: name of the target; default the first.
+        threshold: in the target's own units; for classes a probability, 0.5 by default.
+        most, least: atoms of the substructure; a smaller one is not looked at.
+        draws: how often the search goes from the molecule downwards; each time it predicts some tens of substructures.
+        seed: of the search.
+        features: what the model reads beside the molecule, numbers by name.
+
+    Raises:
+        InputError: the molecule cannot be read, the model has no such target, predicts no numbers of molecules or needs
+            coordinates, or a number needs a threshold.
+    """
+    header = predictor.header
+    task, featuriser = header.task, header.featuriser
+    if not isinstance(task, NumberTask) or task.per != "molecule":
+        raise InputError(f"a rationale is of numbers or classes of molecules; this model's task is {task.name}")
+    if featuriser.components or featuriser.coordinates:
+        reads = " and ".join(featuriser.components) or "coordinates, which a substructure has none of"
+        raise InputError(f"a rationale is of models that read one molecule a row; this one reads {reads}")
+    column = number_of("target", target, task.prediction_names)
+    if threshold is None and not task.discrete:
+        raise InputError(
+            f"threshold: give the {task.prediction_names[column]} that a substructure is to stay above or below"
+        )
+    for name, value, floor in (("draws", draws, 1), ("least", least, 1), ("most", most, least)):
+        if value < floor:
+            raise InputError(f"{name}: expected {floor} or more, got {value}")
+    threshold = 0.5 if threshold is None else threshold
+
+    def predicted(texts: Sequence[str]) -> np.ndarray:
+        """`[k]`; NaN for what cannot be read."""
+        done = featurise(featuriser, list(texts), workers=0, smiles=False)
+        store = done.store
+        if header.features:
+            beside = header.features.of_columns(features or {}, 1)
+            store = store.with_features(np.repeat(beside, len(store), axis=0))
+        found = np.full(len(texts), np.nan)
+        found[done.good] = predictor.predict_store(store).mean[:, column]
+        return found
+
+    done = featurise(featuriser, [smiles], workers=0)
+    if done.errors[0]:
+        raise InputError(f"{smiles!r} {done.errors[0]}")
+    mol = featuriser.read(smiles)
+    whole = float(predicted([smiles])[0])
+    span = abs(whole - threshold) or 1.0
+    side = 1.0 if whole >= threshold else -1.0
+    owns: dict[Atoms, tuple[str, float]] = {}
+
+    def worth(sets: Sequence[Atoms]) -> np.ndarray:
+        """1/2 at the threshold, 1 for what is predicted as the molecule, 0 for as far on the other side."""
+        texts = [as_molecule(mol, atoms) for atoms in sets]
+        own = np.full(len(sets), np.nan)
+        known = [i for i, text in enumerate(texts) if text]
+        if known:
+            own[known] = predicted([texts[i] for i in known])
+        owns.update((sets[i], (texts[i], own[i])) for i in known)
+        return np.nan_to_num(np.clip((1 + side * (own - threshold) / span) / 2, 0, 1))
+
+    atoms = frozenset(range(mol.GetNumAtoms()))
+    search(worth, lambda held: peelings(mol, held), atoms, least, draws, seed)
+    passing = [
+        (len(held), -side * own, sorted(held))
+        for held, (_, own) in owns.items()
+        if len(held) <= most and side * (own - threshold) >= 0
+    ]
+    best = min(passing)[2] if passing else []
+    part, own = owns[frozenset(best)] if best else (None, float("nan"))
+    return Rationale(
+        smiles=smiles,
+        mol=mol,
+        quantity=task.quantity(column),
+        prediction=whole,
+        threshold=threshold,
+        atoms=np.array(best, dtype=int),
+        part=part,
+        own=own,
+        looked=len(owns),
+        most=most,
+        neighbours=lines(predictor, smiles),
+    )
