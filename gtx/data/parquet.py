@@ -14,7 +14,7 @@ import pyarrow.types as types
 
 from gtx.data import limits
 from gtx.data.columns import FIRST_ROWS, Wanted, smiles_index
-from gtx.data.rows import Row, Table, damage
+from gtx.data.rows import Row, Table, damage, passed_over
 from gtx.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ NESTED_BATCH = 256  # the same where columns hold lists, whose lengths no file s
 _FAULTS = (OSError, MemoryError, ValueError, pa.ArrowException)  # a name that is no text is a ValueError
 
 
-def read_parquet(path: str, wanted: Wanted, name: str) -> Table:
+def read_parquet(path: str, wanted: Wanted, name: str, first: int = 0) -> Table:
     """A Parquet file, called `name` in messages; see `gtx.data.tables.open_table`.
+
+    Whole row groups before the first row that is wanted are not read.
 
     Texts stay packed, each different one once, until the rows too long to be kept are known: a file of a kilobyte can
     hold a text of a gigabyte in every row.
@@ -58,9 +60,9 @@ def read_parquet(path: str, wanted: Wanted, name: str) -> Table:
     smiles = smiles_index(columns, wanted, first_rows)
 
     def rows() -> Iterator[Row]:
-        number = 0
+        group, number = _group(file.metadata, first)
         try:
-            for batch, kept in _batches(packed, schema):
+            for batch, kept in _batches(packed, schema, group):
                 record = batch.select(others)
                 table = zip(*map(_strings, record.columns), strict=True)
                 where = map(_flat, batch.column(places[0])) if places else [None] * batch.num_rows
@@ -79,7 +81,7 @@ def read_parquet(path: str, wanted: Wanted, name: str) -> Table:
             raise InputError(f"{name} is damaged: it says that it has {said} rows, and {number} came")
 
     given = pa.schema([schema[i] for i in others], schema.metadata)
-    return Table(columns, columns[smiles], rows(), file.metadata.num_rows, given)
+    return Table(columns, columns[smiles], passed_over(rows(), first), file.metadata.num_rows, given)
 
 
 def gathered(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.ChunkedArray]:
@@ -96,9 +98,23 @@ def gathered(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.Chu
     return pa.Table.from_batches(runs, schema).columns
 
 
-def _batches(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, list[bool]]]:
+def _group(metadata: pq.FileMetaData, first: int) -> tuple[int, int]:
+    """The row group in which the row stands that has so many before it, and how many stand before that group."""
+    before = 0
+    for group in range(metadata.num_row_groups):
+        rows = metadata.row_group(group).num_rows
+        if before + rows > first:
+            return group, before
+        before += rows
+    return metadata.num_row_groups, before
+
+
+def _batches(
+    file: pq.ParquetFile, schema: pa.Schema, first_group: int = 0
+) -> Iterator[tuple[pa.RecordBatch, list[bool]]]:
     """Some rows at a time: those that can be kept, decoded, and of each whether it can."""
-    for batch in file.iter_batches(_batch_size(file.metadata, schema)):
+    groups = range(first_group, file.metadata.num_row_groups)
+    for batch in file.iter_batches(_batch_size(file.metadata, schema), row_groups=list(groups)):
         weights = _weights(batch)
         kept = weights <= limits.LONGEST_ROW
         for start, stop in _pieces(np.where(kept, weights, 0)):

@@ -100,6 +100,11 @@ class Table:
         return column_index(self.columns, column)
 
 
+def passed_over(rows: Iterator[Row], first: int) -> Iterator[Row]:
+    """The rows that have `first` rows or more before them in their file."""
+    return (row for row in rows if row.number > first) if first else rows
+
+
 def damage(text: str) -> str | None:
     """What keeps a text from being read at all: RDKit would stop at a NUL and take what stands before it."""
     if "\0" in text:

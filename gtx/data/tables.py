@@ -20,7 +20,7 @@ from gtx.data import limits
 from gtx.data.columns import FIRST_ROWS, Wanted, is_molecule, smiles_index
 from gtx.data.delimited import records, sniff
 from gtx.data.lines import file_lines, standard_input, text_lines
-from gtx.data.rows import Row, Table, damage
+from gtx.data.rows import Row, Table, damage, passed_over
 from gtx.data.sources import check_source
 from gtx.errors import InputError
 
@@ -36,6 +36,7 @@ def open_table(
     source: str | os.PathLike[str] | io.BufferedReader,
     smiles_column: str | None = None,
     usual_column: str | None = None,
+    first: int = 0,
 ) -> Table:
     """Open a table of molecules; whatever its size, it is read piece by piece.
 
@@ -51,24 +52,32 @@ def open_table(
         smiles_column: where there are columns to choose from.
         usual_column: taken where none is asked for and the table has it. Then comes the one called "smiles", in any
             case, the only one whose name contains that, and the only one whose first rows can be read as molecules.
+        first: how many rows at the start to pass over; those that follow keep their numbers.
 
     Raises:
         InputError: for a missing, unreadable or empty file, one without such a column, or a SMILES that cannot be read.
     """
     wanted = Wanted(smiles_column, usual_column)
     if isinstance(source, io.BufferedReader):
-        return _read_stream(source, wanted, "the table")
+        table = _read_stream(source, wanted, "the table")
+        return replace(table, rows=passed_over(table.rows, first))
     check_source(source)
     name = os.fspath(source)
+    if Path(name.lower().removesuffix(".gz")).suffix in (".parquet", ".pq") and os.path.exists(name):
+        from gtx.data.parquet import read_parquet
+
+        return read_parquet(name, wanted, name, first)
+    table = _opened(name, wanted)
+    return replace(table, rows=passed_over(table.rows, first))
+
+
+def _opened(name: str, wanted: Wanted) -> Table:
+    """What is no Parquet file by its name."""
     if name == "-":
         return _read_stream(standard_input(), wanted, STDIN)
     if not os.path.exists(name):
         return Table(["smiles"], "smiles", iter([_row(1, [name], name)]), 1)
     suffix = Path(name.lower().removesuffix(".gz")).suffix
-    if suffix in (".parquet", ".pq"):
-        from gtx.data.parquet import read_parquet
-
-        return read_parquet(name, wanted, name)
     if suffix in (".sdf", ".sd", ".mol"):
         return _read_sdf(lambda: file_lines(name), wanted, name)
     if suffix in (".smi", ".smiles", ".ism"):

@@ -96,9 +96,10 @@ def opened(
     source: str | Path | BufferedReader,
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
+    first: int = 0,
 ) -> Table:
-    """The table, its rows with all that the model reads: its molecules, and the numbers beside them."""
-    table = _with_molecules(header, source, smiles_column, smiles_columns)
+    """The table, its rows from `first` on with all that the model reads: molecules, and the numbers beside them."""
+    table = _with_molecules(header, source, smiles_column, smiles_columns, first)
     return header.features.of_table(table) if header.features else table
 
 
@@ -118,17 +119,18 @@ def _with_molecules(
     source: str | Path | BufferedReader,
     smiles_column: str | None,
     smiles_columns: Sequence[str] | None,
+    first: int,
 ) -> Table:
     names = header.featuriser.components
     if not names:
         if smiles_columns:
             raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
-        return open_table(source, smiles_column, header.smiles_column)
+        return open_table(source, smiles_column, header.smiles_column, first)
     if smiles_column or (smiles_columns and len(smiles_columns) != len(names)):
         given = 1 if smiles_column else len(smiles_columns)
         raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {given}")
-    first, *others = smiles_columns or names
-    return with_components(open_table(source, first), others)
+    own, *others = smiles_columns or names
+    return with_components(open_table(source, own, first=first), others)
 
 
 def answered_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answered, width: int) -> Iterator[list[Cell]]:

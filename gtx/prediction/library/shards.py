@@ -115,7 +115,7 @@ class Unreadable(InputError):
 
 
 class Reader:
-    """Opens shards; who goes on in a file reads on, and does not read it from the start again.
+    """Opens shards; who goes on in a text reads on, and does not read it from the start again.
 
     Args:
         header: of the model.
@@ -131,9 +131,10 @@ class Reader:
     def table(self, shard: Shard) -> Table:
         """The rows of a shard, with the numbers that they have in the file."""
         try:
-            if self._file != shard.file or self._at > shard.first:
-                self._file, self._at = None, 0
-                self._open = opened(self._header, self._root / shard.file, **self._columns)
+            goes_on = self._file == shard.file and self._at <= shard.first and self._open.schema is None
+            if not goes_on:
+                self._file, self._at = None, shard.first
+                self._open = opened(self._header, self._root / shard.file, **self._columns, first=shard.first)
                 self._file = shard.file
             for _ in self._rows(shard.first - self._at):
                 pass
