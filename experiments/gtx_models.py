@@ -27,7 +27,7 @@ def single(loaded: LoadedRun) -> FitResult:
     data = replace(loaded.data, featuriser=replace(loaded.data.featuriser, **part.featuriser))
     own = {"mix": "no", **loaded.run.public_set.settings, **part.settings, "model_arguments": dict(part.arguments)}
     settings = TrainSettings(**own, seed=loaded.run.seed, threads=1, progress=False)
-    train(data, settings, loaded.folder, start=part.start, baselines=False)
+    train(data, settings, loaded.folder, start=part.start, baselines=False, report=False)
     return _read([loaded.folder / "model.gtx"], loaded)
 
 

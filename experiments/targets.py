@@ -42,7 +42,7 @@ def predicted(table: pd.DataFrame, task: Task, descriptors: bool = True) -> pd.D
         data = DataSettings(
             str(file), task=task, split_column="split", workers=0, featuriser=Featuriser(descriptors=descriptors)
         )
-        train(data, SETTINGS, Path(folder, "run"), baselines=False)
+        train(data, SETTINGS, Path(folder, "run"), baselines=False, report=False)
         return gtx.load(Path(folder, "run", "model.gtx"), device="cpu").predict(table[table.split == "test"].smiles)
 
 

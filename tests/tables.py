@@ -19,14 +19,19 @@ TINY = {
 }
 """Settings under which training is a matter of seconds."""
 
+ALONE = {"baselines": False, "report": False}
+"""Of `gtx.workflow.train`: nothing beside the training."""
+
 TINY_WORDS = [
     "--epochs=3",
     '--model-arguments={"channels": 16, "layers": 1, "heads": 2, "pair_channels": 8}',
     "--no-progress",
-    "--no-baselines",
     "--threads=1",
 ]
 """The same on a command line."""
+
+TINY_TRAIN = [*TINY_WORDS, "--no-baselines", "--no-report"]
+"""The same of `gtx train`."""
 
 
 def molecules(count: int = 120) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from gtx.cli import main
-from tests.tables import TINY_WORDS, XTB9, read
+from tests.tables import TINY_TRAIN, XTB9, read
 
 ROOT = Path(__file__).parents[1]
 TABLE, MOLECULES = ROOT / "examples" / "solvation.csv", ROOT / "examples" / "molecules.csv"
@@ -29,7 +29,7 @@ def test_they_are_in_the_source_distribution() -> None:
 
 def test_the_first_two_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", str(TABLE), "--target-columns", "dG_water", "--out", str(tmp_path / "run")]
-    assert main([*words, *TINY_WORDS, "--workers=0"]) == 0
+    assert main([*words, *TINY_TRAIN, "--workers=0"]) == 0
     assert "600 rows: 600 read, 0 errors" in capsys.readouterr().err
     out = tmp_path / "predictions.csv"
     assert main(["predict", str(tmp_path / "run" / "model.gtx"), str(MOLECULES), "--out", str(out)]) == 0

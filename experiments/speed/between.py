@@ -5,7 +5,7 @@
 A machine's rate changes from hour to hour, so figures of two days cannot be compared. Here each commit is checked out
 beside the other, and both run the same commands one after the other, in this Python environment. A command runs for
 a small and for a large task, and only the difference counts, so that start, reading of the table, baselines and scores
-are left out: 4,000 and 24,000 rows of ZINC-12k to predict, 10 and 40 epochs of ESOL to train. The model is that of the
+are left out: 4,000 and 24,000 rows of ZINC-12k to predict, 5 and 25 epochs of ESOL to train. The model is that of the
 first commit. Prints the median of the turns, and the turns.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from tempfile import TemporaryDirectory
 from experiments.archive import ROOT
 from experiments.speed.samples import sampled
 
-ROWS, EPOCHS = (4_000, 24_000), (10, 40)
+ROWS, EPOCHS = (4_000, 24_000), (5, 25)
 TRAIN = (
     "train {folder}/esol.csv --target-columns y --split-column split --overwrite --epochs {epochs} --out {folder}/run"
 )
@@ -46,19 +47,20 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("before")
     parser.add_argument("after")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--cases", default="", help="cases whose name holds this regular expression")
     options = parser.parse_args(words)
     with TemporaryDirectory() as folder:
         commits = {name: Path(folder, name) for name in (options.before, options.after)}
         try:
             for name, place in commits.items():
                 subprocess.run(["git", "worktree", "add", "-q", "--detach", place, name], cwd=ROOT, check=True)
-            compare(commits, folder, options.turns)
+            compare(commits, folder, options.turns, options.cases)
         finally:
             for place in commits.values():
                 subprocess.run(["git", "worktree", "remove", "--force", place], cwd=ROOT)
 
 
-def compare(commits: dict[str, Path], folder: str, turns: int) -> None:
+def compare(commits: dict[str, Path], folder: str, turns: int, cases: str) -> None:
     """Run every measurement in turns, and print a line for each as soon as it is there."""
     texts = list(dict.fromkeys(sampled("zinc12k")["smiles"]))
     for rows in ROWS:
@@ -73,6 +75,8 @@ def compare(commits: dict[str, Path], folder: str, turns: int) -> None:
         for words, workers in (("one process", 0), ("two worker processes", 2))
     } | {"train, ESOL": (TRAIN.format(folder=folder, epochs="{epochs}"), "epochs", EPOCHS, trained)}
     for what, (command, name, (small, large), molecules) in measured.items():
+        if not re.search(cases, what):
+            continue
         rates = {commit: [] for commit in commits}
         for _ in range(turns):
             for commit, place in commits.items():

@@ -67,6 +67,12 @@ def add(parser: Parser) -> None:
         default=True,
         help="train a linear model and a random forest on the same rows, for comparison",
     )
+    run.add_argument(
+        "--report",
+        action=BooleanOptionalAction,
+        default=True,
+        help="write report.html: curves, figures and the worst molecules",
+    )
     split = add_split(parser, "training, validation and test rows")
     split.add_argument(
         "--split-sizes",
@@ -101,6 +107,7 @@ def run(arguments: Namespace) -> int:
         "start": given["from"],
         "new_head": given["new_head"],
         "baselines": given["baselines"],
+        "report": given["report"],
     }
     return train_and_print(*settings_of(arguments), given["out"], **how)
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import matplotlib
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 INK, FAINT = "#27303b", "#d9dee5"
@@ -82,7 +83,11 @@ def inline(figure: Figure, label: str) -> Markup:
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": label}), warnings.catch_warnings():
         # of a letter that matplotlib's font lacks, only the width is guessed; the browser draws it
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        figure.savefig(opened, format="svg", dpi=200, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        # `savefig` would draw the figure twice
+        figure.set_dpi(200)
+        for part in (figure, *figure.axes):
+            part.patch.set_visible(False)
+        FigureCanvasSVG(figure).print_svg(opened, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     svg = re.sub(
         r"<style.*?</style>|<g id=[^>]*>|font-family: [^;]*; |\n *", _shorter, opened.getvalue(), flags=re.DOTALL
     )

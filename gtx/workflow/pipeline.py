@@ -57,6 +57,7 @@ def train(
     start: str | Path | None = None,
     new_head: bool = False,
     baselines: bool = True,
+    report: bool = True,
 ) -> Outcome | None:
     """Train, score on all parts of the split, and write the run's folder; called again it goes on or says it is done.
 
@@ -72,6 +73,7 @@ def train(
             kept. Of its targets that the table has too, outputs and scales are kept; outputs for others are new.
         new_head: make the head and the scales anew nevertheless.
         baselines: also score ridge and a random forest on the same rows, where the task has such.
+        report: also write `report.html`, which takes a second or two.
 
     Returns:
         What came of it; None in all processes but the first, where several train together.
@@ -131,8 +133,9 @@ def train(
     write_split(out / "split.csv", {part: index[index < rows] for part, index in own.items()})
     write_predictions(out, predictor, dataset, answers)
     write_text(out / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
-    facts = report_facts(out, dataset, predictor, metrics, members, seconds, data.units)
-    notes = [*notes, *_report(task, out, dataset, answers, facts)]
+    if report:
+        facts = report_facts(out, dataset, predictor, metrics, members, seconds, data.units)
+        notes = [*notes, *_report(task, out, dataset, answers, facts)]
     run.finish()
     return Outcome(out, task, metrics, notes)
 

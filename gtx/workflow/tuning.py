@@ -159,7 +159,7 @@ def _results(
             if tried is not None:
                 with_report = name == MAIN and word == "tuned"
                 own, start = space(name).settings(tried.taken)
-                how = {"start": start, "baselines": with_report}
+                how = {"start": start, "baselines": with_report, "report": with_report}
                 outcome = train(data, replace(own, progress=settings.progress), tried.folder, **how)
                 scores[name][word] = {part: outcome.metrics[part] for part in ("val", "test")}
     best = chosen[MAIN]

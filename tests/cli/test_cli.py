@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gtx.cli import main
-from tests.tables import TINY_WORDS, molecules, read, write
+from tests.tables import TINY_TRAIN, molecules, read, write
 
 from .victim import killed
 
@@ -26,7 +26,7 @@ def gtx(*words: object, **options: object) -> subprocess.CompletedProcess:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     write(folder / "data.csv", molecules(100)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
-    done = gtx("train", folder / "data.csv", "--target-columns", "gap", "--out", folder / "run", *TINY_WORDS)
+    done = gtx("train", folder / "data.csv", "--target-columns", "gap", "--out", folder / "run", *TINY_TRAIN)
     assert done.returncode == 0, done.stderr
     assert "test scores" in done.stdout and "model.gtx" in done.stdout
     assert "100 rows: 100 read, 0 errors" in done.stderr
@@ -66,14 +66,14 @@ def test_every_command_has_help_with_examples(command: str, capsys: pytest.Captu
 
 def test_the_same_command_again_says_it_is_finished(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--out", str(folder / "run")]
-    assert main([*words, *TINY_WORDS]) == 0
+    assert main([*words, *TINY_TRAIN]) == 0
     assert "finished" in capsys.readouterr().out
-    assert main([*words, *TINY_WORDS, "--lr", "0.01"]) == 2
+    assert main([*words, *TINY_TRAIN, "--lr", "0.01"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("gtx: ") and "settings.lr" in error and "Traceback" not in error
     old = folder / "run" / "cache" / "old.safetensors"
     old.touch()
-    assert main([*words, *TINY_WORDS, "--epochs", "4", "--overwrite"]) == 0
+    assert main([*words, *TINY_TRAIN, "--epochs", "4", "--overwrite"]) == 0
     assert not old.exists() and len(list(old.parent.iterdir())) == 1  # what was read is kept for the next time
 
 
@@ -125,7 +125,7 @@ def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.Monke
     file.parent.mkdir(parents=True)
     write(file, [[smiles, i % 2] for i, smiles in enumerate(molecules(40)["smiles"])], ["mol", "Class"])
     monkeypatch.setenv("GTX_DATA", str(tmp_path))
-    assert main(["train", "bace", "--target-columns", "Class", "--out", str(tmp_path / "run"), *TINY_WORDS]) == 0
+    assert main(["train", "bace", "--target-columns", "Class", "--out", str(tmp_path / "run"), *TINY_TRAIN]) == 0
 
 
 @pytest.mark.parametrize(
@@ -154,14 +154,14 @@ def test_unusable_input_is_one_paragraph_and_exit_2(
 ) -> None:
     (folder / "empty.csv").write_text("")
     monkeypatch.chdir(folder)
-    assert main(words + (TINY_WORDS[1:] if words[0] == "train" else [])) == 2
+    assert main(words + (TINY_TRAIN[1:] if words[0] == "train" else [])) == 2
     error = capsys.readouterr().err
     assert message in error and "Traceback" not in error
     assert error.strip().count("\n\n") == 0
 
 
 def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path: Path) -> None:
-    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_WORDS]
+    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_TRAIN]
     killed("after an epoch", [*words, f"--out={tmp_path / 'killed'}"])
     assert (tmp_path / "killed" / "members" / "0" / "last.ckpt").exists()
     assert not (tmp_path / "killed" / "model.gtx").exists()

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from gtx.cli import main
-from tests.tables import TINY_WORDS, molecules, write
+from tests.tables import TINY_TRAIN, molecules, write
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("explain")
     write(folder / "data.csv", molecules(60)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
-    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--out", str(folder / "run"), *TINY_WORDS]
+    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--out", str(folder / "run"), *TINY_TRAIN]
     assert main(words) == 0
     return str(folder / "run" / "model.gtx")
 

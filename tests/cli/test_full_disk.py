@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gtx.cli import main
-from tests.tables import TINY_WORDS, molecules, write
+from tests.tables import TINY_TRAIN, molecules, write
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def room(kilobytes: int) -> Iterator[None]:
 def test_training_goes_on_when_there_is_room_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = molecules(60)[["smiles", "gap"]].to_numpy().tolist()
     table, out = write(tmp_path / "data.csv", rows, ["smiles", "gap"]), tmp_path / "run"
-    words = ["train", str(table), "--target-columns=gap", "--workers=0", f"--out={out}", *TINY_WORDS]
+    words = ["train", str(table), "--target-columns=gap", "--workers=0", f"--out={out}", *TINY_TRAIN]
     for kilobytes, file in ((1, "cache/*.safetensors"), (100, "members/0/last.ckpt")):
         with room(kilobytes):
             assert main(words) == 2

@@ -21,7 +21,7 @@ from gtx.prediction import ModelHeader, save_model
 from gtx.tasks import Regression, TargetScaler
 from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import model_spec
-from tests.tables import TINY, TINY_WORDS, molecules, write
+from tests.tables import TINY, TINY_TRAIN, TINY_WORDS, molecules, write
 
 GOES_ON = "gtx: terminated; the same command goes on where it stopped"
 
@@ -55,7 +55,7 @@ def test_a_training_says_that_it_goes_on_and_does(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     more = ["--folds=2", "--repeats=1"] if command == "benchmark" else []
-    tiny = [word for word in TINY_WORDS if command == "train" or word != "--no-baselines"]
+    tiny = TINY_TRAIN if command == "train" else TINY_WORDS
     words = [command, str(table), "--target-columns=gap", "--workers=0", f"--out={tmp_path / 'run'}", *more, *tiny]
     with monkeypatch.context() as patch:
         if when == "before it trains":

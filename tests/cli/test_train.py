@@ -8,7 +8,7 @@ import pytest
 
 import gtx
 from gtx.cli import main
-from tests.tables import TINY_WORDS, molecules, read, write
+from tests.tables import TINY_TRAIN, molecules, read, write
 
 IMPOSSIBLE = "C[C@]12C[C@@]1(C)C2"  # centres that no cage of this kind can have
 REASON = f'row 5, column "smiles", value "{IMPOSSIBLE}": no conformer could be made: ETKDG gave up'
@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows[4][0] = IMPOSSIBLE
     write(folder / "data.csv", rows, ["smiles", "gap"])
     words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--out", str(folder / "run"), "--workers=0"]
-    assert main([*words, "--conformers", *TINY_WORDS]) == 0
+    assert main([*words, "--conformers", *TINY_TRAIN]) == 0
     return folder
 
 
@@ -59,7 +59,7 @@ def test_a_model_that_does_not_suit_is_one_line(
     words: list[str], message: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = [str(folder / "data.csv"), "--target-columns", "gap", "--out", str(tmp_path / "run")]
-    assert main(["train", *data, *words, *TINY_WORDS]) == 2
+    assert main(["train", *data, *words, *TINY_TRAIN]) == 2
     error = capsys.readouterr().err
     assert error.startswith(message) and error.count("\n") == 1
     assert not (tmp_path / "run").exists()  # said before anything was read

@@ -15,7 +15,7 @@ from gtx.errors import InputError
 from gtx.tasks import TASKS, Counts
 from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import train
-from tests.tables import TINY, molecules, read, write
+from tests.tables import ALONE, TINY, molecules, read, write
 
 from .cases import CASES, Case, Yields
 
@@ -46,8 +46,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PropertyModule, "training_step", stopped)
         with pytest.raises(KeyboardInterrupt):
-            train(data, SETTINGS, folder / "cut", baselines=False)
-    train(data, SETTINGS, folder / "cut", baselines=False)
+            train(data, SETTINGS, folder / "cut", **ALONE)
+    train(data, SETTINGS, folder / "cut", **ALONE)
     train(data, SETTINGS, folder / "whole")
     return case, folder
 

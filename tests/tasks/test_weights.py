@@ -17,7 +17,7 @@ from gtx.tasks import Classification, Counts, Multiclass, Regression, Shares
 from gtx.training import TrainSettings
 from gtx.workflow import train
 from tests.molecules_for_tests import SMILES, store
-from tests.tables import TINY, molecules, write
+from tests.tables import ALONE, TINY, molecules, write
 
 NAMES = ("a", "b", "c")
 TASKS = {
@@ -127,7 +127,7 @@ def test_training_with_weights_of_0_is_training_without_these_rows(weighted: Pat
         data = DataSettings(
             str(weighted / f"{name}.csv"), ("gap",), split_column="part", weight_column=column, workers=0
         )
-        found[name] = train(data, settings, weighted / name, baselines=False)
+        found[name] = train(data, settings, weighted / name, **ALONE)
     for part in ("train", "val", "test"):
         assert found["all"].metrics[part]["rmse"] == pytest.approx(found["few"].metrics[part]["rmse"], rel=1e-4)
     assert "weight_column: w" in (weighted / "all" / "config.yaml").read_text()

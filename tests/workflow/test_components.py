@@ -23,7 +23,7 @@ from gtx.prediction import Predictor, load_model, save_model
 from gtx.prediction.answering import _answer
 from gtx.training import TrainSettings
 from gtx.workflow import Further, Outcome, train
-from tests.tables import TINY, molecules, read, write
+from tests.tables import ALONE, TINY, molecules, read, write
 
 NAMES = ("solute", "solvent")
 PAIRS = Featuriser(descriptors=False, components=NAMES)
@@ -57,7 +57,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def outcome(table: Path) -> Outcome:
     data = DataSettings(str(table), ("y",), features=FeatureColumns(("T",)), workers=0, featuriser=PAIRS)
-    return train(data, LEARNS, table.parent / "run", baselines=False)
+    return train(data, LEARNS, table.parent / "run", **ALONE)
 
 
 @pytest.fixture(scope="module")

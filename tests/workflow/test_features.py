@@ -19,7 +19,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.training import TrainSettings
 from gtx.workflow import train
-from tests.tables import TINY, molecules, read, write
+from tests.tables import ALONE, TINY, molecules, read, write
 
 PLAIN = Featuriser(descriptors=False)
 HEADER = ["smiles", "temperature", "ph", "y"]
@@ -43,7 +43,7 @@ def rows(blanks: bool = False) -> list[list[object]]:
 def trained(folder: Path, table: Path, names: tuple[str, ...], blanks: bool = False) -> Predictor:
     features = FeatureColumns(names, blanks) if names else None
     settings = DataSettings(str(table), ("y",), features=features, workers=0, featuriser=PLAIN)
-    train(settings, TrainSettings(**LEARNS), folder, baselines=False)
+    train(settings, TrainSettings(**LEARNS), folder, **ALONE)
     return gtx.load(folder / "model.gtx", device="cpu")
 
 
@@ -129,7 +129,7 @@ def test_going_on_keeps_the_columns(table: Path, predictor: Predictor, tmp_path:
     file = table.parent / "run" / "model.gtx"
     data = DataSettings(str(table), ("y",), workers=0)
     settings = replace(TrainSettings(**LEARNS), epochs=1, model_arguments={})
-    train(data, settings, tmp_path / "more", start=file, baselines=False)
+    train(data, settings, tmp_path / "more", start=file, **ALONE)
     assert gtx.load(tmp_path / "more" / "model.gtx").header.features == FeatureColumns(("temperature", "ph"))
     with pytest.raises(InputError, match="keeps its inputs: of --feature-columns it has temperature, ph"):
         train(replace(data, features=FeatureColumns(("ph",))), settings, tmp_path / "other", start=file)

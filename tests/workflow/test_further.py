@@ -26,7 +26,7 @@ from gtx.tasks.scaling import TargetScaler
 from gtx.training import PropertyModule, TrainSettings
 from gtx.training.optimise import rate_of
 from gtx.workflow import train
-from tests.tables import TINY, molecules, write
+from tests.tables import ALONE, TINY, molecules, write
 
 TUNING = pretrain.TUNING | {"head_first": 0.25}
 PRETRAINED = ("MolWt", "TPSA", "MolLogP")
@@ -74,11 +74,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
 
 def tuned(data: DataSettings, out: Path, **settings: object) -> gtx.prediction.Predictor:
     train(
-        data,
-        TrainSettings(**TINY | {"model_arguments": {}, "mix": "no"} | settings),
-        out,
-        start="foundation",
-        baselines=False,
+        data, TrainSettings(**TINY | {"model_arguments": {}, "mix": "no"} | settings), out, start="foundation", **ALONE
     )
     return gtx.load(out / "model.gtx", device="cpu")
 
@@ -130,7 +126,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[DataSettings, Path]:
     frame, folder = molecules(60)[["smiles", *columns]], tmp_path_factory.mktemp("two")
     table = write(folder / "t.csv", frame.to_numpy().tolist(), ["smiles", *columns])
     data = DataSettings(str(table), (columns[1], columns[0]), workers=0)
-    train(data, TrainSettings(**TINY | {"epochs": 1, "mix": "no"}), folder / "out", baselines=False)
+    train(data, TrainSettings(**TINY | {"epochs": 1, "mix": "no"}), folder / "out", **ALONE)
     return replace(data, target_columns=tuple(columns)), folder / "out" / "model.gtx"
 
 
@@ -139,7 +135,7 @@ def gone_on(
 ) -> tuple[gtx.prediction.Predictor, list[str]]:
     """Its rate is as good as none, so that weights are those it starts from."""
     settings = TrainSettings(epochs=1, mix="no", threads=1, progress=False, lr=1e-12)
-    done = train(data, settings, out, start=start, baselines=False, new_head=new_head)
+    done = train(data, settings, out, start=start, **ALONE, new_head=new_head)
     return gtx.load(out / "model.gtx", device="cpu"), list(done.notes)
 
 

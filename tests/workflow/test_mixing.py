@@ -39,9 +39,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def learn(table: Path, out: Path, target: str = "solvation_water", **options):
     options |= {"training_rows": None if options.get("mix") != "no" else False}
-    sizes = options.pop("sizes", (0.7, 0.15, 0.15))
+    sizes, report = options.pop("sizes", (0.7, 0.15, 0.15)), options.pop("report", False)
     data = DataSettings(str(table), (target,), split_sizes=sizes, workers=0)
-    return train(data, TrainSettings(**TINY | options), out, baselines=False)
+    return train(data, TrainSettings(**TINY | options), out, baselines=False, report=report)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def runs(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     """The same training, mixed and not."""
     folder = tmp_path_factory.mktemp("runs")
     for mix in ("kernel", "no"):
-        learn(table, folder / mix, mix=mix)
+        learn(table, folder / mix, mix=mix, report=mix == "kernel")
     return {mix: folder / mix / "model.gtx" for mix in ("kernel", "no")}
 
 

@@ -15,7 +15,7 @@ from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings
 from gtx.workflow import train
-from tests.tables import TINY, molecules, read, write
+from tests.tables import ALONE, TINY, molecules, read, write
 
 ARGUMENTS = {"channels": 16, "layers": 1, "heads": 2}
 
@@ -33,7 +33,7 @@ def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path, monke
     spatial = ARCHITECTURES[name].coordinates == "needed"
     data = DataSettings(str(table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0)
     settings = TrainSettings(**TINY | {"epochs": 1, "model_arguments": ARGUMENTS}, model=name)
-    train(data, settings, tmp_path, baselines=False)
+    train(data, settings, tmp_path, **ALONE)
     rows = read(tmp_path / "predictions.csv")
     again = gtx.load(tmp_path / "model.gtx").predict([row["smiles"] for row in rows])["gap_pred"]
     np.testing.assert_allclose(again, [float(row["gap_pred"]) for row in rows], rtol=1e-4, atol=1e-5)

@@ -20,7 +20,7 @@ from gtx.tasks import Classification, Regression
 from gtx.training import TrainSettings
 from gtx.workflow import Outcome, train
 from gtx.workflow.outputs import data_lines
-from tests.tables import TINY, molecules, read, write
+from tests.tables import ALONE, TINY, molecules, read, write
 
 HEADER = ["id", "structure SMILES", "gap", "dipole"]
 
@@ -119,7 +119,7 @@ def test_a_split_column_is_obeyed_and_its_leaks_are_said(tmp_path: Path) -> None
     cells = [[s, i, part] for part in ("train", "test") for i, s in enumerate(molecules(10)["smiles"])]
     file = write(tmp_path / "data.csv", cells, ["smiles", "y", "split"])
     data = DataSettings(str(file), ("y",), split_column="split", workers=0)
-    outcome = train(data, TrainSettings(**TINY), tmp_path / "out", baselines=False)
+    outcome = train(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
     assert any("10 molecules stand in both train and test" in note for note in outcome.notes)
     rows = read(tmp_path / "out" / "predictions.csv")
     assert [row["split1"] for row in rows] == [row["split"] for row in rows] == ["train"] * 10 + ["test"] * 10
@@ -157,13 +157,13 @@ def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path,
     small = write(tmp_path / "more.csv", frame.to_numpy().tolist(), ["smiles", "solvation_water"])
     data = DataSettings(str(small), ("solvation_water",), workers=0)
     with pytest.raises(InputError, match="keeps its architecture"):
-        train(data, TrainSettings(**TINY), tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
+        train(data, TrainSettings(**TINY), tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
     settings = TrainSettings(**TINY | {"model_arguments": {}})
     with pytest.raises(InputError, match="keeps its scale: leave out --element-reference"):
         same = replace(data, target_columns=tuple(gtx.load(run[0] / "out" / "model.gtx").header.targets))
         same = replace(same, task=Regression(same.target_columns, element_reference=False))
         train(same, settings, tmp_path / "same", start=run[0] / "out" / "model.gtx")
-    outcome = train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
+    outcome = train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
     tuned, base = gtx.load(tmp_path / "tuned" / "model.gtx"), gtx.load(run[0] / "out" / "model.gtx")
     assert tuned.header.targets == ["solvation_water"]
     assert tuned.header.model["arguments"] == base.header.model["arguments"] | {"out_channels": 1}
@@ -193,13 +193,11 @@ def test_files_of_validation_and_test_rows(tmp_path: Path) -> None:
     parts = [write(tmp_path / f"{name}.csv", frame[i::3], ["smiles", "gap"]) for i, name in enumerate("abc")]
     a, b, c = map(str, parts)
     outcome = train(
-        DataSettings(a, ("gap",), val=b, test=c, workers=0), TrainSettings(**TINY), tmp_path / "both", baselines=False
+        DataSettings(a, ("gap",), val=b, test=c, workers=0), TrainSettings(**TINY), tmp_path / "both", **ALONE
     )
     assert "30 train, 30 val, 30 test" in "\n".join(outcome.notes)
     assert len(read(tmp_path / "both" / "predictions-c.csv")) == 30
-    outcome = train(
-        DataSettings(a, ("gap",), test=c, workers=0), TrainSettings(**TINY), tmp_path / "one", baselines=False
-    )
+    outcome = train(DataSettings(a, ("gap",), test=c, workers=0), TrainSettings(**TINY), tmp_path / "one", **ALONE)
     assert "26 train, 4 val, 30 test" in "\n".join(outcome.notes)
 
 
@@ -220,7 +218,7 @@ def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
     frame = molecules(60)
     frame[["smiles", "gap", "coordinates"]].to_parquet(tmp_path / "data.parquet")
     data = DataSettings(str(tmp_path / "data.parquet"), ("gap",), featuriser=Featuriser(coordinates=True), workers=0)
-    train(data, TrainSettings(**TINY), tmp_path / "out", baselines=False)
+    train(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
     model = gtx.load(tmp_path / "out" / "model.gtx")
     assert "coordinates" in model.predict(["CCO"])["error"][0]
 
@@ -229,9 +227,9 @@ def test_a_model_trained_with_conformers_is_tuned_with_them(tmp_path: Path) -> N
     cells = molecules(40)[["smiles", "gap"]].to_numpy().tolist()
     table = str(write(tmp_path / "data.csv", cells, ["smiles", "gap"]))
     made = DataSettings(table, ("gap",), featuriser=Featuriser(conformers=True), workers=0)
-    train(made, TrainSettings(**TINY), tmp_path / "out", baselines=False)
+    train(made, TrainSettings(**TINY), tmp_path / "out", **ALONE)
     plain, settings = DataSettings(table, ("gap",), workers=0), TrainSettings(**TINY | {"model_arguments": {}})
-    train(plain, settings, tmp_path / "tuned", start=tmp_path / "out" / "model.gtx", baselines=False)
+    train(plain, settings, tmp_path / "tuned", start=tmp_path / "out" / "model.gtx", **ALONE)
     assert gtx.load(tmp_path / "tuned" / "model.gtx").header.featuriser == Featuriser(conformers=True)
 
 
@@ -239,7 +237,7 @@ def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, Outcome], tmp
     rows = [[f"{'C' * (i % 9 + 1)}[Se]C", float(i)] for i in range(30)]
     data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
     settings = TrainSettings(**TINY | {"model_arguments": {}})
-    train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", baselines=False)
+    train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
     base, tuned = gtx.load(run[0] / "out" / "model.gtx"), gtx.load(tmp_path / "tuned" / "model.gtx")
     assert "element Se" in base.predict(["C[Se]C"])["warning"][0]
     assert "element Se" not in tuned.predict(["C[Se]C"])["warning"][0]
@@ -271,7 +269,7 @@ def test_a_test_file_of_one_class_is_only_scored(tmp_path: Path) -> None:
     a = write(tmp_path / "a.csv", [[s, i % 2] for i, s in enumerate(frame[:50])], ["smiles", "y"])
     b = write(tmp_path / "b.csv", [[s, 1] for s in frame[50:]], ["smiles", "y"])
     data = DataSettings(str(a), ("y",), test=str(b), workers=0)
-    outcome = train(data, TrainSettings(**TINY), tmp_path / "out", baselines=False)
+    outcome = train(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
     assert outcome.metrics["test"]["roc_auc"] is None and outcome.metrics["test"]["accuracy"] is not None
 
 

@@ -245,7 +245,7 @@ def test_a_config_of_the_best_trial_trains(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pipeline, "score_baselines", lambda *_: {})
     monkeypatch.setattr(NumberTask, "write_report", lambda *_: [])
-    words = [word for word in TINY_WORDS if word != "--no-baselines"] + ["--workers=0", "--accelerator=cpu", "--mix=no"]
+    words = [*TINY_WORDS, "--workers=0", "--accelerator=cpu", "--mix=no"]
     words = ["tune", data.data, "--target-columns", COLUMNS[1], *words, "--models", "standard", "--out=study"]
     assert main([*words, "--trials=2"]) == 0
     said = capsys.readouterr()
