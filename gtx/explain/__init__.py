@@ -9,6 +9,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "explanation": ("explain", "Explanation", "check_name"),
+        "subject": ("explained_names",),
         "account": ("Account",),
         "attribution": ("attribute", "Attribution"),
         "rationales": ("rationale", "Rationale"),

@@ -42,10 +42,12 @@ class Subject(NamedTuple):
     neighbours: list[str]
 
 
-def open_subject(
-    predictor: Predictor, smiles: str, target: str | None, member: int, features: Mapping[str, Any] | None
-) -> Subject:
-    """Read the molecule and find the target and the network, see `gtx.explain.explain`."""
+def explained_names(predictor: Predictor) -> list[str]:
+    """The names of what the model predicts, each of which can be explained.
+
+    Raises:
+        InputError: this model's predictions cannot.
+    """
     header = predictor.header
     if not isinstance(header.task, NumberTask):
         raise InputError(
@@ -55,7 +57,15 @@ def open_subject(
         raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
     if not hasattr(predictor.members[0], "attention"):
         raise InputError(f"the model {header.model['name']} has no attention to explain; there is Predictor.neighbours")
-    column = number_of("target", target, header.task.prediction_names)
+    return header.task.prediction_names
+
+
+def open_subject(
+    predictor: Predictor, smiles: str, target: str | None, member: int, features: Mapping[str, Any] | None
+) -> Subject:
+    """Read the molecule and find the target and the network, see `gtx.explain.explain`."""
+    header = predictor.header
+    column = number_of("target", target, explained_names(predictor))
     members = len(predictor.members)
     model = deepcopy(predictor.members[index("member", member, members)]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)

@@ -47,13 +47,13 @@ class Answer(NamedTuple):
             return file.read_bytes()
 
     def table(self) -> bytes:
-        """JSON: `columns`, and `rows` with the cells as the CSV has them."""
+        """JSON: `columns`, `rows` with the cells as the CSV has them, and which columns are `answers`."""
         return _json(
             {
                 "columns": self.columns,
                 "rows": [[as_text(cell) for cell in row] for row in self.rows],
                 "smiles_column": self.smiles_column,
-                "answers": list(self.named),
+                "answers": [{"name": name, "number": kind is float} for name, kind in self.named.items()],
                 "summary": self.ledger.summary(),
             }
         )

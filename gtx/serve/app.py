@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 import gtx
 from gtx.errors import InputError
+from gtx.explain import explained_names
 from gtx.prediction import Predictor
 from gtx.serve import bodies
 from gtx.serve.answering import Answer, answer
@@ -184,6 +185,10 @@ def make_app(
 def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
     """What `GET /model` says."""
     header = predictor.header
+    try:
+        explained = explained_names(predictor)
+    except InputError:
+        explained = []
     return {
         "name": name,
         "task": header.task.name,
@@ -194,6 +199,7 @@ def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
         "answers": list(predictor.output_columns(bodies.needed(header))),
         "notes": header.task.notes(),
         "example": bodies.example(header),
+        "explained": explained,
         "methods": list(bodies.METHODS),
         "limits": asdict(limits),
         "gtx": gtx.__version__,

@@ -49,7 +49,7 @@ class Batcher:
     never predicted. Whoever calls it bounds how many chunks wait, see `gtx.serve.guard`.
 
     Args:
-        predictor: the model; nobody else uses it meanwhile.
+        predictor: the model.
         wait: seconds.
         metrics: where batches are counted.
 

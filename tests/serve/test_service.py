@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gtx
 from gtx.cli import main
 from gtx.prediction import Predictor
 from gtx.tasks.task import Answers
@@ -157,6 +158,19 @@ def test_the_description_names_every_address(client: Client) -> None:
     body = found["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert client.post("/predict", body["examples"][0]).status == 200
     assert client.get("/health").json()["status"] == "ok"
+
+
+def test_a_class_called_high_is_no_end_of_an_interval(client: Client) -> None:
+    """The page joins numbers with their intervals, and needs to know which answers are numbers."""
+    with served(gtx.load(GOLDEN / "multiclass.gtx", "cpu")) as other:
+        found = other.table(b"CCO", accept="application/json").json()["answers"]
+        assert {"name": "gap_pred", "number": False} in found and {"name": "gap_high", "number": True} in found
+        assert other.get("/model").json()["explained"][:2] == ["gap_low", "gap_mid"]
+        assert other.post("/explain", {"smiles": "CCO", "target": "gap_mid"}).status == 200
+    with served(gtx.load(GOLDEN / "sequence.gtx", "cpu")) as writer:
+        assert writer.get("/model").json()["explained"] == []
+        assert "only predictions of numbers" in writer.post("/explain", {"smiles": "CCO"}).json()["error"]
+    assert client.get("/model").json()["explained"] == ["gap", "solvation_water"]
 
 
 class Slow:
