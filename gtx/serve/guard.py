@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,7 +32,7 @@ class Guard:
         app: what answers.
         limits: what it accepts.
         metrics: where requests are counted.
-        headers: of every answer.
+        headers: of every answer that has no other of that name.
         hosts: by which names the service may be addressed, so that no page of another site reaches it under a name of
             its own (DNS rebinding); none: by any.
         paths: that are counted by name.
@@ -80,11 +81,12 @@ class Guard:
         try:
             async with asyncio.timeout(self.limits.timeout) as limit:
                 await self.app(scope, receive, answer)
+        except ClientDisconnect:
+            return None  # there is nobody to tell
         except Exception as reason:
             if limit.expired():
                 return error(504, f"not answered within {self.limits.timeout:g} s")
-            if not answer.gone:
-                log.exception("%s %s: %s", scope["method"], scope["path"], reason)
+            log.exception("%s %s: %s", scope["method"], scope["path"], reason)
             return error(500, "an error of the service; its log says more")
         finally:
             self.under_way -= counted
@@ -116,21 +118,18 @@ class _Answer:
 
     Attributes:
         status: of the answer; 0 as long as there is none.
-        gone: whether nobody waits for it any more.
     """
 
     def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
-        self.send, self.headers, self.status, self.gone = send, headers, 0, False
+        self.send, self.headers, self.status = send, headers, 0
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *self.headers]
-        try:
-            await self.send(message)
-        except OSError:
-            self.gone = True
-            raise
+            own = list(message.get("headers", ()))
+            named = {name for name, _ in own}
+            message["headers"] = [*own, *(one for one in self.headers if one[0] not in named)]
+        await self.send(message)
 
 
 def error(status: int, reason: str, headers: dict[str, str] | None = None) -> JSONResponse:

@@ -113,6 +113,7 @@ def test_every_answer_has_headers_that_keep_a_browser_safe(client: Client) -> No
         assert "default-src 'none'" in headers["content-security-policy"]
         assert "unsafe" not in headers["content-security-policy"] and "http" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == ("max-age=3600" if path.startswith("/draw") else "no-store")
     text = client.get("/").body.decode()
     assert not re.findall(r'(?:src|href)="(?:https?:)?//', text) and " style=" not in text and " onclick=" not in text
 
