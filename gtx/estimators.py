@@ -29,7 +29,7 @@ from gtx.prediction.given import as_texts, given_components
 from gtx.prediction.training_rows import TrainingRows
 from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
 from gtx.training import TrainSettings, fit
-from gtx.workflow import Further, check_model, learned_spec, mixed, model_spec
+from gtx.workflow import Further, check_model, check_rows, learned_spec, mixed, model_spec
 
 _DEFAULT = TrainSettings()
 
@@ -139,6 +139,7 @@ class _MoleculeEstimator(BaseEstimator):
             components=tuple(self.smiles_columns or ()),
         )
         settings = self._settings()
+        check_rows(task, settings)
         if self.start is None:
             further, start = None, {}
             check_model(settings, featuriser, self._features())

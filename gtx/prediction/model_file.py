@@ -158,6 +158,8 @@ def _check_agreement(header: ModelHeader) -> None:
         partner, outputs = header.partner, header.task.num_predictions
         _agree("partner.name", partner["name"], list(SOLVED))
         _agree("partner.arguments.out_channels", partner["arguments"].get("out_channels"), [outputs])
+    if header.task.reads_similarity and (header.training is None or not len(header.training)):
+        raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
     model, given, read = header.model["name"], header.model["arguments"], header.featuriser
     known = WRITERS if header.task.writes else ARCHITECTURES | SOLVED
     if model not in known:

@@ -110,7 +110,11 @@ class Predictor:
 
     def outputs(self, store: MoleculeStore) -> tuple[Any, list[str | None]]:
         """What the members say of each molecule, see `Task.predict`, and what of it training has not shown."""
-        return self._run(store, self._ask)
+        outputs, unseen = self._run(store, self._ask)
+        if self.task.reads_similarity:
+            distance = 1 - torch.from_numpy(self.comparison.of(store, 1)[1])
+            outputs = torch.cat([outputs, distance[:, None].expand(-1, outputs.shape[1], -1)], dim=-1)
+        return outputs, unseen
 
     def _ask(self, members: Sequence[nn.Module], batch: Batch) -> Any:
         outputs = self.task.predict(members, batch)

@@ -31,11 +31,12 @@ class NumberOptions(WeightOptions):
     """Options of `Regression`."""
 
     loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
-    uncertainty: Literal["none", "variance", "quantiles", "evidential", "dropout", "ensemble"] = option(
+    uncertainty: Literal["none", "variance", "quantiles", "evidential", "dropout", "ensemble", "similarity"] = option(
         "none",
         "What tells the standard deviation of each prediction, by which its interval is wide: a variance learned with "
-        "it (Gaussian likelihood), quantiles (pinball loss), evidential, dropout in prediction (Monte Carlo), or how "
-        "far the members of an ensemble disagree; none: intervals of one width.",
+        "it (Gaussian likelihood), quantiles (pinball loss), evidential, dropout in prediction (Monte Carlo), how far "
+        "the members of an ensemble disagree, or how unlike the training molecules a molecule is (similarity); none: "
+        "intervals of one width.",
     )
     element_reference: bool | None = option(
         None,

@@ -24,6 +24,7 @@ class Predictions:
         reach: float64 `[m, T]` each, how far an interval is to reach below and above the mean, but for one factor per
             target; None for equally far everywhere.
         remarks: per molecule, what there is to warn of.
+        distance: float64 `[m]`, 1 - similarity to the nearest training molecule, where the task reads it; or None.
         table: `[m]` each, the columns that `Task.output_columns` names.
     """
 
@@ -34,6 +35,7 @@ class Predictions:
     remarks: list[list[str]]
     table: Sequence[np.ndarray] = ()
     reach: tuple[np.ndarray, np.ndarray] | None = None
+    distance: np.ndarray | None = None
 
     @property
     def finite(self) -> np.ndarray:
@@ -44,7 +46,9 @@ class Predictions:
         """Those of the molecules `rows`."""
         cut = [None if each is None else each[rows] for each in (self.mean, self.std, self.low, self.high)]
         reach = None if self.reach is None else tuple(each[rows] for each in self.reach)
-        return Predictions(*cut, [self.remarks[i] for i in rows], [column[rows] for column in self.table], reach)
+        distance = None if self.distance is None else self.distance[rows]
+        table = [column[rows] for column in self.table]
+        return Predictions(*cut, [self.remarks[i] for i in rows], table, reach, distance)
 
     def columns(self) -> list[np.ndarray]:
         """As `Task.output_columns` names them; NaN or None for a molecule that is not `finite`."""

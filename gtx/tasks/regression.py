@@ -31,6 +31,7 @@ from gtx.tasks.task import Metric
 from gtx.tasks.uncertainty import METHODS, Method
 from gtx.tasks.uncertainty.evaluation import evaluate_spread
 from gtx.tasks.uncertainty.scale import std_factors
+from gtx.tasks.uncertainty.similarity import STEEPEST, distance_slopes
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -51,8 +52,8 @@ class Regression(NumberTask, NumberOptions):
         element_reference: learn every target, or none, minus a reference per element; by default those of whose
             variance the composition explains 95 %.
         uncertainty: a method of `gtx.tasks.uncertainty`, or "none".
-        scaler, interval, std_factor: what training learned; the factor per target is that by which validation rows
-            correct a method's standard deviations.
+        scaler, interval, std_factor, std_slope: what training learned; the factor per target is that by which
+            validation rows correct a method's standard deviations, the slope how those of "similarity" grow.
 
     Raises:
         InputError: there is no such loss or method, or a method with a loss of its own is given another.
@@ -70,6 +71,7 @@ class Regression(NumberTask, NumberOptions):
     scaler: TargetScaler | None = learned()
     interval: dict[str, Any] | None = learned()
     std_factor: tuple[float, ...] | None = learned()
+    std_slope: tuple[float, ...] | None = learned()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,6 +94,10 @@ class Regression(NumberTask, NumberOptions):
     def out_channels(self) -> int:
         """In blocks of T, the first the numbers, the others the method's own."""
         return self.method.width * len(self.targets)
+
+    @property
+    def reads_similarity(self) -> bool:
+        return self.method.reads_similarity
 
     def check(self, model: nn.Module, members: int) -> None:
         self.method.check(model, members)
@@ -207,14 +213,27 @@ class Regression(NumberTask, NumberOptions):
     def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
         if self.uncertainty == "none":
             return None
-        unit = self.scaler.sd * torch.tensor(self.std_factor or [1.0] * len(self.targets), dtype=torch.float64)
-        std, below, above = ((each.double() * unit).numpy() for each in self.method.spread(self._blocks(outputs)))
+        ones = [1.0] * len(self.targets)
+        unit = self.scaler.sd * torch.tensor(self.std_factor or ones, dtype=torch.float64)
+        if self.reads_similarity:
+            told = outputs[:, 0, -1:] * torch.tensor(self.std_slope or ones, dtype=torch.float64)
+        else:
+            told = self._blocks(outputs)
+        std, below, above = ((each.double() * unit).numpy() for each in self.method.spread(told))
         return std, (below, above)
+
+    def decode(self, outputs: Tensor, store: MoleculeStore) -> Predictions:
+        answers = super().decode(outputs, store)
+        return replace(answers, distance=outputs[:, 0, -1].numpy()) if self.reads_similarity else answers
 
     def calibrated(self, answers: Predictions, y: np.ndarray) -> Self:
         """Standard deviations of the right size, and split-conformal intervals."""
         if answers.reach is None:
             return replace(self, interval=_some(conformal_interval(y, answers.mean)))
+        if self.reads_similarity and self.std_slope is None:
+            sloped = replace(self, std_slope=tuple(distance_slopes(y - answers.mean, answers.distance).tolist()))
+            std, reach = sloped.spread(torch.from_numpy(answers.distance)[:, None, None])
+            return sloped.calibrated(replace(answers, std=std, reach=reach), y)
         factor = std_factors(y, answers.mean, answers.std)
         reach = tuple(each * factor for each in answers.reach)
         interval = _some(conformal_interval(y, answers.mean, reach=reach))
@@ -228,7 +247,8 @@ class Regression(NumberTask, NumberOptions):
         return mean - below, mean + above
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
-        return evaluate_spread(self.targets, y, answers.mean, answers.std, answers.low, answers.high)
+        told = answers.mean, answers.std, answers.low, answers.high
+        return evaluate_spread(self.targets, y, *told, answers.distance)
 
     def kinds(self, target: int, members: int) -> dict[str, type]:
         told = {"std": float} if self.uncertainty != "none" else {}
@@ -295,6 +315,7 @@ class Regression(NumberTask, NumberOptions):
                 "censored": OrNone(flag()),
                 "uncertainty": one_of(["none", *METHODS]),
                 "std_factor": OrNone(ListOf(number(0), targets, targets)),
+                "std_slope": OrNone(ListOf(number(0, STEEPEST), targets, targets)),
             },
         )
 

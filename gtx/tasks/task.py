@@ -203,6 +203,11 @@ class Task(ABC):
         """What keeps the target of a molecule from being scored, by number of the molecule."""
         return {}
 
+    @property
+    def reads_similarity(self) -> bool:
+        """Whether `decode` needs the distance to the nearest training molecule, 1 - similarity, after all outputs."""
+        return False
+
     def check(self, model: nn.Module, members: int) -> None:  # noqa: B027 -- most tasks take any
         """Raise an `InputError` unless a model, before it is trained, and the number of its members suit the task."""
 

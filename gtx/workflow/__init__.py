@@ -12,6 +12,6 @@ __getattr__, __dir__ = lazy_names(
         "pipeline": ("Outcome", "train"),
         "adapting": ("adapt",),
         "further": ("Further",),
-        "specs": ("check_model", "learned_spec", "model_spec"),
+        "specs": ("check_model", "check_rows", "learned_spec", "model_spec"),
     },
 )

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gtx.baselines import beside, predict_baselines
+from gtx.baselines import predict_baselines
 from gtx.data import FeatureColumns, MoleculeStore, Split
 from gtx.files import write_text
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader
+from gtx.prediction.training_rows import TrainingRows
 from gtx.tasks import NumberTask
 from gtx.training import RunFolder, TrainSettings, fit, run_config
 from gtx.workflow.mixing import mixed
@@ -78,7 +79,9 @@ class Fold:
         train, val = (self.store.subset(self.split[part]) for part in ("train", "val"))
         make = functools.partial(build_model, spec)
         members = fit(make, task, train, val, self.settings, self.folder, marks=self.marks | {"model": spec})
-        header = ModelHeader(task, self.featuriser, learned_spec(spec, members[0].model), features=self.features)
+        own = [self.smiles[i] for i in self.split["train"]]
+        beside = {"features": self.features, "training": TrainingRows.drawn(own, self.split["train"], {})}
+        header = ModelHeader(task, self.featuriser, learned_spec(spec, members[0].model), **beside)
         both = mixed(members, header, self.store, self.split, self.settings)
         predictions = {OWN: both.predictor.answers(self.store, both.outputs, both.unseen).mean[test]}
         seconds = time.perf_counter() - begun

@@ -17,7 +17,7 @@ from gtx.training.watching import Watch
 from gtx.workflow.further import Further
 from gtx.workflow.mixing import Mixed, mixed
 from gtx.workflow.outputs import training_rows
-from gtx.workflow.specs import check_model, learned_spec, model_spec
+from gtx.workflow.specs import check_model, check_rows, learned_spec, model_spec
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Plan:
         learnt = dataset.store.subset(dataset.split["train"])
         task = dataset.task.fitted(dataset.task.labelled(learnt))
         task = task if further is None else further.adopted(task)
+        check_rows(task, settings)
         if further is None:
             spec = model_spec(settings, data.featuriser, task, len(learnt), data.features)
         else:

@@ -48,6 +48,12 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
 
 
+def check_rows(task: Task, settings: TrainSettings) -> None:
+    """Raise an `InputError` if a task needs training rows that are to be left out of the model file."""
+    if task.reads_similarity and settings.training_rows is False:
+        raise InputError(f"uncertainty {task.uncertainty} compares with training rows: leave out --no-training-rows")
+
+
 def _check_solved(settings: TrainSettings, featuriser: Featuriser) -> None:
     name = settings.model
     if unknown := set(settings.model_arguments) - {"labels"}:

@@ -9,6 +9,7 @@ from gtx.tasks.uncertainty.ensemble import Ensemble
 from gtx.tasks.uncertainty.evidential import Evidential
 from gtx.tasks.uncertainty.method import Method, Spread
 from gtx.tasks.uncertainty.quantiles import Quantiles
+from gtx.tasks.uncertainty.similarity import Similarity
 from gtx.tasks.uncertainty.variance import Variance
 
 METHODS: dict[str, Method] = {
@@ -17,6 +18,7 @@ METHODS: dict[str, Method] = {
     "evidential": Evidential(),
     "dropout": McDropout(),
     "ensemble": Ensemble(),
+    "similarity": Similarity(),
 }
 
 __all__ = ["METHODS", "Method", "Spread"]

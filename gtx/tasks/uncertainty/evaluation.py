@@ -18,6 +18,7 @@ MOST_BINS = 20
 WORST = 0.2
 """The share of molecules whose errors are called large."""
 NAMES = ("nll", "ence", "miscalibration_area", "spearman", "auroc", "coverage", "width")
+BY_DISTANCE = tuple(f"{score}_{third}" for score in ("coverage", "width") for third in ("far", "middle", "near"))
 
 
 def evaluate_spread(
@@ -27,6 +28,7 @@ def evaluate_spread(
     std: np.ndarray | None,
     low: np.ndarray | None,
     high: np.ndarray | None,
+    distance: np.ndarray | None = None,
 ) -> dict[str, Any]:
     r"""Score what predictions say of their own errors.
 
@@ -38,17 +40,21 @@ def evaluate_spread(
       chance a value may lie near its mean.
     * `auroc`: how well \(\sigma\) tells the fifth of the molecules with the largest errors from the others.
     * `coverage`: the share of values within their intervals; `width`: the mean width of these.
+    * `coverage_far`, `coverage_middle`, `coverage_near`: of the third of the molecules that is furthest from the
+      training molecules, of the next and of the nearest; `width_far` and so on likewise.
 
     Args:
         targets: the T names.
         y: `[n, T]`, NaN for blanks.
         mean, std, low, high: `[n, T]` each, or None.
+        distance: `[n]`, to the nearest training molecule; None: no thirds are told.
 
     Returns:
         The mean of each score over the targets where it is defined, and `per_target`; None where it is not. The scores
         that nothing is told for are left out; without any of them the whole is empty.
     """
     names = (() if std is None else NAMES[:5]) + (() if low is None else NAMES[5:])
+    names += () if low is None or distance is None else BY_DISTANCE
     per_target = {}
     for t, name in enumerate(targets):
         known = ~np.isnan(y[:, t]) & np.isfinite(mean[:, t])
@@ -58,9 +64,19 @@ def evaluate_spread(
             found |= _of_std(error, std[known, t])
         if low is not None and len(error) and not np.isnan(low[:, t]).all():
             inside = (low[known, t] <= y[known, t]) & (y[known, t] <= high[known, t])
-            found |= {"coverage": float(inside.mean()), "width": float((high - low)[known, t].mean())}
+            width = (high - low)[known, t]
+            found |= {"coverage": float(inside.mean()), "width": float(width.mean())}
+            if distance is not None and len(error) >= A_BIN:
+                found |= _by_distance(inside, width, distance[known])
         per_target[name] = found
     return mean_scores(per_target) if names else {}
+
+
+def _by_distance(inside: np.ndarray, width: np.ndarray, distance: np.ndarray) -> dict[str, float]:
+    """Coverage and width of each third of the molecules."""
+    thirds = np.array_split(np.argsort(-distance, kind="stable"), 3)
+    found = [float(values[rows].mean()) for values in (inside, width) for rows in thirds]
+    return dict(zip(BY_DISTANCE, found, strict=True))
 
 
 def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:

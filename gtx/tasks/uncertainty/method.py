@@ -35,11 +35,13 @@ class Method:
         word: the method's name in `METHODS`.
         width: W, how many outputs the network has for each target; the first is the number itself.
         has_loss: whether `loss` takes the place of the task's.
+        reads_similarity: whether the distance to the nearest training molecule stands behind the outputs.
     """
 
     word: ClassVar[str]
     width: ClassVar[int] = 1
     has_loss: ClassVar[bool] = False
+    reads_similarity: ClassVar[bool] = False
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The loss of each entry, `[B, T]`, of outputs `[B, W, T]` and targets `[B, T]`."""
