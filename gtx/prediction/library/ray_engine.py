@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -49,10 +51,12 @@ class RayEngine:
     def _connect(self, address: str | None, workers: int | None) -> None:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what Ray warns of otherwise
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of our user's work
+        os.environ.setdefault("RAY_worker_niceness", "0")  # as other processes of gtx; Ray's 15 waits for everybody
         quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         own = {"num_cpus": workers or default_workers(), "object_store_memory": _OBJECTS, "include_dashboard": False}
         try:
-            self._ray.init(address or "local", **quiet, **({} if address else own))
+            with _our_signals():
+                self._ray.init(address or "local", **quiet, **({} if address else own))
         except Exception as reason:  # Ray raises any, a bare Exception where its own processes are slow to start
             why = next(iter(str(reason).strip().splitlines()), type(reason).__name__)
             raise InputError(
@@ -102,6 +106,17 @@ class RayEngine:
                 self._ray.kill(actor)
         if self._ours:
             self._ray.shutdown()
+
+
+@contextmanager
+def _our_signals() -> Iterator[None]:
+    """SIGTERM goes where it went before: Ray's own handler ends the process where it stands, and prints a stack."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def ray_library() -> Any:
