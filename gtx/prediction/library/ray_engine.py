@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from gtx.prediction.library.engines import WorkerDied
 from gtx.prediction.library.shards import Shard
 from gtx.prediction.library.work import Done, Job, ShardWorker
 
+_PAUSE = 0.05  # seconds between two looks at what is done
 _OBJECTS = 100 * 2**20  # bytes of Ray's store: counts alone go from worker to worker
 
 
@@ -86,8 +88,11 @@ class RayEngine:
         return worker.predict.remote(shard)
 
     def first(self, given: Sequence[Any]) -> Any:
-        (ready, *_), _ = self._ray.wait(list(given), num_returns=1)
-        return ready
+        while not (ready := self._ray.wait(list(given), num_returns=1, timeout=0)[0]):
+            time.sleep(
+                _PAUSE
+            )  # a signal is heard here; while Ray waits it makes of any but Ctrl-C an exit with status 1
+        return ready[0]
 
     def result(self, given: Any) -> Done:
         errors = self._ray.exceptions
