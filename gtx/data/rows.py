@@ -110,5 +110,5 @@ def damage(text: str) -> str | None:
     if "\0" in text:
         return "holds a NUL byte"
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        return "is not UTF-8 text"
+        return "is not UTF-8 text; save the table as UTF-8"
     return None

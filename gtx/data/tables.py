@@ -164,8 +164,10 @@ def _read_delimited(lines: Lines, wanted: Wanted, name: str, default: str = ",")
     delimiter = sniff(header, wanted.names, default)
     stream = records(chain([header], lines), delimiter)
     columns, broken = next(stream)
-    if broken or (broken := damage("".join(columns))):
+    if broken:
         raise InputError(f"the header of {name} cannot be read: {broken}")
+    if damaged := damage("".join(columns)):
+        raise InputError(f"the header of {name} {damaged}")
     if len(columns) > limits.MOST_COLUMNS:
         raise InputError(f"{name}: {limits.too_many_columns(len(columns))}")
     first: list[tuple[list[str], str | None]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -61,8 +62,10 @@ def _two_classes(cells: Sequence[str], name: str) -> bool:
         return bool(np.isin(finite, (0, 1)).all() and not np.isinf(numbers).any())
     labels = distinct(cells)
     if len(labels) > 2:
+        held = f"target column {name!r} holds text: {listed(labels, 3)}; numbers were expected"
+        if all(re.fullmatch(r"\s*[+-]?\d*,\d+\s*", label) for label in labels):
+            raise InputError(f"{held}, with a decimal point: 1.5 and not 1,5. Save the table with points")
         raise InputError(
-            f"target column {name!r} holds text: {listed(labels, 3)}; numbers were expected. "
-            "For classes say --task multiclass, for texts that a model is to write --task sequence"
+            f"{held}. For classes say --task multiclass, for texts that a model is to write --task sequence"
         )
     return len(labels) == 2

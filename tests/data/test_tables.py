@@ -106,7 +106,7 @@ def test_one_column_and_a_blank_line_amid_it(table_of):
 def test_stray_bytes_are_an_error_in_the_smiles_and_survive_elsewhere(table_of, tmp_path):
     content = b"id,smiles,y\nM\xfcller,CCO,1\nx,C\xffC,2\ny,C\0C,3\n"
     rows = list(table_of(content).rows)
-    assert [row.error for row in rows] == [None, "is not UTF-8 text", "holds a NUL byte"]
+    assert [row.error for row in rows] == [None, "is not UTF-8 text; save the table as UTF-8", "holds a NUL byte"]
     with TableWriter(tmp_path / "out.csv", ["id", "smiles", "y"]) as out:
         for row in rows:
             out.write(row.cells)
@@ -166,8 +166,8 @@ def test_a_column_whose_cells_are_molecules_needs_no_name(tmp_path, name):
         ("smiles_x,smiles_y\nC,C\n", None, "several columns"),
         ("smiles,smiles\nC,C\n", None, "several columns"),
         (b"PK\x03\x04\0\0\0smiles", None, "NUL byte"),
-        ("smiles,y\nC,1\n".encode("utf-16"), None, "header of .* cannot be read"),
-        ("smiles,µ\nC,1\n".encode("latin-1"), None, "not UTF-8"),
+        ("smiles,y\nC,1\n".encode("utf-16"), None, "header of .* holds a NUL byte"),
+        ("smiles,µ\nC,1\n".encode("latin-1"), None, "header of .* is not UTF-8 text; save"),
         ('smiles,"y\nC,1\n', None, "broken quoting"),
         (b"\x1f\x8b not gzip at all", None, "cannot read"),
         (gzip.compress(b"smiles\n" + bytes(range(65, 90)) * 9999, mtime=0)[:-20], None, "cannot read"),

@@ -68,6 +68,11 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
             Inferred,
             "'y' holds text: .*--task multiclass",
         ),
+        (
+            [("1,5", "1"), ("-0,2", "2"), ("", "1"), ("3,1", "3")],
+            Inferred,
+            "'y' holds text: .*decimal point: 1.5 and not",
+        ),
         ([("low", "1"), ("", "2"), ("high", "3")], Inferred, "'y' holds text, e.g. 'low'; numbers were expected"),
         ([("", "1"), ("NaN", "2")], Inferred, "'y' is blank in all of the 2 rows"),
         ([], Inferred, "'y' is blank in all of the 0 rows"),
