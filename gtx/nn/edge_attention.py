@@ -111,6 +111,8 @@ class EdgeAttention(MessagePassing):
         if edge_value not in (True, False, "state"):
             raise ValueError(f"expected edge_value True, False or 'state', got {edge_value!r}")
         self.concat, self.dropout, self.edge_dim = concat, dropout, edge_dim
+        if score is not None and not isinstance(score, Score):
+            raise TypeError(f"expected a score, an instance of a class derived from gtx.attention.Score, got {score!r}")
         self.score = ScaledDot() if score is None else score
         self.normaliser = Softmax() if normaliser is None else normaliser
         if self.score.channels not in (None, self.key_channels):

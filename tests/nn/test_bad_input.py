@@ -117,6 +117,12 @@ def test_readouts() -> None:
         Readout(8, [])
 
 
+def test_a_score_that_is_a_function_or_a_class_is_refused() -> None:
+    for score in (lambda query, key, edge=None: (query * key).sum(-1), GATv2):
+        with pytest.raises(TypeError, match=r"expected a score, an instance of a class derived from .*Score, got <"):
+            EdgeAttention(32, 8, heads=4, score=score)
+
+
 def test_a_score_of_another_width_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected parts for 4 heads, got GATv2\(2, 8\)"):
         EdgeAttention(32, 8, heads=4, score=GATv2(2, 8))
