@@ -17,7 +17,7 @@ COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
     "predict": "predict the molecules of a table with a trained model",
     "serve": "answer requests for predictions, and show a page for people",
-    "explain": "draw the attention behind one prediction, and test what it tells",
+    "explain": "draw what is behind one prediction: attention, atoms or substructures, similar molecules",
     "info": "show what a model file holds",
     "adapt": "train a pretrained model further on your molecules, without labels",
     "tune": "search for settings that are better than the defaults, on your table",

@@ -21,7 +21,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
     def _get_help_string(self, action: Action) -> str:
         text, default = action.help.removesuffix(" (default: %(default)s)"), action.default  # added by Python 3.11
-        if "default:" in text or default is None or default is False or default in (argparse.SUPPRESS, {}):
+        if "default:" in text or default is None or default is False or default in (argparse.SUPPRESS, {}, [], ()):
             return text
         if default is True:
             default = action.option_strings[0]
