@@ -52,7 +52,9 @@ def test_a_closed_form_trains_saves_predicts_and_is_reported(
     np.testing.assert_allclose(again, [float(row["gap_pred"]) for row in rows], rtol=1e-4, atol=1e-5)
     assert metrics["train"]["rmse"] < 0.1 * metrics["test"]["rmse"]
     (model,) = predictor.members
-    assert model.row.tolist() == [i for i, row in enumerate(rows, 1) if row["split"] == "train"]
+    kept = predictor.header.training
+    assert list(kept.rows) == [i for i, row in enumerate(rows, 1) if row["split"] == "train"]
+    assert model.row.tolist() == list(range(len(kept)))
     report = (tmp_path / "report.html").read_text()
     assert f"tanimoto kernel of {len(model.row)} training molecules" in report and "by epoch" not in report
     assert main(["explain", str(tmp_path / "model.gtx"), rows[0]["smiles"]]) == 0
