@@ -84,7 +84,13 @@ class CompleteGraph:
             num_graphs: B, where the last graphs have no nodes; default `batch.max() + 1`.
             max_buckets: as in `from_ptr`.
             pack: as in `from_ptr`.
+
+        Raises:
+            TypeError: `batch` is no tensor, but a `torch_geometric.data.Batch`, say.
+            ValueError: it is not a vector, or not sorted.
         """
+        if not isinstance(batch, Tensor):
+            raise TypeError(f"expected a batch vector [N], such as batch.batch of a Batch, got {type(batch).__name__}")
         if batch.dim() != 1:
             raise ValueError(f"expected a batch vector [N], got {list(batch.shape)}")
         step = batch.diff()

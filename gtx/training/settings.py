@@ -125,8 +125,9 @@ class TrainSettings:
 
     def _require(self, range_: str, names: tuple[str, ...], holds) -> None:
         for name in names:
-            if not holds(getattr(self, name)):
-                raise InputError(f"{name}: expected a value {range_}, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if isinstance(value, str) or not holds(value):
+                raise InputError(f"{name}: expected a value {range_}, got {value!r}")
 
     def molecules_per_batch(self, rows: int) -> int:
         """The most molecules a batch holds, for so many training rows."""

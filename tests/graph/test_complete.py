@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.utils._pytree as pytree
+from torch_geometric.data import Data
 
 from gtx.graph import CompleteGraph
 
@@ -80,6 +81,8 @@ def test_unsorted_batch_vector_is_named() -> None:
         CompleteGraph.from_batch(torch.zeros(2, 3, dtype=torch.long))
     with pytest.raises(ValueError, match="never descends"):
         CompleteGraph.from_ptr(torch.tensor([0, 3, 2]))
+    with pytest.raises(TypeError, match=r"such as batch\.batch of a Batch, got Data"):
+        CompleteGraph.from_batch(Data(x=torch.zeros(2, 3)))
 
 
 def test_is_a_pytree(graph: CompleteGraph) -> None:

@@ -24,9 +24,11 @@ def test_decisive_options_are_plain_and_leave_out_the_harmless() -> None:
     assert not decisive.keys() & {"progress", "threads", "logger", "logger_arguments"}
 
 
-@pytest.mark.parametrize("name, value", [("epochs", 0), ("ema", 1.0), ("lr", -1e-3), ("warmup", 1.5), ("threads", 0)])
-def test_values_out_of_range_are_named(name: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"{name}: .* got {value}"):
+@pytest.mark.parametrize(
+    "name, value", [("epochs", 0), ("epochs", "two"), ("ema", 1.0), ("lr", -1e-3), ("warmup", 1.5), ("threads", 0)]
+)
+def test_values_that_cannot_be_are_named(name: str, value: float | str) -> None:
+    with pytest.raises(InputError, match=f"{name}: .* got {value!r}"):
         TrainSettings(**{name: value})
 
 
