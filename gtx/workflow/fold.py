@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.baselines import predict_baselines
+from gtx.baselines import beside, predict_baselines
 from gtx.data import FeatureColumns, MoleculeStore, Split
 from gtx.files import write_text
 from gtx.models import build_model
@@ -79,9 +79,9 @@ class Fold:
         train, val = (self.store.subset(self.split[part]) for part in ("train", "val"))
         make = functools.partial(build_model, spec)
         members = fit(make, task, train, val, self.settings, self.folder, marks=self.marks | {"model": spec})
-        own = [self.smiles[i] for i in self.split["train"]]
-        beside = {"features": self.features, "training": TrainingRows.drawn(own, self.split["train"], {})}
-        header = ModelHeader(task, self.featuriser, learned_spec(spec, members[0].model), **beside)
+        kept = TrainingRows.drawn([self.smiles[i] for i in self.split["train"]], self.split["train"], {})
+        described = learned_spec(spec, members[0].model)
+        header = ModelHeader(task, self.featuriser, described, features=self.features, training=kept)
         both = mixed(members, header, self.store, self.split, self.settings)
         predictions = {OWN: both.predictor.answers(self.store, both.outputs, both.unseen).mean[test]}
         seconds = time.perf_counter() - begun

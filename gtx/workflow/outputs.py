@@ -27,6 +27,8 @@ def data_lines(dataset: Dataset) -> list[str]:
     """What there is to say of the data, a line each."""
     lines = [f"{file.source}: {file.ledger.summary()}" for file in dataset.files]
     for file in dataset.files:
+        if errors := file.ledger.errors:
+            lines.append(f"{file.source}: the first error: {errors[min(errors)]}; each stands in the row's predictions")
         if "smiles" not in file.smiles_column.lower() and not file.components:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
     sizes = ", ".join(f"{len(index)} {part}" for part, index in dataset.split.items())
