@@ -71,6 +71,7 @@ STARTS: dict[str, Part] = {
     "gtx-foundation-mix": Part(
         "from the foundation, with a Tanimoto kernel beside it", {}, {"mix": None}, start="foundation"
     ),
+    "gtx-tanimoto": Part("as the kernel alone (`--model tanimoto`)", {}, {"model": "tanimoto"}),
     "gtx-128": Part("of the foundation's shape, from scratch", {"channels": 128}),
 }
 """The foundation, the kernel, and what they are compared with, by the models' names."""

@@ -1,0 +1,161 @@
+"""The foundation beside a start from scratch, set by set, as a page: `results/foundation.md`.
+
+    python -m experiments.foundation.table
+
+It reads the runs of `experiments/results`, and the sets for the measured values; `experiments/foundation/README.md` has
+the commands that made the runs.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+from experiments.archive import RESULTS
+from experiments.model_comparison import formatted, shared_splits, split_difference
+from experiments.paired import Difference
+from experiments.results import WORDS, gather, ranked, score_text
+from experiments.summary import HIGHER, ModelRuns
+
+PAGE = RESULTS / "foundation.md"
+AIMS = {
+    "scaffold-bace": 0.85,
+    "scaffold-bbbp": 0.74,
+    "scaffold-tox21": 0.79,
+    "scaffold-freesolv": 1.75,
+    "scaffold-esol": 0.75,
+    "mat-freesolv": 0.225,
+    "mat-esol": 0.24,
+}
+"""Set before the foundation was trained, for one model; by folder of results."""
+ACTIVITY, ACTIVITY_AIM = "moleculeace-", 0.63
+OWN = {
+    "gtx": "network, scratch",
+    "gtx-foundation": "network, foundation",
+    "gtx-mix": "default, scratch",
+    "gtx-foundation-mix": "default, foundation",
+}
+BASELINES = {
+    "gtx-tanimoto": "Tanimoto kernel",
+    **{
+        f"{kind}-{inputs}": f"{words} on {inputs}"
+        for kind, words in (("ridge", "ridge"), ("forest", "forest"))
+        for inputs in ("counts", "descriptors")
+    },
+}
+"""Models that take seconds, by name in the archive."""
+HEAD = """# The foundation beside a start from scratch
+
+*Network* is `gtx train --mix no`, *default* mixes it with a Tanimoto kernel as `gtx train` does, and *foundation* starts
+from the pretrained model in the package. A score is that of the test rows, the mean ± the standard deviation over seeds;
+in brackets that of the validation rows, by which alone choices are made, and the number of seeds, or of splits, where
+seeds are averaged first. The *difference* is foundation minus scratch, of the default models where both were run, of the
+networks otherwise, on the same test molecules, with its 95% interval (`experiments/paired.py`). Seeds and sets without a
+figure were not run. `python -m experiments.foundation.table` makes this page anew.
+
+"""
+
+
+def page(found: dict[str, list[ModelRuns]]) -> str:
+    """The page in Markdown.
+
+    Args:
+        found: all runs by set.
+    """
+    sets = {folder: {row.model: row for row in found[folder]} for folder in (*AIMS, *activity_sets(found))}
+    return HEAD + "\n".join([*starts(sets), "", *averages(sets), "", *baselines(sets), ""])
+
+
+def activity_sets(found: Iterable[str]) -> list[str]:
+    """The folders of MoleculeACE."""
+    return sorted(folder for folder in found if folder.startswith(ACTIVITY))
+
+
+def starts(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
+    """Scratch beside foundation, and what was to be reached."""
+    lines = ["## Scores", "", f"| set | score | {' | '.join(OWN.values())} | difference | aim | |"]
+    lines += ["|---|---|" + "--:|" * len(OWN) + "---|--:|---|"]
+    for folder, models in sets.items():
+        metric = next(iter(models.values())).metric
+        own = [models.get(name) for name in OWN]
+        goal = AIMS.get(folder)
+        cells = [folder, f"{WORDS[metric]}, {'higher' if metric in HIGHER else 'lower'} is better"]
+        cells += [score(row) for row in own]
+        cells += [start_difference(models), "" if goal is None else f"{goal:g}", verdict(own, goal)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def score(row: ModelRuns | None) -> str:
+    """Test, then validation and over how many runs."""
+    return "" if row is None else f"{score_text(row)} ({row.mean('val'):.3f}; {len(row.scores())})"
+
+
+def start_difference(models: dict[str, ModelRuns]) -> str:
+    """Foundation minus scratch, of the default models, or of the networks."""
+    for one, other in (("gtx-foundation-mix", "gtx-mix"), ("gtx-foundation", "gtx")):
+        if one in models and other in models and (splits := shared_splits(models[one], models[other])):
+            return formatted(split_difference(splits, models[one]), models[other])
+    return ""
+
+
+def verdict(own: Sequence[ModelRuns | None], goal: float | None) -> str:
+    """Which model reached the aim: the one that validation rows choose is the one that counts."""
+    rows = [row for row in own if row is not None]
+    if goal is None or not rows:
+        return ""
+    chosen = best(rows, lambda row: row.mean("val"))
+    reached = chosen.mean() >= goal if chosen.metric in HIGHER else chosen.mean() <= goal
+    return f"{'reached' if reached else 'missed'} ({OWN[chosen.model]})"
+
+
+def best(rows: Sequence[ModelRuns], value: Callable[[ModelRuns], float]) -> ModelRuns:
+    """By a score."""
+    return (max if rows[0].metric in HIGHER else min)(rows, key=value)
+
+
+def averages(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
+    """Means over the sets of activities on which all of some models were run."""
+    lines = [f"## Mean RMSE over sets of MoleculeACE (aim {ACTIVITY_AIM:g} over fifteen)", ""]
+    lines += ["| sets | model | RMSE |", "|--:|---|--:|"]
+    active = {folder: models for folder, models in sets.items() if folder.startswith(ACTIVITY)}
+    for group in (("gtx-foundation-mix",), ("gtx-mix", "gtx-foundation-mix")):
+        shared = [folder for folder, models in active.items() if set(group) <= set(models)]
+        for name in (*OWN, *BASELINES):
+            if shared and all(name in active[folder] for folder in shared):
+                mean = statistics.mean(active[folder][name].mean() for folder in shared)
+                lines.append(f"| {len(shared)} | {(OWN | BASELINES)[name]} | {mean:.3f} |")
+    return [*lines, "", "[The published models on the same sets](moleculeace.md)."]
+
+
+def baselines(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
+    """The model that validation rows choose, minus the best baseline on the test rows: is it behind by more than luck?"""
+    lines = ["## Beside the best of the baselines that take seconds", ""]
+    lines += [
+        "The baseline is the best on the test rows, which favours it; gtx's model is chosen by validation rows.",
+        "",
+    ]
+    lines += ["| set | gtx | baseline | gtx minus baseline | |", "|---|---|---|---|---|"]
+    for folder, models in sets.items():
+        own = [models[name] for name in OWN if name in models]
+        others = [row for row in ranked(list(models.values())) if row.model in BASELINES]
+        if not own or not others:
+            continue
+        chosen, other = best(own, lambda row: row.mean("val")), others[0]
+        gap = split_difference(shared_splits(chosen, other), chosen)
+        cells = [folder, f"{OWN[chosen.model]}: {score_text(chosen)}", f"{BASELINES[other.model]}: {score_text(other)}"]
+        lines.append(f"| {' | '.join([*cells, formatted(gap, other), standing(gap, chosen.metric)])} |")
+    return lines
+
+
+def standing(gap: Difference, metric: str) -> str:
+    """In words."""
+    low, high = (-gap.high, -gap.low) if metric in HIGHER else (gap.low, gap.high)
+    return "ahead" if high < 0 else "behind" if low > 0 else "no difference that seeds and rows show"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(gather(RESULTS)))
+    print(PAGE)
+    sys.exit(0)
