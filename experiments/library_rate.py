@@ -3,11 +3,11 @@
     python -m experiments.library_rate --rows 100000 --turns 2
     python -m experiments.library_rate --rows 1000000 --ways folder ray
 
-The molecules are those of ZINC-12k, repeated, as CSV files of 100,000 rows, or as one for the single table. The model is
-the default of `gtx train` for a large table, untrained. Two processes, or two actors, predict on a processor. The time is
-that of the whole command, start and end included. Memory is that of all processes of the command together, shared pages
-counted once (proportional set size), read every second: its peak in the first and in the second half of the time.
-Prints a row of `results/scale.md` for each turn.
+The molecules are those of ZINC-12k, repeated, as CSV files of 100,000 rows, or as one for the single table. The model
+is the default of `gtx train` for a large table, untrained. Two processes, or two actors, predict on a processor. The
+time is that of the whole command, start and end included. Memory is that of all processes of the command together,
+shared pages counted once (proportional set size), read every second: its peak in the first and in the second half of
+the time. Prints a row of `results/scale.md` for each turn.
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ BASELINES = {
 """Models that take seconds, by name in the archive."""
 HEAD = """# The foundation beside a start from scratch
 
-*Network* is `gtx train --mix no`, *default* mixes it with a Tanimoto kernel as `gtx train` does, and *foundation* starts
-from the pretrained model in the package. A score is that of the test rows, the mean ± the standard deviation over seeds;
-in brackets that of the validation rows, by which alone choices are made, and the number of seeds, or of splits, where
-seeds are averaged first. The *difference* is foundation minus scratch, of the default models where both were run, of the
-networks otherwise, on the same test molecules, with its 95% interval (`experiments/paired.py`). Seeds and sets without a
-figure were not run. `python -m experiments.foundation.table` makes this page anew.
+*Network* is `gtx train --mix no`, *default* mixes it with a Tanimoto kernel as `gtx train` does, and *foundation*
+starts from the pretrained model in the package. A score is that of the test rows, the mean ± the standard deviation
+over seeds; in brackets that of the validation rows, by which alone choices are made, and the number of seeds, or of
+splits, where seeds are averaged first. The *difference* is foundation minus scratch, of the default models where both
+were run, of the networks otherwise, on the same test molecules, with its 95% interval (`experiments/paired.py`).
+Seeds and sets without a figure were not run. `python -m experiments.foundation.table` makes this page anew.
 
 """
 
@@ -130,7 +130,7 @@ def averages(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
 
 
 def baselines(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
-    """The model that validation rows choose, minus the best baseline on the test rows: is it behind by more than luck?"""
+    """What validation rows choose, minus the best baseline on the test rows: is it behind by more than luck?"""
     lines = ["## Beside the best of the baselines that take seconds", ""]
     lines += [
         "The baseline is the best on the test rows, which favours it; gtx's model is chosen by validation rows.",
