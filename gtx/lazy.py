@@ -1,9 +1,11 @@
-"""Packages whose names are imported when they are first asked for (PEP 562)."""
+"""Names that are imported when they are first asked for (PEP 562), and functions when they are first called."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 
 def lazy_names(
@@ -23,3 +25,19 @@ def lazy_names(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return getter, lambda: sorted({*vars(import_module(package)), *home})
+
+
+@dataclass(frozen=True)
+class LateFunction:
+    """A function of a package that takes long to import; it is imported when it is first called.
+
+    Attributes:
+        module: where it is.
+        name: of the function.
+    """
+
+    module: str
+    name: str
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return getattr(import_module(self.module), self.name)(*arguments, **options)

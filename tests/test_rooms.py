@@ -193,8 +193,11 @@ QUIETLY = "import io; o, sys.stdout = sys.stdout, io.StringIO(); import gtx.cli;
         ("import gtx", ["torch", "rdkit", "pandas", "numpy"]),
         (QUIETLY.format("models"), ["torch", "rdkit", "pandas", "numpy"]),
         ("import gtx.molecules", ["torch", "pandas", "sklearn", "numba"]),
-        ("import gtx.nn", ["rdkit", "pytorch_lightning"]),
-        ("import gtx.models", ["rdkit", "pytorch_lightning"]),
+        ("import gtx.nn, gtx.models", ["rdkit", "pytorch_lightning"]),
+        (
+            "import gtx.prediction, gtx.tasks.regression",
+            ["pytorch_lightning", "torchmetrics", "scipy.stats", "sklearn"],
+        ),
     ],
 )
 def test_importing_brings_no_more_than_it_needs(statement: str, absent: list[str]) -> None:

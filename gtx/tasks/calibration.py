@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from sklearn.isotonic import IsotonicRegression
+
+from gtx.tasks.late_functions import isotonic_regression, minimize_scalar
 
 FEWEST = 10
 """Held-out rows of a target, for them to correct anything."""
@@ -63,7 +63,7 @@ def fit_isotonic(y: np.ndarray, p: np.ndarray) -> list[list[list[float]]] | None
     if len(y) < FEWEST:
         return None
     least = 1 / (len(y) + 2)
-    fits = [IsotonicRegression(y_min=least, y_max=1 - least).fit(column, y == c) for c, column in enumerate(p.T)]
+    fits = [isotonic_regression(y_min=least, y_max=1 - least).fit(column, y == c) for c, column in enumerate(p.T)]
     return [[fit.X_thresholds_.tolist(), fit.y_thresholds_.tolist()] for fit in fits]
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
-from torchmetrics.functional.classification import binary_accuracy, binary_auroc, binary_average_precision
 
 from gtx.data.targets import no_numbers
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, Record, number, text
 from gtx.tasks.classes import ClassTask
 from gtx.tasks.labels import distinct, indices, listed
+from gtx.tasks.late_functions import binary_accuracy, binary_auroc, binary_average_precision
 from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values, varies
 from gtx.tasks.options import learned

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 import torch
 from torch import Tensor
-from torchmetrics.functional import mean_absolute_error, mean_squared_error
 
 from gtx.data.targets import parse_number
 from gtx.errors import InputError
 from gtx.schema import ListOf, Record, number
+from gtx.tasks.late_functions import mean_absolute_error, mean_squared_error
 from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values
 from gtx.tasks.numbers import NumberTask

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torchmetrics.functional import mean_absolute_error, mean_squared_error, r2_score
 
 from gtx.data.columns import column_index
 from gtx.data.ledger import Ledger, describe
@@ -21,6 +20,7 @@ from gtx.molecules.naming import name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
 from gtx.tasks.censoring import censored_squares, parse_bound, read_bounds, with_bounds
 from gtx.tasks.conformal import Reach, conformal_interval
+from gtx.tasks.late_functions import mean_absolute_error, mean_squared_error, r2_score
 from gtx.tasks.losses import LOSSES, masked_mean
 from gtx.tasks.metrics import has_values, varies
 from gtx.tasks.numbers import NumberTask

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 import torch
 from torch import Tensor
-from torchmetrics.functional import mean_absolute_error, mean_squared_error
 
 from gtx.data.ledger import Ledger
 from gtx.data.magnitude import LARGEST
@@ -17,6 +16,7 @@ from gtx.data.rows import Row
 from gtx.data.targets import parse_number
 from gtx.errors import InputError
 from gtx.schema import OrNone, Record, flag
+from gtx.tasks.late_functions import mean_absolute_error, mean_squared_error
 from gtx.tasks.metrics import has_values
 from gtx.tasks.numbers import BAD_TARGET, NumberTask
 from gtx.tasks.options import ShareOptions

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
-from scipy.stats import spearmanr
-from sklearn.metrics import roc_auc_score
 
+from gtx.tasks.late_functions import roc_auc_score, spearmanr
 from gtx.tasks.metrics import mean_scores
 
 A_BIN = 20

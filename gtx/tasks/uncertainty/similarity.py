@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
+from gtx.tasks.late_functions import minimize_scalar
 from gtx.tasks.uncertainty.method import Method, Spread
 
 FEWEST = 50
