@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import BooleanOptionalAction
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -112,8 +112,8 @@ def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
     group.add_argument(
         "--split",
         choices=list(able),
-        default="random",
-        help="; ".join(f"{name}: {one.about}" for name, one in able.items()),
+        help="; ".join(f"{name}: {one.about}" for name, one in able.items())
+        + ("" if folds else "; default: that of a public set which has its own, else random"),
     )
     group.add_argument("--split-by", metavar="NAME", help="the column that a split reads: of groups or of times")
     group.add_argument(
@@ -173,13 +173,15 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
 
     settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
     named = resolve(given["data"])
+    if named and "split_column" in more and not any(_divided(given, more)):
+        more["split_column"] = named.own_split
     targets = tuple(given["target_columns"] or (named and named.targets) or ())
     data = DataSettings(
         str(named.path) if named else given["data"],
         targets,
         smiles_column=given["smiles_column"] or (named and named.smiles_column),
         task=task_from(given, targets),
-        split=given["split"],
+        split=given["split"] or "random",
         split_by=given["split_by"],
         seed=settings.seed if given["split_seed"] is None else given["split_seed"],
         on_error=given["on_error"],
@@ -193,6 +195,15 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         **more,
     )
     return data, settings
+
+
+def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
+    """Whether the user said how rows are divided, option by option."""
+    from gtx.dataset import DataSettings
+
+    yield from (given[name] is not None for name in ("split", "split_by", "split_seed"))
+    yield from (more.get(name) is not None for name in ("split_column", "val", "test", "folds"))
+    yield more["split_sizes"] != DataSettings.split_sizes
 
 
 def features_from(given: dict[str, Any]) -> FeatureColumns | None:

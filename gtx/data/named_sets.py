@@ -53,6 +53,7 @@ class NamedSet:
         sha256: of the file, where one was at hand to compute it from; else the hash is recorded at the first download.
         assemble: makes the file of the official ones.
         units: of targets, by name, where they are not in `about` alone.
+        validated: whether the splits name validation rows.
     """
 
     name: str
@@ -66,6 +67,12 @@ class NamedSet:
     sha256: str | None = None
     assemble: Callable[[Sequence[bytes]], bytes] = _as_it_is
     units: Mapping[str, str] = field(default_factory=dict)
+    validated: bool = True
+
+    @property
+    def own_split(self) -> str | None:
+        """The column by which `gtx train` divides the rows unless told otherwise: the usual one, if it validates."""
+        return self.split_columns[0] if self.split_columns and self.validated else None
 
 
 def _moleculenet(name: str, about: str, targets: tuple[str, ...], file: str, **more: object) -> NamedSet:
@@ -114,6 +121,7 @@ def _activity(name: str, sha256: str) -> NamedSet:
         split_columns=("split",),
         sources=(f"{_ACTIVITY_CLIFFS}/{name}.csv",),
         licence="CC BY-SA 3.0 (ChEMBL)",
+        validated=False,
         sha256=sha256,
         assemble=assembling.activity_cliffs,
     )

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from gtx.cli import COMMANDS
+from gtx.cli import COMMANDS, train
 from gtx.cli.options import settings_from
 from gtx.cli.parser import Parser
+from gtx.data.named_sets import SETS
 from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
 
@@ -43,6 +44,28 @@ def test_models_of_several_seeds_may_share_a_split(command: str) -> None:
     ):
         data, settings = read(command, *words)
         assert (data.seed, settings.seed) == (split, seed)
+
+
+@pytest.mark.parametrize(
+    ("words", "column", "split"),
+    [
+        ([], "split_random", "random"),
+        (["--split=scaffold"], None, "scaffold"),
+        (["--split=random"], None, "random"),
+        (["--split-sizes", "0.7", "0.2", "0.1"], None, "random"),
+        (["--split-seed=1"], None, "random"),
+        (["--folds=5"], None, "random"),
+        (["--val=data.csv"], None, "random"),
+        (["--split-column=split_scaffold"], "split_scaffold", "random"),
+    ],
+)
+def test_a_public_set_is_divided_as_it_says_unless_told_otherwise(words: list[str], column: str, split: str) -> None:
+    given, _ = train.settings_of(parser_of("train").parse_args(["xtb9", "--out=run", *words]))
+    assert (given.split_column, given.split) == (column, split)
+
+
+def test_a_split_without_validation_rows_is_nobodys_default() -> None:
+    assert SETS["moleculeace/CHEMBL234_Ki"].own_split is None and SETS["scaffold/esol"].own_split == "split"
 
 
 def test_the_arguments_of_a_model_are_names_and_values() -> None:
