@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gtx.data import FeatureColumns, MoleculeStore, featurise
 from gtx.data.columns import listed
+from gtx.data.rows import RowFeatures
 from gtx.dataset import DataSettings
 from gtx.errors import InputError, printable
 from gtx.models import build_model
@@ -59,8 +60,11 @@ class _MoleculeEstimator(BaseEstimator):
         descriptors: bool = Featuriser.descriptors,
         conformers: bool = Featuriser.conformers,
         molecule_features: Sequence[str] = (),
+        ignore_stereo: bool = Featuriser.ignore_stereo,
         smiles_columns: Sequence[str] | None = None,
         feature_columns: Sequence[str] | None = None,
+        atom_feature_columns: Sequence[str] | None = None,
+        bond_feature_columns: Sequence[str] | None = None,
         missing_features: Literal["error", "blank"] = "error",
         validation_fraction: float = 0.1,
         random_state: int | np.random.RandomState | None = 0,
@@ -87,10 +91,13 @@ class _MoleculeEstimator(BaseEstimator):
             descriptors: give the network cheap global descriptors too.
             conformers: make a conformer of every molecule, for models that use coordinates.
             molecule_features: more of the whole molecule, names of `gtx.molecules.MOLECULE_FEATURES`.
+            ignore_stereo: do not read which way stereocentres and double bonds are.
             smiles_columns: names of the molecules of a row where each has several, such as `("solute", "solvent")`; X
                 is then a pandas table with these columns, or rows of as many SMILES.
             feature_columns: columns of numbers, such as a temperature, that the model reads beside the molecule; X is
                 then a pandas table of them and one more column, the SMILES.
+            atom_feature_columns, bond_feature_columns: columns of lists of numbers, one for each atom or bond of the
+                molecule, that the model reads; X is then a table likewise.
             missing_features: "error", or "blank": such a cell counts as the mean of training, and the model is told.
             validation_fraction: share of the molecules that `fit` sets aside to choose the best epoch; 0 for none.
             random_state: decides the molecules set aside, initial weights, batches and dropout: an int, a
@@ -113,8 +120,11 @@ class _MoleculeEstimator(BaseEstimator):
         self.descriptors = descriptors
         self.conformers = conformers
         self.molecule_features = molecule_features
+        self.ignore_stereo = ignore_stereo
         self.smiles_columns = smiles_columns
         self.feature_columns = feature_columns
+        self.atom_feature_columns = atom_feature_columns
+        self.bond_feature_columns = bond_feature_columns
         self.missing_features = missing_features
         self.validation_fraction = validation_fraction
         self.random_state = random_state
@@ -137,6 +147,7 @@ class _MoleculeEstimator(BaseEstimator):
             conformers=self.conformers,
             molecule_features=tuple(self.molecule_features),
             components=tuple(self.smiles_columns or ()),
+            ignore_stereo=self.ignore_stereo,
         )
         settings = self._settings()
         check_rows(task, settings)
@@ -148,11 +159,11 @@ class _MoleculeEstimator(BaseEstimator):
             further = Further.open(self.start, data, settings)
             featuriser, settings = further.featuriser, further.tuned(settings)
         done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
+        done = done if features is None else self._features().joined(done, features)
         if complaint := _complaint(smiles, done.errors):
             raise InputError(complaint)
         split = self._split(len(smiles), settings.seed)
         store = replace(done.store.with_targets(y), weights=_weights(weights, len(y)))
-        store = store if features is None else store.with_features(features)
         train, val = store.subset(split["train"]), store.subset(split["val"])
         if further is None:
             spec = model_spec(settings, featuriser, task, len(train), self._features())
@@ -176,17 +187,19 @@ class _MoleculeEstimator(BaseEstimator):
         if self.missing_features not in ("error", "blank"):
             raise InputError(f"missing_features: expected 'error' or 'blank', got {self.missing_features!r}")
         blanks = self.missing_features == "blank"
-        return FeatureColumns(tuple(self.feature_columns), blanks) if self.feature_columns else None
+        kinds = (self.feature_columns, self.atom_feature_columns, self.bond_feature_columns)
+        names, atoms, bonds = (kind or () for kind in kinds)
+        return FeatureColumns(names, blanks, atoms, bonds) if names or atoms or bonds else None
 
     def _inputs(
         self, X: Any, components: Sequence[str], features: FeatureColumns | None
-    ) -> tuple[list[Text], np.ndarray | None]:
-        """The SMILES, or the tuples of a row's, and what is read beside them, `[n, F]`."""
+    ) -> tuple[list[Text], list[RowFeatures] | None]:
+        """The SMILES, or the tuples of a row's, and what is read beside them."""
         if features is None:
             return as_texts(given_components(X, components)) if components else _smiles(X), None
         if not isinstance(X, pd.DataFrame):
-            raise InputError(f"X must be a pandas table with the columns {listed(features.names)} and the SMILES")
-        alone = X.drop(columns=[name for name in features.names if name in X])
+            raise InputError(f"X must be a pandas table with the columns {listed(features.columns)} and the SMILES")
+        alone = X.drop(columns=[name for name in features.columns if name in X])
         smiles = as_texts(given_components(X, components)) if components else _smiles(alone)
         return smiles, features.of_columns(X, len(smiles))
 
@@ -217,9 +230,9 @@ class _MoleculeEstimator(BaseEstimator):
         header = self.predictor_.header
         smiles, features = self._inputs(X, header.featuriser.components, header.features)
         done = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
+        done = done if features is None else header.features.joined(done, features)
         values = np.full((len(smiles), header.task.num_predictions), np.nan)
-        store = done.store if features is None else done.store.with_features(features[done.good])
-        values[done.good] = self.predictor_.predict_store(store).mean
+        values[done.good] = self.predictor_.predict_store(done.store).mean
         return values, _complaint(smiles, done.errors)
 
     def __sklearn_tags__(self) -> Tags:

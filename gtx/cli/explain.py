@@ -63,7 +63,8 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--features",
         action=Pairs,
-        help="for a model with --feature-columns: what it reads beside the molecule, such as temperature=298",
+        help="for a model with --feature-columns: what it reads beside the molecule, such as temperature=298 "
+        "charge=[0.1,-0.2,0.1]",
     )
     parser.add_argument("--member", type=int, default=0, metavar="N", help="which model of an ensemble")
     parser.add_argument(

@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
         "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
-        "features": header.features and listed(header.features.names),
+        "features": header.features and listed(header.features.columns),
         "training rows": "none kept" if header.training is None else header.training.words(),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),
         "learned": "\n".join(header.task.notes()) or None,

@@ -52,6 +52,13 @@ def add_table(parser: Parser) -> Group:
         metavar="NAME",
         help="columns of numbers, such as a temperature, that the model reads beside the molecule",
     )
+    for part in ("atom", "bond"):
+        group.add_argument(
+            f"--{part}-feature-columns",
+            nargs="+",
+            metavar="NAME",
+            help=f"columns of lists, a number for each {part}, that the model reads beside its codes",
+        )
     group.add_argument(
         "--missing-features",
         choices=["error", "blank"],
@@ -128,6 +135,9 @@ def add_reading(parser: Parser) -> Group:
     group.add_argument("--max-atoms", type=int, default=1000, metavar="N", help="a larger molecule is an error")
     group.add_argument("--standardise", action="store_true", help="keep only the largest fragment, and neutralise it")
     group.add_argument("--hydrogens", action="store_true", help="make every hydrogen an atom of the graph")
+    group.add_argument(
+        "--ignore-stereo", action="store_true", help="do not read which way stereocentres and double bonds are"
+    )
     group.add_argument(
         "--coordinates", action="store_true", help="use the 3D coordinates in the file; every molecule needs them"
     )
@@ -210,11 +220,15 @@ def features_from(given: dict[str, Any]) -> FeatureColumns | None:
     """The columns that are read beside the molecule; None where none are asked for."""
     from gtx.data import FeatureColumns
 
-    names = given["feature_columns"]
-    return FeatureColumns(tuple(names), given["missing_features"] == "blank") if names else None
+    names, atoms, bonds = (given[f"{part}feature_columns"] or () for part in ("", "atom_", "bond_"))
+    blanks = given["missing_features"] == "blank"
+    return FeatureColumns(names, blanks, atoms, bonds) if names or atoms or bonds else None
 
 
-_FEATURISER = ("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers", "molecule_features")
+_FEATURISER = (
+    *("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers", "molecule_features"),
+    "ignore_stereo",
+)
 
 
 def resolve(name: str) -> NamedSet | None:

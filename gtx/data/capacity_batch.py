@@ -15,8 +15,8 @@ def cut_to_capacity(store: MoleculeStore, index: Tensor, capacity: Capacity, kep
     """Molecules as one PyG batch of constant shape, cut out where the store lives without a word to the host.
 
     It has `capacity.molecules` places and, as its last graph, a ghost that owns what the molecules leave over:
-    atoms and bonds of code 0, no descriptors, no position, no target, no weight. Targets of empty places are NaN
-    too, so that a loss which leaves blanks out leaves them out.
+    atoms and bonds of code 0, no descriptors, no features, no position, no target, no weight. Targets of empty places
+    are NaN too, so that a loss which leaves blanks out leaves them out.
 
     Args:
         store: the molecules.
@@ -72,10 +72,10 @@ def cut_to_capacity(store: MoleculeStore, index: Tensor, capacity: Capacity, kep
         contents["bounds"] = filled(store.bounds.float(), row, real, torch.nan)
     if store.weights is not None:
         contents["weights"] = torch.where(real, store.weights.float()[row], 0)
-    if store.atom_y is not None:
-        contents["atom_y"] = filled(store.atom_y.float(), atom, real_atom, torch.nan)
-    if store.bond_y is not None:
-        contents["bond_y"] = filled(store.bond_y.float(), bond, real_bond, torch.nan)
+    for per, place, there in (("atom", atom, real_atom), ("bond", bond, real_bond)):
+        for name in (f"{per}_y", f"{per}_features"):
+            if (values := getattr(store, name)) is not None:
+                contents[name] = filled(values.float(), place, there, torch.nan)
     if kept is not None:
         pair, _ = rows(kept.pair_ptr, graph.pair_ptr, owners(graph.pair_ptr, capacity.pairs), capacity.pairs)
         contents["kept"] = kept.cut(atom, pair)

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     Record = tuple[pa.RecordBatch, int]
 
 
+class RowFeatures(NamedTuple):
+    """What one row says beside its molecule.
+
+    Attributes:
+        molecule: float32 `[F]`.
+        atoms, bonds: float64 `[a]` by column, a number for each atom or bond as the text of the molecule has them;
+            without the columns whose cell is blank.
+    """
+
+    molecule: np.ndarray
+    atoms: dict[str, np.ndarray]
+    bonds: dict[str, np.ndarray]
+
+
 class Row(NamedTuple):
     """One row of a table.
 
@@ -29,7 +43,7 @@ class Row(NamedTuple):
         coordinates: float32, flat, Å, if the table has them.
         error: why the row cannot be used, or None.
         record: of a Parquet file, the cells as they are there: some of its rows, and which of these it is.
-        features: float32 `[F]`, where a model takes more than the molecule, see `gtx.data.FeatureColumns`.
+        features: where a model takes more than the molecule, see `gtx.data.FeatureColumns`.
         others: further molecules of the row, see `gtx.data.with_components`.
     """
 
@@ -39,7 +53,7 @@ class Row(NamedTuple):
     coordinates: np.ndarray | None = None
     error: str | None = None
     record: Record | None = None
-    features: np.ndarray | None = None
+    features: RowFeatures | None = None
     others: tuple[str, ...] = ()
 
     @property

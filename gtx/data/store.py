@@ -54,6 +54,9 @@ class MoleculeStore:
         bond_y: float64 `[E, T]`, the same of bonds, both directions alike, or None.
         parts: int64 `[M, K]`, where K components make a molecule of this store (see `apart`), the atoms of each; or
             None. Descriptors are then those of the components, side by side, and what else is known of the row.
+        atom_features: float32 `[N, K]`, what else is known of the atoms, NaN where it is not, see
+            `gtx.data.FeatureColumns`; or None.
+        bond_features: float32 `[E, K]`, the same of bonds, both directions alike, or None.
     """
 
     atoms: Tensor
@@ -70,6 +73,8 @@ class MoleculeStore:
     atom_y: Tensor | None = None
     bond_y: Tensor | None = None
     parts: Tensor | None = None
+    atom_features: Tensor | None = None
+    bond_features: Tensor | None = None
 
     @classmethod
     def from_flat(cls, parts: Sequence[FlatMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
@@ -147,6 +152,8 @@ class MoleculeStore:
             atom_y=None if self.atom_y is None else self.atom_y[atom],
             bond_y=None if self.bond_y is None else self.bond_y[bond],
             parts=None if self.parts is None else self.parts[index],
+            atom_features=None if self.atom_features is None else self.atom_features[atom],
+            bond_features=None if self.bond_features is None else self.bond_features[bond],
         )
 
     def apart(self, further: int = 0) -> MoleculeStore:
@@ -184,8 +191,9 @@ class MoleculeStore:
         Returns:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
             `[e, F]`, `u` `[B, D]`, `row` `[B]` (the molecule's number here), `batch`, `ptr`, and, where the store has
-            them, `pos` `[n, 3]`, `y` `[B, T]`, `bounds` `[B, 2T]`, `weights` `[B]`, `atom_y` `[n, T]` and `bond_y`
-            `[e, T]`, float32, and `parts` `[B, K]`; `to_data_list()` gives the molecules back.
+            them, `pos` `[n, 3]`, `y` `[B, T]`, `bounds` `[B, 2T]`, `weights` `[B]`, `atom_y` `[n, T]`, `bond_y`
+            `[e, T]`, `atom_features` `[n, K]` and `bond_features` `[e, K]`, float32, and `parts` `[B, K]`;
+            `to_data_list()` gives the molecules back.
 
         Raises:
             IndexError: there is no such molecule.
@@ -206,9 +214,12 @@ class MoleculeStore:
         for name in ("bounds", "weights"):
             if (held := getattr(self, name)) is not None:
                 contents[name], slices[name] = held[index].float(), whole
-        for name, of, begins in (("atom_y", self.atom_ptr, ptr), ("bond_y", self.bond_ptr, bond_ptr)):
-            if (held := getattr(self, name)) is not None:
-                contents[name], slices[name] = held[_ranges(of, index)].float(), begins
+        for per, of, begins in (("atom", self.atom_ptr, ptr), ("bond", self.bond_ptr, bond_ptr)):
+            held = {name: getattr(self, name) for name in (f"{per}_y", f"{per}_features")}
+            held = {name: values for name, values in held.items() if values is not None}
+            rows = _ranges(of, index) if held else None
+            for name, values in held.items():
+                contents[name], slices[name] = values[rows].float(), begins
         if self.parts is not None:
             contents["parts"], slices["parts"] = self.parts[index], whole
         increments = {**dict.fromkeys(slices, still), "edge_index": ptr}

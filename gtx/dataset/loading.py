@@ -73,8 +73,6 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
         raise InputError(f"none of the training rows can be used: {files[0].ledger.summary()}")
     smiles = [done.smiles[i] for i in keep]
     store = read.subset(np.searchsorted(done.good, keep)).with_targets(y[keep])
-    if settings.features:
-        store = store.with_features(np.stack([rows[i].features for i in keep]))
     store = replace(store, bounds=_kept(bounds, keep), weights=_kept(weights, keep))
     return Dataset(
         files,
@@ -115,7 +113,9 @@ def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.nd
         for name in (file.smiles_column, *settings.featuriser.components):
             if name in settings.target_columns:
                 raise InputError(f"{name!r} holds the molecules; it cannot be a target too")
-        if both := [name for name in settings.target_columns if settings.features and name in settings.features.names]:
+        if both := [
+            name for name in settings.target_columns if settings.features and name in settings.features.columns
+        ]:
             raise InputError(f"{both[0]!r} is a target; it cannot be a feature too")
     task = (settings.task or Inferred(settings.target_columns)).settle(files).reading(settings.features)
     parts, bounds = [], []
@@ -189,6 +189,8 @@ def _featurise(
         progress=progress,
         to_first_error=fail,
     )
+    if settings.features:
+        done = settings.features.joined(done, [row.features for row in rows])
     for file in files:
         for i, row in enumerate(file.rows[: max(0, len(done.errors) - file.start)], file.start):
             if done.errors[i] and not row.error:

@@ -74,6 +74,8 @@ class DataSettings:
         whole = not getattr(self.task, "writes", False) and getattr(self.task, "per", "molecule") == "molecule"
         if self.featuriser.components and not whole:
             raise InputError(f"task {self.task.name} reads one molecule a row: leave out --smiles-columns")
+        if self.features:
+            self.features.check(self.featuriser)
         if self.folds is not None and (self.val or self.test or self.split_column):
             raise InputError("the split is given twice: by folds and by a column or files; give one of them")
         if self.task is not None:

@@ -98,7 +98,7 @@ def attribute(
         member: which network of an ensemble.
         draws: orders drawn, beside as many reverses, where there are too many sets to take all; 2 or more.
         seed: of the orders.
-        features: what the model reads beside the molecule, numbers by name.
+        features: what the model reads beside the molecule, numbers, or lists of numbers, by name.
 
     Raises:
         InputError: as `gtx.explain.explain`.

@@ -89,7 +89,7 @@ def explain(
         seed: of the random weights and the random removals.
         member: which network of an ensemble.
         draws: random removals per number of atoms.
-        features: what the model reads beside the molecule, numbers by name.
+        features: what the model reads beside the molecule, numbers, or lists of numbers, by name.
 
     Raises:
         InputError: the molecule cannot be read, or the model writes sequences or has no such target, layer, head,

@@ -104,7 +104,7 @@ def rationale(
 
     Raises:
         InputError: the molecule cannot be read, the model has no such target, predicts no numbers of molecules or needs
-            coordinates, or a number needs a threshold.
+            coordinates or features of atoms or bonds, or a number needs a threshold.
     """
     header = predictor.header
     task, featuriser = header.task, header.featuriser
@@ -113,6 +113,9 @@ def rationale(
     if featuriser.components or featuriser.coordinates:
         reads = " and ".join(featuriser.components) or "coordinates, which a substructure has none of"
         raise InputError(f"a rationale is of models that read one molecule a row; this one reads {reads}")
+    if header.features and (given := (*header.features.atoms, *header.features.bonds)):
+        reads = " and ".join(given)
+        raise InputError(f"a rationale is a molecule of its own; its atoms have no {reads}, which this model reads")
     column = number_of("target", target, task.prediction_names)
     if threshold is None and not task.discrete:
         raise InputError(
@@ -126,12 +129,10 @@ def rationale(
     def predicted(texts: Sequence[str]) -> np.ndarray:
         """`[k]`; NaN for what cannot be read."""
         done = featurise(featuriser, list(texts), workers=0, smiles=False)
-        store = done.store
         if header.features:
-            beside = header.features.of_columns(features or {}, 1)
-            store = store.with_features(np.repeat(beside, len(store), axis=0))
+            done = header.features.joined(done, header.features.of_one(features or {}) * len(texts))
         found = np.full(len(texts), np.nan)
-        found[done.good] = predictor.predict_store(store).mean[:, column]
+        found[done.good] = predictor.predict_store(done.store).mean[:, column]
         return found
 
     done = featurise(featuriser, [smiles], workers=0)

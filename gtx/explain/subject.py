@@ -69,11 +69,11 @@ def open_subject(
     members = len(predictor.members)
     model = deepcopy(predictor.members[index("member", member, members)]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
+    if header.features:
+        done = header.features.joined(done, header.features.of_one(features or {}))
     if done.errors[0]:
         raise InputError(f"{smiles!r} {done.errors[0]}")
     store = done.store
-    if header.features:
-        store = store.with_features(header.features.of_columns(features or {}, 1))
     notes = [
         *_notes(model, store, member, members),
         *_notes_of_mix(predictor, store, column),

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
-from gtx.encodings import Encoding
+from gtx.encodings import Encoding, Values
 from gtx.graph import AllPairs, CompleteGraph, EdgeSet
 from gtx.models.attention_maps import AttentionMaps
 from gtx.models.inputs import check_batch
@@ -30,6 +30,7 @@ from gtx.nn import (
     Dropout,
     EdgeAttention,
     EmbeddedCodes,
+    GivenFeatures,
     GraphTransformerLayer,
     Nodes,
     PairEmbedding,
@@ -90,13 +91,18 @@ class GraphTransformer(nn.Module):
             `batch.edge_index`, the same for both directions. An atom's head reads its state after the last layer, a
             bond's what `gtx.nn.BondReadout` makes of its atoms, in place of `readout`; what would join the readout of
             the molecule joins that of each atom or bond.
+        atom_features: how many numbers of each atom the user gives in `batch.atom_features`, see
+            `gtx.nn.GivenFeatures`; they are added to the embedding of the atoms.
+        bond_features: likewise of each bond, both directions alike. They are added to the embedding of the bonds that
+            `local` reads and to that of the pairs, and join what the head of a bond reads.
 
     Raises:
         ValueError: arguments that do not fit together, or that `layer` would ignore.
 
     Shapes:
         a batch as `gtx.data.MoleculeStore.batch` gives it (`x` `[N, A]`, `edge_index` `[2, E]`, `edge_attr` `[E, F]`,
-        `batch` `[N]`, and `u` `[B, D]` and `pos` `[N, 3]` where used) to `[B, out_channels]`; per atom to
+        `batch` `[N]`, and `u` `[B, D]`, `pos` `[N, 3]`, `atom_features` `[N, K]` and `bond_features` `[E, K]` where
+        used) to `[B, out_channels]`; per atom to
         `[N, out_channels]`, per bond to `[E, out_channels]`.
     """
 
@@ -131,6 +137,8 @@ class GraphTransformer(nn.Module):
         zero_head: bool = False,
         edge_list: bool = False,
         per: Literal["molecule", "atom", "bond"] = "molecule",
+        atom_features: int = 0,
+        bond_features: int = 0,
     ) -> None:
         super().__init__()
         sizes = {"out_channels": out_channels, "channels": channels, "layers": layers}
@@ -163,6 +171,8 @@ class GraphTransformer(nn.Module):
         self.atom_vocabulary, self.bond_vocabulary = Vocabulary(atom_sizes), Vocabulary(bond_sizes)
         self.atom_embedding = CodeEmbedding(atom_sizes, channels, silent_first=True)
         self.bond_embedding = CodeEmbedding(bond_sizes, channels, silent_first=True) if local else None
+        self.atom_features = GivenFeatures("atom_features", atom_features, channels)
+        self.bond_features = GivenFeatures("bond_features", bond_features, channels if local else None)
 
         self.descriptors_to = tuple(descriptors_to)
         self.descriptor_scaler = ClippedScaler(num_descriptors)
@@ -171,7 +181,13 @@ class GraphTransformer(nn.Module):
 
         self.encodings = nn.ModuleList(encodings)
         self.node_embeddings = nn.ModuleList(embed(e.node, channels) if e.node else None for e in encodings)
-        self.pair_embedding = PairEmbedding([e.pair for e in encodings if e.pair], pair_channels, pair_mlp)
+        pairs = [e.pair for e in encodings if e.pair]
+        embeds_pairs = pair_channels is not None and bool(pairs or layer is None or bond_tokens)
+        if bond_features and not (local or embeds_pairs):
+            raise ValueError("a model that embeds neither bonds nor pairs cannot read bond_features")
+        self.bonds_as_pairs = embeds_pairs and bond_features > 0
+        pairs += [Values(bond_features)] * self.bonds_as_pairs
+        self.pair_embedding = PairEmbedding(pairs, pair_channels, pair_mlp)
         width = pair_channels if bond_tokens else self.pair_embedding.width
         self.tokens = BondTokens(bond_sizes, channels, width) if bond_tokens else None
         self.virtual = VirtualNodes(virtual_nodes, channels, width) if virtual_nodes else None
@@ -203,6 +219,7 @@ class GraphTransformer(nn.Module):
             self.readout = BondReadout(channels, bond_sizes) if per == "bond" else None
         self.substructures = substructures
         joined = (num_descriptors if "readout" in descriptors_to else 0) + (substructures.width if substructures else 0)
+        joined += bond_features * (per == "bond")
         pooled = self.readout.width if self.readout is not None else channels if per == "atom" else 0
         self.width = pooled + virtual_nodes * channels + joined  # of `embed`
         self.head = nn.Sequential(
@@ -261,7 +278,7 @@ class GraphTransformer(nn.Module):
 
     def embed_graph(self, batch: Batch, graph: CompleteGraph, edge_list: bool = False) -> tuple[Tensor, Tensor | None]:
         """What the first layer sees: atoms `[N, channels]`; pairs `[num_pairs, *]`, or the edges of an edge list."""
-        x = self.atom_embedding(self.atom_vocabulary(batch.x))
+        x = self.atom_features(batch, self.atom_embedding(self.atom_vocabulary(batch.x)))
         if self.descriptor_embedding is not None:
             x = x + self.descriptor_embedding(self.descriptor_scaler(batch.u))[batch.batch]
         pairs, kept = [], batch.kept if "kept" in batch else {}
@@ -270,8 +287,10 @@ class GraphTransformer(nn.Module):
             if node is not None:
                 x = x + of_node(_as(node, x))
             if pair is not None:
-                pairs.append(_as(graph.select(pair) if edge_list else pair, x))
-        return x, self.pair_embedding(pairs)
+                pairs.append(pair)
+        if self.bonds_as_pairs:
+            pairs.append(self.bond_features.of_pairs(batch, graph))
+        return x, self.pair_embedding([_as(graph.select(pair) if edge_list else pair, x) for pair in pairs])
 
     def _encode(
         self, batch: Batch, graph: CompleteGraph | None, edge_list: bool, weights: list[Tensor] | None = None
@@ -298,7 +317,8 @@ class GraphTransformer(nn.Module):
         if self.bond_embedding is not None:
             codes, table = self.bond_vocabulary(batch.edge_attr), self.bond_embedding
             by_code = all(isinstance(getattr(layer, "local", None), BondMessages) for layer in self.layers)
-            bonds = EmbeddedCodes(codes, table) if by_code and can_sum(table.table) else table(codes)
+            by_code = by_code and can_sum(table.table) and not self.bond_features.features
+            bonds = EmbeddedCodes(codes, table) if by_code else self.bond_features(batch, table(codes))
         for layer in self.layers:
             inputs = (x, edges, pairs, bond_index, bonds, graph.batch, weights)
             again = self.recompute and self.training and weights is None
@@ -321,6 +341,7 @@ class GraphTransformer(nn.Module):
         if self.per == "bond":
             codes = self.bond_vocabulary(batch.edge_attr)
             own, molecule = self.readout(atoms, batch.edge_index, codes), molecule[batch.edge_index[0]]
+            own = torch.cat([own, self.bond_features.scaled(batch)], -1) if self.bond_features.features else own
         return torch.cat([own, *(part[molecule] for part in parts)], -1)
 
     def observe(self, molecules: TrainingSet, more: bool = False) -> None:
@@ -334,6 +355,8 @@ class GraphTransformer(nn.Module):
         self.bond_vocabulary.observe(molecules.bond_codes, more)
         if len(self.descriptor_scaler.mean) and not more:
             self.descriptor_scaler.observe(molecules.descriptors)
+        for given in (self.atom_features, self.bond_features) if not more else ():
+            given.observe(molecules)
         if self.substructures is not None and not more:
             self.substructures.observe(molecules)
 

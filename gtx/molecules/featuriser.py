@@ -37,6 +37,7 @@ class Featuriser(Settings):
         molecule_features: names of `MOLECULE_FEATURES`, which join the descriptors.
         components: names of the K molecules that belong together, such as ("solute", "solvent"), where a row has
             several; its text is then a tuple of K texts, and all other settings are for each of them.
+        ignore_stereo: which way stereocentres and double bonds are is not read: stereoisomers are the same molecule.
     """
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:

@@ -107,6 +107,8 @@ def read_molecule(
     if settings.hydrogens:
         mol = Chem.AddHs(mol, addCoords=mol.GetNumConformers() > 0)
         Chem.SetHybridization(mol)
+    if settings.ignore_stereo:
+        Chem.RemoveStereochemistry(mol)
     if (count := mol.GetNumAtoms()) > settings.max_atoms:
         raise MoleculeError(f"has {count} atoms; the limit is {settings.max_atoms}")
     return mol, finished

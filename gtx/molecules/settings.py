@@ -33,6 +33,7 @@ class Settings:
     conformers: bool = False
     molecule_features: tuple[str, ...] = ()
     components: tuple[str, ...] = ()
+    ignore_stereo: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "components", check_components(self.components))
@@ -65,7 +66,7 @@ class Settings:
         """
         settings = self.to_dict()
         made = [CONFORMER_VERSION] if settings.pop("conformers") else []  # files from before there were any keep theirs
-        for name in ("molecule_features", "components"):  # likewise
+        for name in ("molecule_features", "components", "ignore_stereo"):  # likewise
             if not settings[name]:
                 del settings[name]
         what = [FEATURISER_VERSION, settings, ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS, *made]

@@ -11,6 +11,7 @@ from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.edge_update import EdgeUpdate
 from gtx.nn.embedding import CodeEmbedding, Vocabulary, embed
+from gtx.nn.given_features import GivenFeatures
 from gtx.nn.gps_layer import GPSLayer
 from gtx.nn.key_values import KeyValues
 from gtx.nn.pair_embedding import PairEmbedding
@@ -40,6 +41,7 @@ __all__ = [
     "EdgeUpdate",
     "EmbeddedCodes",
     "GPSLayer",
+    "GivenFeatures",
     "GraphTransformerLayer",
     "KeyValues",
     "Nodes",

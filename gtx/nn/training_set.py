@@ -15,6 +15,7 @@ class TrainingSet(Protocol):
         atoms: `[N, A]`, codes of the atoms.
         bond_codes: `[E, F]`, codes of the bonds.
         descriptors: `[M, D]`, global features; NaN where one could not be computed.
+        atom_features, bond_features: `[N, K]` and `[E, K]`, for models that read any; otherwise they need not be there.
     """
 
     atoms: Tensor

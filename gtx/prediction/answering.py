@@ -16,12 +16,13 @@ import torch
 from joblib.externals.loky.backend.reduction import dumps
 
 from gtx.data import Featurised, MoleculeStore, featurise_stream, in_workers
+from gtx.data.rows import RowFeatures
 from gtx.data.table_writer import Cell
 from gtx.molecules import FlatMolecules, featurise_texts
 from gtx.prediction.model_file import ModelHeader
 from gtx.tasks.task import Answers
 
-Chunk = tuple[Sequence[str], Sequence[np.ndarray | None], Sequence[np.ndarray | None]]
+Chunk = tuple[Sequence[str], Sequence[np.ndarray | None], Sequence[RowFeatures | None]]
 """Texts; coordinates in Å, where they are known; features, where the model takes any."""
 
 _TOGETHER = 8  # chunks that a GPU predicts at once: it is busy with thousands of molecules, not with hundreds
@@ -78,7 +79,7 @@ def answer_stream(predictor: Answering, chunks: Iterable[Chunk], workers: int) -
         workers: processes; 0 works in this one.
     """
     if workers < 1 or predictor.device.type != "cpu":
-        beside: deque[Sequence[np.ndarray | None]] = deque()
+        beside: deque[Sequence[RowFeatures | None]] = deque()
 
         def molecules() -> Iterator[tuple[Sequence[str], Sequence[np.ndarray | None]]]:
             for texts, coordinates, features in chunks:
@@ -92,7 +93,7 @@ def answer_stream(predictor: Answering, chunks: Iterable[Chunk], workers: int) -
         return
     wanted = predictor.header.features
     # compiles what is to be compiled, so that the workers need not, each for itself
-    _answer(predictor, [predictor.header.featuriser.simplest], [None], [np.zeros(wanted.width) if wanted else None])
+    _answer(predictor, [predictor.header.featuriser.simplest], [None], [wanted and wanted.unknown])
     with TemporaryDirectory(prefix="gtx-") as folder:
         file = Path(folder, "predictor")
         file.write_bytes(dumps(predictor))
@@ -104,20 +105,17 @@ def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
     return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
 
 
-def _answered(predictor: Answering, parts: Sequence[FlatMolecules], features: Sequence[np.ndarray | None]) -> Answered:
-    done = Featurised.join(parts)
-    store, wanted = done.store, predictor.header.features
-    if wanted:
-        rows = [features[i] for i in done.good]
-        store = store.with_features(np.stack(rows) if rows else np.zeros((0, wanted.width)))
-    return Answered(done.errors, done.warnings, done.good, predictor.predict_store(store))
+def _answered(predictor: Answering, parts: Sequence[FlatMolecules], features: Sequence[RowFeatures | None]) -> Answered:
+    done, wanted = Featurised.join(parts), predictor.header.features
+    done = wanted.joined(done, features) if wanted else done
+    return Answered(done.errors, done.warnings, done.good, predictor.predict_store(done.store))
 
 
 def _answer(
     predictor: Answering,
     texts: Sequence[str],
     coordinates: Sequence[np.ndarray | None],
-    features: Sequence[np.ndarray | None],
+    features: Sequence[RowFeatures | None],
 ) -> Answered:
     part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=False)
     return _answered(predictor, [part], features)

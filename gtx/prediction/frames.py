@@ -12,6 +12,7 @@ import pandas as pd
 from gtx.data import chunk_size
 from gtx.data.columns import FIRST_ROWS, Wanted, smiles_index
 from gtx.data.components import with_components
+from gtx.data.lists import cell_text
 from gtx.data.rows import Row, Table, damage
 from gtx.prediction.answering import NOT_FINITE, Answered, Answering, answer_stream, as_rows
 from gtx.prediction.loading import load
@@ -84,7 +85,7 @@ class FramePredictor:
 
         def rows() -> Iterator[Row]:
             for number, values in enumerate(cells.itertuples(index=False, name=None), start=1):
-                texts = list(map(str, values))
+                texts = list(map(cell_text, values))
                 yield Row(number, texts, texts[place], error=damage(texts[place]))
 
         table = Table(columns, columns[place], rows(), len(frame))

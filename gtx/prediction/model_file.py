@@ -36,6 +36,7 @@ OLDEST = 2
 
 _SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
 _TUNING = Record({}, {"rates": MappingOf(number(0)), "head_first": number(0, 1)})
+_PARTS = {"atoms": ListOf(text()), "bonds": ListOf(text())}
 _HEADER = Record(
     {
         "members": whole(1),
@@ -47,7 +48,7 @@ _HEADER = Record(
     {
         "partner": OrNone(SPEC),
         "smiles_column": text(),
-        "features": OrNone(Record({"names": ListOf(text()), "blanks": flag()})),
+        "features": OrNone(Record({"names": ListOf(text()), "blanks": flag()}, _PARTS)),
         "split": MappingOf(anything()),
         "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
         "settings": Record({}, {"start": MappingOf(text()), "tuning": _TUNING}),
@@ -177,6 +178,9 @@ def _check_agreement(header: ModelHeader) -> None:
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
         _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), fitting)
         _agree("model.arguments.per", given.get("per", "molecule"), [header.task.per])
+        for name in ("atom_features", "bond_features"):
+            wanted = header.features.widths.get(name, 0) if header.features else 0
+            _agree(f"model.arguments.{name}", given.get(name, 0), [wanted])
     components = header.model.get("components", {})
     together = read.components and model not in SOLVED  # a kernel compares what all of a row's molecules hold
     _agree("model.components.count", components.get("count"), [len(read.components) if together else None])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -165,7 +164,7 @@ class Predictor:
 
         Raises:
             InputError: a table whose column of SMILES cannot be told, or what holds no SMILES; a column that the model
-                reads is missing, or holds no number.
+                reads is missing, or holds no number or list of numbers.
         """
         given, done = self._featurise(smiles, workers)
         answers = self.predict_store(done.store)
@@ -234,8 +233,8 @@ class Predictor:
         given, features = self._given(smiles), self.header.features
         done = featurise(self.header.featuriser, as_texts(given), workers=workers)
         if features:
-            beside = features.of_columns(smiles if isinstance(smiles, pd.DataFrame) else {}, len(given))
-            done = replace(done, store=done.store.with_features(beside[done.good]))
+            rows = features.of_columns(smiles if isinstance(smiles, pd.DataFrame) else {}, len(given))
+            done = features.joined(done, rows)
         return given, done
 
     def _given(self, smiles: Any) -> list[Any]:

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 from fastapi import FastAPI, Request
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -195,7 +194,7 @@ def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
         "targets": header.targets,
         "members": len(predictor.members),
         "reads": bodies.needed(header),
-        "features": list(header.features.names) if header.features else [],
+        "features": list(header.features.columns) if header.features else [],
         "answers": list(predictor.output_columns(bodies.needed(header))),
         "notes": header.task.notes(),
         "example": bodies.example(header),
@@ -209,7 +208,7 @@ def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
 def _simplest(predictor: Predictor) -> Any:
     """A chunk of one molecule that every model of this kind can read."""
     wanted = predictor.header.features
-    return [predictor.header.featuriser.simplest], [None], [np.zeros(wanted.width) if wanted else None]
+    return [predictor.header.featuriser.simplest], [None], [wanted and wanted.unknown]
 
 
 def _check_type(request: Request, *expected: str) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from gtx.data.components import with_components
+from gtx.data.lists import cell_text
 from gtx.data.rows import Row, Table, damage
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.prediction import ModelHeader
@@ -30,7 +33,9 @@ class Explained(BaseModel):
     smiles: str = Field(examples=["CC(=O)Nc1ccc(O)cc1"])
     method: str = Field("substructures", pattern=f"^({'|'.join(METHODS)})$")
     target: str | None = Field(None, description="default: the first of the model")
-    features: dict[str, float | None] = Field({}, description="what the model reads beside the molecule, by name")
+    features: dict[str, float | str | list[float | None] | None] = Field(
+        {}, description="what the model reads beside the molecule, by name"
+    )
 
 
 _COLUMNS = TypeAdapter(dict[str, list[JsonValue]])
@@ -42,30 +47,34 @@ class TooMany(InputError):
 
 def needed(header: ModelHeader) -> list[str]:
     """The names of the columns that a request in JSON has."""
-    return [*(header.featuriser.components or ["smiles"]), *(header.features.names if header.features else ())]
+    return [*(header.featuriser.components or ["smiles"]), *(header.features.columns if header.features else ())]
 
 
 def schema(header: ModelHeader) -> dict:
     """The JSON schema of such a request, for OpenAPI."""
     molecules = header.featuriser.components or ("smiles",)
     number = {"type": ["number", "null"]} if header.features and header.features.blanks else {"type": "number"}
-    kinds = {name: {"type": "string"} if name in molecules else number for name in needed(header)}
+    lists = {"type": ["array", "null"] if header.features and header.features.blanks else "array", "items": number}
+    kinds = {name: lists if name in _lists(header) else number for name in needed(header)}
+    kinds |= {name: {"type": "string"} for name in molecules}
     return {
         "type": "object",
         "properties": {name: {"type": "array", "items": kind} for name, kind in kinds.items()},
         "required": list(kinds),
         "additionalProperties": False,
-        "examples": [{name: ["CCO", "c1ccccc1"] if name in molecules else [1.0, 2.0] for name in kinds}],
+        "examples": [{name: _examples(header, name, ["CCO", "c1ccccc1"], [1.0, 2.0]) for name in kinds}],
     }
 
 
 def example(header: ModelHeader) -> str:
     """A table that the model can read, to look at it."""
-    molecules, rest = header.featuriser.components, header.features.names if header.features else ()
-    if not molecules and not rest:
+    molecules, columns = header.featuriser.components or ["smiles"], needed(header)
+    if len(columns) == 1:
         return "\n".join(_EXAMPLE)
-    columns = [*(molecules or ["smiles"]), *rest]
-    cells = [[*_EXAMPLE[i:], *_EXAMPLE[:i]] for i in range(len(molecules) or 1)] + [["1"] * len(_EXAMPLE) for _ in rest]
+    cells = [[*_EXAMPLE[i:], *_EXAMPLE[:i]] for i in range(len(molecules))]
+    for name in columns[len(molecules) :]:
+        values = _examples(header, name, _EXAMPLE, [1] * len(_EXAMPLE))
+        cells.append([" ".join(map(str, np.atleast_1d(value))) for value in values])
     return "\n".join(map(",".join, [columns, *zip(*cells, strict=True)]))
 
 
@@ -79,7 +88,8 @@ def read_json(header: ModelHeader, body: bytes) -> Table:
         columns = _COLUMNS.validate_json(body, strict=True)
     except ValidationError as error:
         raise InputError(_complaint(error)) from None
-    names, molecules = needed(header), header.featuriser.components or ("smiles",)
+    names, molecules, lists = needed(header), header.featuriser.components or ("smiles",), _lists(header)
+    kinds = {name: "text" if name in molecules else "list" if name in lists else "number" for name in names}
     for name in columns:
         if name not in names:
             near = did_you_mean(name, names)
@@ -90,7 +100,7 @@ def read_json(header: ModelHeader, body: bytes) -> Table:
     if len(lengths) > 1:
         shown = ", ".join(f'"{name}" {len(columns[name])}' for name in names)
         raise InputError(f"expected columns of one length, got {shown}")
-    texts = [[_text(name, i, cell, name in molecules) for i, cell in enumerate(columns[name], 1)] for name in names]
+    texts = [[_text(name, i, cell, kinds[name]) for i, cell in enumerate(columns[name], 1)] for name in names]
     first = names.index(molecules[0])
 
     def rows() -> Iterator[Row]:
@@ -138,15 +148,31 @@ def read_explained(body: bytes) -> Explained:
         raise InputError(_complaint(error)) from None
 
 
-def _text(name: str, row: int, cell: JsonValue, molecule: bool) -> str:
+def _lists(header: ModelHeader) -> tuple[str, ...]:
+    """The columns whose cells are lists, a number for each atom or bond."""
+    return (*header.features.atoms, *header.features.bonds) if header.features else ()
+
+
+def _examples(header: ModelHeader, name: str, smiles: list[str], numbers: list[float]) -> list[Any]:
+    """Cells of a column for molecules."""
+    if name not in _lists(header):
+        return smiles if name not in (header.features.names if header.features else ()) else numbers
+    mols = map(header.featuriser.read, smiles)
+    counts = [mol.GetNumAtoms() if name in header.features.atoms else mol.GetNumBonds() for mol in mols]
+    return [[number] * count for number, count in zip(numbers, counts, strict=True)]
+
+
+def _text(name: str, row: int, cell: JsonValue, kind: str) -> str:
     """A cell as a table has it."""
-    if molecule and isinstance(cell, str):
+    if kind == "text" and isinstance(cell, str):
         return cell
-    if not molecule and cell is None:
+    if kind != "text" and cell is None:
         return ""
-    if not molecule and isinstance(cell, int | float) and not isinstance(cell, bool) and abs(cell) < float("inf"):
+    if kind == "list" and isinstance(cell, list):
+        return cell_text(cell)
+    if kind == "number" and isinstance(cell, int | float) and not isinstance(cell, bool) and abs(cell) < float("inf"):
         return repr(cell)
-    raise InputError(f'row {row}, column "{name}": expected a {"text" if molecule else "number"}, got {_kind(cell)}')
+    raise InputError(f'row {row}, column "{name}": expected a {kind}, got {_kind(cell)}')
 
 
 def _kind(cell: JsonValue) -> str:

@@ -54,8 +54,7 @@ class Pictures:
 
     def _explain(self, asked: Explained) -> dict[str, str]:
         self._check(asked.smiles)
-        features = {name: float("nan") if value is None else value for name, value in asked.features.items()}
-        options = {"target": asked.target, "draws": DRAWS, "features": features}
+        options = {"target": asked.target, "draws": DRAWS, "features": asked.features}
         if asked.method == "attention":
             found = explain(self.predictor, asked.smiles, **options)
         else:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gtx.data import CapacityStore, MoleculeStore
 from gtx.data.columns import column_index
-from gtx.data.lists import parse_list
+from gtx.data.lists import parse_list, place_lists
 from gtx.errors import InputError
 from gtx.schema import MappingOf, Record, anything
 from gtx.tasks.losses import LOSSES, masked_mean
@@ -118,26 +118,8 @@ class PartNumbers(Task, PartOptions):
     def placed(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
-        ptr, step = self.ptr(store).tolist(), self.rows_each
-        y, wrong = np.full((ptr[-1], len(self.targets)), np.nan), {}
-        for molecule, found in enumerate(lists):
-            start, stop = ptr[molecule], ptr[molecule + 1]
-            expected = (stop - start) // step
-            for t, name in enumerate(self.targets):
-                if (values := found.get(name)) is None:
-                    continue
-                if len(values) == expected:
-                    y[start:stop, t] = values.repeat(step)
-                else:
-                    wrong[molecule] = name, self._misfit(expected, len(values))
-                    y[start:stop] = np.nan
-                    break
+        y, wrong = place_lists(lists, self.targets, self.ptr(store).numpy(), self.per)
         return replace(store, **{self.held: torch.from_numpy(y)}), wrong
-
-    def _misfit(self, expected: int, found: int) -> str:
-        parts = f"{expected} {self.per}{'' if expected == 1 else 's'}"
-        hint = "; --hydrogens makes atoms of hydrogens too" * (self.per == "atom" and found > expected)
-        return f"has {found} number{'' if found == 1 else 's'}; expected one for each of the molecule's {parts}{hint}"
 
     def parsed(self, cell: str) -> np.ndarray | None:
         """The list of a cell; None where it is blank or none."""

@@ -105,6 +105,7 @@ class Further:
             counted = self.featuriser.constitution if task.per == "molecule" else None
             inputs = num_descriptors(self.featuriser, self.features)
             arguments |= {"num_descriptors": inputs, "substructures": counted}
+            arguments |= self.features.widths if self.features else {}
         return self.header.model | {"arguments": arguments}
 
     def origin(self, spec: dict[str, Any], task: Task) -> dict[str, str]:
@@ -129,8 +130,9 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
         raise InputError(f"a model that is trained further keeps its inputs: of a row it reads {kept}")
     asked, kept, usual = data.featuriser.to_dict(), header.featuriser.to_dict(), type(data.featuriser)().to_dict()
     if data.features not in (None, header.features) and "tuning" not in header.settings:
-        kept = ", ".join(header.features.names) if header.features else "none"
-        raise InputError(f"a model that is trained further keeps its inputs: of --feature-columns it has {kept}")
+        options = ", ".join((header.features or data.features).options)
+        kept = ", ".join(header.features.columns) if header.features else "none"
+        raise InputError(f"a model that is trained further keeps its inputs: of {options} it has {kept}")
     for name, value in asked.items():
         if value not in (usual[name], kept[name]):
             raise InputError(f"the trained model reads molecules with {name} {kept[name]}, not {value}")

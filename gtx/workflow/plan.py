@@ -137,7 +137,9 @@ def _suited(data: DataSettings, settings: TrainSettings) -> DataSettings:
                     f"task {data.task.name} knows no other {name} than {getattr(usual, name)}; leave it out"
                 )
         if data.features:
-            raise InputError(f"task {data.task.name} reads molecules alone: leave out --feature-columns")
+            raise InputError(
+                f"task {data.task.name} reads molecules alone: leave out {', '.join(data.features.options)}"
+            )
         return replace(data, featuriser=replace(data.featuriser, descriptors=False))
     check_model(settings, data.featuriser, data.features)
     return data

@@ -25,11 +25,13 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
             does not use those that are.
     """
     name = settings.model
+    if features:
+        features.check(featuriser)
     if settings.separate_encoders and not featuriser.components:
         raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
     if name in SOLVED:
         if features:
-            raise InputError(f"model {name} reads molecules alone: leave out --feature-columns")
+            raise InputError(f"model {name} reads molecules alone: leave out {', '.join(features.options)}")
         _check_solved(settings, featuriser)
         return
     if name not in ARCHITECTURES:
@@ -81,6 +83,7 @@ def model_spec(
         **sizes,
         "num_descriptors": num_descriptors(featuriser, features),
         "channels": default_width(rows),
+        **(features.widths if features else {}),
     }
     if task.per != "molecule":
         arguments["per"] = task.per

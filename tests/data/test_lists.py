@@ -37,7 +37,7 @@ def test_a_blank_cell_is_no_list(cell: str) -> None:
         ("[[1, 2]]", r"item 1, '\[1', is neither"),
         ("[true]", "item 1, 'true', is neither"),
         ("[1, inf]", "item 2, 'inf', is neither"),
-        ("[2, 1e31]", r"item 2, '1e31', is too large: a target lies between -1e\+30 and 1e\+30"),
+        ("[2, 1e31]", r"item 2, '1e31', is too large: a number lies between -1e\+30 and 1e\+30"),
     ],
 )
 def test_an_item_that_is_no_number_is_named(cell: str, reason: str) -> None:

@@ -21,7 +21,9 @@ from tests.molecules_for_tests import SMILES, store
 def molecules() -> MoleculeStore:
     y = np.arange(2.0 * len(SMILES)).reshape(-1, 2)
     y[3, 1] = np.nan
-    return store().with_targets(y)
+    made = store().with_targets(y)
+    rows = torch.arange(made.bonds.shape[1] // 2).repeat_interleave(2)[:, None] / 7
+    return replace(made, atom_features=torch.rand(len(made.atoms), 2), bond_features=rows)
 
 
 def test_a_batch_is_what_pyg_would_build(molecules: MoleculeStore) -> None:
@@ -52,7 +54,7 @@ def test_to_data_list_gives_the_molecules_back(molecules: MoleculeStore) -> None
     again = Batch.from_data_list(parts)
     for i, part in zip(index.tolist(), parts, strict=True):
         alone = molecules.batch(torch.tensor([i]))
-        for name in ("x", "edge_index", "edge_attr", "u", "y"):
+        for name in ("x", "edge_index", "edge_attr", "u", "y", "atom_features", "bond_features"):
             torch.testing.assert_close(part[name], alone[name], equal_nan=True, rtol=0, atol=0)
     assert again.edge_index.equal(molecules.batch(index).edge_index)
 
@@ -67,6 +69,7 @@ def test_save_open_and_identical_bytes(molecules: MoleculeStore, tmp_path: Path)
     again = MoleculeStore.open(tmp_path / "one")
     index = torch.arange(len(molecules))
     assert again.batch(index).x.equal(molecules.batch(index).x) and again.positions is None
+    assert again.bond_features.equal(molecules.bond_features)
 
 
 def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeStore, tmp_path: Path) -> None:
@@ -81,7 +84,10 @@ def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeS
 def test_subset(molecules: MoleculeStore) -> None:
     part = molecules.subset(np.array([6, 5]))
     assert part.sizes.tolist() == molecules.sizes[[6, 5]].tolist()
-    assert part.batch(torch.tensor([1])).x.equal(molecules.batch(torch.tensor([5])).x)
+    for name in ("x", "atom_features", "bond_features"):
+        assert part.batch(torch.tensor([1]))[name].equal(molecules.batch(torch.tensor([5]))[name])
+    start, stop = molecules.atom_ptr[5:7]
+    assert part.batch(torch.tensor([1])).atom_features.equal(molecules.atom_features[start:stop])
 
 
 def test_an_empty_batch(molecules: MoleculeStore) -> None:

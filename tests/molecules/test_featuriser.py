@@ -178,11 +178,29 @@ def test_every_setting_is_in_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings_from_before_others_were_added_mean_what_they_meant() -> None:
     for featuriser in (Featuriser(), SPACE):
         settings = featuriser.to_dict()
-        for added in ("conformers", "molecule_features", "components"):
+        for added in ("conformers", "molecule_features", "components", "ignore_stereo"):
             del settings[added]
         assert Featuriser.from_dict(settings) == featuriser
         what = [FEATURISER_VERSION, settings, ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS]
         assert featuriser.hash == hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("fast", ["0", "1"])
+def test_stereo_can_be_left_unread(fast: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GTX_FAST", fast)
+    flat = Featuriser(ignore_stereo=True)
+    pairs = [(ALANINE, ALANINE.replace("@", "@@")), ("F/C=C/F", "F/C=C\\F"), ("C[C@@H]1C[C@H]1[2H]", "CC1CC1[2H]")]
+    for one, other in pairs:
+        found, others = (featurise_texts(flat, [text, "CCO"]) for text in (one, other))
+        for name, values in found._asdict().items():
+            assert np.array_equal(values, getattr(others, name)), (one, name)
+        assert not np.array_equal(Featuriser()(one).smiles, Featuriser()(other).smiles)
+        plain = featurise_texts(Featuriser(), [found.smiles[0], "CCO"])
+        assert np.array_equal(found.atoms[:, 7], plain.atoms[:, 7]) and found.smiles == plain.smiles
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles(ALANINE))
+    assert flat(block).smiles == flat(ALANINE).smiles == "CC(N)C(=O)O"
+    for settings in ({"hydrogens": True}, {"standardise": True}, {"conformers": True}):
+        assert replace(flat, **settings)(ALANINE).smiles == "CC(N)C(=O)O"
 
 
 def test_conformers_imply_coordinates() -> None:

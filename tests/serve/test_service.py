@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import threading
@@ -14,6 +15,7 @@ import pytest
 
 import gtx
 from gtx.cli import main
+from gtx.data import FeatureColumns
 from gtx.prediction import Predictor
 from gtx.tasks.task import Answers
 from tests.serve.conftest import GOLDEN, Client, served, until
@@ -52,7 +54,7 @@ def test_a_table_is_answered_as_gtx_predict_writes_it(client: Client, tmp_path: 
 
 
 def test_what_a_model_reads_beside_the_molecule_is_a_column(tmp_path: Path) -> None:
-    with served(with_temperature()) as client:
+    with served(made(FeatureColumns(("temperature",)))) as client:
         found = client.post("/predict", {"smiles": ["CCO", "CCO"], "temperature": [298, None]})
         assert found.status == 200, found
         first, second = found.json()["rows"]
@@ -62,6 +64,28 @@ def test_what_a_model_reads_beside_the_molecule_is_a_column(tmp_path: Path) -> N
         lengths = client.post("/predict", {"smiles": ["CCO"], "temperature": []})
         assert lengths.status == 422 and 'got "smiles" 1, "temperature" 0' in lengths.json()["error"]
         assert client.table(client.get("/model").json()["example"].encode()).status == 200
+
+
+def test_lists_of_atoms_and_bonds_are_columns_too() -> None:
+    beside = FeatureColumns(atoms=("q",), bonds=("order",))
+    with served(made(beside)) as client:
+        rows = {"smiles": ["CCO", "CO", "C", "C"], "q": [[1, 2, 3], [1, 2], [1], None], "order": [[1, 1], [], [], []]}
+        found = client.post("/predict", rows)
+        assert found.status == 200, found
+        first, second, third, fourth = (row["error"] for row in found.json()["rows"])
+        assert first is third is None
+        assert 'value "CO": column "order" has 0 numbers; expected one for each of the molecule\'s 1 bond' in second
+        assert 'column "q", value "": expected a list of numbers, one for each atom' in fourth
+        wrong = client.post("/predict", {"smiles": ["C"], "q": [1], "order": [[]]})
+        assert wrong.status == 422 and 'row 1, column "q": expected a list, got a number' in wrong.json()["error"]
+        about = client.get("/model").json()
+        assert about["features"] == ["q", "order"]
+        table = client.table(about["example"].encode())
+        assert table.status == 200 and all(not row["error"] for row in csv.DictReader(table.body.decode().splitlines()))
+        asked = {"smiles": "CCO", "features": {"q": [1, 2, 3], "order": "1 1"}}
+        assert client.post("/explain", asked).status == 200
+        refused = client.post("/explain", asked | {"features": {"q": [1], "order": [1, 1]}})
+        assert refused.status == 422 and 'column "q" has 1 number' in refused.json()["error"]
 
 
 HOSTILE = {
@@ -226,11 +250,11 @@ def test_a_request_that_breaks_the_model_does_not_break_those_beside_it(predicto
     assert slow.calls == [1, 1, 2, 1, 1]
 
 
-def with_temperature() -> Predictor:
-    """A model as it is made, that reads a temperature."""
+def made(beside: FeatureColumns) -> Predictor:
+    """A model as it is made, that reads columns."""
     import torch
 
-    from gtx.data import FeatureColumns, featurise
+    from gtx.data import featurise
     from gtx.models import build_model
     from gtx.molecules import Featuriser
     from gtx.prediction import ModelHeader
@@ -239,8 +263,8 @@ def with_temperature() -> Predictor:
     from gtx.workflow import model_spec
     from tests.tables import TINY
 
-    read, beside = Featuriser(), FeatureColumns(("temperature",))
-    store = featurise(read, ["CCO", "CCN"], workers=0).store.with_features(np.zeros((2, 1), np.float32))
+    read = Featuriser()
+    store = beside.joined(featurise(read, ["CCO", "CCN"], workers=0), [beside.unknown] * 2).store
     task = Regression("y").fitted(store.with_targets(np.array([[1.0], [2.0]])))
     spec = model_spec(TrainSettings(**TINY), read, task, 2, beside)
     torch.manual_seed(0)
