@@ -13,6 +13,7 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from gtx.errors import InputError, printable
 from gtx.files import whole_file
+from gtx.training.ranks import from_main
 
 
 def save_whole(contents: dict[str, Any], path: Path) -> None:
@@ -54,11 +55,15 @@ def readable(path: Path) -> Iterator[None]:
 
 
 class WholeCheckpointIO(TorchCheckpointIO):
-    """Lightning's own writes by way of the system's temporary folder, which may be on another disk: not atomic."""
+    """Lightning's own writes by way of the system's temporary folder, which may be on another disk: not atomic. And it
+    reads in every process; here the main one does, for all."""
 
     def load_checkpoint(self, path: str, *arguments: Any, **named: Any) -> dict[str, Any]:
-        with readable(Path(path)):
-            return super().load_checkpoint(path, *arguments, **named)
+        def read() -> dict[str, Any]:
+            with readable(Path(path)):
+                return super(WholeCheckpointIO, self).load_checkpoint(path, *arguments, **named)
+
+        return from_main(read)
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str, storage_options: Any = None) -> None:
         save_whole(checkpoint, Path(path))

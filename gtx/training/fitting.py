@@ -15,6 +15,7 @@ from gtx.tasks import Task
 from gtx.training.adopting import KEEP_WHAT_FITS, Adoption
 from gtx.training.locking import alone
 from gtx.training.member import Member
+from gtx.training.ranks import together
 from gtx.training.run import RunFolder, run_config
 from gtx.training.settings import TrainSettings
 from gtx.training.surroundings import interruptible, quiet, threads
@@ -22,6 +23,7 @@ from gtx.training.trainer import Problem, train_member
 from gtx.training.watching import Watch
 
 
+@together()
 @alone("folder")
 def fit(
     model: nn.Module | Callable[[], nn.Module],

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from filelock import FileLock, Timeout
 
 from gtx.errors import InputError
-from gtx.training.run import is_main_process
+from gtx.training.ranks import is_main_process
 
 P, R = ParamSpec("P"), TypeVar("R")
 

@@ -4,45 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
-from lightning_fabric.plugins.environments import (
-    LightningEnvironment,
-    LSFEnvironment,
-    MPIEnvironment,
-    SLURMEnvironment,
-    TorchElasticEnvironment,
-)
 
 from gtx.errors import InputError
 from gtx.files import write_text
 from gtx.tasks import Task
+from gtx.training.ranks import is_main_process
 from gtx.training.settings import TrainSettings
-
-
-def is_main_process() -> bool:
-    """Whether this process writes and speaks for the run; where several train together, one of them does.
-
-    A rank counts only where a launcher that Lightning heeds has set it: in an interactive SLURM session, say,
-    `SLURM_PROCID` means nothing.
-
-    Raises:
-        InputError: Lightning does not work with the launcher's settings.
-    """
-    launchers = (TorchElasticEnvironment, SLURMEnvironment, LSFEnvironment, MPIEnvironment)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is an `srun` which was not used
-        try:
-            launcher = next((kind for kind in launchers if kind.detect()), LightningEnvironment)()
-        except (RuntimeError, ValueError) as error:
-            raise InputError(f"Lightning cannot train so: {error}") from error
-    if isinstance(launcher, LightningEnvironment):
-        return launcher.node_rank() == launcher.local_rank() == 0
-    return launcher.global_rank() == 0
 
 
 class RunFolder:

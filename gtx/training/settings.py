@@ -95,6 +95,9 @@ class TrainSettings:
     )
     accelerator: str = option("auto", "Where to train: cpu, gpu, or auto, which takes a GPU if there is one.")
     devices: int | str = option(1, "How many GPUs, such as 2, or which, such as 0,2; several train together.")
+    num_nodes: int | None = option(
+        None, "How many machines train together, each with --devices; default: as many as torchrun has started, else 1."
+    )
     strategy: str = option("auto", "How several GPUs train together, as Lightning names it; auto is ddp.")
 
     capture: bool | None = option(
@@ -117,7 +120,9 @@ class TrainSettings:
         self._require("above 0", positive, lambda value: value > 0)
         self._require("0 or more", ("weight_decay", "clip", "patience", "jitter", "seed"), lambda value: value >= 0)
         self._require("at least 0 and below 1", ("warmup", "ema"), lambda value: 0 <= value < 1)
-        self._require("above 0", ("epochs", "threads", "batch_molecules"), lambda value: value is None or value > 0)
+        self._require(
+            "above 0", ("epochs", "threads", "batch_molecules", "num_nodes"), lambda value: value is None or value > 0
+        )
         self._require("at least 0 and below 1", ("head_first",), lambda value: value is None or 0 <= value < 1)
         for part, share in (self.rates or {}).items():
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < float("inf"):
@@ -134,8 +139,11 @@ class TrainSettings:
         return self.batch_molecules or min(128, max(16, round(rows**0.5)))
 
     def settled(self, epochs: int) -> TrainSettings:
-        """With a number of epochs, where none was asked for."""
-        return replace(self, epochs=self.epochs or epochs)
+        """With a number of epochs and of machines, where none was asked for; None machines are one."""
+        from gtx.training.ranks import machines
+
+        nodes = self.num_nodes or machines()
+        return replace(self, epochs=self.epochs or epochs, num_nodes=nodes if nodes > 1 else None)
 
     def decisive(self) -> dict[str, Any]:
         """The options that a result depends on, as plain values."""

@@ -31,7 +31,7 @@ from gtx.training.loggers import make_logger
 from gtx.training.member import Member
 from gtx.training.module import PropertyModule, spread_seed
 from gtx.training.progress import TrainingBar
-from gtx.training.run import is_main_process
+from gtx.training.ranks import from_main, is_main_process
 from gtx.training.settings import TrainSettings
 from gtx.training.watching import Watch, Watched
 
@@ -90,9 +90,8 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
         fit_closed_form(model, problem.task, problem.train)
         return Member(model.eval(), problem.task, [], -1, math.inf)
     file = folder / "trained.pt"
-    if file.exists():
+    if (trained := from_main(lambda: _read(file))) is not None:
         with readable(file):
-            trained = torch.load(file, map_location="cpu", weights_only=True)
             model.load_state_dict(trained.pop("weights"))
             return Member(model.cpu().float().eval(), problem.task, **trained)
     data = MoleculeData(problem.task, problem.train, problem.val, settings=settings, seed=seed)
@@ -108,6 +107,14 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
         (folder / "last.ckpt").unlink(missing_ok=True)
     model.load_state_dict(trained.pop("weights"))
     return Member(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    """What a member that is done has left; None if it is not done."""
+    if not file.exists():
+        return None
+    with readable(file):
+        return torch.load(file, map_location="cpu", weights_only=True)
 
 
 def train_module(
@@ -133,7 +140,7 @@ def train_module(
     """
     settings = module.settings
     last = folder / "last.ckpt"
-    folder.mkdir(parents=True, exist_ok=True)
+    begun = from_main(last.exists)
     validated = len(data.val) > 0
     average = WeightAverage(settings.ema)
     history, best = History(folder / "log.csv"), KeepBest(average, settings.patience if validated else 0)
@@ -149,7 +156,7 @@ def train_module(
     limit = None if validated else 0
     trainer = _trainer(settings, callbacks=callbacks, logger=logger, limit_val_batches=limit, default_root_dir=folder)
     module = _captured(module, data, trainer, say)
-    trainer.fit(module, datamodule=data, ckpt_path=last if last.exists() else None, weights_only=True)
+    trainer.fit(module, datamodule=data, ckpt_path=last if begun else None, weights_only=True)
     return {
         "weights": {name: weight.cpu() for name, weight in best.weights.items()},
         "history": history.rows,
@@ -173,9 +180,10 @@ def _captured(module: PropertyModule, data: MoleculeData, trainer: Trainer, say:
 
 def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
     try:
-        return Trainer(
+        trainer = Trainer(
             accelerator=settings.accelerator,
             devices=settings.devices,
+            num_nodes=settings.num_nodes or 1,
             strategy=settings.strategy,
             precision=settings.precision,
             max_epochs=settings.epochs,
@@ -188,5 +196,8 @@ def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
             enable_model_summary=False,
             **arguments,
         )
+        if launcher := getattr(trainer.strategy, "cluster_environment", None):
+            launcher.validate_settings(num_devices=trainer.num_devices, num_nodes=trainer.num_nodes)
+        return trainer
     except (MisconfigurationException, ValueError, TypeError) as error:
         raise InputError(f"Lightning cannot train so: {error}") from error

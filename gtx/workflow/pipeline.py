@@ -19,7 +19,7 @@ from gtx.files import write_text
 from gtx.prediction import Predictor
 from gtx.tasks import Task
 from gtx.tasks.task import Answers
-from gtx.training import RunFolder, TrainSettings, alone, is_main_process
+from gtx.training import RunFolder, TrainSettings, alone, from_main, is_main_process, main_first, together
 from gtx.workflow.mixing import Mixed
 from gtx.workflow.outputs import data_lines, report_facts, write_predictions
 from gtx.workflow.plan import Plan, opened
@@ -47,6 +47,7 @@ class Outcome:
     was_finished: bool = False
 
 
+@together()
 @alone("out")
 def train(
     data: DataSettings,
@@ -84,9 +85,11 @@ def train(
     out = Path(out)
     begun = time.perf_counter()
     data, settings, further = opened(data, settings, start, new_head)
-    if overwrite and is_main_process():
+    speaks = is_main_process()
+    if overwrite and speaks:
         shutil.rmtree(out / "cache", ignore_errors=True)
-    dataset = load(data, cache=out / "cache", progress=settings.progress)
+    with main_first():  # and the others find what it has read in the cache
+        dataset = load(data, cache=out / "cache", progress=settings.progress and speaks)
     plan = Plan.make(dataset, data, settings, further)
     task, settings = plan.task, plan.settings
     run = RunFolder(out)
@@ -96,13 +99,16 @@ def train(
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
     if gone := plan.dropped:
         notes.append(f"the model predicts no more: {', '.join(gone)}")
-    if run.finished and (out / "metrics.json").exists():
+    if from_main(lambda: run.finished and (out / "metrics.json").exists()):
+        if not speaks:
+            return None
         return Outcome(out, task, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
 
     for old in (*(out / name for name in OUTPUTS), *out.glob("predictions-*.csv")):  # of a run that this one overwrites
-        old.unlink(missing_ok=True)
+        if speaks:
+            old.unlink(missing_ok=True)
     members, header = plan.fit(out)
-    if not is_main_process():
+    if not speaks:
         return None
     both = plan.mixed(members, header)
     notes = notes if both.note is None else [*notes, both.note]

@@ -1,57 +1,152 @@
-"""A training on two CPU processes: `python -m tests.training.distributed FOLDER [STEP]`; Lightning starts the second.
-
-With STEP, the first process gets SIGTERM when it has come that far.
-"""
+"""Processes that train together in tests: forked from a server that has imported everything, so that each is cheap."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from gtx.training import PropertyModule, is_main_process
-from gtx.training.data import MoleculeData
+import torch
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from .task import train
+import gtx.cli.train
+import gtx.workflow.pipeline  # noqa: F401
+from gtx.cli import main
+from gtx.training import PropertyModule
 
-SETTINGS: dict[str, Any] = {
-    "epochs": 3,
-    "ensemble": 2,
-    "batch_molecules": 10,
-    "strategy": "ddp",
-    "devices": 2,
-    "progress": True,
-}
+from .task import LOGP, SMILES, SPLIT
+
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.training.warm"])
+
+Status = tuple[int, str]
+"""How a process ended, and what it said."""
 
 
-def arm(last: int) -> None:
-    """Have this process get SIGTERM in its training step number `last`."""
-    steps, step = [], PropertyModule.training_step
+def command(out: Path, *more: str) -> list[str]:
+    """The words of a small training: 48 rows, 2 epochs, 16 molecules a batch."""
+    table = out.with_suffix(".csv")
+    parts = {row: part for part, rows in SPLIT.items() for row in rows}
+    rows = [f"{smiles},{y:.4f},{parts[i]}" for i, (smiles, (y,)) in enumerate(zip(SMILES, LOGP, strict=True))]
+    table.write_text("\n".join(["smiles,y,part", *rows]) + "\n")
+    words = (
+        f"train {table} --target-columns y --split-column part --out {out} --epochs 2 --batch-molecules 8 --threads 1"
+    )
+    tiny = "--accelerator cpu --mix no --no-baselines --no-report --model-arguments channels=16 layers=1 heads=2"
+    return [*words.split(), *tiny.split(), *more]
 
-    def training_step(self: PropertyModule, batch: Any, index: int) -> Any:
-        steps.append(index)
+
+def gtx_train(words: list[str], die: Path | None = None) -> None:
+    """`gtx train`, as a process. The last of two ranks kills itself in its second epoch, once: it makes the file `die`.
+
+    Beside the folder each rank notes the epochs and batches that it saw.
+    """
+    rank = os.environ.get("RANK", "0")
+    seen = _beside(words, f".seen-{rank}")
+
+    def at(epoch: int, batch: int) -> None:
+        with seen.open("a") as file:
+            file.write(f"{epoch}.{batch} ")
+        if die is not None and rank == "1" and (epoch, batch) == (1, 1) and not die.exists():
+            die.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    _train(words, at)
+
+
+def lightning_train(words: list[str], last: int) -> None:
+    """`gtx train` whose other processes Lightning starts; this one gets SIGTERM in its training step number `last`."""
+    steps = []
+
+    def at(*where: int) -> None:
+        steps.append(where)
         if len(steps) == last:
             os.kill(os.getpid(), signal.SIGTERM)
+
+    os.chdir(Path(__file__).parents[2])
+    sys.modules["__main__"].__spec__ = find_spec("gtx.__main__")  # what Lightning starts anew
+    sys.argv[1:] = words
+    _train(words, at)
+
+
+def _train(words: list[str], at: Callable[[int, int], None]) -> None:
+    step = PropertyModule.training_step
+
+    def training_step(self: PropertyModule, batch: Any, index: int) -> Any:
+        at(self.current_epoch, index)
         return step(self, batch, index)
 
     PropertyModule.training_step = training_step
+    torch.set_num_threads(1)
+    sys.exit(main(words))
 
 
-if __name__ == "__main__":
-    out, rank = Path(sys.argv[1]), os.environ.get("LOCAL_RANK", "0")
-    if len(sys.argv) > 2 and rank == "0":
-        arm(int(sys.argv[2]))
-    counted, draw = [], MoleculeData.train_dataloader
+def _beside(words: list[str], suffix: str) -> Path:
+    return Path(words[words.index("--out") + 1]).with_suffix(suffix)
 
-    def train_dataloader(self: MoleculeData) -> Any:
-        batches = draw(self)
-        counted.append((self.trainer.current_epoch, len(batches)))
-        return batches
 
-    MoleculeData.train_dataloader = train_dataloader
-    train(out, **SETTINGS)
-    (out / f"batches-{rank}").write_text(repr(counted))
-    if is_main_process():
-        (out / "done").touch()
+def ranks(folder: Path, *functions: Callable[[], Any], devices: int = 1) -> list[Status]:
+    """Each function as a rank of one training, in the environment that torchrun gives; `devices` of them a machine."""
+    size = len(functions)
+    shared = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": _port(),
+        "WORLD_SIZE": size,
+        "GROUP_WORLD_SIZE": size // devices,
+    }
+    shared |= {"TORCHELASTIC_RUN_ID": "test", "LOCAL_WORLD_SIZE": devices}
+    own = [{"RANK": rank, "LOCAL_RANK": rank % devices, "GROUP_RANK": rank // devices} for rank in range(size)]
+    return processes(folder, *functions, environments=[shared | mine for mine in own])
+
+
+def torchrun(folder: Path, restarts: int, function: Callable[..., Any], *arguments: Any) -> list[Status]:
+    """What torchrun does on two machines, simulated here: two agents that start one process each, as forks."""
+    meeting = {"run_id": "test", "rdzv_backend": "c10d", "rdzv_endpoint": f"127.0.0.1:{_port()}"}
+    config = LaunchConfig(
+        *(2, 2, 1),
+        **{**meeting, "max_restarts": restarts},
+        **{"start_method": "fork", "monitor_interval": 0.05},
+    )
+    agent = partial(_launch, config, function, arguments)
+    return processes(folder, agent, agent, environments=[{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": 1}] * 2)
+
+
+def processes(
+    folder: Path, *functions: Callable[[], Any], environments: Sequence[dict[str, Any]] = ({},)
+) -> list[Status]:
+    """The functions in processes of their own, at the same time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    logs = [folder / f"said-{number}" for number in range(len(functions))]
+    jobs = zip(logs, environments, functions, strict=True)
+    started = [FORKS.Process(target=_run, args=job) for job in jobs]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(120)
+        process.kill()
+    return [(process.exitcode, log.read_text()) for process, log in zip(started, logs, strict=True)]
+
+
+def _port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def _run(log: Path, environment: dict[str, Any], function: Callable[[], Any]) -> None:
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.environ.update({name: str(value) for name, value in environment.items()})
+    function()
+
+
+def _launch(config: LaunchConfig, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    elastic_launch(config, function)(*arguments)

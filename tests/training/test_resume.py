@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,8 +19,9 @@ from gtx.training import Member
 from gtx.training.checkpoints import save_whole
 from gtx.training.module import PropertyModule
 
+from .distributed import FORKS
 from .task import LOGP, train
-from .victim import PLACES, settings
+from .victim import PLACES, run, settings
 
 UNTIMED = {"seconds": 0, "cpu_seconds": 0}
 
@@ -31,11 +30,12 @@ UNTIMED = {"seconds": 0, "cpu_seconds": 0}
 def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The folders of runs that died."""
     folders = {place: tmp_path_factory.mktemp("killed") for place in PLACES}
-    victims = [
-        subprocess.Popen([sys.executable, "-m", "tests.training.victim", folder, place], cwd=Path(__file__).parents[2])
-        for place, folder in folders.items()
-    ]
-    assert [victim.wait(timeout=300) for victim in victims] == [-signal.SIGKILL] * len(victims)
+    victims = [FORKS.Process(target=run, args=(folder, place)) for place, folder in folders.items()]
+    for victim in victims:
+        victim.start()
+    for victim in victims:
+        victim.join(300)
+    assert [victim.exitcode for victim in victims] == [-signal.SIGKILL] * len(victims)
     return folders
 
 

@@ -1,10 +1,9 @@
-"""A training that kills itself with SIGKILL at a given place: `python -m tests.training.victim FOLDER PLACE`."""
+"""A training that kills itself with SIGKILL at a given place."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +63,7 @@ def arm(place: str) -> None:
         kind.training_step = training_step
 
 
-if __name__ == "__main__":
-    arm(sys.argv[2])
-    train(Path(sys.argv[1]), **settings(sys.argv[2]))
+def run(folder: Path, place: str) -> None:
+    """In a process of its own."""
+    arm(place)
+    train(folder, **settings(place))

@@ -1,0 +1,163 @@
+"""Several processes that train one model: which of them writes and speaks, and how they end together."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from lightning_fabric.plugins.environments import (
+    ClusterEnvironment,
+    LightningEnvironment,
+    LSFEnvironment,
+    MPIEnvironment,
+    SLURMEnvironment,
+    TorchElasticEnvironment,
+)
+from torch.distributed.rendezvous import rendezvous
+
+from gtx.errors import InputError, printable
+
+T = TypeVar("T")
+
+PATIENCE = timedelta(days=7)
+"""How long a process waits for the main one, which may read a large table or write a long report."""
+_waiting: list[dist.ProcessGroup] = []  # the group whose barriers have that patience, within `together`
+
+
+def is_main_process() -> bool:
+    """Whether this process writes and speaks for the run; where several train together, one of them does.
+
+    A rank counts only where a launcher that Lightning heeds has set it: in an interactive SLURM session, say,
+    `SLURM_PROCID` means nothing.
+
+    Raises:
+        InputError: Lightning does not work with the launcher's settings.
+    """
+    launcher = _launcher()
+    if isinstance(launcher, LightningEnvironment):
+        return launcher.node_rank() == launcher.local_rank() == 0
+    return launcher.global_rank() == 0
+
+
+def machines() -> int:
+    """How many machines torchrun has started this training on; 1 without torchrun."""
+    return int(os.environ.get("GROUP_WORLD_SIZE", "1")) if TorchElasticEnvironment.detect() else 1
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Processes that torchrun has started are a group within, and end together.
+
+    The main process is the last to leave. If one fails, all end, and one of them says why: the first that failed. The
+    others exit with status 1, and torchrun ends or starts them all again. Without torchrun nothing is done: Lightning
+    makes the group when it trains.
+
+    Raises:
+        InputError: another process was lost, or torchrun could not start processes again.
+    """
+    if not TorchElasticEnvironment.detect() or dist.is_initialized() or os.environ["WORLD_SIZE"] == "1":
+        yield
+        return
+    _check_restarts()
+    store, rank, size = next(rendezvous("env://"))
+    kinds = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
+    dist.init_process_group(kinds, store=dist.PrefixStore("gtx", store), rank=rank, world_size=size)
+    _waiting.append(dist.new_group(backend="gloo", timeout=PATIENCE))
+    try:
+        yield
+        _wait()
+    except BaseException as error:
+        silent = _another_spoke(store, isinstance(error, Exception))
+        _leave()  # so that the others fail too
+        _see_off(store, rank, size)
+        if silent:
+            raise SystemExit(1) from None
+        if _lost(error):
+            raise InputError(
+                f"another of the {size} processes that train together has ended or cannot be reached "
+                f"({printable(str(error).splitlines()[0], 160)}); the same command goes on from the last whole epoch"
+            ) from error
+        raise
+    _leave()
+
+
+@contextmanager
+def main_first() -> Iterator[None]:
+    """The main process runs what is within before all others do, within `together`."""
+    if not is_main_process():
+        _wait()
+    yield
+    if is_main_process():
+        _wait()
+
+
+def from_main(find: Callable[[], T]) -> T:
+    """What `find` gives in the main process; in all processes, where they are a group already.
+
+    So only the main process reads the folder of the run, and all go the same way.
+    """
+    if not dist.is_initialized():
+        return find()
+    found = [find() if is_main_process() else None]
+    dist.broadcast_object_list(found)
+    return found[0]
+
+
+def _launcher() -> ClusterEnvironment:
+    launchers = (TorchElasticEnvironment, SLURMEnvironment, LSFEnvironment, MPIEnvironment)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is an `srun` which was not used
+        try:
+            return next((kind for kind in launchers if kind.detect()), LightningEnvironment)()
+        except (RuntimeError, ValueError) as error:
+            raise InputError(f"Lightning cannot train so: {error}") from error
+
+
+def _check_restarts() -> None:
+    # seen with torch 2.13: the store of torchrun's agents lives on, with the addresses of processes that are gone
+    restarts, shared = (os.environ.get(f"TORCHELASTIC_{name}") for name in ("MAX_RESTARTS", "USE_AGENT_STORE"))
+    if shared == "True" and restarts not in (None, "0"):
+        raise InputError(
+            f"torchrun --max-restarts {restarts} needs TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment; "
+            "without it, processes that are started again look for the others where these were before"
+        )
+
+
+def _wait() -> None:
+    """For all others, where they are a group already."""
+    for group in _waiting:
+        dist.barrier(group)
+
+
+def _leave() -> None:
+    _waiting.clear()
+    dist.destroy_process_group()
+
+
+def _lost(error: BaseException) -> bool:
+    """Whether this process failed since another one is gone."""
+    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error).lower())
+
+
+def _another_spoke(store: dist.Store, speak: bool) -> bool:
+    """Whether another process has said why all end; if not, and `speak`, this one will."""
+    try:
+        return store.add("spoken", int(speak)) > int(speak)
+    except dist.DistError:  # the main process, which kept the store, has ended before
+        return True
+
+
+def _see_off(store: dist.Store, rank: int, size: int) -> None:
+    """The main process keeps the store: it stays until all others have looked there who spoke, or 1 s."""
+    with suppress(dist.DistError):
+        store.add("ended", 1)
+        deadline = time.monotonic() + 1
+        while rank == 0 and store.add("ended", 0) < size and time.monotonic() < deadline:
+            time.sleep(0.05)

@@ -1,0 +1,49 @@
+"""What torchrun says of several processes; how they train together is in test_distributed.py."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gtx.errors import InputError
+from gtx.training import TrainSettings, from_main, main_first, together
+from gtx.training.ranks import machines
+
+PAGE = Path(__file__).parents[2] / "docs" / "many-machines.md"
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8", "GROUP_WORLD_SIZE": "2"}
+
+
+def test_torchrun_says_how_many_machines_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machines() == 1 and TrainSettings().settled(5).num_nodes is None
+    assert TrainSettings(num_nodes=1).settled(5).num_nodes is None  # as in the config of a run of one machine
+    for name, value in TORCHRUN.items():
+        monkeypatch.setenv(name, value)
+    assert machines() == 2 and TrainSettings().settled(5).num_nodes == 2
+    assert TrainSettings(num_nodes=3).settled(5).num_nodes == 3
+
+
+def test_restarts_that_would_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in TORCHRUN.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "2")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    with pytest.raises(InputError, match="--max-restarts 2 needs TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"), together():
+        pass
+
+
+def test_a_process_alone_waits_for_nobody() -> None:
+    with together(), main_first():
+        assert from_main(lambda: 3) == 3
+
+
+def test_a_number_of_machines_below_one_is_refused() -> None:
+    with pytest.raises(InputError, match="num_nodes: expected a value above 0, got 0"):
+        TrainSettings(num_nodes=0)
+
+
+def test_the_script_for_slurm_is_bash(tmp_path: Path) -> None:
+    script = PAGE.read_text().split("```bash\n")[1].split("```")[0]
+    assert script.startswith("#!/bin/bash\n#SBATCH") and "--requeue" in script
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True, capture_output=True)
