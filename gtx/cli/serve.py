@@ -13,10 +13,10 @@ from gtx.serve import Limits
 from gtx.termination import Terminated
 
 EXAMPLES = """
-The address shows a page where people paste SMILES or drop a table. Programs send JSON to /predict or tables to /table;
-/openapi.json describes all, /health and /metrics are for whoever watches over it. There is no password: whoever reaches
-the address can use it. By default only this machine does. SIGTERM or Ctrl-C ends it when requests under way are
-answered, with status 0.
+The address shows a page where people paste SMILES, draw molecules or drop a table. Programs send JSON to /predict or
+tables to /table; /openapi.json describes all, /health and /metrics are for whoever watches over it. There is no
+password: whoever reaches the address can use it. By default only this machine does. SIGTERM or Ctrl-C ends it when
+requests under way are answered, with status 0.
 
 examples:
   gtx serve run/model.gtx

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 import gtx
 from gtx.errors import InputError
 from gtx.explain import explained_names
+from gtx.molecules import MoleculeError
 from gtx.prediction import Predictor
 from gtx.serve import bodies
 from gtx.serve.answering import Answer, answer
@@ -25,8 +26,21 @@ from gtx.serve.limits import Limits
 from gtx.serve.metrics import Gauge, Metrics
 from gtx.serve.page import page, policy
 from gtx.serve.pictures import Busy, Pictures, drawing
+from gtx.serve.sketches import Drawing, Impossible, Written, sketched, written
 
-PATHS = ("/", "/health", "/metrics", "/model", "/openapi.json", "/predict", "/table", "/explain", "/draw")
+PATHS = (
+    "/",
+    "/health",
+    "/metrics",
+    "/model",
+    "/openapi.json",
+    "/predict",
+    "/table",
+    "/explain",
+    "/draw",
+    "/smiles",
+    "/sketch",
+)
 
 
 class Predictions(BaseModel):
@@ -156,6 +170,27 @@ def make_app(
         """A molecule as a drawing."""
         svg = await asyncio.to_thread(drawing, smiles, limits.max_smiles)
         return Response(svg, media_type="image/svg+xml", headers={"cache-control": "max-age=3600"})
+
+    sketch = {"required": True, "content": {"application/json": {"schema": Drawing.model_json_schema()}}}
+
+    @app.post(
+        "/smiles",
+        response_model=Written,
+        responses={**WRONG, 422: {"model": Impossible}},
+        openapi_extra={"requestBody": sketch},
+    )
+    async def smiles(request: Request) -> Response:
+        """The SMILES of a drawing. An error names the `atoms` that cannot be as they are drawn."""
+        _check_type(request, "application/json")
+        try:
+            return JSONResponse(await asyncio.to_thread(written, await request.body()))
+        except MoleculeError as reason:
+            return JSONResponse({"error": f"the drawing {reason}", "atoms": getattr(reason, "atoms", [])}, 422)
+
+    @app.get("/sketch", response_model=Drawing, responses={422: {"model": Wrong}}, summary="Sketch")
+    async def sketch_of(smiles: str = "") -> Response:
+        """The drawing of a SMILES, for the editor."""
+        return JSONResponse(await asyncio.to_thread(sketched, smiles, limits.max_smiles))
 
     @app.get("/model")
     async def model() -> dict[str, Any]:

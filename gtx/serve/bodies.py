@@ -87,7 +87,7 @@ def read_json(header: ModelHeader, body: bytes) -> Table:
     try:
         columns = _COLUMNS.validate_json(body, strict=True)
     except ValidationError as error:
-        raise InputError(_complaint(error)) from None
+        raise InputError(complaint(error)) from None
     names, molecules, lists = needed(header), header.featuriser.components or ("smiles",), _lists(header)
     kinds = {name: "text" if name in molecules else "list" if name in lists else "number" for name in names}
     for name in columns:
@@ -145,7 +145,7 @@ def read_explained(body: bytes) -> Explained:
     try:
         return Explained.model_validate_json(body)
     except ValidationError as error:
-        raise InputError(_complaint(error)) from None
+        raise InputError(complaint(error)) from None
 
 
 def _lists(header: ModelHeader) -> tuple[str, ...]:
@@ -183,7 +183,8 @@ def _kind(cell: JsonValue) -> str:
     return next((word for kind, word in kinds.items() if isinstance(cell, kind)), "null")
 
 
-def _complaint(error: ValidationError) -> str:
+def complaint(error: ValidationError) -> str:
+    """What is wrong with a request, in one line."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(printable(str(part)) for part in first["loc"])
     return f"the request cannot be used: {f'{place}: ' * bool(place)}{first['msg']}"

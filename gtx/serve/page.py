@@ -1,4 +1,4 @@
-"""The page for people: one answer that holds its style and its script, and loads nothing."""
+"""The page for people: one answer that holds its styles and its scripts, and loads nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import re
 from functools import cache
 from pathlib import Path
 
-FILE = Path(__file__).with_name("page.html")
+FOLDER = Path(__file__).parent
+_PART = re.compile(r"<(style|script)>([\w.]+)</\1>")  # <script>page.js</script>
 
 
 @cache
 def page() -> str:
-    """The page as HTML."""
-    return FILE.read_text(encoding="utf-8")
+    """The page as HTML, with the files that it names put in."""
+    return _PART.sub(lambda part: f"<{part[1]}>\n{_text(part[2])}</{part[1]}>", _text("page.html"))
 
 
 @cache
@@ -36,6 +37,10 @@ def policy() -> str:
             "frame-ancestors 'none'",
         ]
     )
+
+
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

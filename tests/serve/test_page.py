@@ -1,13 +1,9 @@
-"""The page in a real browser: Debian's Chromium, where it is installed."""
+"""The page in a real browser."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.serve.conftest import Client, until
 
@@ -15,23 +11,9 @@ HOSTILE = "<img src=x onerror=document.title='hacked'>"
 TABLE = f'name,smiles\n"a,""b""",CC(=O)OCC\nodd,C[Se]C\nbad,{HOSTILE}\n'
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Any]:
-    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
-    if None in programs:
-        pytest.skip("no browser: apt-get install chromium chromium-driver")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = programs[0]
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(word)
-    options.add_experimental_option("prefs", {"download.default_directory": str(tmp_path)})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with webdriver.Chrome(options, webdriver.ChromeService(programs[1])) as opened:
-        yield opened
-
-
-def test_somebody_drops_a_table_looks_inside_and_downloads(browser: Any, client: Client, tmp_path: Path) -> None:
+def test_somebody_drops_a_table_looks_inside_and_downloads(
+    browser: Any, client: Client, tmp_path: Path, downloads: Path
+) -> None:
     def every(rule: str) -> list[Any]:
         return browser.find_elements("css selector", rule)
 
@@ -51,7 +33,7 @@ def test_somebody_drops_a_table_looks_inside_and_downloads(browser: Any, client:
     assert "Shapley values" in every(".detail pre")[0].text
 
     every("#download")[0].click()
-    saved = tmp_path / "mine-predictions.csv"
+    saved = downloads / "mine-predictions.csv"
     until(saved.exists)
     assert saved.read_bytes() == client.table(TABLE.encode()).body  # which is what gtx predict writes
 

@@ -1,0 +1,226 @@
+"""A drawing, atoms at places and bonds between them, to RDKit molecule, and a SMILES to such a drawing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from rdkit import Chem
+from rdkit.Chem import BondDir, BondStereo, BondType, rdDepictor
+from rdkit.Geometry import Point3D
+
+from gtx.molecules.errors import MoleculeError, shortened
+from gtx.molecules.limits import check_graph
+from gtx.molecules.reading import read_smiles
+from gtx.molecules.stereo import finish, quietly
+
+MOST_ATOMS, MOST_BONDS = 200, 300
+"""Of a drawing."""
+
+_ORDERS = {
+    "single": BondType.SINGLE,
+    "double": BondType.DOUBLE,
+    "triple": BondType.TRIPLE,
+    "up": BondType.SINGLE,
+    "down": BondType.SINGLE,
+    "either": BondType.DOUBLE,
+}
+KINDS = tuple(_ORDERS)
+"""Of bonds: `up` and `down` are wedges, narrow at the first atom, towards the eye and away from it; `either` is a
+double bond that does not say which side its substituents are on."""
+
+_DIRECTIONS = {"up": BondDir.BEGINWEDGE, "down": BondDir.BEGINDASH, "either": BondDir.EITHERDOUBLE}
+_LENGTH = 1.5  # of a bond, as RDKit places atoms
+_DECIMALS = 4
+
+
+@dataclass(frozen=True)
+class SketchAtom:
+    """An atom of a drawing: its element, its place in lengths of a bond (x to the right, y up) and its charge."""
+
+    element: str
+    x: float
+    y: float
+    charge: int = 0
+
+
+@dataclass(frozen=True)
+class SketchBond:
+    """A bond of a drawing: the numbers of its two atoms, from 0, and one of `KINDS`."""
+
+    begin: int
+    end: int
+    kind: str = "single"
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A drawing. Hydrogen atoms are not drawn: they fill what is left of each atom's valence."""
+
+    atoms: list[SketchAtom]
+    bonds: list[SketchBond]
+
+
+class ImpossibleAtoms(MoleculeError):
+    """Atoms of a drawing cannot be as they are drawn.
+
+    Attributes:
+        atoms: their numbers.
+    """
+
+    def __init__(self, message: str, atoms: list[int]) -> None:
+        super().__init__(message)
+        self.atoms = atoms
+
+
+def read_sketch(sketch: Sketch) -> Chem.Mol:
+    """The molecule that is drawn, its atoms in the order of the drawing.
+
+    Wedges say how centres are turned, and the places of atoms which side of a double bond they are on.
+
+    Raises:
+        ImpossibleAtoms: atoms with more bonds than they can have.
+        MoleculeError: no atoms or too many, an unknown element, or a bond that cannot be. The message goes on from
+            "the drawing".
+    """
+    with quietly():
+        mol = _graph(sketch)
+        check_graph(mol)
+        _check_valences(mol)
+        Chem.SanitizeMol(mol)
+        Chem.AssignChiralTypesFromBondDirs(mol)
+        for bond in mol.GetBonds():
+            if bond.GetBondType() == BondType.SINGLE:
+                bond.SetBondDir(BondDir.NONE)
+        Chem.DetectBondStereochemistry(mol)
+        finish(mol)
+    return mol.GetMol()
+
+
+def sketch_to_smiles(sketch: Sketch) -> tuple[str, list[int]]:
+    """The SMILES of a drawing, and how many hydrogen atoms each of its atoms has.
+
+    Raises:
+        MoleculeError: as `read_sketch`.
+    """
+    mol = read_sketch(sketch)
+    with quietly():
+        return Chem.MolToSmiles(mol), [atom.GetTotalNumHs() for atom in mol.GetAtoms()]
+
+
+def smiles_to_sketch(smiles: str) -> Sketch:
+    """A drawing of a molecule, from which `sketch_to_smiles` makes the same molecule again.
+
+    Raises:
+        MoleculeError: the SMILES cannot be read, is too large, or says what a drawing cannot, such as an isotope.
+    """
+    read = read_smiles(smiles)
+    _few("atoms", read.GetAtoms(), MOST_ATOMS)
+    _few("bonds", read.GetBonds(), MOST_BONDS)
+    with quietly():
+        expected, mol = Chem.MolToSmiles(read), Chem.Mol(read)
+        _kekulize(mol)
+        rdDepictor.Compute2DCoords(mol)
+        places = mol.GetConformer()
+        Chem.WedgeMolBonds(mol, places)
+    points = [places.GetAtomPosition(i) for i in range(mol.GetNumAtoms())]
+    atoms = [
+        SketchAtom(
+            atom.GetSymbol(),
+            round(point.x / _LENGTH, _DECIMALS),
+            round(point.y / _LENGTH, _DECIMALS),
+            atom.GetFormalCharge(),
+        )
+        for atom, point in zip(mol.GetAtoms(), points, strict=True)
+    ]
+    sketch = Sketch(atoms, [_drawn(bond) for bond in mol.GetBonds()])
+    told = [bond.GetStereo() != BondStereo.STEREONONE for bond in read_sketch(sketch).GetBonds()]
+    silent = [bond.GetStereo() in (BondStereo.STEREONONE, BondStereo.STEREOANY) for bond in read.GetBonds()]
+    bonds = [
+        replace(bond, kind="either") if bond.kind == "double" and told[i] and silent[i] else bond
+        for i, bond in enumerate(sketch.bonds)
+    ]
+    sketch = Sketch(atoms, bonds)
+    if (found := sketch_to_smiles(sketch)[0]) != expected:
+        raise MoleculeError(f"cannot be drawn without loss: {expected} would become {found}")
+    return sketch
+
+
+def _few(what: str, found: list, most: int) -> list:
+    if len(found) > most:
+        raise MoleculeError(f"has {len(found)} {what}; a drawing may have {most}")
+    if what == "atoms" and not len(found):
+        raise MoleculeError("has no atoms")
+    return found
+
+
+def _graph(sketch: Sketch) -> Chem.RWMol:
+    """Atoms and bonds as they are drawn, not checked."""
+    mol = Chem.RWMol()
+    for atom in _few("atoms", sketch.atoms, MOST_ATOMS):
+        mol.AddAtom(_atom(atom))
+    for number, bond in enumerate(_few("bonds", sketch.bonds, MOST_BONDS)):
+        _add(mol, number, bond)
+    places = Chem.Conformer(mol.GetNumAtoms())
+    for i, atom in enumerate(sketch.atoms):
+        places.SetAtomPosition(i, Point3D(atom.x, atom.y, 0.0))
+    mol.AddConformer(places)
+    return mol
+
+
+def _atom(drawn: SketchAtom) -> Chem.Atom:
+    try:
+        atom = Chem.Atom(drawn.element)
+    except RuntimeError:
+        raise MoleculeError(f"has an atom {drawn.element!r}, which is no element") from None
+    if not (math.isfinite(drawn.x) and math.isfinite(drawn.y)):
+        raise MoleculeError(f"has an atom at ({drawn.x}, {drawn.y}), which is no place")
+    atom.SetFormalCharge(drawn.charge)
+    return atom
+
+
+def _add(mol: Chem.RWMol, number: int, bond: SketchBond) -> None:
+    begin, end, count = bond.begin, bond.end, mol.GetNumAtoms()
+    if not (0 <= begin < count and 0 <= end < count) or begin == end or mol.GetBondBetweenAtoms(begin, end):
+        raise MoleculeError(
+            f"has a bond {number} from atom {begin} to atom {end}: expected two of {count}, joined once"
+        )
+    if bond.kind not in KINDS:
+        raise MoleculeError(f"has a bond {number} of kind {bond.kind!r}: expected {', '.join(KINDS)}")
+    mol.AddBond(begin, end, _ORDERS[bond.kind])
+    added = mol.GetBondWithIdx(number)
+    added.SetBondDir(_DIRECTIONS.get(bond.kind, BondDir.NONE))
+    if bond.kind == "either":
+        added.SetStereo(BondStereo.STEREOANY)
+
+
+def _check_valences(mol: Chem.Mol) -> None:
+    problems = [one for one in Chem.DetectChemistryProblems(mol) if one.GetType() == "AtomValenceException"]
+    if problems:
+        atoms = [mol.GetAtomWithIdx(one.GetAtomIdx()) for one in problems]
+        named = ", ".join(dict.fromkeys(_valence(atom) for atom in atoms))
+        reason = f"has too many bonds at an atom: {named}; a double bond counts as two"
+        raise ImpossibleAtoms(shortened(reason), [atom.GetIdx() for atom in atoms])
+
+
+def _valence(atom: Chem.Atom) -> str:
+    bonds = int(sum(bond.GetBondTypeAsDouble() for bond in atom.GetBonds()))
+    charge = atom.GetFormalCharge()
+    sign = f"{abs(charge) if abs(charge) > 1 else ''}{'+' if charge > 0 else '-'}" if charge else ""
+    return f"{atom.GetSymbol()}{sign} with {bonds}"
+
+
+def _kekulize(mol: Chem.Mol) -> None:
+    try:
+        Chem.Kekulize(mol, clearAromaticFlags=True)
+    except ValueError as error:  # such as five aromatic carbons that RDKit reads and cannot write with double bonds
+        raise MoleculeError.because("cannot be drawn", error) from None
+
+
+def _drawn(bond: Chem.Bond) -> SketchBond:
+    order, direction = bond.GetBondType(), bond.GetBondDir()
+    kinds = {BondType.SINGLE: "single", BondType.DOUBLE: "double", BondType.TRIPLE: "triple"}
+    if order not in kinds:
+        raise MoleculeError(f"cannot be drawn: it has a bond of type {str(order).lower()}")
+    kind = {BondDir.BEGINWEDGE: "up", BondDir.BEGINDASH: "down"}.get(direction, kinds[order])
+    return SketchBond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), kind)
