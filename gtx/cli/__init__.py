@@ -20,6 +20,7 @@ COMMANDS = {
     "explain": "draw what is behind one prediction: attention, atoms or substructures, similar molecules",
     "info": "show what a model file holds",
     "adapt": "train a pretrained model further on your molecules, without labels",
+    "prepare": "read molecules once, for trainings on more of them than fit into memory",
     "tune": "search for settings that are better than the defaults, on your table",
     "benchmark": "compare gtx with ridge and a random forest on your table, by cross-validation",
     "demo": "train on the molecules that come with gtx, and see all results",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gtx.data import FeatureColumns
     from gtx.data.named_sets import NamedSet
     from gtx.dataset import DataSettings
+    from gtx.molecules import Featuriser
     from gtx.tasks import Inferred, Task
 
 SECTIONS = {"model": "model", "epochs": "training", "precision": "processor and GPU", "logger": "what is shown"}
@@ -179,7 +180,6 @@ def add_settings(parser: Parser) -> None:
 def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
     """The settings of the data and of training; `more` are settings of the data that only some commands have."""
     from gtx.dataset import DataSettings
-    from gtx.molecules import Featuriser
 
     settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
     named = resolve(given["data"])
@@ -195,9 +195,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         split_by=given["split_by"],
         seed=settings.seed if given["split_seed"] is None else given["split_seed"],
         on_error=given["on_error"],
-        featuriser=Featuriser(
-            **{name: given[name] for name in _FEATURISER}, components=tuple(given["smiles_columns"] or ())
-        ),
+        featuriser=featuriser_from(given),
         workers=given["workers"],
         weight_column=given["weight_column"],
         features=features_from(given),
@@ -214,6 +212,13 @@ def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
     yield from (given[name] is not None for name in ("split", "split_by", "split_seed"))
     yield from (more.get(name) is not None for name in ("split_column", "val", "test", "folds"))
     yield more["split_sizes"] != DataSettings.split_sizes
+
+
+def featuriser_from(given: dict[str, Any]) -> Featuriser:
+    """How molecules are read."""
+    from gtx.molecules import Featuriser
+
+    return Featuriser(**{name: given[name] for name in _FEATURISER}, components=tuple(given["smiles_columns"] or ()))
 
 
 def features_from(given: dict[str, Any]) -> FeatureColumns | None:

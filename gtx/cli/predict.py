@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from gtx.termination import Terminated
 if TYPE_CHECKING:
     from gtx.data.ledger import Ledger
     from gtx.prediction.answering import Answering
-    from gtx.prediction.library.predicting import LibraryOutcome
 
 EXAMPLES = """
 Every input row comes out, in order and with its cells as they were. After them come <target>_pred (and, where the model
@@ -194,22 +192,9 @@ def _run_library(arguments: Namespace) -> int:
     except (KeyboardInterrupt, Terminated):
         note("gtx: what is predicted is kept; the same command goes on where it stopped")
         raise
-    for line in _told(outcome):
+    for line in outcome.told("rows written"):
         note(line)
     return 2 if outcome.problems else _status(outcome.ledger)
-
-
-def _told(outcome: LibraryOutcome) -> Iterator[str]:
-    """What became of a library, a line each."""
-    yield outcome.ledger.summary()
-    before = f", {outcome.before:,} of them done before" if outcome.before else ""
-    yield f"files: {outcome.files:,}; shards: {outcome.shards:,}{before}; rows written: {outcome.kept:,}"
-    if outcome.left_out:
-        more = f" and {len(outcome.left_out) - 1:,} more" if outcome.left_out[1:] else ""
-        yield f"left out, as no tables: {outcome.left_out[0]}{more}"
-    yield f"written to {outcome.where}"
-    for problem in outcome.problems:
-        yield f"gtx: {problem}"
 
 
 def _status(ledger: Ledger) -> int:

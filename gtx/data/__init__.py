@@ -42,6 +42,7 @@ __getattr__, __dir__ = lazy_names(
             "featurise_stream",
             "worth_workers",
         ),
+        "preparing": ("prepare",),
         "workers": ("default_workers", "in_workers", "stop_workers"),
         "store": ("MoleculeStore",),
         "batches": ("PairBudgetSampler",),

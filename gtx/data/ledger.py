@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from gtx.errors import InputError, printable
@@ -44,6 +44,23 @@ class Ledger:
             self.rows += 1
             if row.error:
                 self.error(row.number, None, None, row.error, kind="with a broken row")
+
+    def read(
+        self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]
+    ) -> None:
+        """Enter rows with what came of reading their molecules.
+
+        Args:
+            rows: as they were read.
+            column: what the column with the molecules is called.
+            errors, warnings: of each row, as `gtx.molecules.FlatMolecules` has them.
+        """
+        self.enter(rows)
+        for row, error, several in zip(rows, errors, warnings, strict=True):
+            if error and not row.error:
+                self.error(row.number, *row.place(column), error)
+            for warning in several:
+                self.warn(row.number, *row.place(column), warning)
 
     def error(
         self, row: int, column: str | None, value: str | None, reason: str, kind: str = "with an unusable molecule"

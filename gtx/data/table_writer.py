@@ -19,7 +19,7 @@ from gtx.files import whole_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gtx.data.rows import Record
+    from gtx.data.rows import Record, Row
 
 TEXT_ENDINGS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 """Of the names of text files, each with its delimiter; `.gz` may follow."""
@@ -195,3 +195,16 @@ def fresh_name(columns: Collection[str], name: str) -> str:
         number += 1
         fresh = f"{name}{number}"
     return fresh
+
+
+def output_row(row: Row, answer: Sequence[Cell], error: str | None, warnings: Sequence[str]) -> list[Cell]:
+    """The cells of a row, as they were, then an answer or an error, and the warnings."""
+    return [*row.cells, *([None] * len(answer) if error else answer), error, "; ".join(warnings) or None]
+
+
+def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
+    """The columns of a table of such rows."""
+    header = [*columns, *named]
+    for name in ("error", "warning"):
+        header.append(fresh_name(header, name))
+    return header

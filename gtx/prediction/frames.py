@@ -14,11 +14,11 @@ from gtx.data.columns import FIRST_ROWS, Wanted, smiles_index
 from gtx.data.components import with_components
 from gtx.data.lists import cell_text
 from gtx.data.rows import Row, Table, damage
+from gtx.data.table_writer import output_header
 from gtx.prediction.answering import NOT_FINITE, Answered, Answering, answer_stream, as_rows
 from gtx.prediction.loading import load
 from gtx.prediction.model_file import ModelHeader
 from gtx.prediction.packaged import FOUNDATION
-from gtx.prediction.streaming import output_header
 
 _DTYPES = {float: "float64", bool: "boolean", str: "string"}  # the same for frames without rows or without a text
 

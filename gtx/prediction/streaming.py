@@ -15,7 +15,7 @@ from gtx.data import chunk_size, default_workers, worth_workers
 from gtx.data.components import with_components
 from gtx.data.ledger import Ledger
 from gtx.data.rows import Row, Table
-from gtx.data.table_writer import Cell, TableWriter, fresh_name
+from gtx.data.table_writer import Cell, TableWriter, output_header, output_row
 from gtx.data.tables import open_table
 from gtx.errors import InputError
 from gtx.prediction.answering import NOT_FINITE, Answered, Answering, Chunk, answer_stream, as_rows
@@ -143,7 +143,7 @@ def answered_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answer
         done: what became of them.
         width: cells of an answer.
     """
-    note_rows(ledger, column, rows, done)
+    ledger.read(rows, column, done.errors, done.warnings)
     answers = done.answers
     for i, *said in zip(done.good.tolist(), answers.finite.tolist(), answers.remarks, strict=True):
         note_answer(ledger, column, rows[i], *said)
@@ -152,35 +152,12 @@ def answered_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answer
         yield output_row(row, own.get(i, nothing), *ledger.pop(row.number))
 
 
-def note_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answered) -> None:
-    """Enter rows in the ledger with what came of reading their molecules."""
-    ledger.enter(rows)
-    for row, error, warnings in zip(rows, done.errors, done.warnings, strict=True):
-        if error and not row.error:
-            ledger.error(row.number, *row.place(column), error)
-        for warning in warnings:
-            ledger.warn(row.number, *row.place(column), warning)
-
-
 def note_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
     """Enter in the ledger what there is to say of the answer to a row, see `gtx.tasks.task.Answers`."""
     for remark in remarks:
         ledger.warn(row.number, *row.place(column), remark)
     if not finite:
         ledger.error(row.number, *row.place(column), NOT_FINITE, "without a finite output")
-
-
-def output_row(row: Row, answer: Sequence[Cell], error: str | None, warnings: Sequence[str]) -> list[Cell]:
-    """The cells of a row of predictions: as they were, the answer or an error, the warnings."""
-    return [*row.cells, *([None] * len(answer) if error else answer), error, "; ".join(warnings) or None]
-
-
-def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
-    """The columns of a table of predictions."""
-    header = [*columns, *named]
-    for name in ("error", "warning"):
-        header.append(fresh_name(header, name))
-    return header
 
 
 def _answered(predictor: Answering, table: Table, workers: int | None) -> Generator[tuple[list[Row], Answered]]:

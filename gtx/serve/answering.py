@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from gtx.data.ledger import Ledger
 from gtx.data.rows import Row, Table
-from gtx.data.table_writer import Cell, TableWriter, as_text
+from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.prediction.answering import Answered
-from gtx.prediction.streaming import answered_rows, output_header
+from gtx.prediction.streaming import answered_rows
 from gtx.serve.batching import Batcher
 from gtx.serve.limits import Limits
 

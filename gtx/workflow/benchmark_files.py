@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gtx.data import TableWriter, fresh_name
+from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
 from gtx.prediction.answering import NOT_FINITE
-from gtx.prediction.streaming import output_header, output_row
 from gtx.report.words import TITLES
 from gtx.tasks import NumberTask
 from gtx.workflow.fold import OWN

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from gtx.data import TableWriter, column_index, fresh_name
+from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
 from gtx.prediction import Predictor, library_versions
 from gtx.prediction.answering import as_rows
-from gtx.prediction.streaming import note_answer, output_header, output_row
+from gtx.prediction.streaming import note_answer
 from gtx.prediction.training_rows import TrainingRows
 from gtx.tasks.task import Answers
 from gtx.training import Member

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gtx.cli import main
-from gtx.prediction.library import predicting
+from gtx.data.library import passing
 from gtx.termination import Terminated
 
 MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx")
@@ -55,7 +55,7 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
     def end(*_: object) -> None:
         raise Terminated
 
-    monkeypatch.setattr(predicting, "worked", end)
+    monkeypatch.setattr(passing, "worked", end)
     assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 143
     assert "what is predicted is kept; the same command goes on where it stopped" in capsys.readouterr().err
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from gtx.lazy import lazy_names
 
-__getattr__, __dir__ = lazy_names(__name__, {"predicting": ("LibraryOutcome", "predict_library")})
+__getattr__, __dir__ = lazy_names(__name__, {"predicting": ("predict_library",)})

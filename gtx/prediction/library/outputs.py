@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 
+from gtx.data.library.folder import check_unchanged, held
+from gtx.data.library.shards import Done, Library, Shard
 from gtx.errors import InputError
-from gtx.files import whole_file, write_text
-from gtx.prediction.library.shards import Library, Shard
-from gtx.prediction.library.work import FOOTER, Done
+from gtx.files import whole_file
+from gtx.prediction.library.work import FOOTER
 from gtx.prediction.selecting import Selection, goodness
 
-FACTS = "_gtx.json"
 BEST = "top.parquet"
 
 
@@ -41,55 +40,9 @@ class Outputs:
         """Where the parts are; beside the best of all, in a folder that no reader of data sets enters."""
         return self.folder if self.selection.top is None else self.folder / "_shards"
 
-    @contextmanager
-    def held(self, facts: dict[str, Any]) -> Iterator[None]:
-        """Nobody else writes to the folder within; what a killed process has left there is removed.
-
-        Args:
-            facts: plain values that decide what is written, kept for who goes on.
-
-        Raises:
-            InputError: somebody else is there, or the folder holds something else.
-        """
-        if self.folder.exists() and not self.folder.is_dir():
-            raise InputError(f"{self.folder} is a file; the predictions of a folder go to a folder")
-        file, facts = self.folder / FACTS, json.loads(json.dumps(facts))  # as they will be read
-        if self.folder.exists() and not file.exists() and any(p.name != ".lock" for p in self.folder.iterdir()):
-            raise InputError(f"{self.folder} holds other files: give another --out, or empty it")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / ".lock", blocking=False, fallback_to_soft=False)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise InputError(f"another gtx predict writes to {self.folder}: wait for its end") from None
-        try:
-            if file.exists():
-                self._check(facts)
-            else:
-                write_text(file, json.dumps(facts, indent=1))
-            self._sweep()
-            yield
-        finally:
-            self._sweep()
-            (self.folder / ".lock").unlink(missing_ok=True)
-            lock.release()
-
-    def _check(self, facts: dict[str, Any]) -> None:
-        try:
-            before = json.loads((self.folder / FACTS).read_text())
-            other = [name for name in {**before, **facts} if before.get(name) != facts.get(name)]
-        except (ValueError, AttributeError, TypeError):
-            raise InputError(f"{self.folder / FACTS} is damaged: give another --out, or empty the folder") from None
-        if other:
-            raise InputError(
-                f"{self.folder} holds other predictions ({other[0]}: {before.get(other[0])}, and now "
-                f"{facts.get(other[0])}): give another --out, or empty it"
-            )
-
-    def _sweep(self) -> None:
-        for pattern in (".*.part", ".*.journal"):
-            for left in self.folder.rglob(pattern):
-                left.unlink(missing_ok=True)
+    def held(self, facts: dict[str, Any]) -> AbstractContextManager[None]:
+        """Nobody else writes to the folder within, see `gtx.data.library.folder.held`."""
+        return held(self.folder, facts, "other predictions")
 
     def done(self, library: Library) -> dict[Shard, Done]:
         """The shards that are done already. A part that cannot be read is done anew.
@@ -104,9 +57,7 @@ class Outputs:
                 shard, done = Shard(*said["shard"]), Done(*said["done"])
             except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
                 continue
-            if library.stamps.get(shard.file) != shard.stamp:
-                what = "has changed since" if shard.file in library.stamps else "is not there any more, but"
-                raise InputError(f"{library.root / shard.file} {what} {path} was written: remove its parts")
+            check_unchanged(library, shard, path)
             found[shard] = done
         return found
 

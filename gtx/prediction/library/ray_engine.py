@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from gtx.data import default_workers
+from gtx.data.library.engines import WorkerDied
+from gtx.data.library.shards import Done, Shard
 from gtx.errors import InputError
-from gtx.prediction.library.engines import WorkerDied
-from gtx.prediction.library.shards import Shard
-from gtx.prediction.library.work import Done, Job, ShardWorker
+from gtx.prediction.library.work import Job, ShardWorker
 
 _PAUSE = 0.05  # seconds between two looks at what is done
 _OBJECTS = 100 * 2**20  # bytes of Ray's store: counts alone go from worker to worker
@@ -85,7 +85,7 @@ class RayEngine:
         return self._actors[-1]
 
     def give(self, worker: Any, shard: Shard) -> Any:
-        return worker.predict.remote(shard)
+        return worker.work.remote(shard)
 
     def first(self, given: Sequence[Any]) -> Any:
         while not (ready := self._ray.wait(list(given), num_returns=1, timeout=0)[0]):

@@ -7,39 +7,23 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 
 from gtx.data import chunk_size
 from gtx.data.ledger import Ledger
+from gtx.data.library.journal import Hopeless, Journal
+from gtx.data.library.shards import Done, Reader, Shard, Unreadable
 from gtx.data.rows import Row
-from gtx.data.table_writer import TableWriter
+from gtx.data.table_writer import TableWriter, output_header
 from gtx.errors import InputError
 from gtx.prediction.answering import Answering, answer_stream
-from gtx.prediction.library.journal import Hopeless, Journal
-from gtx.prediction.library.shards import Reader, Shard, Unreadable
 from gtx.prediction.selecting import Selection
-from gtx.prediction.streaming import EVERY_ROW, output_header, predicted
+from gtx.prediction.streaming import EVERY_ROW, opened, predicted
 
 FOOTER = "gtx"
 """Key of the footer of a part, a JSON object: `shard`, and `done` as `Done` has it."""
-
-
-class Done(NamedTuple):
-    """What became of a shard.
-
-    Attributes:
-        rows, kinds, warned: as in `gtx.data.Ledger`.
-        kept: how many rows were written.
-        problem: why there is no part of it, in words; or None.
-    """
-
-    rows: int
-    kinds: dict[str, int]
-    warned: int
-    kept: int
-    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +57,10 @@ class Job:
         part = self.part(shard)
         return part.with_name(f".{part.name}.journal")
 
+    def worker(self) -> ShardWorker:
+        """A worker that loads the model."""
+        return ShardWorker(self)
+
 
 class ShardWorker:
     """Predicts one shard after the other, with a model that is loaded once.
@@ -87,9 +75,9 @@ class ShardWorker:
             torch.set_num_threads(1)  # there are as many workers as are to compute
             predictor = job.load()
         self.job, self.predictor = job, predictor
-        self.reader = Reader(predictor.header, job.root, **job.columns)
+        self.reader = Reader(job.root, lambda path, first: opened(predictor.header, path, **job.columns, first=first))
 
-    def predict(self, shard: Shard) -> Done:
+    def work(self, shard: Shard) -> Done:
         """Write the part of a shard; what cannot be read, or ends worker after worker, is told in words.
 
         Raises:

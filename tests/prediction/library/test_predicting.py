@@ -15,13 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import gtx
+from gtx.data.library import engines
+from gtx.data.library.engines import Here, WorkerDied
+from gtx.data.library.journal import DEADLY
+from gtx.data.library.passing import LibraryOutcome
+from gtx.data.library.shards import Shard
 from gtx.errors import InputError
 from gtx.prediction import Selection, predict_library, predict_table
-from gtx.prediction.library import engines, predicting
-from gtx.prediction.library.engines import Here, WorkerDied
-from gtx.prediction.library.journal import DEADLY
-from gtx.prediction.library.predicting import LibraryOutcome
-from gtx.prediction.library.shards import Shard
+from gtx.prediction.library import predicting
 from gtx.prediction.library.work import ShardWorker
 
 from .conftest import MODEL, dying
@@ -76,8 +77,8 @@ def test_what_is_done_is_not_done_again(
     assert not list((tmp_path / "out").rglob(".*.part")) and not list((tmp_path / "out").rglob(".*.journal"))
     (tmp_path / "out" / done[1]).write_bytes(b"PAR1 damaged")
     (tmp_path / "out" / ".x.1.part").write_text("of a process that was killed")
-    shards, own = [], ShardWorker.predict
-    monkeypatch.setattr(ShardWorker, "predict", lambda self, shard: shards.append(shard[::2]) or own(self, shard))
+    shards, own = [], ShardWorker.work
+    monkeypatch.setattr(ShardWorker, "work", lambda self, shard: shards.append(shard[::2]) or own(self, shard))
     outcome = predict()
     c, b = ("c.parquet", 0), ("more/b.smi.gz", 0)
     assert shards == [("a.csv", 10, False), (*c, False), (c[0], 10, True), (*b, False), (b[0], 10, True)]
@@ -147,13 +148,12 @@ class Fragile(Here):
 
     started = 0
 
-    def start(self) -> ShardWorker:
-        self.started += 1
-        return ShardWorker(self.job, self._predictor)
+    def __init__(self, job: Any, start: Callable) -> None:
+        super().__init__(job, lambda: self._counted(start))
 
-    def __init__(self, job: Any, predictor: Any) -> None:
-        super().__init__(job, predictor)
-        self._predictor = predictor
+    def _counted(self, start: Callable) -> ShardWorker:
+        self.started += 1
+        return start()
 
     def give(self, worker: ShardWorker, shard: Shard) -> Any:
         try:
@@ -229,7 +229,7 @@ def test_workers_that_never_begin_end_the_run(fragile: Callable, monkeypatch: py
     def no_memory(self: ShardWorker, shard: Shard) -> None:
         raise Death
 
-    monkeypatch.setattr(ShardWorker, "predict", no_memory)
+    monkeypatch.setattr(ShardWorker, "work", no_memory)
     with pytest.raises(InputError, match="workers end before they begin"):
         fragile(lambda store: None)
 

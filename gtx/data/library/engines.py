@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any, Protocol
 
 from joblib.externals.loky import ProcessPoolExecutor
 
-from gtx.data import stop_workers
+from gtx.data.library.journal import PATIENCE
+from gtx.data.library.shards import Done, Shard
+from gtx.data.workers import stop_workers
 from gtx.errors import InputError
-from gtx.prediction.answering import Answering
-from gtx.prediction.library.journal import PATIENCE
-from gtx.prediction.library.shards import Shard
-from gtx.prediction.library.work import Done, Job, ShardWorker
+
+
+class Worker(Protocol):
+    """Works at one shard after the other."""
+
+    def work(self, shard: Shard) -> Done:
+        """Make the part of a shard, whole or not at all."""
+
+
+class Job(Protocol):
+    """What all shards have in common; pickled small, it goes to every worker."""
+
+    def worker(self) -> Worker:
+        """A worker, in a process of its own."""
+
+    def journal(self, shard: Shard) -> Path:
+        """Where a worker notes how far it is."""
 
 
 class WorkerDied(Exception):
@@ -82,19 +98,21 @@ def worked(engine: Engine, shards: Iterable[Shard]) -> Iterator[tuple[Shard, Don
 
 
 class Here:
-    """This process alone, with the processes that read for it."""
+    """This process alone, with the processes that read for it.
+
+    Args:
+        job: what it works at.
+        start: gives its worker.
+    """
 
     workers = 1
 
-    def __init__(self, job: Job, predictor: Answering) -> None:
-        self.job, self._worker = job, ShardWorker(job, predictor)
+    def __init__(self, job: Job, start: Callable[[], Worker]) -> None:
+        self.job, self.start = job, start
 
-    def start(self) -> ShardWorker:
-        return self._worker
-
-    def give(self, worker: ShardWorker, shard: Shard) -> Future[Done]:
+    def give(self, worker: Worker, shard: Shard) -> Future[Done]:
         made: Future[Done] = Future()
-        made.set_result(worker.predict(shard))
+        made.set_result(worker.work(shard))
         return made
 
     def first(self, given: Sequence[Future[Done]]) -> Future[Done]:
@@ -108,7 +126,7 @@ class Here:
 
 
 class Processes:
-    """Processes of this machine, each with the model and one thread; one that dies takes no other with it."""
+    """Processes of this machine, each with a worker; one that dies takes no other with it."""
 
     def __init__(self, job: Job, workers: int) -> None:
         self.job, self.workers = job, workers
@@ -120,7 +138,7 @@ class Processes:
         return pool
 
     def give(self, worker: ProcessPoolExecutor, shard: Shard) -> Future[Done]:
-        return worker.submit(_predict, shard)
+        return worker.submit(_work, shard)
 
     def first(self, given: Sequence[Future[Done]]) -> Future[Done]:
         return next(iter(wait(given, return_when=FIRST_COMPLETED).done))
@@ -136,13 +154,13 @@ class Processes:
             stop_workers(pool)
 
 
-_worker: ShardWorker
+_worker: Worker
 
 
 def _begin(job: Job) -> None:
     global _worker
-    _worker = ShardWorker(job)
+    _worker = job.worker()
 
 
-def _predict(shard: Shard) -> Done:
-    return _worker.predict(shard)
+def _work(shard: Shard) -> Done:
+    return _worker.work(shard)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from gtx.data.rows import Row, Table
 from gtx.errors import InputError, printable
-from gtx.prediction.model_file import ModelHeader
-from gtx.prediction.streaming import opened
 
 PLAIN = (".parquet", ".pq")
 PACKED = (".csv", ".tsv", ".tab", ".smi", ".smiles", ".ism", ".sdf", ".sd")
@@ -39,8 +37,24 @@ class Shard(NamedTuple):
 
     @property
     def part(self) -> str:
-        """The name of the file with their predictions; the names of a file's parts sort as its rows do."""
+        """The name of what is made of them; the names of a file's parts sort as its rows do."""
         return f"{self.file}-{self.first:012d}.parquet"
+
+
+class Done(NamedTuple):
+    """What became of a shard.
+
+    Attributes:
+        rows, kinds, warned: as in `gtx.data.Ledger`.
+        kept: how many rows, or molecules, were written.
+        problem: why there is no part of it, in words; or None.
+    """
+
+    rows: int
+    kinds: dict[str, int]
+    warned: int
+    kept: int
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,13 +132,12 @@ class Reader:
     """Opens shards; who goes on in a text reads on, and does not read it from the start again.
 
     Args:
-        header: of the model.
         root: the folder of the library.
-        columns: `smiles_column` and `smiles_columns` as `gtx.prediction.predict_table` takes them.
+        opened: a table, of its path and of how many rows at its start are to be passed over.
     """
 
-    def __init__(self, header: ModelHeader, root: Path, **columns: object) -> None:
-        self._header, self._root, self._columns = header, root, columns
+    def __init__(self, root: Path, opened: Callable[[Path, int], Table]) -> None:
+        self._root, self._opened = root, opened
         self._file: str | None = None
         self._at = 0
 
@@ -134,7 +147,7 @@ class Reader:
             goes_on = self._file == shard.file and self._at <= shard.first and self._open.schema is None
             if not goes_on:
                 self._file, self._at = None, shard.first
-                self._open = opened(self._header, self._root / shard.file, **self._columns, first=shard.first)
+                self._open = self._opened(self._root / shard.file, shard.first)
                 self._file = shard.file
             for _ in self._rows(shard.first - self._at):
                 pass

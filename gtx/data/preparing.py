@@ -1,0 +1,221 @@
+"""Tables to a store on disk: molecules as flat tensors, shard by shard, and beside each shard its rows as Parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from safetensors import SafetensorError
+
+from gtx.data.components import with_components
+from gtx.data.featurising import chunk_size
+from gtx.data.ledger import Ledger
+from gtx.data.library.engines import Engine, Here, Processes
+from gtx.data.library.folder import check_outside, check_unchanged, held
+from gtx.data.library.journal import Hopeless, Journal
+from gtx.data.library.passing import LibraryOutcome, pass_through
+from gtx.data.library.shards import Done, Library, Reader, Shard, Unreadable
+from gtx.data.rows import Row, Table
+from gtx.data.store import MoleculeStore, saved_words
+from gtx.data.table_writer import TableWriter, fresh_name, output_header, output_row
+from gtx.data.tables import open_table
+from gtx.data.workers import default_workers
+from gtx.errors import InputError
+from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
+
+MOLECULES = "_molecules"
+"""The folder of the tensors, which readers of data sets pass over."""
+SHARD_ROWS = 10_000
+"""Of a shard: some 13 MB of drug-like molecules."""
+
+
+def prepare(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    featuriser: Featuriser | None = None,
+    smiles_column: str | None = None,
+    on_error: Literal["report", "fail"] = "report",
+    workers: int | None = None,
+    shard_rows: int = SHARD_ROWS,
+    progress: bool = False,
+) -> LibraryOutcome:
+    """Read the molecules of a table, or of all tables of a folder, once, for trainings of any number.
+
+    Each shard becomes two files. `a.csv-000000000000.parquet` has a row for each row of the table: its cells, the
+    canonical SMILES, the error and the warning; the rows without an error are the molecules, in order.
+    `_molecules/a.csv-000000000000.safetensors` has these as `MoleculeStore.save` writes them. It is written last, and a
+    shard without it is not there.
+
+    Called again, it goes on: shards that are there are not made anew. Where a worker dies, its shard is given to
+    another one, and a row of which two workers died gets an error. Memory depends neither on the number of files nor on
+    their lengths.
+
+    Args:
+        source: a folder, or one file.
+        out: the folder of the store.
+        featuriser: how molecules are read; default: as `gtx train` reads them.
+        smiles_column: default as `gtx.data.open_table` says.
+        on_error: "fail" stops at the first row that cannot be used.
+        workers: processes. Default: all cores. 0 works in this process.
+        shard_rows: rows of a shard; training holds a few shards at a time in memory.
+        progress: show a progress bar.
+
+    Raises:
+        InputError: the folder or an option cannot be used, `out` holds something else, or nothing can be written; with
+            "fail", a row cannot be used. What has been done until then stays.
+    """
+    if shard_rows < 1:
+        raise InputError(f"shard_rows: expected 1 or more, got {shard_rows}")
+    featuriser = featuriser or Featuriser()
+    library, folder = Library.at(source), Path(out)
+    check_outside(source, folder, "a store")
+    facts = {
+        "library": str(library.root.resolve()),
+        "shard_rows": shard_rows,
+        "smiles_column": smiles_column,
+        "featuriser": featuriser.to_dict(),
+        "reading": featuriser.cache_key,
+    }
+    job = Preparation(library.root.resolve(), folder.resolve(), featuriser, smiles_column, on_error)
+    outcome = LibraryOutcome(folder, len(library.files), library.left_out)
+
+    def engine(several: bool) -> Engine:
+        if workers == 0 or not several:
+            return Here(job, job.worker)
+        featurise_texts(featuriser, [])  # compiles what is to be compiled, so that the workers need not
+        return Processes(job, default_workers() if workers is None else workers)
+
+    with held(folder, facts, "another store"):
+        label = "Reading molecules" if progress else None
+        pass_through(library, shard_rows, _done(library, folder), job.opened, engine, outcome, label=label)
+    return outcome
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What all shards have in common; pickled small, it goes to every worker.
+
+    Attributes:
+        root: the folder of the tables.
+        out: the folder of the store.
+        featuriser, smiles_column, on_error: as in `prepare`.
+    """
+
+    root: Path
+    out: Path
+    featuriser: Featuriser
+    smiles_column: str | None = None
+    on_error: Literal["report", "fail"] = "report"
+
+    def opened(self, path: Path, first: int = 0) -> Table:
+        """A table, its rows from `first` on."""
+        own, *others = self.featuriser.components or (self.smiles_column,)
+        table = open_table(path, own, first=first)
+        return with_components(table, others) if others else table
+
+    def journal(self, shard: Shard) -> Path:
+        """Where a worker notes how far it is."""
+        part = self.out / shard.part
+        return part.with_name(f".{part.name}.journal")
+
+    def worker(self) -> ShardReader:
+        """A worker."""
+        return ShardReader(self)
+
+
+class ShardReader:
+    """Reads the molecules of one shard after the other."""
+
+    def __init__(self, job: Preparation) -> None:
+        self.job, self._reader = job, Reader(job.root, job.opened)
+
+    def work(self, shard: Shard) -> Done:
+        """Write both files of a shard; what cannot be read, or ends worker after worker, is told in words.
+
+        Raises:
+            InputError: a file cannot be written; or, with "fail", a row cannot be used.
+        """
+        try:
+            journal = Journal(self.job.journal(shard))
+            done = self._write(shard, journal)
+        except (Unreadable, Hopeless) as reason:
+            return Done(0, {}, 0, 0, f"{shard.file}: {reason}")
+        except InputError as reason:
+            raise InputError(f"{shard.file}: {reason}") from None
+        journal.close()
+        return done
+
+    def _write(self, shard: Shard, journal: Journal) -> Done:
+        table, path = self._reader.table(shard), self.job.out / shard.part
+        smiles = fresh_name(table.columns, "canonical_smiles")
+        header = output_header(table.columns, [smiles])
+        ledger, parts, size = Ledger(self.job.on_error), [], chunk_size(self.job.featuriser)
+        tensors = (self.job.out / MOLECULES / shard.part).with_suffix(".safetensors")
+        tensors.unlink(missing_ok=True)  # of a shard that was damaged
+        with TableWriter(path, header, schema=table.schema) as writer:
+            for rows in journal.watched(table, size, lambda row: self._read([row])).chunks(size):
+                parts.append(found := self._read(rows))
+                ledger.read(rows, table.smiles_column, found.errors, found.warnings)
+                for row, text in zip(rows, found.smiles, strict=True):
+                    writer.write(output_row(row, [text], *ledger.pop(row.number)), row.record)
+            if ledger.rows != shard.rows:
+                raise Unreadable(
+                    f"has changed: {shard.rows} rows were expected from {shard.first + 1} on, {ledger.rows} came"
+                )
+        store = MoleculeStore.from_flat(parts)
+        done = Done(ledger.rows, dict(ledger.kinds), ledger.warned, len(store))
+        words = {"shard": shard, "done": done, "smiles": smiles, "error": header[-2]}
+        store.save(tensors, {name: json.dumps(word) for name, word in words.items()})
+        return done
+
+    def _read(self, rows: Sequence[Row]) -> FlatMolecules:
+        coordinates = [row.coordinates for row in rows] if any(row.coordinates is not None for row in rows) else None
+        return featurise_texts(self.job.featuriser, [row.readable for row in rows], coordinates)
+
+
+class PreparedShard(NamedTuple):
+    """A shard that is done.
+
+    Attributes:
+        shard, done: as they are known.
+        tensors, rows: the files of the molecules and of the rows.
+        smiles, error: names of these columns of the rows.
+    """
+
+    shard: Shard
+    done: Done
+    tensors: Path
+    rows: Path
+    smiles: str
+    error: str
+
+
+def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
+    """The shards of a store that are whole, in the order of their names."""
+    for tensors in sorted((folder / MOLECULES).rglob("*.safetensors")):
+        try:
+            words = saved_words(tensors)
+            shard, done, *names = (json.loads(words[name]) for name in ("shard", "done", "smiles", "error"))
+            found = PreparedShard(Shard(*shard), Done(*done), tensors, folder / Shard(*shard).part, *names)
+        except (OSError, SafetensorError, ValueError, LookupError, TypeError):
+            continue
+        if found.rows.is_file():
+            yield found
+
+
+def _done(library: Library, folder: Path) -> dict[Shard, Done]:
+    """The shards that are done already. One that cannot be read is done anew.
+
+    Raises:
+        InputError: one belongs to a file that has changed, or is no more.
+    """
+    found = {}
+    for made in prepared_shards(folder):
+        check_unchanged(library, made.shard, made.tensors)
+        found[made.shard] = made.done
+    return found
