@@ -189,7 +189,7 @@ def _by_similarity(
         fit_closed_form(kernel, task, store.subset(train))
     outputs = outputs_of(deepcopy(kernel).cpu(), store)
     settings = {"inputs": "circular substructures", "training_rows": len(train), "ridge": kernel.ridge.tolist()}
-    return task.unscaled(outputs, store).numpy(), settings
+    return task.plain.unscaled(outputs, store).numpy(), settings
 
 
 def _methods(

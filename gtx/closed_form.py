@@ -87,7 +87,7 @@ def _calibration(task: NumberTask, f: Tensor, y: Tensor) -> tuple[Tensor, Tensor
         search.zero_grad()
         z = shift + slope[each] * (f - mean) / spread[each]
         unlikely = (slope / PRIOR).square().sum() + (shift / PRIOR).square().sum()
-        found = masked_mean(task.elementwise, z, y) + unlikely / (2 * len(f))
+        found = masked_mean(task.plain.elementwise, z, y) + unlikely / (2 * len(f))
         found.backward()
         return found
 

@@ -85,8 +85,6 @@ def evaluate_probabilities(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
         ten groups by the probability of the likeliest class, the mean distance from that to the share that is right
         (Guo et al. 2017); `auroc`, how well that probability tells right from wrong.
     """
-    from sklearn.metrics import roc_auc_score
-
     best, top = p.argmax(1), p.max(1)
     right = best == y
     group = np.minimum((top * 10).astype(int), 9)
@@ -95,5 +93,12 @@ def evaluate_probabilities(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
         "nll": float(-np.log(p[np.arange(len(y)), y] + TINY).mean()),
         "brier": float(np.square(p - np.eye(p.shape[1])[y]).sum(1).mean()),
         "ece": sum(gaps) / len(y),
-        "auroc": float(roc_auc_score(right, top)) if 0 < right.sum() < len(right) else None,
+        "auroc": ranking(right, top),
     }
+
+
+def ranking(found: np.ndarray, score: np.ndarray) -> float | None:
+    """How well a score `[n]` tells rows that are `found`, bool `[n]`, from others: ROC-AUC; None of one kind alone."""
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(found, score)) if 0 < found.sum() < len(found) else None

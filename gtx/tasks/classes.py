@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
 from gtx.data.columns import listed
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, flag, number, one_of
-from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered
-from gtx.tasks.conformal import LEVEL, conformal_half_width
+from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, ranking, stepped, tempered
+from gtx.tasks.conformal import LEVEL, SET_KINDS, conformal_half_width, unlikeliness
+from gtx.tasks.losses import constants
 from gtx.tasks.metrics import mean_scores
 from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import ClassOptions, learned
 from gtx.tasks.predictions import Predictions
 from gtx.tasks.task import Task
+from gtx.tasks.uncertainty.evidence import WORDS, concentrations, evidence_loss, probabilities, vacuity
+from gtx.tasks.uncertainty.method import needs_gradients
+
+if TYPE_CHECKING:
+    from gtx.data import MoleculeStore
 
 BETWEEN = "|"
 """What stands between the classes of a set."""
@@ -27,9 +35,12 @@ BETWEEN = "|"
 class ClassTask(NumberTask, ClassOptions):
     r"""A task whose predictions are probabilities of classes, of each or, of two, of the second.
 
-    With `sets`, \(\{ c : p_c \ge 1 - q \}\) and the likeliest class is the set of a molecule: q is the
-    \(\lceil (n + 1) \cdot 0.9 \rceil\)-th of \(1 - p_y\) of n held-out rows, so that 90 % of sets hold the true class,
-    by which the sets are the smallest there are (Sadinle et al. 2019, https://doi.org/10.1080/01621459.2017.1395341).
+    With `sets`, \(\{ c : s_c \le q \}\) and the likeliest class is the set of a molecule: q is the
+    \(\lceil (n + 1) \cdot 0.9 \rceil\)-th of the scores \(s_y\) of the true classes of n held-out rows, so that 90 % of
+    sets hold the true class; see `gtx.tasks.conformal.unlikeliness` for both kinds of score.
+
+    With `uncertainty` "evidential" an output per target says how much evidence the probabilities stand on, and
+    `<target>_vacuity` how much is lacking; see `gtx.tasks.uncertainty.evidence`.
 
     Args:
         temperatures: per target, learned of validation rows where the calibration is "temperature".
@@ -41,9 +52,82 @@ class ClassTask(NumberTask, ClassOptions):
     curves: tuple[Any, ...] | None = learned()
     margins: tuple[float | None, ...] | None = learned()
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.uncertainty not in WORDS:
+            raise InputError(f"uncertainty: of {self.name} expected {' or '.join(WORDS)}, got {self.uncertainty}")
+        if self.set_kind not in SET_KINDS:
+            raise InputError(f"set_kind: expected {' or '.join(SET_KINDS)}, got {self.set_kind}")
+        if self.set_kind != "smallest" and not self.sets:
+            raise InputError(f"set_kind: {self.set_kind} is a kind of sets, which were not asked for: add sets")
+
     @abstractmethod
     def labels(self, target: int) -> tuple[str, ...]:
         """The labels of a target's classes."""
+
+    @abstractmethod
+    def softmaxes(self, output: Tensor) -> Tensor:
+        """Logits `[..., P]` as probabilities."""
+
+    @abstractmethod
+    def class_says(self, target: int) -> tuple[float, ...] | None:
+        """How much say each class of a target has in the loss, by number; None for the same."""
+
+    @property
+    def evidential(self) -> bool:
+        """Whether an output per target, after the logits, tells how much evidence there is."""
+        return self.uncertainty == "evidential"
+
+    @property
+    def out_channels(self) -> int:
+        return self.num_predictions + self.evidential * len(self.targets)
+
+    def outputs(self, target: int) -> np.ndarray:
+        logits = np.arange(self.num_predictions)[self.places[target].columns]
+        return np.append(logits, self.num_predictions + target) if self.evidential else logits
+
+    def check(self, model: nn.Module, members: int) -> None:
+        if self.evidential:
+            needs_gradients(self.uncertainty, model)
+
+    @property
+    def plain(self) -> Self:
+        return replace(self, uncertainty="none")
+
+    @abstractmethod
+    def cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
+        """`elementwise` of logits `[B, P]`."""
+
+    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        if not self.evidential:
+            return self.cross_entropies(output, target)
+        losses = []
+        for t, alpha in enumerate(self.distributions(output)):
+            y, says = target[:, t].long(), self.class_says(t)
+            loss = evidence_loss(alpha, y)
+            losses.append(loss if says is None else loss * constants(says, output)[y])
+        return torch.stack(losses, dim=1)
+
+    def distributions(self, output: Tensor) -> list[Tensor]:
+        """The Dirichlet distribution of each target, `[..., C]`, by outputs of logits and of evidence."""
+        shares, strength = self.softmaxes(output[..., : self.num_predictions]), output[..., self.num_predictions :]
+        parts = [shares[..., place.columns] for place in self.places]
+        whole = [torch.cat([1 - p, p], -1) if p.shape[-1] == 1 else p for p in parts]
+        return [concentrations(p, strength[..., t]) for t, p in enumerate(whole)]
+
+    def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
+        """The probability of each class or, of two, of the second."""
+        output = output.double()
+        if not self.evidential:
+            return self.softmaxes(output)
+        found = [probabilities(alpha) for alpha in self.distributions(output)]
+        return torch.cat([p[..., -width:] for p, width in zip(found, self.widths, strict=True)], dim=-1)
+
+    def vacuity(self, outputs: Tensor) -> np.ndarray | None:
+        """The mean of the members'."""
+        if not self.evidential:
+            return None
+        return torch.stack([vacuity(alpha) for alpha in self.distributions(outputs)], -1).mean(1).numpy()
 
     def adopting(self, other: Task) -> Self:
         for t, at in enumerate(self.known(other)):
@@ -85,8 +169,9 @@ class ClassTask(NumberTask, ClassOptions):
         found = []
         for t, column in enumerate(y.T):
             rows = ~np.isnan(column)
-            lacking = 1 - np.take_along_axis(self.shares(mean[rows], t), column[rows, None].astype(int), 1)
-            margin = float(conformal_half_width(lacking, np.zeros_like(lacking))[0])
+            scores = unlikeliness(self.shares(mean[rows], t), self.set_kind)
+            true = np.take_along_axis(scores, column[rows, None].astype(int), 1)
+            margin = float(conformal_half_width(true, np.zeros_like(true))[0])
             found.append(margin if np.isfinite(margin) else None)
         return tuple(found)
 
@@ -94,11 +179,17 @@ class ClassTask(NumberTask, ClassOptions):
         """Which classes are in the set of each molecule, bool `[m, C]`; all of them where nothing is known."""
         p = self.shares(mean, target)
         margin = self.margins[target]
-        return (p >= 1 - (1 if margin is None else margin)) | (p == p.max(1, keepdims=True))
+        within = unlikeliness(p, self.set_kind) <= (1 if margin is None else margin)
+        return within | (p == p.max(1, keepdims=True))
 
-    def set_kinds(self) -> dict[str, type]:
-        """The column of sets, if there is one."""
-        return {} if self.margins is None else {"set": str}
+    def further_kinds(self) -> dict[str, type]:
+        """The columns of a target after its probabilities: how little is known, and the set, as far as there are."""
+        return ({"vacuity": float} if self.evidential else {}) | ({} if self.margins is None else {"set": str})
+
+    def further_columns(self, answers: Predictions, target: int) -> list[np.ndarray]:
+        """What `further_kinds` names, `[m]` each."""
+        unknown = [] if answers.vacuity is None else [answers.vacuity[:, target]]
+        return unknown + self.set_columns(answers.mean, target)
 
     def set_columns(self, mean: np.ndarray, target: int) -> list[np.ndarray]:
         """Sets of a target as text, `[m]`: the labels, in order, with a bar between them."""
@@ -110,15 +201,20 @@ class ClassTask(NumberTask, ClassOptions):
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
         """See `gtx.tasks.calibration.evaluate_probabilities`; of sets `coverage`, the share that hold the true class,
-        and `size`, how many classes they hold on average."""
+        and `size`, how many classes they hold on average; of evidence `auroc_vacuity`, how well the lack of it tells
+        wrong from right."""
         per_target = {}
         for t, name in enumerate(self.targets):
             rows = ~np.isnan(y[:, t]) & answers.finite
             told = y[rows, t].astype(int)
-            names = ("nll", "brier", "ece", "auroc", *(("coverage", "size") if self.margins is not None else ()))
-            per_target[name] = dict.fromkeys(names)
+            sets = ("coverage", "size") if self.margins is not None else ()
+            evidence = ("auroc_vacuity",) if answers.vacuity is not None else ()
+            per_target[name] = dict.fromkeys(("nll", "brier", "ece", "auroc", *evidence, *sets))
             if len(told):
-                per_target[name] |= evaluate_probabilities(told, self.shares(answers.mean[rows], t))
+                p = self.shares(answers.mean[rows], t)
+                per_target[name] |= evaluate_probabilities(told, p)
+                if evidence:
+                    per_target[name]["auroc_vacuity"] = ranking(p.argmax(1) != told, answers.vacuity[rows, t])
                 if self.margins is not None:
                     held = self.members_of_sets(answers.mean[rows], t)
                     inside = np.take_along_axis(held, told[:, None], 1)
@@ -131,8 +227,13 @@ class ClassTask(NumberTask, ClassOptions):
         if self.temperatures is not None:
             lines.append(f"temperature of probabilities: {', '.join(f'{t:.3g}' for t in self.temperatures)}")
         if self.margins is not None:
-            least = ", ".join("any" if m is None else f"{max(0.0, 1 - m):.3g}" for m in self.margins)
-            lines.append(f"sets of {LEVEL:.0%}: classes of a probability of {least} or more, and the likeliest")
+            if self.set_kind == "adaptive":
+                most = ", ".join("any" if m is None else f"{m:.3g}" for m in self.margins)
+                rule = f"the likeliest, and classes up to a sum of probabilities of {most}, the last by half"
+            else:
+                least = ", ".join("any" if m is None else f"{max(0.0, 1 - m):.3g}" for m in self.margins)
+                rule = f"classes of a probability of {least} or more, and the likeliest"
+            lines.append(f"sets of {LEVEL:.0%}: {rule}")
         return lines
 
     @classmethod
@@ -142,6 +243,8 @@ class ClassTask(NumberTask, ClassOptions):
         return {
             "calibration": one_of(["none", "temperature", "isotonic"]),
             "sets": flag(),
+            "set_kind": one_of(SET_KINDS),
+            "uncertainty": one_of(WORDS),
             "temperatures": OrNone(ListOf(number(1e-3, 1e3), targets, targets)),
             "curves": OrNone(ListOf(OrNone(ListOf(ListOf(line, 2, 2), 2)), targets, targets)),
             "margins": OrNone(ListOf(OrNone(number(0, 1)), targets, targets)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import torch.nn.functional as F
@@ -19,6 +19,7 @@ from gtx.tasks.late_functions import binary_accuracy, binary_auroc, binary_avera
 from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values, varies
 from gtx.tasks.options import learned
+from gtx.tasks.predictions import Predictions
 from gtx.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -105,32 +106,36 @@ class Classification(ClassTask):
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()
 
-    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+    def cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
         weights = None if self.positive_weights is None else constants(self.positive_weights, output)
         return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=weights)
+
+    def class_says(self, target: int) -> tuple[float, ...] | None:
+        return None if self.positive_weights is None else (1.0, self.positive_weights[target])
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """1 − ROC-AUC, which does not punish a ranking for overconfidence; the loss if no target has both classes."""
         return 1 - logged["val_roc_auc"] if "val_roc_auc" in logged else logged["val_loss"]
 
-    def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        """The probability of the second class."""
-        return output.double().sigmoid()
+    def softmaxes(self, output: Tensor) -> Tensor:
+        """Of the second class."""
+        return output.sigmoid()
 
     def kinds(self, target: int, members: int) -> dict[str, type]:
         return (
             super().kinds(target, members)
             | ({} if self.labels(target) == ZERO_ONE else {"class": str})
-            | self.set_kinds()
+            | self.further_kinds()
         )
 
-    def table(self, mean: np.ndarray, std: np.ndarray | None, low: Any, high: Any) -> list[np.ndarray]:
+    def table(self, answers: Predictions) -> list[np.ndarray]:
+        mean, std = answers.mean, answers.std
         columns: list[np.ndarray] = []
         for t in range(len(self.targets)):
             columns += [mean[:, t]] if std is None else [mean[:, t], std[:, t]]
             if self.labels(t) != ZERO_ONE:
                 columns.append(np.array(self.labels(t), object)[(mean[:, t] > 0.5).astype(int)])
-            columns += self.set_columns(mean, t)
+            columns += self.further_columns(answers, t)
         return columns
 
     def quantity(self, column: int) -> str:

@@ -1,4 +1,4 @@
-"""Split-conformal prediction intervals."""
+"""Split-conformal prediction: intervals of numbers, and sets of classes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 LEVEL = 0.9
 """Share of new molecules whose value the interval should cover."""
+SET_KINDS = ("smallest", "adaptive")
 SMALLEST = 1e-300  # of a reach, so that an error of 0 is within one of 0
 Reach = tuple[np.ndarray, np.ndarray]
 """How far an interval is to reach below and above predictions, `[n, T]` each."""
@@ -56,3 +57,33 @@ def conformal_interval(
     """As a model file keeps it: `{"level": ..., "half_width": [...]}`, None where a half-width is infinite."""
     widths = conformal_half_width(y, prediction, level, reach)
     return {"level": level, "half_width": [float(width) if np.isfinite(width) else None for width in widths]}
+
+
+def unlikeliness(p: np.ndarray, kind: str) -> np.ndarray:
+    r"""By which score classes enter a set, the lowest first: those of a score up to that which held-out rows have for
+    their true classes, at the rank of `conformal_half_width`.
+
+    "smallest": \(1 - p_c\), by which sets are the smallest on average (Sadinle et al. 2019,
+    https://doi.org/10.1080/01621459.2017.1395341). "adaptive": what all likelier classes have together, and half of
+    what the class itself has,
+
+    \[ s_c = \sum_{k:\, p_k > p_c} p_k + \tfrac{1}{2}\, p_c \]
+
+    (Romano et al. 2020, arXiv:2006.02544, in whose equation a random number from 0 to 1 stands for the half; so a
+    molecule has the same set whenever it is asked for). Sets are then larger where more classes are possible, and hold
+    the true one for about as many hard molecules as easy ones. Of two classes both kinds have the same sets.
+
+    Args:
+        p: probabilities, `[n, C]`.
+        kind: one of `SET_KINDS`.
+
+    Returns:
+        `[n, C]`, from 0 to 1.
+    """
+    if kind == "smallest":
+        return 1 - p
+    order = np.argsort(-p, axis=1, kind="stable")
+    ranked = np.take_along_axis(p, order, 1)
+    scores = np.empty_like(p)
+    np.put_along_axis(scores, order, ranked.cumsum(1) - ranked / 2, 1)
+    return np.clip(scores, 0, 1)

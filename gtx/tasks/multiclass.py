@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from gtx.tasks.late_functions import (
 from gtx.tasks.losses import constants
 from gtx.tasks.metrics import has_values, varies
 from gtx.tasks.options import learned
+from gtx.tasks.predictions import Predictions
 from gtx.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -123,12 +124,15 @@ class Multiclass(ClassTask):
         ]
         return replace(self, weights=tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts))
 
-    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+    def cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
         def one(t: int) -> Tensor:
             weight = None if self.weights is None else constants(self.weights[t], output)
             return F.cross_entropy(output[:, self.places[t].columns], target[:, t].long(), weight, reduction="none")
 
         return torch.stack([one(t) for t in range(len(self.targets))], dim=1)
+
+    def class_says(self, target: int) -> tuple[float, ...] | None:
+        return None if self.weights is None else self.weights[target]
 
     def regressands(self, store: MoleculeStore) -> Tensor:
         def one(column: Tensor, width: int) -> Tensor:
@@ -137,20 +141,20 @@ class Multiclass(ClassTask):
 
         return torch.cat([one(*each) for each in zip(self.scaled(store).T, self.widths, strict=True)], dim=1)
 
-    def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        """The probability of each class."""
-        parts = [output.double()[..., place.columns].softmax(-1) for place in self.places]
-        return torch.cat(parts, dim=-1)
+    def softmaxes(self, output: Tensor) -> Tensor:
+        """Of each class."""
+        return torch.cat([output[..., place.columns].softmax(-1) for place in self.places], dim=-1)
 
     def kinds(self, target: int, members: int) -> dict[str, type]:
         return (
             super().kinds(target, members)
             | {"pred": str}
             | dict.fromkeys(self.labels(target), float)
-            | self.set_kinds()
+            | self.further_kinds()
         )
 
-    def table(self, mean: np.ndarray, std: np.ndarray | None, low: Any, high: Any) -> list[np.ndarray]:
+    def table(self, answers: Predictions) -> list[np.ndarray]:
+        mean, std = answers.mean, answers.std
         columns: list[np.ndarray] = []
         for t, place in enumerate(self.places):
             p = mean[:, place.columns]
@@ -158,7 +162,7 @@ class Multiclass(ClassTask):
             columns.append(np.array(self.labels(t), object)[best])
             if std is not None:
                 columns.append(np.take_along_axis(std[:, place.columns], best[:, None], 1)[:, 0])
-            columns += [*p.T, *self.set_columns(mean, t)]
+            columns += [*p.T, *self.further_columns(answers, t)]
         return columns
 
     def quantity(self, column: int) -> str:

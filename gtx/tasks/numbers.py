@@ -105,19 +105,24 @@ class NumberTask(Task, WeightOptions):
         or of classes, whose outputs are logits, whether it is that one. None: nothing."""
         return None
 
+    @property
+    def plain(self) -> Self:
+        """The task of a model whose outputs are predictions alone, such as a kernel."""
+        return self
+
     def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
         """How unlikely scaled targets `[m, T]`, NaN for blanks, are by outputs `[m, P]`: the negative logarithm `[T]`,
         but for what all outputs share."""
         known = ~scaled.isnan()
-        return (self.elementwise(output, scaled.nan_to_num()) * known).sum(0)
+        return (self.plain.elementwise(output, scaled.nan_to_num()) * known).sum(0)
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """Which epoch is best; lower is better. By default the loss."""
         return logged["val_loss"]
 
-    def table(self, mean: np.ndarray, std: np.ndarray | None, low: Any, high: Any) -> list[np.ndarray]:
+    def table(self, answers: Predictions) -> list[np.ndarray]:
         """The columns of answers, as `output_columns` names them."""
-        kinds = [kind for kind in (mean, std, low, high) if kind is not None]
+        kinds = [kind for kind in (answers.mean, answers.std, answers.low, answers.high) if kind is not None]
         return [kind[:, t] for t in range(len(self.targets)) for kind in kinds]
 
     def kinds(self, target: int, members: int) -> dict[str, type]:
@@ -173,20 +178,19 @@ class NumberTask(Task, WeightOptions):
         return [theirs.index(name) if name in theirs else -1 for name in self.targets]
 
     def outputs_of(self, other: Task) -> list[int] | None:
-        known = self.known(other)
-        if max(known) < 0 or other.targets == self.targets or other.blocks != self.blocks:
+        pairs = [(self.outputs(t), other.outputs(at)) for t, at in enumerate(self.known(other)) if at >= 0]
+        if not pairs or other.targets == self.targets or any(len(own) != len(theirs) for own, theirs in pairs):
             return None
-        own, theirs = np.full((self.blocks, self.num_predictions), -1), np.arange(other.out_channels)
-        theirs = theirs.reshape(other.blocks, other.num_predictions)
-        for place, number in zip(self.places, known, strict=True):
-            if number >= 0:
-                own[:, place.columns] = theirs[:, other.places[number].columns]
-        return own.flatten().tolist()
+        found = np.full(self.out_channels, -1)
+        for own, theirs in pairs:
+            found[own] = theirs
+        return found.tolist()
 
-    @property
-    def blocks(self) -> int:
-        """How many blocks of `num_predictions` the outputs are."""
-        return self.out_channels // self.num_predictions
+    def outputs(self, target: int) -> np.ndarray:
+        """The numbers of a target's outputs, its predictions first: by default one block of P outputs after the
+        other."""
+        blocks = np.arange(self.out_channels).reshape(-1, self.num_predictions)
+        return blocks[:, self.places[target].columns].flatten()
 
     def examples(self, store: MoleculeStore) -> MoleculeStore:
         return store.with_targets(self.scaled(store))
@@ -276,8 +280,10 @@ class NumberTask(Task, WeightOptions):
         mean = self.corrected(members.mean(0))
         std, reach = self.spread(outputs) or (members.std(0, ddof=1) if len(members) > 1 else None, None)
         low, high = self.bounds(mean, reach)
-        remarks = self.answer_remarks(store)
-        return Predictions(mean, std, low, high, remarks, self.table(mean, std, low, high), reach)
+        answers = Predictions(
+            mean, std, low, high, self.answer_remarks(store), reach=reach, vacuity=self.vacuity(outputs)
+        )
+        return replace(answers, table=self.table(answers))
 
     def corrected(self, mean: np.ndarray) -> np.ndarray:
         """Predictions `[m, P]` as validation rows have corrected them."""
@@ -286,6 +292,11 @@ class NumberTask(Task, WeightOptions):
     def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
         """What a method of uncertainty makes of outputs `[m, members, C]`: the standard deviation `[m, P]`, and how far
         an interval is to reach below and above the mean; None where there is no method."""
+        return None
+
+    def vacuity(self, outputs: Tensor) -> np.ndarray | None:
+        """By outputs `[m, members, C]` how little is known of each target's classes, `[m, T]`, from 0 to 1; None where
+        nothing tells."""
         return None
 
     def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:

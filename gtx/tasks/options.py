@@ -36,7 +36,7 @@ class NumberOptions(WeightOptions):
         "What tells the standard deviation of each prediction, by which its interval is wide: a variance learned with "
         "it (Gaussian likelihood), quantiles (pinball loss), evidential, dropout in prediction (Monte Carlo), how far "
         "the members of an ensemble disagree, or how unlike the training molecules a molecule is (similarity); none: "
-        "intervals of one width.",
+        "intervals of one width. Of classes evidential alone: how much evidence stands for their probabilities.",
     )
     element_reference: bool | None = option(
         None,
@@ -58,7 +58,14 @@ class ClassOptions(WeightOptions):
     calibration: Literal["none", "temperature", "isotonic"] = option(
         "none", "What validation rows correct probabilities by: one temperature per target, or ascending steps."
     )
+    uncertainty: Literal["none", "evidential"] = option(
+        "none", "What tells how much is known of a molecule's classes: evidential, a Dirichlet distribution."
+    )
     sets: bool = option(False, "Also give the set of classes that holds the true one for 90 % of molecules.")
+    set_kind: Literal["smallest", "adaptive"] = option(
+        "smallest",
+        "Which sets: the smallest on average, or adaptive ones, smaller for easy molecules and larger for hard ones.",
+    )
 
 
 @dataclass(frozen=True)

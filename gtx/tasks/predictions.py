@@ -25,6 +25,8 @@ class Predictions:
             target; None for equally far everywhere.
         remarks: per molecule, what there is to warn of.
         distance: float64 `[m]`, 1 - similarity to the nearest training molecule, where the task reads it; or None.
+        vacuity: float64 `[m, T]`, how little is known of a target's classes, from 0 to 1, where a method tells it; or
+            None.
         table: `[m]` each, the columns that `Task.output_columns` names.
     """
 
@@ -36,6 +38,7 @@ class Predictions:
     table: Sequence[np.ndarray] = ()
     reach: tuple[np.ndarray, np.ndarray] | None = None
     distance: np.ndarray | None = None
+    vacuity: np.ndarray | None = None
 
     @property
     def finite(self) -> np.ndarray:
@@ -46,9 +49,9 @@ class Predictions:
         """Those of the molecules `rows`."""
         cut = [None if each is None else each[rows] for each in (self.mean, self.std, self.low, self.high)]
         reach = None if self.reach is None else tuple(each[rows] for each in self.reach)
-        distance = None if self.distance is None else self.distance[rows]
+        distance, vacuity = (None if each is None else each[rows] for each in (self.distance, self.vacuity))
         table = [column[rows] for column in self.table]
-        return Predictions(*cut, [self.remarks[i] for i in rows], table, reach, distance)
+        return Predictions(*cut, [self.remarks[i] for i in rows], table, reach, distance, vacuity)
 
     def columns(self) -> list[np.ndarray]:
         """As `Task.output_columns` names them; NaN or None for a molecule that is not `finite`."""

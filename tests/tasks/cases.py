@@ -106,12 +106,14 @@ CASES = {
         Classification,
     ),
     "two labels": Case(
-        Classification("activity", class_weights="balanced", calibration="temperature", sets=True),
+        Classification(
+            "activity", class_weights="balanced", calibration="temperature", sets=True, uncertainty="evidential"
+        ),
         lambda t: {"activity": _blanks(_above(t.dipole, "inactive", "active"))},
-        ("activity_pred", "activity_class", "activity_set"),
+        ("activity_pred", "activity_class", "activity_vacuity", "activity_set"),
     ),
     "multiclass": Case(
-        Multiclass(["size", "kind"], class_weights="balanced", calibration="isotonic", sets=True),
+        Multiclass(["size", "kind"], class_weights="balanced", calibration="isotonic", sets=True, set_kind="adaptive"),
         lambda t: {
             "size": _blanks(pd.qcut(t.gap, 3, labels=["s", "m", "l"]).astype(str).tolist()),
             "kind": [len(s) % 2 for s in t.smiles],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gtx.errors import InputError
 from gtx.tasks import Classification, Multiclass
 from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered
+from gtx.tasks.conformal import unlikeliness
 from gtx.tasks.predictions import Predictions
 
 
@@ -49,9 +51,10 @@ def test_scores_of_probabilities_are_what_they_say() -> None:
 
 @pytest.mark.parametrize("kind, classes", [(Classification, 2), (Multiclass, 4)])
 @pytest.mark.parametrize("calibration", ["none", "temperature", "isotonic"])
-def test_sets_of_new_rows_hold_the_true_class(kind: type, classes: int, calibration: str) -> None:
+@pytest.mark.parametrize("sets", ["smallest", "adaptive"])
+def test_sets_of_new_rows_hold_the_true_class(kind: type, classes: int, calibration: str, sets: str) -> None:
     labels = tuple("abcd"[:classes])
-    task = kind("y", calibration=calibration, sets=True, classes=(labels,))
+    task = kind("y", calibration=calibration, sets=True, set_kind=sets, classes=(labels,))
     p, y = drawn(8000, classes)
     mean = tempered(p, 0.5)[:, 1:] if classes == 2 else tempered(p, 0.5)
     told = Predictions(mean[:4000], None, None, None, [[]] * 4000)
@@ -68,6 +71,38 @@ def test_sets_of_new_rows_hold_the_true_class(kind: type, classes: int, calibrat
     assert (
         all(texts) and np.mean([labels[k] in text.split("|") for k, text in zip(y[4000:], texts, strict=True)]) > 0.88
     )
+
+
+def test_adaptive_sets_hold_it_for_hard_rows_as_for_easy_ones() -> None:
+    random = np.random.default_rng(1)
+    hard = np.arange(20_000) % 2 == 0
+    p = np.where(hard[:, None], random.dirichlet(np.full(10, 2.0), 20_000), random.dirichlet(np.full(10, 0.15), 20_000))
+    y = (random.random((20_000, 1)) > p.cumsum(1)).sum(1).clip(max=9)
+    gaps, sizes = {}, {}
+    for kind in ("smallest", "adaptive"):
+        task = Multiclass("y", sets=True, set_kind=kind, classes=(tuple("abcdefghij"),))
+        told = Predictions(p[:10_000], None, None, None, [[]] * 10_000)
+        fitted = task.calibrated(told, y[:10_000, None].astype(float))
+        held = fitted.members_of_sets(p[10_000:], 0)
+        inside = np.take_along_axis(held, y[10_000:, None], 1)[:, 0]
+        assert inside.mean() == pytest.approx(0.9, abs=0.015)
+        shares = [inside[rows].mean() for rows in (hard[10_000:], ~hard[10_000:])]
+        gaps[kind], sizes[kind] = abs(shares[0] - shares[1]), held.sum(1).mean()
+    assert gaps["adaptive"] < 0.03 < 0.05 < gaps["smallest"]
+    assert sizes["smallest"] < sizes["adaptive"]
+
+
+def test_adaptive_scores_are_those_of_the_likelier_classes_and_half_of_the_own() -> None:
+    p = np.array([[0.2, 0.5, 0.3], [0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(unlikeliness(p, "adaptive"), [[0.9, 0.25, 0.65], [1, 0.5, 1]])
+    np.testing.assert_array_equal(unlikeliness(p, "smallest"), 1 - p)
+
+
+def test_a_kind_of_sets_without_sets_is_refused() -> None:
+    with pytest.raises(InputError, match="set_kind: adaptive is a kind of sets, which were not asked for"):
+        Classification("y", set_kind="adaptive")
+    with pytest.raises(InputError, match="set_kind: expected smallest or adaptive, got large"):
+        Classification("y", sets=True, set_kind="large")
 
 
 def test_too_few_rows_leave_probabilities_and_hold_all_classes() -> None:

@@ -62,8 +62,14 @@ class Method:
 
     def check(self, model: nn.Module, members: int) -> None:
         """Raise an `InputError` unless the method suits a model and the number of its members."""
-        if self.width > 1 and not any(weight.requires_grad for weight in model.parameters()):
-            raise InputError(f"uncertainty {self.word} is learned by gradients, which {type(model).__name__} is not")
+        if self.width > 1:
+            needs_gradients(self.word, model)
+
+
+def needs_gradients(word: str, model: nn.Module) -> None:
+    """Raise an `InputError` unless a model is learned by gradients, as the method of this name is."""
+    if not any(weight.requires_grad for weight in model.parameters()):
+        raise InputError(f"uncertainty {word} is learned by gradients, which {type(model).__name__} is not")
 
 
 def between(output: Tensor) -> Tensor:

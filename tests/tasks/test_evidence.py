@@ -1,0 +1,104 @@
+"""Evidence for classes, on data of which it is known where rows are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.distributions import Dirichlet, kl_divergence
+
+from gtx.errors import InputError
+from gtx.tasks import Classification, Multiclass
+from gtx.tasks.classes import ClassTask
+from gtx.tasks.uncertainty.evidence import (
+    PENALTY,
+    concentrations,
+    divergence_from_flat,
+    evidence_loss,
+    probabilities,
+    vacuity,
+)
+
+
+def drawn(classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """A number x from -1 to 1, the true probabilities of its class, and the class."""
+    random = torch.Generator().manual_seed(0)
+    x = 2 * torch.rand(500, 1, generator=random) - 1
+    logits = [0 * x, 6 * (3 * x).sin()] if classes == 2 else [4 * (3 * x).sin(), 4 * (5 * x).cos(), -2 * x]
+    p = torch.cat(logits, 1).softmax(1)
+    return x, p, torch.multinomial(p, 1, generator=random)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def learned(request: pytest.FixtureRequest) -> tuple[ClassTask, nn.Module]:
+    """A task of classes and a small network that learned by its loss."""
+    kind, labels = (Classification, ("a", "b")) if request.param == 2 else (Multiclass, ("a", "b", "c"))
+    task = kind("y", classes=(labels,), uncertainty="evidential")
+    torch.manual_seed(0)
+    x, _, y = drawn(request.param)
+    network = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, task.out_channels))
+    optimiser = torch.optim.Adam(network.parameters(), 0.02)
+    for _ in range(300):
+        optimiser.zero_grad()
+        task.elementwise(network(x), y.float()).mean().backward()
+        optimiser.step()
+    return task, network.requires_grad_(False)
+
+
+def test_the_true_probabilities_are_found(learned: tuple[ClassTask, nn.Module]) -> None:
+    task, network = learned
+    x, p, _ = drawn(len(task.labels(0)))
+    found = task.unscaled(network(x), None)
+    assert (found - p[:, -found.shape[1] :]).abs().mean() < 0.1
+    assert found.min() > 0 and found.max() < 1
+
+
+def test_less_is_known_where_there_are_no_rows(learned: tuple[ClassTask, nn.Module]) -> None:
+    task, network = learned
+    x, _, _ = drawn(len(task.labels(0)))
+    away = torch.cat([torch.linspace(-3, -2, 50), torch.linspace(2, 3, 50)])[:, None]
+    among, beyond = (task.vacuity(network(rows)[:, None]) for rows in (x, away))
+    assert among.min() > 0 and beyond.max() <= 1
+    assert beyond.mean() > 1.2 * among.mean()
+
+
+def test_the_loss_is_the_squared_error_of_what_is_drawn_and_the_divergence() -> None:
+    torch.manual_seed(0)
+    alpha = torch.tensor([[1.5, 3.0, 1.0], [4.0, 1.0, 2.0]], dtype=torch.float64)
+    y = torch.tensor([1, 2])
+    true = torch.eye(3, dtype=torch.float64)[y]
+    squares = (Dirichlet(alpha).sample((200_000,)) - true).square().sum(-1).mean(0)
+    others = torch.where(true == 1, 1.0, alpha)
+    flat = kl_divergence(Dirichlet(others), Dirichlet(torch.ones_like(others)))
+    torch.testing.assert_close(divergence_from_flat(others), flat)
+    torch.testing.assert_close(evidence_loss(alpha, y), squares + PENALTY * flat, atol=3e-3, rtol=0)
+    alpha.requires_grad_()
+    assert torch.autograd.gradcheck(evidence_loss, (alpha, y))
+
+
+def test_without_evidence_all_classes_are_as_likely_and_nothing_is_known() -> None:
+    shares = torch.tensor([[0.7, 0.2, 0.1]])
+    nothing, much = (concentrations(shares, torch.tensor([s])) for s in (-50.0, 1e4))
+    torch.testing.assert_close(probabilities(nothing), torch.full((1, 3), 1 / 3))
+    torch.testing.assert_close(probabilities(much), shares, atol=1e-3, rtol=0)
+    assert vacuity(nothing).item() == pytest.approx(1) and vacuity(much).item() < 1e-3
+
+
+def test_logits_alone_are_plain_probabilities_and_members_are_averaged() -> None:
+    task = Multiclass(("a", "b"), classes=(("x", "y"), ("p", "q", "r")), uncertainty="evidential")
+    assert task.out_channels == 7 and task.plain.out_channels == 5
+    torch.manual_seed(0)
+    outputs = torch.randn(4, 2, 7, dtype=torch.float64)  # [m, members, C]
+    each = [task.vacuity(outputs[:, [k]]) for k in (0, 1)]
+    assert task.vacuity(outputs) == pytest.approx((each[0] + each[1]) / 2)
+    assert task.unscaled(outputs, None).split([2, 3], -1)[1].sum(-1).numpy() == pytest.approx(1)
+    torch.testing.assert_close(task.plain.unscaled(outputs[..., :5], None), task.softmaxes(outputs[..., :5]))
+    assert task.plain.vacuity(outputs) is None
+
+
+def test_what_it_cannot_do_is_said() -> None:
+    with pytest.raises(InputError, match="uncertainty: of classification expected none or evidential, got variance"):
+        Classification("y", uncertainty="variance")
+    with pytest.raises(InputError, match="learned by gradients, which Identity is not"):
+        Classification("y", uncertainty="evidential").check(nn.Identity(), 1)
+    Classification("y").check(nn.Identity(), 1)
