@@ -94,7 +94,9 @@ def run(arguments: Namespace) -> int:
     how = {name: given[name] for name in ("trials", "hours", "folds", "overwrite")}
     how |= {"start": given["from"], "models": given["models"]}
     chosen = [name for name in VARIED if name in arguments.chosen]
-    found = tune(data, settings, given["out"], **how, chosen=chosen, options=_said(arguments), tell=_tell)
+    found = tune(
+        data, settings, given["out"], **how, chosen=chosen, options=_said(arguments), tell=_tell, describe=note
+    )
     for line in found.notes:
         note(line)
     if found.running:
@@ -149,8 +151,7 @@ def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
     from rich.table import Table
 
     metric = next(iter(scores["main"]["tuned"]["test"]))
-    caption = "The test rows were never seen in choosing. The validation scores were, and flatter what was chosen."
-    table = Table(title=f"{metric}, of the same rows", caption=caption)
+    table = Table(title=f"{metric}, of the same rows")
     for name in ("rows", "tuned", "defaults"):
         table.add_column(name, justify="left" if name == "rows" else "right")
 
@@ -169,6 +170,8 @@ def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
         table.add_section()
         table.add_row("test, mean ± sd of folds", *each)
     Console().print(table)
+    say("The test rows were never seen in choosing. The validation scores were, and flatter what was chosen.")
+    say("Scores of trials are those of training: lower is better, not in the units of the table.")
 
 
 def _words(taken: Mapping[str, Any]) -> str:

@@ -261,6 +261,8 @@ def read_model(
     except FileNotFoundError:
         raise InputError(f"no such file: {path}") from None
     except OSError as reason:
+        if Path(path).is_dir():
+            raise InputError(f"{path} is a folder; expected a file, such as {Path(path) / 'model.gtx'}") from None
         raise InputError(f"cannot read {path}: {reason.strerror or reason}") from None
     except InputError as reason:
         raise InputError(f"{path} cannot be used: {reason}") from None

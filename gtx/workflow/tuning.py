@@ -25,7 +25,7 @@ from gtx.workflow.tuning_space import SCRATCH, Space
 from gtx.workflow.tuning_study import JOURNAL, Studies, Tried, optuna
 from gtx.workflow.tuning_trial import Rows, run_trial
 
-MAIN = "main"
+MAIN, STUDY = "main", "study.yaml"
 MODELS = ("standard", "gps")
 """The architectures that a study tries where none is asked for."""
 
@@ -68,6 +68,7 @@ def tune(
     options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     tell: Callable[[Tried, Tried | None], None] = lambda tried, best: None,
+    describe: Callable[[str], None] = lambda line: None,
 ) -> Tuned:
     """Search for settings that are better than the defaults; called again it goes on, or says that it is done.
 
@@ -95,6 +96,7 @@ def tune(
         options: what else `best.yaml` says, by the names of `gtx train`'s options.
         overwrite: start anew whatever `out` holds.
         tell: called after each trial with it and with the best of its study.
+        describe: called with what there is to say of the data, a line each, when the table has been read.
 
     Raises:
         InputError: Optuna is not installed, the input cannot be used, `out` holds a study of other settings or data, or
@@ -112,11 +114,15 @@ def tune(
     def space(name: str) -> Space:
         own, _, _ = opened(data, settings, None if starts[0] == SCRATCH else starts[0])
         dataset = rows[name].dataset(own)
+        for line in rows[name].lines if name == MAIN else ():
+            describe(line)
         base = settings.settled(dataset.task.epochs)
         return Space(base, len(dataset.split["train"]), starts, models, frozenset(chosen))
 
     config = fingerprint(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
     config |= {"task": data.task and (data.task.config() if hasattr(data.task, "config") else dict(data.task.options))}
+    if overwrite or not (out / STUDY).exists():
+        space(MAIN)  # a table that cannot be used begins no study, and ends none
     _open(out, config | {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}, overwrite)
     studies = Studies(out, list(every), space, settings.seed)
     while True:
@@ -227,11 +233,11 @@ def _open(out: Path, config: dict[str, Any], overwrite: bool) -> None:
     Raises:
         InputError: the folder holds a study of another config.
     """
-    file = out / "study.yaml"
+    file = out / STUDY
     if overwrite:
         for folder in ("trials", "best", "cache"):
             shutil.rmtree(out / folder, ignore_errors=True)
-        for name in (JOURNAL, RECORD, CONFIG, "study.yaml", "trials.csv", "importance.png"):
+        for name in (JOURNAL, RECORD, CONFIG, STUDY, "trials.csv", "importance.png"):
             (out / name).unlink(missing_ok=True)
     config = json.loads(json.dumps(config))
     if not file.exists():

@@ -15,6 +15,7 @@ from gtx.dataset import Dataset, DataSettings, load
 from gtx.errors import InputError
 from gtx.tasks import NumberTask
 from gtx.training import TrainSettings
+from gtx.workflow.outputs import data_lines
 from gtx.workflow.plan import Plan, opened
 from gtx.workflow.tuning_space import Space
 from gtx.workflow.tuning_study import STEPS, Job, Studies
@@ -32,10 +33,12 @@ class Rows:
     Attributes:
         data: the table and its division; the test part is for the one score at the end.
         cache: folder of featurised molecules.
+        lines: what there is to say of the table that was read last, its test rows included.
     """
 
     data: DataSettings
     cache: Path
+    lines: list[str] = field(default_factory=list)
     _read: dict[str, Dataset] = field(default_factory=dict)
 
     def dataset(self, data: DataSettings) -> Dataset:
@@ -51,6 +54,7 @@ class Rows:
                 raise InputError(f"gtx tune is for numbers and classes, not for the task {whole.task.name}")
             if not len(whole.split["val"]):
                 raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
+            self.lines = data_lines(whole)
             self._read[way] = whole.without_test()
         return self._read[way]
 

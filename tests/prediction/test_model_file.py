@@ -54,7 +54,7 @@ def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tm
         (tmp_path / "bad.gtx").write_bytes(content)
         refused(tmp_path / "bad.gtx", "bad.gtx is not a whole gtx model file")
     refused(tmp_path / "none.gtx", "no such file: .*none.gtx")
-    refused(tmp_path, "cannot read")
+    refused(tmp_path, "is a folder; expected a file, such as .*model.gtx")
 
 
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {

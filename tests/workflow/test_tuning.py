@@ -116,6 +116,21 @@ def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(
     assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 5}).was_finished  # fewer than there are
 
 
+def test_a_table_that_cannot_be_used_begins_no_study_and_ends_none(
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+) -> None:
+    out, wrong = tmp_path / "out", replace(data, target_columns=["solvation"])
+    with pytest.raises(InputError, match="there is no column 'solvation'"):
+        tune(wrong, SETTINGS, out, **HOW)
+    told: list[str] = []
+    first = tune(data, SETTINGS, out, **HOW, describe=told.append)  # the folder is free
+    assert told[0].endswith("t.csv: 40 rows: 40 read, 0 errors")
+    assert any("32 train, 4 val, 4 test" in line for line in told) and any("mostly luck" in line for line in told)
+    with pytest.raises(InputError, match="there is no column 'solvation'"):
+        tune(wrong, SETTINGS, out, **HOW, overwrite=True)
+    assert tune(data, SETTINGS, out, **HOW).tried == first.tried
+
+
 def test_what_fails_is_noted_and_what_falls_behind_is_pruned(
     data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
 ) -> None:
@@ -249,7 +264,8 @@ def test_a_config_of_the_best_trial_trains(
     words = ["tune", data.data, "--target-columns", COLUMNS[1], *words, "--models", "standard", "--out=study"]
     assert main([*words, "--trials=2"]) == 0
     said = capsys.readouterr()
-    assert "never seen in choosing" in said.out and "trial 1: " in said.err and "config  study/best.yaml" in said.out
+    assert "40 rows: 40 read, 0 errors" in said.err and "never seen in choosing. The val" in said.out
+    assert "trial 1: " in said.err and "config  study/best.yaml" in said.out
     assert main(["train", "--config", "study/best.yaml"]) == 0
     assert "The run in study/best is finished" in capsys.readouterr().out
     assert main(["train", "--config=study/best.yaml", "--out", "run", "--no-baselines"]) == 0
