@@ -39,7 +39,7 @@ ROOMS = {
     "tasks": {"schema", "report", "sequence", "data", "molecules", "errors"},
     "closed_form": {"tasks", "kernel", "data", "errors"},
     "baselines": {"closed_form", "models", "tasks", "report", "data", "molecules", "errors"},
-    "dataset": {"tasks", "data", "molecules", "errors"},
+    "dataset": {"tasks", "data", "molecules", "errors", "files"},
     "training": {"closed_form", "dataset", "tasks", "nn", "data", "errors", "files", "termination"},
     "prediction": {"kernel", "schema", "tasks", "models", "data", "molecules", "errors", "files"},
     "explain": {"prediction", "tasks", "models", "graph", "data", "molecules", "errors", "files"},

@@ -29,7 +29,7 @@ SECTIONS = {"model": "model", "epochs": "training", "precision": "processor and 
 def add_table(parser: Parser) -> Group:
     """What is learned from."""
     group = parser.add_argument_group("table")
-    group.add_argument("data", metavar="TABLE", help="a file, or the name of a public set")
+    group.add_argument("data", metavar="TABLE", help="a file, or the name of a public set; for gtx train also a store")
     group.add_argument(
         "--target-columns", nargs="+", metavar="NAME", help="the columns to predict; a public set has its own default"
     )

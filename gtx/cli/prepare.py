@@ -11,7 +11,8 @@ from gtx.cli.printing import note
 from gtx.termination import Terminated
 
 EXAMPLES = """
-For sets that do not fit into memory. gtx reads every molecule once and keeps what it found as tensors on disk.
+For sets that do not fit into memory. gtx reads every molecule once and keeps what it found as tensors on disk. Then
+gtx train takes the folder in place of a table.
 
 A shard is so many rows of a file. Of a.csv, a.csv-000000000000.parquet in the store has all cells of the rows, the
 canonical SMILES, and for a row that could not be used its error. _molecules/a.csv-000000000000.safetensors has the
@@ -22,6 +23,7 @@ The same command again goes on where it stopped. Shards of other options or of a
 examples:
   gtx prepare molecules.csv --out store/
   gtx prepare library/ --out store/ --workers 16
+  gtx train store/ --target-columns y --out run/
 """
 
 

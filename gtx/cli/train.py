@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 EXAMPLES = """
 TABLE is a CSV or TSV file (separated by commas, semicolons or tabs; .gz too), a Parquet, SMILES or SDF file, or the
 name of a public set. gtx downloads esol, freesolv, lipo, bbbp, bace, tox21, qm9, zinc12k, mat/esol, scaffold/esol and
-others; xtb9 comes with gtx. An empty target cell is left out of the loss and the scores. A row that cannot be used is
-reported with its reason, and the run goes on.
+others; xtb9 comes with gtx. It may also be a folder that gtx prepare made, for a set that does not fit into memory. An
+empty target cell is left out of the loss and the scores. A row that cannot be used is reported with its reason, and the
+run goes on.
 
 FOLDER then holds model.gtx (all that prediction needs), report.html, metrics.json, predictions.csv (every row with its
 prediction and its part of the split), split.csv and config.yaml.
@@ -32,6 +33,7 @@ several machines train together, see docs/many-machines.md.
 examples:
   gtx train examples/solvation.csv --target-columns dG_water --out run/
   gtx train esol --out run/
+  gtx train store/ --target-columns y --out run/
   gtx train tox.csv --target-columns NR-AR NR-ER --split scaffold --ensemble 5 --out tox/
   gtx train data.csv --target-columns y --split time --split-by measured_on --out run/
   gtx train data.csv --target-columns y --split-column fold --out run/

@@ -51,7 +51,7 @@ def read_parquet(path: str, wanted: Wanted, name: str, first: int = 0) -> Table:
     def first_rows() -> list[tuple[str, ...]]:
         try:
             first = (batch.select(others).slice(0, FIRST_ROWS) for batch, _ in _batches(packed, schema))
-            return list(zip(*map(_strings, next(first).columns), strict=True))
+            return list(zip(*map(strings, next(first).columns), strict=True))
         except StopIteration:
             return []
         except _FAULTS as reason:
@@ -64,7 +64,7 @@ def read_parquet(path: str, wanted: Wanted, name: str, first: int = 0) -> Table:
         try:
             for batch, kept in _batches(packed, schema, group):
                 record = batch.select(others)
-                table = zip(*map(_strings, record.columns), strict=True)
+                table = zip(*map(strings, record.columns), strict=True)
                 where = map(_flat, batch.column(places[0])) if places else [None] * batch.num_rows
                 readable = enumerate(zip(table, where, strict=True))
                 for whole in kept:
@@ -170,7 +170,8 @@ def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _strings(column: pa.Array) -> list[str]:
+def strings(column: pa.Array) -> list[str]:
+    """Cells as texts; nothing is an empty one."""
     try:
         return column.cast(pa.string()).fill_null("").to_pylist()
     except pa.ArrowException:  # bytes that are not UTF-8, lists, structures

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from safetensors import SafetensorError
 
@@ -15,7 +16,7 @@ from gtx.data.components import with_components
 from gtx.data.featurising import chunk_size
 from gtx.data.ledger import Ledger
 from gtx.data.library.engines import Engine, Here, Processes
-from gtx.data.library.folder import check_outside, check_unchanged, held
+from gtx.data.library.folder import FACTS, check_outside, check_unchanged, held
 from gtx.data.library.journal import Hopeless, Journal
 from gtx.data.library.passing import LibraryOutcome, pass_through
 from gtx.data.library.shards import Done, Library, Reader, Shard, Unreadable
@@ -79,6 +80,7 @@ def prepare(
         "shard_rows": shard_rows,
         "smiles_column": smiles_column,
         "featuriser": featuriser.to_dict(),
+        "hash": featuriser.hash,
         "reading": featuriser.cache_key,
     }
     job = Preparation(library.root.resolve(), folder.resolve(), featuriser, smiles_column, on_error)
@@ -169,7 +171,7 @@ class ShardReader:
                 )
         store = MoleculeStore.from_flat(parts)
         done = Done(ledger.rows, dict(ledger.kinds), ledger.warned, len(store))
-        words = {"shard": shard, "done": done, "smiles": smiles, "error": header[-2]}
+        words = {"shard": shard, "done": done, "column": table.smiles_column, "smiles": smiles, "error": header[-2]}
         store.save(tensors, {name: json.dumps(word) for name, word in words.items()})
         return done
 
@@ -184,13 +186,15 @@ class PreparedShard(NamedTuple):
     Attributes:
         shard, done: as they are known.
         tensors, rows: the files of the molecules and of the rows.
-        smiles, error: names of these columns of the rows.
+        column: of the rows, the one with the molecules as they were given.
+        smiles, error: the columns of canonical SMILES and of errors.
     """
 
     shard: Shard
     done: Done
     tensors: Path
     rows: Path
+    column: str
     smiles: str
     error: str
 
@@ -200,12 +204,36 @@ def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
     for tensors in sorted((folder / MOLECULES).rglob("*.safetensors")):
         try:
             words = saved_words(tensors)
-            shard, done, *names = (json.loads(words[name]) for name in ("shard", "done", "smiles", "error"))
+            shard, done, *names = (json.loads(words[name]) for name in ("shard", "done", "column", "smiles", "error"))
             found = PreparedShard(Shard(*shard), Done(*done), tensors, folder / Shard(*shard).part, *names)
         except (OSError, SafetensorError, ValueError, LookupError, TypeError):
             continue
         if found.rows.is_file():
             yield found
+
+
+def is_store(source: str | os.PathLike[str]) -> bool:
+    """Whether this is a folder that `prepare` made."""
+    return Path(source).is_dir() and "hash" in store_facts(source)
+
+
+def store_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """What `prepare` noted of a store: its options; empty if the folder is none."""
+    file = Path(folder) / FACTS
+    try:
+        found = json.loads(file.read_text()) if file.is_file() else {}
+    except ValueError:
+        raise InputError(f"{file} is damaged: prepare the molecules again") from None
+    return found if isinstance(found, dict) else {}
+
+
+def store_marks(folder: str | os.PathLike[str]) -> str:
+    """What tells the content of a store from any other: names, counts, sizes and times of its files, as a hash."""
+    digest = hashlib.sha256()
+    for made in prepared_shards(Path(folder)):
+        stat = made.rows.stat()
+        digest.update(f"{made.shard.part} {made.done} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def _done(library: Library, folder: Path) -> dict[Shard, Done]:

@@ -105,7 +105,7 @@ def column_split(values: Sequence[str], ledger: Ledger | None = None, column: st
     """
     parts: dict[str, list[int]] = {name: [] for name in SPLITS}
     for i, value in enumerate(values):
-        part = _SPELLINGS.get(value.strip().lower())
+        part = spelled(value)
         if part:
             parts[part].append(i)
         elif ledger:
@@ -114,6 +114,11 @@ def column_split(values: Sequence[str], ledger: Ledger | None = None, column: st
         seen = ", ".join(f"'{printable(value, 40)}' ({n})" for value, n in Counter(values).most_common(8))
         raise InputError(f"split column {column!r} names no row 'train'; it holds {seen or 'nothing'}")
     return {name: np.array(part, np.int64) for name, part in parts.items()}
+
+
+def spelled(cell: str) -> str | None:
+    """The part that a cell names: train, val or test; None for any other text."""
+    return _SPELLINGS.get(cell.strip().lower())
 
 
 def leakage(smiles: Sequence[str | None], split: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:

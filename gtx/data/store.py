@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -102,6 +102,20 @@ class MoleculeStore:
             parts=join("parts"),
         )
         return store if y is None else store.with_targets(y)
+
+    @classmethod
+    def join(cls, stores: Sequence[MoleculeStore]) -> MoleculeStore:
+        """The molecules of one store or more, one after the other; all of them have the same tensors."""
+
+        def end_to_end(name: str) -> Any:
+            values = [getattr(store, name) for store in stores]
+            if not isinstance(values[0], Tensor):
+                return values[0]
+            if name in ("atom_ptr", "bond_ptr"):
+                return _offsets(torch.cat([ptr.diff() for ptr in values]))
+            return torch.cat(values, 1 if name == "bonds" else 0)
+
+        return cls(**{field.name: end_to_end(field.name) for field in fields(cls)})
 
     def with_targets(self, y: np.ndarray | Tensor) -> MoleculeStore:
         """The same molecules with targets `y` `[M, T]` (own units, NaN for blanks)."""

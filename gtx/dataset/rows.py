@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -70,6 +71,28 @@ class Dataset:
     def y(self) -> np.ndarray:
         """float64 `[m, T]`: the targets in their own units."""
         return self.store.y.numpy()
+
+    errors_stand: ClassVar[str] = "each stands in the row's predictions"
+    """Where all messages are found."""
+
+    @property
+    def train(self) -> MoleculeStore:
+        """The molecules that train."""
+        return self.store.subset(self.split["train"])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many molecules each part has."""
+        return {part: len(index) for part, index in self.split.items()}
+
+    @property
+    def smiles_column(self) -> str:
+        """Of the table, the column with the molecules."""
+        return self.files[0].smiles_column
+
+    def fitted(self) -> Task:
+        """The task with what it learns of the training rows before the network is, see `Task.fitted`."""
+        return self.task.fitted(self.task.labelled(self.train))
 
     @cached_property
     def nearest(self) -> Nearest | None:

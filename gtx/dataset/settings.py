@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gtx.data import Division, FeatureColumns
+from gtx.data.preparing import is_store, store_marks
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.tasks import Inferred, Task
@@ -98,6 +99,8 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
         if source is None:
             return None
         path = Path(source)
+        if is_store(path):
+            return {"file": path.name, "sha256": store_marks(path)}
         return {"file": path.name, "sha256": sha256(path)} if path.is_file() else None
 
     how = {"split_column": settings.split_column} if settings.split_column else settings.division.marks()

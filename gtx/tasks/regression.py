@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -23,6 +23,7 @@ from gtx.tasks.conformal import Reach, conformal_interval
 from gtx.tasks.late_functions import mean_absolute_error, mean_squared_error, r2_score
 from gtx.tasks.losses import LOSSES, masked_mean
 from gtx.tasks.metrics import has_values, varies
+from gtx.tasks.moments import scaler_of
 from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import NumberOptions, learned
 from gtx.tasks.predictions import Predictions
@@ -139,6 +140,19 @@ class Regression(NumberTask, NumberOptions):
         if asked is False or (asked is None and not tells_elements(train)):
             return replace(self, scaler=TargetScaler.fit(y))
         return replace(self, scaler=TargetScaler.fit(y, composition(train), None if asked else EXTENSIVE))
+
+    def fitted_in_parts(self, sample: MoleculeStore, parts: Iterable[MoleculeStore]) -> Self:
+        if self.scaler is not None:
+            return self
+        own, asked = self.fitted(sample), self.element_reference
+        by_element = asked is not False and (asked or tells_elements(sample))
+
+        def each() -> Iterator[tuple[Tensor, Tensor | None]]:
+            for part in parts:
+                self._refuse_too_large(part, "training")
+                yield with_bounds(part.y.cpu(), part.bounds)[0], composition(part) if by_element else None
+
+        return replace(own, scaler=scaler_of(each(), None if asked else EXTENSIVE))
 
     def adopting(self, other: NumberTask) -> Self:
         known = self.known(other)

@@ -171,6 +171,15 @@ class Task(ABC):
         """
         return self
 
+    def fitted_in_parts(self, sample: MoleculeStore, parts: Iterable[MoleculeStore]) -> Self:
+        """As `fitted`, for more training rows than can be held.
+
+        Args:
+            sample: some thousands of them, drawn at random. Unless the task says otherwise, they stand for all.
+            parts: all, some at a time.
+        """
+        return self.fitted(sample)
+
     def adopting(self, other: Task) -> Self:
         """With what another task has learned of targets that it knows too, when its model is trained further; both are
         `fitted`.

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gtx.data import CapacityStore, MoleculeStore
+from gtx.dataset.on_disk import MoleculesOnDisk
 from gtx.training.module import PropertyModule
 from gtx.training.optimise import adamw
 from gtx.training.settings import TrainSettings
@@ -166,6 +167,8 @@ def why_not(settings: TrainSettings, model: nn.Module, train: Any, processes: in
         return "16-mixed scales its loss by what it finds"
     if processes > 1:
         return "several processes exchange gradients in every step"
+    if isinstance(train, MoleculesOnDisk):
+        return "the training molecules stay on disk"
     if not isinstance(train, MoleculeStore):
         return "the examples of the task are more than molecules"
     if not getattr(model, "constant_shapes", False):

@@ -86,6 +86,11 @@ class MoleculeData(LightningDataModule):
         train, val, test = (dataset.store.subset(dataset.split[part]) for part in ("train", "val", "test"))
         return cls(dataset.task.fitted(train), train, val, test, settings)
 
+    @property
+    def trial(self) -> Any:
+        """Training examples that tell what training will take."""
+        return self.train
+
     def setup(self, stage: str) -> None:
         device = self.trainer.strategy.root_device
         kept = [self._kept(part, device) for part in (self.train, self.val)] if self.constant else []

@@ -10,6 +10,7 @@ from pytorch_lightning.utilities.seed import isolate_rng
 from torch import nn
 
 from gtx.data import MoleculeStore
+from gtx.dataset.on_disk import MoleculesOnDisk
 from gtx.errors import InputError
 from gtx.tasks import Task
 from gtx.training.adopting import KEEP_WHAT_FITS, Adoption
@@ -28,7 +29,7 @@ from gtx.training.watching import Watch
 def fit(
     model: nn.Module | Callable[[], nn.Module],
     task: Task,
-    train: MoleculeStore,
+    train: MoleculeStore | MoleculesOnDisk,
     val: MoleculeStore,
     settings: TrainSettings,
     folder: str | Path,
@@ -50,7 +51,7 @@ def fit(
             each member of an ensemble.
         task: what is learned; where it has not learned its scales yet, it learns them of `train`.
         train: training molecules, with targets in their own units, NaN for blanks; those without any value are left
-            out.
+            out. Those of `MoleculesOnDisk` are read as they are needed.
         val: validation molecules; may be empty.
         settings: how to train.
         folder: of the run.
@@ -71,10 +72,14 @@ def fit(
     settings = settings.settled(task.epochs)
     if isinstance(model, nn.Module) and settings.ensemble > 1:
         raise InputError(f"an ensemble of {settings.ensemble} needs a function that makes a model, not one module")
-    train, val = task.labelled(train), task.labelled(val)
-    if len(train) == 0:
-        raise InputError("there are no training molecules with a target value")
-    task = task.fitted(train)
+    val = task.labelled(val)
+    if isinstance(train, MoleculesOnDisk):
+        task = task.fitted_in_parts(train.sample, train.portions())
+    else:
+        train = task.labelled(train)
+        if len(train) == 0:
+            raise InputError("there are no training molecules with a target value")
+        task = task.fitted(train)
     run = RunFolder(folder)
     run.open(run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
     problem = Problem(model, task, train, val, settings, start, adoption, watch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -37,6 +37,11 @@ class Forecast:
     memory: int
     seconds: float
     budget: int
+
+    def times(self, many: float) -> Forecast:
+        """For so many times the molecules."""
+        counts = {name: round(many * getattr(self, name)) for name in ("batches", "pairs")}
+        return replace(self, seconds=many * self.seconds, **counts)
 
     def __str__(self) -> str:
         return (
@@ -167,12 +172,13 @@ class ForecastFirst(Callback):
     def _try(self, module: LightningModule, data: Any) -> Forecast:
         while True:
             try:
-                sampler = data.sampler(data.train, shuffle=True)
+                sampler = data.sampler(data.trial, shuffle=True)
                 captured = isinstance(module, CapturedModule) and module.device.type == "cuda"
-                return forecast(
-                    *(module.model, data.train.batch, sampler, module.loss, module.device, data.budget),
+                found = forecast(
+                    *(module.model, data.trial.batch, sampler, module.loss, module.device, data.budget),
                     captured=captured,
                 )
+                return found.times(module.task.share(data.train) / module.task.share(data.trial))
             except torch.OutOfMemoryError:
                 data.budget //= 2
                 torch.cuda.empty_cache()

@@ -17,6 +17,7 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import nn
 
 from gtx.closed_form import fit_closed_form
+from gtx.dataset.on_disk import MoleculesOnDisk
 from gtx.errors import InputError
 from gtx.tasks import Task
 from gtx.training.adopting import KEEP_WHAT_FITS, Adoption
@@ -34,6 +35,7 @@ from gtx.training.progress import TrainingBar
 from gtx.training.ranks import from_main, is_main_process
 from gtx.training.settings import TrainSettings
 from gtx.training.watching import Watch, Watched
+from gtx.training.windows import DataOnDisk
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,20 @@ class Problem:
             model = self.model if isinstance(self.model, nn.Module) else self.model()
         except (TypeError, ValueError) as error:
             raise InputError(f"the model cannot be made: {error}") from error
-        observe = getattr(model, "observe", lambda train, more=False: None)
-        observe(self.train)  # gtx's own models know which codes they were trained with, and the scale of descriptors
+        self._show(model)  # gtx's own models know which codes they were trained with, and the scale of descriptors
         if self.start:
             self.adoption.take(model, self.start[number % len(self.start)].model)  # the scale of what is new stays
-            observe(self.train, more=True)
+            self._show(model, more=True)
         return model
+
+    def _show(self, model: nn.Module, more: bool = False) -> None:
+        """Have a model observe the training molecules; of those on disk a sample, and then the codes of all."""
+        if not hasattr(model, "observe"):
+            return
+        on_disk = isinstance(self.train, MoleculesOnDisk)
+        model.observe(self.train.sample if on_disk else self.train, **{"more": True} if more else {})
+        for part in self.train.portions() if on_disk else ():
+            model.observe(part, more=True)
 
 
 def train_member(problem: Problem, number: int, folder: Path) -> Member:
@@ -94,7 +104,8 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
         with readable(file):
             model.load_state_dict(trained.pop("weights"))
             return Member(model.cpu().float().eval(), problem.task, **trained)
-    data = MoleculeData(problem.task, problem.train, problem.val, settings=settings, seed=seed)
+    kind = DataOnDisk if isinstance(problem.train, MoleculesOnDisk) else MoleculeData
+    data = kind(problem.task, problem.train, problem.val, settings=settings, seed=seed)
     try:
         module = PropertyModule(model, problem.task, settings, seed)
     except ValueError as reason:

@@ -29,12 +29,12 @@ def data_lines(dataset: Dataset) -> list[str]:
     lines = [f"{file.source}: {file.ledger.summary()}" for file in dataset.files]
     for file in dataset.files:
         if errors := file.ledger.errors:
-            lines.append(f"{file.source}: the first error: {errors[min(errors)]}; each stands in the row's predictions")
+            lines.append(f"{file.source}: the first error: {errors[min(errors)]}; {dataset.errors_stand}")
         if "smiles" not in file.smiles_column.lower() and not file.components:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
-    sizes = ", ".join(f"{len(index)} {part}" for part, index in dataset.split.items())
+    sizes = ", ".join(f"{number} {part}" for part, number in dataset.counts.items())
     lines.append(f"{dataset.task.name}; split {dataset.split_words}: {sizes}")
-    counts = {part: len(index) for part, index in dataset.split.items()}
+    counts = dataset.counts
     few = [f"{n} {part}" for part, n in counts.items() if n < ENOUGH[part] and (n or part != "test")]
     if few:
         lines.append(f"warning: only {', '.join(few)}: with so few molecules, good and bad scores are mostly luck")

@@ -14,7 +14,10 @@ import numpy as np
 
 from gtx.baselines import score_baselines
 from gtx.data import column_index, write_split
+from gtx.data.preparing import is_store
 from gtx.dataset import Dataset, DataSettings, load
+from gtx.dataset.stored import as_prepared, load_stored
+from gtx.errors import InputError
 from gtx.files import write_text
 from gtx.prediction import Predictor
 from gtx.tasks import Task
@@ -23,6 +26,7 @@ from gtx.training import RunFolder, TrainSettings, alone, from_main, is_main_pro
 from gtx.workflow.mixing import Mixed
 from gtx.workflow.outputs import data_lines, report_facts, write_predictions
 from gtx.workflow.plan import Plan, opened
+from gtx.workflow.specs import without_all_rows
 
 PARTS = ("train", "val", "test")
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
@@ -66,7 +70,7 @@ def train(
     `report.html` and `config.yaml`.
 
     Args:
-        data: the table, and what is learned of it.
+        data: the table, or a store that `gtx.data.prepare` made, and what is learned of it.
         settings: the model and its training.
         out: the run's folder.
         overwrite: train anew whatever `out` holds.
@@ -84,18 +88,30 @@ def train(
     """
     out = Path(out)
     begun = time.perf_counter()
+    stored = is_store(data.data)
+    if stored:
+        data, settings, baselines = as_prepared(data), without_all_rows(settings), False
+    prepared = data.featuriser
     data, settings, further = opened(data, settings, start, new_head)
+    if stored and data.featuriser.hash != prepared.hash:
+        raise InputError(f"{data.data} was prepared otherwise than the model of --from reads molecules")
     speaks = is_main_process()
     if overwrite and speaks:
         shutil.rmtree(out / "cache", ignore_errors=True)
     with main_first():  # and the others find what it has read in the cache
-        dataset = load(data, cache=out / "cache", progress=settings.progress and speaks)
+        if stored:
+            dataset = load_stored(data, out / "cache")
+        else:
+            dataset = load(data, cache=out / "cache", progress=settings.progress and speaks)
     plan = Plan.make(dataset, data, settings, further)
     task, settings = plan.task, plan.settings
     run = RunFolder(out)
     run.open(plan.config, overwrite)
     _note_remarks(dataset, task)
     notes = data_lines(dataset) + task.notes()
+    if stored:
+        held = f"{len(dataset.split['train']):,} of the {dataset.counts['train']:,} training molecules stand for all"
+        notes.append(f"the molecules stay on disk: in scores and report {held}; no baselines, no mix with a kernel")
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
     if gone := plan.dropped:
         notes.append(f"the model predicts no more: {', '.join(gone)}")

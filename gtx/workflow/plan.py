@@ -48,12 +48,11 @@ class Plan:
             InputError: the training rows cannot teach the task.
         """
         settings = settings.settled(dataset.task.epochs)
-        learnt = dataset.store.subset(dataset.split["train"])
-        task = dataset.task.fitted(dataset.task.labelled(learnt))
+        task = dataset.fitted()
         task = task if further is None else further.adopted(task)
         check_rows(task, settings)
         if further is None:
-            spec = model_spec(settings, data.featuriser, task, len(learnt), data.features)
+            spec = model_spec(settings, data.featuriser, task, dataset.counts["train"], data.features)
         else:
             spec = further.spec(task)
         return cls(data, settings, further, dataset, task, spec)
@@ -83,7 +82,7 @@ class Plan:
 
     def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[Member], ModelHeader]:
         """Train in a folder, or go on there, as `gtx.training.fit` does; the members, and the header of their file."""
-        train, val = (self.dataset.store.subset(self.dataset.split[part]) for part in ("train", "val"))
+        train, val = self.dataset.train, self.dataset.store.subset(self.dataset.split["val"])
         start = {}
         if self.further is not None:
             start = {"start": self.further.members, "adoption": self.further.adoption(self.task)}
@@ -93,12 +92,12 @@ class Plan:
             self.task,
             self.data.featuriser,
             learned_spec(self.spec, members[0].model),
-            smiles_column=self.dataset.files[0].smiles_column,
+            smiles_column=self.dataset.smiles_column,
             features=self.data.features,
             training=None if self.settings.training_rows is False else training_rows(self.dataset),
             split={
                 "how": self.dataset.split_words,
-                **{part: len(index) for part, index in self.dataset.split.items()},
+                **self.dataset.counts,
             },
             settings=self.settings.decisive()
             | {"task": self.task.config(), "batch_pairs_used": [m.batch_pairs for m in members]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -54,6 +55,20 @@ def check_rows(task: Task, settings: TrainSettings) -> None:
     """Raise an `InputError` if a task needs training rows that are to be left out of the model file."""
     if task.reads_similarity and settings.training_rows is False:
         raise InputError(f"uncertainty {task.uncertainty} compares with training rows: leave out --no-training-rows")
+
+
+def without_all_rows(settings: TrainSettings) -> TrainSettings:
+    """The settings of a training whose rows are never held together.
+
+    Raises:
+        InputError: something is asked for that needs all of them.
+    """
+    if settings.model in SOLVED:
+        raise InputError(f"model {settings.model} needs all training rows in memory: train it on a table")
+    for option, given in (("--mix kernel", settings.mix == "kernel"), ("--training-rows", settings.training_rows)):
+        if given:
+            raise InputError(f"{option} needs all training rows in memory, which a store is not for: leave it out")
+    return replace(settings, mix="no", training_rows=False)
 
 
 def _check_solved(settings: TrainSettings, featuriser: Featuriser) -> None:
