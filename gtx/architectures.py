@@ -16,12 +16,14 @@ class Described(NamedTuple):
         source: the paper.
         coordinates: one of "needed", "optional" and "none".
         weights: how many it has at its defaults, for one target and gtx's featuriser; a test counts them.
+        bonds: whether it embeds bonds or pairs of atoms, and so can read features of bonds.
     """
 
     about: str
     source: str
     coordinates: str
     weights: int
+    bonds: bool = True
 
 
 DESCRIBED = {
@@ -32,9 +34,11 @@ DESCRIBED = {
         231_073,
     ),
     "transformer": Described(
-        "attention over all pairs by content alone", "Vaswani et al. 2017, arXiv:1706.03762", "none", 232_641
+        "attention over all pairs by content alone", "Vaswani et al. 2017, arXiv:1706.03762", "none", 232_641, False
     ),
-    "gat": Described("additive attention over the bonds", "Veličković et al. 2018, arXiv:1710.10903", "none", 132_865),
+    "gat": Described(
+        "additive attention over the bonds", "Veličković et al. 2018, arXiv:1710.10903", "none", 132_865, False
+    ),
     "gatv2": Described(
         "as gat, the ranking of senders up to the receiver; bond types",
         "Brody et al. 2022, arXiv:2105.14491",
@@ -42,10 +46,10 @@ DESCRIBED = {
         158_273,
     ),
     "gaan": Described(
-        "dot products over the bonds, with gated heads", "Zhang et al. 2018, arXiv:1803.07294", "none", 188_449
+        "dot products over the bonds, with gated heads", "Zhang et al. 2018, arXiv:1803.07294", "none", 188_449, False
     ),
     "mat": Described(
-        "attention blended with distances and bonds", "Maziarka et al. 2020, arXiv:2002.08264", "needed", 124_417
+        "attention blended with distances and bonds", "Maziarka et al. 2020, arXiv:2002.08264", "needed", 124_417, False
     ),
     "rmat": Described(
         "relative embeddings of each pair in key and value",
@@ -79,6 +83,7 @@ DESCRIBED = {
         "Thölke & De Fabritiis 2022, arXiv:2202.02541",
         "needed",
         254_977,
+        False,
     ),
     "tgt": Described(
         "egt whose edge states attend to each other over triplets of atoms",

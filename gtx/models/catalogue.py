@@ -39,6 +39,11 @@ class Architecture(NamedTuple):
     source: str
 
     @property
+    def bonds(self) -> bool:
+        """Whether it embeds bonds or pairs of atoms, and so can read features of bonds."""
+        return DESCRIBED[self.make.__name__].bonds
+
+    @property
     def coordinates(self) -> str:
         """One of "needed", "optional" and "none"."""
         return getattr(self.make, "coordinates", "optional")

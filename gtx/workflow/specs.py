@@ -49,6 +49,8 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
         raise InputError(f"model {name} needs coordinates: {ways}")
     if use == "none" and featuriser.coordinates:
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
+    if features and features.bonds and not ARCHITECTURES[name].bonds:
+        raise InputError(f"model {name} embeds neither bonds nor pairs of atoms: leave out --bond-feature-columns")
 
 
 def check_rows(task: Task, settings: TrainSettings) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from gtx.architectures import DESCRIBED
 from gtx.data import MoleculeStore, cut_to_capacity
 from gtx.graph import Capacity
 from gtx.models import ARCHITECTURES, GraphTransformer
@@ -16,7 +17,7 @@ from tests.molecules_for_tests import renumbered, store
 
 from .test_architectures import FEATURISER, NAMES, close, located
 
-NO_BONDS = ["transformer", "gat", "gaan", "mat", "torchmd_net"]  # which embed neither bonds nor pairs
+NO_BONDS = [name for name, said in DESCRIBED.items() if not said.bonds]
 
 
 def given(seed: int = 0) -> MoleculeStore:
