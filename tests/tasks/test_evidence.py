@@ -59,19 +59,19 @@ def test_less_is_known_where_there_are_no_rows(learned: tuple[ClassTask, nn.Modu
     away = torch.cat([torch.linspace(-3, -2, 50), torch.linspace(2, 3, 50)])[:, None]
     among, beyond = (task.vacuity(network(rows)[:, None]) for rows in (x, away))
     assert among.min() > 0 and beyond.max() <= 1
-    assert beyond.mean() > 1.2 * among.mean()
+    assert beyond.mean() > 3 * among.mean()
 
 
-def test_the_loss_is_the_squared_error_of_what_is_drawn_and_the_divergence() -> None:
+def test_the_loss_is_the_cross_entropy_of_what_is_drawn_and_the_divergence() -> None:
     torch.manual_seed(0)
     alpha = torch.tensor([[1.5, 3.0, 1.0], [4.0, 1.0, 2.0]], dtype=torch.float64)
     y = torch.tensor([1, 2])
     true = torch.eye(3, dtype=torch.float64)[y]
-    squares = (Dirichlet(alpha).sample((200_000,)) - true).square().sum(-1).mean(0)
+    surprise = -(Dirichlet(alpha).sample((200_000,)).log() * true).sum(-1).mean(0)
     others = torch.where(true == 1, 1.0, alpha)
     flat = kl_divergence(Dirichlet(others), Dirichlet(torch.ones_like(others)))
     torch.testing.assert_close(divergence_from_flat(others), flat)
-    torch.testing.assert_close(evidence_loss(alpha, y), squares + PENALTY * flat, atol=3e-3, rtol=0)
+    torch.testing.assert_close(evidence_loss(alpha, y), surprise + PENALTY * flat, atol=0.02, rtol=0)
     alpha.requires_grad_()
     assert torch.autograd.gradcheck(evidence_loss, (alpha, y))
 
@@ -81,7 +81,7 @@ def test_without_evidence_all_classes_are_as_likely_and_nothing_is_known() -> No
     nothing, much = (concentrations(shares, torch.tensor([s])) for s in (-50.0, 1e4))
     torch.testing.assert_close(probabilities(nothing), torch.full((1, 3), 1 / 3))
     torch.testing.assert_close(probabilities(much), shares, atol=1e-3, rtol=0)
-    assert vacuity(nothing).item() == pytest.approx(1) and vacuity(much).item() < 1e-3
+    assert vacuity(nothing).item() == pytest.approx(1, abs=1e-4) and vacuity(much).item() < 1e-3
 
 
 def test_logits_alone_are_plain_probabilities_and_members_are_averaged() -> None:
