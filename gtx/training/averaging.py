@@ -12,6 +12,8 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from gtx.training.sharding import own, shares, whole
+
 
 class WeightAverage(Callback):
     r"""An exponential moving average of the weights, in whose place they stand during validation.
@@ -28,10 +30,15 @@ class WeightAverage(Callback):
         self.decay = decay
         self.average: list[Tensor] = []
 
-    def on_fit_start(self, trainer: Trainer, module: LightningModule) -> None:
-        self.weights = [p for p in module.parameters() if p.requires_grad]
-        start = self.average or [p.detach().clone() for p in self.weights]
-        self.average = [a.to(p) for a, p in zip(start, self.weights, strict=True)]
+    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+        self.parameters = [p for p in module.parameters() if p.requires_grad]
+        start = [weight.detach().clone() for weight in self.weights]
+        self.average = shares(self.average, self.parameters) if self.average else start
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """Those that are averaged, or this process's shares of them."""
+        return [own(p) for p in self.parameters]
 
     @torch.no_grad()
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
@@ -56,12 +63,14 @@ class WeightAverage(Callback):
 
     def _swap(self) -> None:
         with torch.no_grad():  # in place: a captured step knows the weights by where they lie
-            held = [weight.clone() for weight in self.weights]
-            torch._foreach_copy_(self.weights, self.average)
+            weights = self.weights
+            held = [weight.clone() for weight in weights]
+            torch._foreach_copy_(weights, self.average)
             torch._foreach_copy_(self.average, held)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"average": self.average}
+        with self.in_place():
+            return {"average": [whole(p) for p in self.parameters]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.average = state["average"]
@@ -100,7 +109,7 @@ class KeepBest(Callback):
         if anew or score <= self.score:
             self.score, self.epoch = score, trainer.current_epoch
             with self.average.in_place():
-                self.weights = {k: v.detach().clone() for k, v in module.model.state_dict().items()}
+                self.weights = {k: whole(v) for k, v in module.model.state_dict().items()}
         self._stop(trainer)
 
     def _stop(self, trainer: Trainer) -> None:

@@ -165,6 +165,8 @@ def why_not(settings: TrainSettings, model: nn.Module, train: Any, processes: in
     """Why a training cannot have batches of constant shape; None if it can."""
     if settings.precision in ("16-mixed", "16"):
         return "16-mixed scales its loss by what it finds"
+    if settings.strategy == "fsdp":
+        return "each process holds its share of the weights"
     if processes > 1:
         return "several processes exchange gradients in every step"
     if isinstance(train, MoleculesOnDisk):

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from gtx.data import CapacitySampler, PairBudgetSampler
 from gtx.training.capture import WARM_UP, Captured, CapturedModule
 from gtx.training.memory import free_memory
+from gtx.training.sharding import ShardedModule
 
 STATES = 5  # numbers kept per weight: itself, its gradient, two moments of AdamW, its average
 SHARE = 0.7  # of the free memory that a batch may take
@@ -149,6 +150,8 @@ class ForecastFirst(Callback):
         self.budget: int | None = None
 
     def on_fit_start(self, trainer: Trainer, module: LightningModule) -> None:
+        if isinstance(module, ShardedModule):
+            return  # one process that runs out of memory in a trial would leave the others waiting
         data = trainer.datamodule
         begun_with, asked = self.budget, data.budget
         data.budget = begun_with or asked

@@ -98,7 +98,10 @@ class TrainSettings:
     num_nodes: int | None = option(
         None, "How many machines train together, each with --devices; default: as many as torchrun has started, else 1."
     )
-    strategy: str = option("auto", "How several GPUs train together, as Lightning names it; auto is ddp.")
+    strategy: str = option(
+        "auto",
+        "How several GPUs train together, as Lightning names it; auto is ddp; with fsdp each holds a share of weights.",
+    )
 
     capture: bool | None = option(
         None,

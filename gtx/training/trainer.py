@@ -34,6 +34,7 @@ from gtx.training.module import PropertyModule, spread_seed
 from gtx.training.progress import TrainingBar
 from gtx.training.ranks import from_main, is_main_process
 from gtx.training.settings import TrainSettings
+from gtx.training.sharding import FullySharded, ShardedModule
 from gtx.training.watching import Watch, Watched
 from gtx.training.windows import DataOnDisk
 
@@ -167,6 +168,7 @@ def train_module(
     limit = None if validated else 0
     trainer = _trainer(settings, callbacks=callbacks, logger=logger, limit_val_batches=limit, default_root_dir=folder)
     module = _captured(module, data, trainer, say)
+    module = ShardedModule(module) if isinstance(trainer.strategy, FullySharded) else module
     trainer.fit(module, datamodule=data, ckpt_path=last if begun else None, weights_only=True)
     return {
         "weights": {name: weight.cpu() for name, weight in best.weights.items()},
@@ -190,12 +192,14 @@ def _captured(module: PropertyModule, data: MoleculeData, trainer: Trainer, say:
 
 
 def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
+    if settings.strategy.startswith(("fsdp_", "deepspeed", "model_parallel", "xla")):
+        raise InputError(f"strategy {settings.strategy} keeps weights where gtx cannot average them; take fsdp or ddp")
     try:
         trainer = Trainer(
             accelerator=settings.accelerator,
             devices=settings.devices,
             num_nodes=settings.num_nodes or 1,
-            strategy=settings.strategy,
+            strategy=FullySharded() if settings.strategy == "fsdp" else settings.strategy,
             precision=settings.precision,
             max_epochs=settings.epochs,
             gradient_clip_val=settings.clip or None,

@@ -20,6 +20,7 @@ import gtx.cli.train
 import gtx.workflow.pipeline  # noqa: F401
 from gtx.cli import main
 from gtx.training import PropertyModule
+from gtx.training.sharding import own
 
 from .task import LOGP, SMILES, SPLIT
 
@@ -40,20 +41,23 @@ def command(out: Path, *more: str) -> list[str]:
         f"train {table} --target-columns y --split-column part --out {out} --epochs 2 --batch-molecules 8 --threads 1"
     )
     tiny = "--accelerator cpu --mix no --no-baselines --no-report --model-arguments channels=16 layers=1 heads=2"
-    return [*words.split(), *tiny.split(), *more]
+    slow = "--rates all=0.5 head=1 pair_embedding=0"
+    return [*words.split(), *tiny.split(), *slow.split(), *more]
 
 
 def gtx_train(words: list[str], die: Path | None = None) -> None:
     """`gtx train`, as a process. The last of two ranks kills itself in its second epoch, once: it makes the file `die`.
 
-    Beside the folder each rank notes the epochs and batches that it saw.
+    Beside the folder each rank notes the epochs and batches that it saw, and how many weights it held.
     """
     rank = os.environ.get("RANK", "0")
-    seen = _beside(words, f".seen-{rank}")
+    seen, held = (_beside(words, f".{what}-{rank}") for what in ("seen", "held"))
 
-    def at(epoch: int, batch: int) -> None:
+    def at(module: PropertyModule, batch: int) -> None:
+        epoch = module.current_epoch
         with seen.open("a") as file:
             file.write(f"{epoch}.{batch} ")
+        held.write_text(str(sum(own(weight).numel() for weight in module.parameters())))
         if die is not None and rank == "1" and (epoch, batch) == (1, 1) and not die.exists():
             die.touch()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -65,7 +69,7 @@ def lightning_train(words: list[str], last: int) -> None:
     """`gtx train` whose other processes Lightning starts; this one gets SIGTERM in its training step number `last`."""
     steps = []
 
-    def at(*where: int) -> None:
+    def at(*where: Any) -> None:
         steps.append(where)
         if len(steps) == last:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -76,11 +80,11 @@ def lightning_train(words: list[str], last: int) -> None:
     _train(words, at)
 
 
-def _train(words: list[str], at: Callable[[int, int], None]) -> None:
+def _train(words: list[str], at: Callable[[PropertyModule, int], None]) -> None:
     step = PropertyModule.training_step
 
     def training_step(self: PropertyModule, batch: Any, index: int) -> Any:
-        at(self.current_epoch, index)
+        at(self, index)
         return step(self, batch, index)
 
     PropertyModule.training_step = training_step

@@ -25,7 +25,7 @@ def at(step: int = 0, epoch: int = 0, epochs: int = 8, **metrics: float) -> Simp
 
 def begun(decay: float = 0.99) -> tuple[Wrapped, WeightAverage]:
     module, average = Wrapped(), WeightAverage(decay)
-    average.on_fit_start(at(), module)
+    average.on_train_start(at(), module)
     return module, average
 
 

@@ -87,12 +87,33 @@ def test_the_same_command_goes_on_where_a_rank_was_killed(whole: list[Status], b
     assert_same_run(base / "whole", out)
 
 
+def test_shares_of_the_weights_train_as_whole_ones_do(whole: list[Status], base: Path) -> None:
+    """FSDP beside DDP: parts that learn slowly or not at all, the average of weights, clipping; and after a kill."""
+    out = base / "shares"
+    train = partial(gtx_train, command(out, "--strategy", "fsdp"), base / "died with its share")
+    assert [status for status, _ in ranks(base, train, train)] == [2, -signal.SIGKILL]
+    kept = torch.load(out / "members" / "0" / "last.ckpt")  # one file, of plain tensors
+    (first, said), silent = ranks(base, train, train)
+    assert first == 0 and silent == (0, "") and "Traceback" not in said
+
+    trained, expected = (torch.load(base / name / "members" / "0" / "trained.pt") for name in ("shares", "whole"))
+    for row, other in zip(trained["history"], expected["history"], strict=True):
+        assert row | UNTIMED == pytest.approx(other | UNTIMED, rel=1e-4)
+    for name, weight in expected["weights"].items():
+        assert kept["state_dict"][f"model.{name}"].shape == weight.shape
+        torch.testing.assert_close(trained["weights"][name], weight, rtol=1e-3, atol=1e-5)
+    assert sorted(path.name for path in out.iterdir()) == WRITTEN
+    (all_,), shares = ({int(path.read_text()) for path in base.glob(f"{name}.held-*")} for name in ("whole", "shares"))
+    assert 0.4 * all_ < min(shares) <= max(shares) < 0.6 * all_
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (("--weight-column", "z"), "there is no column 'z'"),  # every rank finds it
         (("--out", "{whole}", "--lr", "0.1"), "settings.lr (0.001 there, 0.1 now)"),  # the first one
         (("--devices", "2"), "does not match the world size"),
+        (("--strategy", "fsdp_cpu_offload"), "keeps weights where gtx cannot average them"),
     ],
 )
 def test_an_error_ends_all_ranks_with_one_message(
