@@ -254,7 +254,7 @@ class _Reading:
         messages = [*errors, *ledger.errors.values()], ledger.warnings.values()
         for said, own in zip((total.errors, total.warnings), messages, strict=True):
             for message in islice(own, FIRST - len(said)):
-                said[len(said) - FIRST] = message
+                said[len(said) - FIRST] = f"{made.shard.file}, {message}"
 
 
 class _Cells:

@@ -60,6 +60,8 @@ def test_a_store_has_what_the_table_has(prepared: Path, tmp_path: Path, monkeypa
     own, usual = there.fitted().scaler, whole.fitted().scaler
     torch.testing.assert_close((own.mean, own.sd), (usual.mean, usual.sd))
     assert there.files[0].ledger.summary() == whole.files[0].ledger.summary()
+    errors = list(there.files[0].ledger.errors.values())
+    assert errors == [f"a.csv, {message}" for message in whole.files[0].ledger.errors.values()] and len(errors) == 1
     monkeypatch.setattr(stored, "MOST", 10)
     few = read(prepared, tmp_path)
     assert few.counts["train"] + few.counts["val"] + few.counts["test"] == 70 and len(few.split["train"]) < 25
