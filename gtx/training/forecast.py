@@ -181,7 +181,7 @@ class ForecastFirst(Callback):
                     *(module.model, data.trial.batch, sampler, module.loss, module.device, data.budget),
                     captured=captured,
                 )
-                return found.times(module.task.share(data.train) / module.task.share(data.trial))
+                return found.times(float(module.task.share(data.train) / module.task.share(data.trial)))
             except torch.OutOfMemoryError:
                 data.budget //= 2
                 torch.cuda.empty_cache()

@@ -119,7 +119,7 @@ def step(task: Task, plant: str | None) -> None:
         which, share = there(index), there(torch.tensor(16.0))
         schedule, average = warmup_cosine(optimiser, 10, 0.1), WeightAverage(0.9)
         with MODE:
-            average.on_fit_start(None, module)
+            average.on_train_start(None, module)
             whole = WholeStep(module, cutter, optimiser, share)
             loss = whole(which)
             average.on_train_batch_end(type("Trainer", (), {"global_step": 1}))

@@ -14,6 +14,7 @@ import pytest
 import gtx
 from gtx.cli import main
 from gtx.data import FeatureColumns
+from gtx.data.rows import RowFeatures
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.explain import explain
@@ -95,7 +96,7 @@ def test_a_table_is_answered_by_its_columns(table: Path, predictor: Predictor, t
     asked = (
         [PAIRS.simplest, tuple(frame.iloc[0][[*NAMES]])],
         [None] * 2,
-        [np.float32([0]), frame.iloc[0][["T"]].to_numpy(float)],
+        [RowFeatures(np.float32(t), {}, {}) for t in ([0], frame.iloc[0][["T"]].to_numpy(float))],
     )
     assert np.isclose(_answer(pickle.loads(pickle.dumps(predictor)), *asked).answers.mean[1, 0], expected.iloc[0])
 
