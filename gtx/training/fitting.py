@@ -67,11 +67,14 @@ def fit(
 
     Raises:
         InputError: another process trains in the folder, it holds a run of other settings or data, a target has no
-            training value, there are no training molecules, the model does not suit the task, or training diverged.
+            training value, there are no training molecules, the model or the precision does not suit the task, or training
+            diverged.
     """
     settings = settings.settled(task.epochs)
     if isinstance(model, nn.Module) and settings.ensemble > 1:
         raise InputError(f"an ensemble of {settings.ensemble} needs a function that makes a model, not one module")
+    if task.writes and not ("mixed" in settings.precision or settings.precision.startswith("32")):
+        raise InputError(f"task {task.name} trains in 32-true or in a mixed precision, got {settings.precision}")
     val = task.labelled(val)
     if isinstance(train, MoleculesOnDisk):
         task = task.fitted_in_parts(train.sample, train.portions())

@@ -98,7 +98,7 @@ def test_molecules_teach_too_and_codes_are_observed(tmp_path: Path) -> None:
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     encoder = standard(1, **sizes, channels=16, layers=1, heads=2)
     made = MoleculeToSequence(encoder, len(vocabulary), **SMALL)
-    settings = TrainSettings(epochs=2, threads=1, progress=False, accelerator="cpu", batch_pairs=2000)
+    settings = replace(SETTINGS, epochs=2, batch_pairs=2000)
     (done,) = fit(made, TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
     assert done.history[1]["train_loss"] < done.history[0]["train_loss"]
     assert not encoder.atom_vocabulary.seen.all()
@@ -109,3 +109,9 @@ def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
         fit(model(), TASK, last_first(0, 0), VAL, SETTINGS, tmp_path)
     with pytest.raises(ValueError, match="got 1 sources and 2 targets"):
         Examples.of(Sequences.of([[2]]), Sequences.of([[2], [3]]))
+
+
+@pytest.mark.parametrize("precision", ["64-true", "bf16-true"])
+def test_other_formats_of_weights_are_refused(precision: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"32-true or in a mixed precision, got {precision}"):
+        fit(model(), TASK, TRAIN, VAL, replace(SETTINGS, precision=precision), tmp_path)
