@@ -1,8 +1,7 @@
-"""scikit-learn estimators: SMILES in, ndarray out."""
+"""What the estimators share: their parameters, and the way from SMILES to a trained model."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,8 +11,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,21 +19,22 @@ from gtx.data import FeatureColumns, MoleculeStore, featurise
 from gtx.data.columns import listed
 from gtx.data.rows import RowFeatures
 from gtx.dataset import DataSettings
-from gtx.errors import InputError, printable
+from gtx.errors import InputError
+from gtx.estimators.given import as_smiles, as_weights, complaint_of
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.molecules.featuriser import Text
 from gtx.prediction import ModelHeader
 from gtx.prediction.given import as_texts, given_components
 from gtx.prediction.training_rows import TrainingRows
-from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
+from gtx.tasks import NumberTask
 from gtx.training import TrainSettings, fit
 from gtx.workflow import Further, check_model, check_rows, learned_spec, mixed, model_spec
 
 _DEFAULT = TrainSettings()
 
 
-class _MoleculeEstimator(BaseEstimator):
+class MoleculeEstimator(BaseEstimator):
     """What `MoleculeRegressor` and `MoleculeClassifier` share.
 
     Attributes:
@@ -160,10 +159,10 @@ class _MoleculeEstimator(BaseEstimator):
             featuriser, settings = further.featuriser, further.tuned(settings)
         done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
         done = done if features is None else self._features().joined(done, features)
-        if complaint := _complaint(smiles, done.errors):
+        if complaint := complaint_of(smiles, done.errors):
             raise InputError(complaint)
         split = self._split(len(smiles), settings.seed)
-        store = replace(done.store.with_targets(y), weights=_weights(weights, len(y)))
+        store = replace(done.store.with_targets(y), weights=as_weights(weights, len(y)))
         train, val = store.subset(split["train"]), store.subset(split["val"])
         if further is None:
             spec = model_spec(settings, featuriser, task, len(train), self._features())
@@ -196,11 +195,11 @@ class _MoleculeEstimator(BaseEstimator):
     ) -> tuple[list[Text], list[RowFeatures] | None]:
         """The SMILES, or the tuples of a row's, and what is read beside them."""
         if features is None:
-            return as_texts(given_components(X, components)) if components else _smiles(X), None
+            return as_texts(given_components(X, components)) if components else as_smiles(X), None
         if not isinstance(X, pd.DataFrame):
             raise InputError(f"X must be a pandas table with the columns {listed(features.columns)} and the SMILES")
         alone = X.drop(columns=[name for name in features.columns if name in X])
-        smiles = as_texts(given_components(X, components)) if components else _smiles(alone)
+        smiles = as_texts(given_components(X, components)) if components else as_smiles(alone)
         return smiles, features.of_columns(X, len(smiles))
 
     def _options(self) -> dict[str, Any]:
@@ -233,7 +232,7 @@ class _MoleculeEstimator(BaseEstimator):
         done = done if features is None else header.features.joined(done, features)
         values = np.full((len(smiles), header.task.num_predictions), np.nan)
         values[done.good] = self.predictor_.predict_store(done.store).mean
-        return values, _complaint(smiles, done.errors)
+        return values, complaint_of(smiles, done.errors)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -241,107 +240,6 @@ class _MoleculeEstimator(BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.target_tags.required = tags.target_tags.multi_output = True
         return tags
-
-
-class MoleculeRegressor(RegressorMixin, _MoleculeEstimator):
-    """Numbers from SMILES, as a scikit-learn regressor.
-
-    MoleculeRegressor().fit(smiles, y).predict(smiles)
-    """
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train.
-
-        Args:
-            X: n SMILES: a list, an array, a pandas column, or a table of one column.
-            y: `[n]` or `[n, T]`; NaN is a blank, which is masked.
-            sample_weight: `[n]`, 0 or more, how much say each row has in the loss; by default the same.
-
-        Raises:
-            InputError: (a ValueError) a SMILES cannot be read, or the input or a parameter is otherwise at fault.
-        """
-        y, names = _targets(y, float)
-        self.one_dimensional_ = y.ndim == 1
-        if np.isinf(y).any():
-            raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(y))[0].tolist())}")
-        return self._fit(X, _columns(y), make(Regression, names, self._options()), sample_weight)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predictions in the targets' own units, float64 `[n]` or `[n, T]` as y was.
-
-        A SMILES that cannot be read gives NaN, and all of them together one warning.
-        """
-        values, complaint = self._predict(X)
-        if complaint:
-            warnings.warn(f"{complaint}; NaN is returned", stacklevel=2)
-        return values[:, 0] if self.one_dimensional_ else values
-
-
-class MoleculeClassifier(ClassifierMixin, _MoleculeEstimator):
-    """One of several classes from SMILES, or several yes-or-no labels at once, as a scikit-learn classifier.
-
-    MoleculeClassifier().fit(smiles, labels).predict_proba(smiles)
-
-    `classes_` holds the classes in order; for several labels, their numbers, as in scikit-learn's own multi-label
-    classifiers.
-    """
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train.
-
-        Args:
-            X: n SMILES: a list, an array, a pandas column, or a table of one column.
-            y: `[n]`, two classes or more of any kind, or `[n, T]` of zeros and ones; NaN is a blank, which is masked.
-            sample_weight: `[n]`, 0 or more, how much say each row has in the loss; by default the same.
-
-        Raises:
-            InputError: (a ValueError) a SMILES cannot be read, there are not two classes, or a parameter is at fault.
-        """
-        y, names = _targets(y)
-        self.multi_label_ = y.ndim == 2
-        known = ~pd.isna(y)
-        for column, observed in zip(_columns(y).T, _columns(known).T, strict=True):
-            classes = np.unique(column[observed])
-            if len(classes) < 2 or (self.multi_label_ and classes.tolist() != [0, 1]):
-                expected = "labels 0 and 1 in every column" if self.multi_label_ else "two classes or more"
-                raise InputError(f"expected {expected} of y, got {', '.join(map(str, classes[:5])) or 'none'}")
-        self.classes_ = np.arange(y.shape[1]) if self.multi_label_ else classes
-        words = tuple(map(str, classes))
-        if self.multi_label_ or len(classes) == 2:
-            task = replace(
-                make(Classification, names, self._options()),
-                classes=((("0", "1") if self.multi_label_ else words),) * len(names),
-            )
-            return self._fit(X, _columns(np.where(known, y == classes[1], np.nan)), task, sample_weight)
-        task = replace(make(Multiclass, names, self._options()), classes=(words,))
-        numbers = np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), np.nan)
-        return self._fit(X, numbers[:, None], task, sample_weight)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, float64 `[n, C]` in the order of `classes_`; for several labels `[n, T]`, each label's own.
-
-        A SMILES that cannot be read gives NaN, and all of them together one warning.
-        """
-        values, complaint = self._predict(X)
-        if complaint:
-            warnings.warn(f"{complaint}; NaN is returned", stacklevel=2)
-        return np.concatenate([1 - values, values], axis=1) if self._binary(values) else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class `[n]`, or zeros and ones `[n, T]` for several labels.
-
-        Raises:
-            InputError: a SMILES cannot be read; there is no class that says so.
-        """
-        values, complaint = self._predict(X)
-        if complaint:
-            raise InputError(complaint)
-        if self.multi_label_:
-            return (values > 0.5).astype(int)
-        return self.classes_[(values[:, 0] > 0.5).astype(int) if self._binary(values) else values.argmax(1)]
-
-    def _binary(self, values: np.ndarray) -> bool:
-        return not self.multi_label_ and values.shape[1] == 1
 
 
 def _training_rows(task: NumberTask, smiles: Sequence[str], rows: np.ndarray, train: MoleculeStore) -> TrainingRows:
@@ -355,55 +253,3 @@ def _training_rows(task: NumberTask, smiles: Sequence[str], rows: np.ndarray, tr
     columns = enumerate(train.y.numpy().T)
     values = {task.targets[t]: [cell(t, value) for value in column] for t, column in columns}
     return TrainingRows.drawn(smiles, rows + 1, values)
-
-
-def _smiles(X: Any) -> list[str]:
-    if isinstance(X, str):
-        raise InputError("X must be a list or an array of SMILES, not one of them")
-    array = np.asarray(X, dtype=object)
-    if array.ndim != 1 and not (array.ndim == 2 and array.shape[1] == 1):
-        raise InputError(f"X must be SMILES [n], or a table of one column, not of shape {list(array.shape)}")
-    texts = array.ravel().tolist()
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"X must be SMILES: number {i} is {text!r}")
-    if not texts:
-        raise InputError("X holds no SMILES")
-    return texts
-
-
-def _targets(y: Any, dtype: type | None = None) -> tuple[np.ndarray, list[str]]:
-    """y as an array `[n]` or `[n, T]`, and names for its columns."""
-    names = [str(name) for name in y.columns] if isinstance(y, pd.DataFrame) else None
-    array = np.asarray(y, dtype=dtype)
-    if array.ndim not in (1, 2):
-        raise InputError(f"y must be of shape [n] or [n, T], not {list(array.shape)}")
-    name = getattr(y, "name", None) or "y"
-    return array, names or ([str(name)] if array.ndim == 1 else [f"y{t}" for t in range(array.shape[1])])
-
-
-def _weights(given: Any, rows: int) -> torch.Tensor | None:
-    if given is None:
-        return None
-    weights = np.asarray(given, dtype=float)
-    if weights.shape != (rows,):
-        raise InputError(f"sample_weight must be of shape [{rows}], one for each row, not {list(weights.shape)}")
-    if not ((weights >= 0) & np.isfinite(weights)).all():
-        place = int((~((weights >= 0) & np.isfinite(weights))).argmax())
-        raise InputError(f"sample_weight must be numbers of 0 or more: number {place} is {weights[place]:g}")
-    return torch.from_numpy(weights)
-
-
-def _columns(y: np.ndarray) -> np.ndarray:
-    return y[:, None] if y.ndim == 1 else y
-
-
-def _complaint(smiles: Sequence[Text], errors: Sequence[str | None]) -> str | None:
-    """How many SMILES cannot be used, and the first of them; None if all can."""
-    bad = [i for i, error in enumerate(errors) if error]
-    if not bad:
-        return None
-    text = smiles[bad[0]]
-    shown = f"{printable(text)!r} " if isinstance(text, str) else ""
-    first = f"the first is number {bad[0]}, counted from 0: {shown}{errors[bad[0]]}"
-    return f"{len(bad)} of {len(smiles)} SMILES cannot be used; {first}"
