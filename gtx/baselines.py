@@ -24,6 +24,8 @@ from gtx.data import MoleculeStore
 from gtx.errors import printable
 from gtx.models import tanimoto
 from gtx.report.words import TITLES
+from gtx.tasks import Together
+from gtx.tasks.joint_answers import joint_baselines
 from gtx.tasks.numbers import NumberTask
 
 if TYPE_CHECKING:
@@ -65,6 +67,9 @@ def score_baselines(
     from rich.console import Console
     from rich.markup import escape
 
+    if isinstance(task, Together):
+        of_parts = [score_baselines(task.seen_by(part, dataset), part, seed, progress, kernel) for part in task.parts]
+        return joint_baselines(of_parts, task.parts)
     if not isinstance(task, NumberTask):
         return task.baselines(dataset.store, dataset.split)
     console = Console(stderr=True, quiet=not progress)

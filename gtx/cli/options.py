@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from gtx.cli.parser import Parser, option_of
 from gtx.data import SPLIT_METHODS
+from gtx.errors import InputError
 from gtx.tasks.options import TASKS, chosen
 from gtx.training import TrainSettings
 
@@ -33,6 +34,13 @@ def add_table(parser: Parser) -> Group:
     group.add_argument(
         "--target-columns", nargs="+", metavar="NAME", help="the columns to predict; a public set has its own default"
     )
+    for part in ("atom", "bond"):
+        group.add_argument(
+            f"--{part}-target-columns",
+            nargs="+",
+            metavar="NAME",
+            help=f"columns of lists, a number for each {part}, to predict beside --target-columns or alone",
+        )
     group.add_argument(
         "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name or its cells"
     )
@@ -100,9 +108,31 @@ def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred 
 
     options = {field.name: given.get(field.name) for entry in TASKS.values() for field in chosen(entry.options)}
     options = {name: value for name, value in options.items() if value is not None}
+    of_parts = {"atoms": given.get("atom_target_columns"), "bonds": given.get("bond_target_columns")}
+    if any(of_parts.values()):
+        return _together(given["task"], {"regression": targets} | of_parts, options)
+    if given["task"] == "together":
+        raise InputError("--task together: give --atom-target-columns or --bond-target-columns too")
     if given["task"] is None:
         return tasks.Inferred(targets, **options) if options else None
     return tasks.make(getattr(tasks, TASKS[given["task"]].task), targets, options)
+
+
+def _together(word: str | None, columns: dict[str, Sequence[str] | None], options: dict[str, Any]) -> Task:
+    """A task of columns of molecules, of atoms and of bonds, by the words of their tasks."""
+    from gtx import tasks
+
+    columns = {name: names for name, names in columns.items() if names}
+    if word not in (None, "together", *([*columns] if len(columns) == 1 else [])):
+        raise InputError(f"--task {word}: targets of atoms and bonds go with --task regression's alone; leave it out")
+    known = {name: {field.name for field in chosen(TASKS[name].options)} for name in columns}
+    if unknown := options.keys() - set().union(*known.values()):
+        raise InputError(f"{min(unknown)}: {' and '.join(columns)} have no such option; leave it out")
+    parts = [
+        tasks.make(getattr(tasks, TASKS[name].task), names, {k: v for k, v in options.items() if k in known[name]})
+        for name, names in columns.items()
+    ]
+    return parts[0] if len(parts) == 1 else tasks.Together(parts=tuple(parts))
 
 
 def add_run(parser: Parser) -> Group:
@@ -186,11 +216,12 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
     if named and "split_column" in more and not any(_divided(given, more)):
         more["split_column"] = named.own_split
     targets = tuple(given["target_columns"] or (named and named.targets) or ())
+    task = task_from(given, targets)
     data = DataSettings(
         str(named.path) if named else given["data"],
-        targets,
+        getattr(task, "targets", targets),
         smiles_column=given["smiles_column"] or (named and named.smiles_column),
-        task=task_from(given, targets),
+        task=task,
         split=given["split"] or "random",
         split_by=given["split_by"],
         seed=settings.seed if given["split_seed"] is None else given["split_seed"],

@@ -73,7 +73,7 @@ class DataSettings:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
         whole = not getattr(self.task, "writes", False) and getattr(self.task, "per", "molecule") == "molecule"
-        if self.featuriser.components and not whole:
+        if self.featuriser.components and not (whole and not getattr(self.task, "also", None)):
             raise InputError(f"task {self.task.name} reads one molecule a row: leave out --smiles-columns")
         if self.features:
             self.features.check(self.featuriser)

@@ -97,7 +97,7 @@ def as_prepared(settings: DataSettings) -> DataSettings:
     if asked := [name for name, given in refused.items() if given]:
         raise InputError(f"of a store that gtx prepare made rows are not held together: leave out {asked[0]}")
     task = settings.task
-    if getattr(task, "writes", False) or getattr(task, "per", "molecule") != "molecule":
+    if getattr(task, "writes", False) or getattr(task, "per", "molecule") != "molecule" or getattr(task, "also", None):
         raise InputError(f"task {task.name} needs a table: gtx prepare keeps molecules for one number or class each")
     return replace(settings, featuriser=featuriser)
 

@@ -5,7 +5,7 @@ Read next: `gtx/nn/transformer_layer.py`, one of the layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Literal
 
@@ -17,8 +17,9 @@ from torch_geometric.data import Batch
 from gtx.attention import Normaliser, Score
 from gtx.encodings import Encoding, Values
 from gtx.graph import AllPairs, CompleteGraph, EdgeSet
+from gtx.models.arguments import check_arguments
 from gtx.models.attention_maps import AttentionMaps
-from gtx.models.inputs import check_batch
+from gtx.models.inputs import check_batch, unseen_codes
 from gtx.models.parts import fresh, head_width
 from gtx.nn import (
     GELU,
@@ -91,6 +92,8 @@ class GraphTransformer(nn.Module):
             `batch.edge_index`, the same for both directions. An atom's head reads its state after the last layer, a
             bond's what `gtx.nn.BondReadout` makes of its atoms, in place of `readout`; what would join the readout of
             the molecule joins that of each atom or bond.
+        also: outputs for each "atom" or "bond" beside those of `per`, by word, each with a head of its own, to which
+            the molecule's descriptors and virtual nodes are joined.
         atom_features: how many numbers of each atom the user gives in `batch.atom_features`, see
             `gtx.nn.GivenFeatures`; they are added to the embedding of the atoms.
         bond_features: likewise of each bond, both directions alike. They are added to the embedding of the bonds that
@@ -102,8 +105,8 @@ class GraphTransformer(nn.Module):
     Shapes:
         a batch as `gtx.data.MoleculeStore.batch` gives it (`x` `[N, A]`, `edge_index` `[2, E]`, `edge_attr` `[E, F]`,
         `batch` `[N]`, and `u` `[B, D]`, `pos` `[N, 3]`, `atom_features` `[N, K]` and `bond_features` `[E, K]` where
-        used) to `[B, out_channels]`; per atom to
-        `[N, out_channels]`, per bond to `[E, out_channels]`.
+        used) to `[B, out_channels]`; per atom to `[N, out_channels]`, per bond to `[E, out_channels]`. With `also` a
+        tuple: these outputs first, then those of `also` in its order.
     """
 
     def __init__(
@@ -137,35 +140,12 @@ class GraphTransformer(nn.Module):
         zero_head: bool = False,
         edge_list: bool = False,
         per: Literal["molecule", "atom", "bond"] = "molecule",
+        also: Mapping[str, int] | None = None,
         atom_features: int = 0,
         bond_features: int = 0,
     ) -> None:
+        check_arguments(locals(), signature(GraphTransformer).parameters)
         super().__init__()
-        sizes = {"out_channels": out_channels, "channels": channels, "layers": layers}
-        for name, size in {**sizes, "pair_channels": pair_channels}.items():
-            if size is not None and size < 1:
-                raise ValueError(f"expected {name} of at least 1, got {size}")
-        if layer is not None:
-            own = {"heads": heads, "score": score, "normaliser": normaliser, "edge_value": edge_value}
-            own |= {"attention_dropout": attention_dropout, "stochastic_depth": stochastic_depth}
-            usual = signature(GraphTransformer).parameters
-            if ignored := [name for name, value in own.items() if value != usual[name].default]:
-                raise ValueError(f"layer makes the layers and decides {', '.join(ignored)} itself: leave them out")
-        for part, kind in ((score, Score), (normaliser, Normaliser), (substructures, Substructures)):
-            if part is not None and not isinstance(part, kind):
-                home = kind.__module__.rpartition(".")[0]
-                raise ValueError(f"expected a {kind.__name__} of {home}, a module, got {part!r}")
-        for name, part in (("edges", edges), ("layer", layer)):
-            if part is not None and not callable(part):
-                raise ValueError(f"expected {name} that can be called, got {part!r}")
-        if unknown := set(descriptors_to) - {"atoms", "readout"}:
-            raise ValueError(f'expected descriptors_to of "atoms" and "readout", got {sorted(unknown)}')
-        if (virtual_nodes or bond_tokens) and pair_channels is None:
-            raise ValueError("further nodes need pair features of their own: expected pair_channels, got None")
-        if per not in ("molecule", "atom", "bond"):
-            raise ValueError(f'expected per of "molecule", "atom" or "bond", got {per!r}')
-        if virtual_nodes < 0 or (not virtual_nodes and not readout):
-            raise ValueError(f"expected a readout or virtual nodes, got {list(readout)} and {virtual_nodes} of them")
         self.edges = AllPairs() if edges is None else edges
         self.edge_list, self.recompute = edge_list, recompute
         self.atom_vocabulary, self.bond_vocabulary = Vocabulary(atom_sizes), Vocabulary(bond_sizes)
@@ -218,21 +198,38 @@ class GraphTransformer(nn.Module):
         else:
             self.readout = BondReadout(channels, bond_sizes) if per == "bond" else None
         self.substructures = substructures
-        joined = (num_descriptors if "readout" in descriptors_to else 0) + (substructures.width if substructures else 0)
-        joined += bond_features * (per == "bond")
-        pooled = self.readout.width if self.readout is not None else channels if per == "atom" else 0
-        self.width = pooled + virtual_nodes * channels + joined  # of `embed`
-        self.head = nn.Sequential(
-            nn.Linear(self.width, channels), GELU(), Dropout(dropout), nn.Linear(channels, out_channels)
+        joined = virtual_nodes * channels + (num_descriptors if "readout" in descriptors_to else 0)
+        counted = substructures.width if substructures else 0
+        pooled = {
+            "molecule": self.readout.width if per == "molecule" and readout else 0,
+            "atom": channels,
+            "bond": 3 * channels + bond_features,
+        }
+        self.width = pooled[per] + joined + counted  # of `embed`
+
+        def head_of(width: int, outputs: int) -> nn.Sequential:
+            last = nn.Linear(channels, outputs)
+            if zero_head:
+                nn.init.zeros_(last.weight)
+                nn.init.zeros_(last.bias)
+            return nn.Sequential(nn.Linear(width, channels), GELU(), Dropout(dropout), last)
+
+        self.head = head_of(self.width, out_channels)
+        self.also = nn.ModuleDict(
+            {
+                kind: nn.ModuleDict(
+                    ({"readout": BondReadout(channels, bond_sizes)} if kind == "bond" else {})
+                    | {"head": head_of(pooled[kind] + joined, outputs)}
+                )
+                for kind, outputs in (also or {}).items()
+            }
         )
-        if zero_head:
-            nn.init.zeros_(self.head[-1].weight)
-            nn.init.zeros_(self.head[-1].bias)
 
     @property
     def constant_shapes(self) -> bool:
         """Whether batches of constant shape can be read, see `gtx.data.cut_to_capacity`."""
-        return not self.edge_list and self.tokens is None and all(e.constant_shapes or e.fixed for e in self.encodings)
+        plain = not self.edge_list and self.tokens is None and not self.also
+        return plain and all(e.constant_shapes or e.fixed for e in self.encodings)
 
     @property
     def fixed(self) -> dict[str, bool]:
@@ -245,14 +242,21 @@ class GraphTransformer(nn.Module):
         graph = self.graph(batch)
         return {name: self.encodings[int(name)](batch, graph) for name in names}
 
-    def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
-        """Predictions `[B, out_channels]`, or of atoms or bonds, in the scaled units of training.
+    def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor | tuple[Tensor, ...]:
+        """Predictions `[B, out_channels]`, or of atoms or bonds, in the scaled units of training; with `also` a tuple.
 
         Args:
             batch: the molecules.
             graph: who attends to whom; default `self.graph(batch)`.
         """
-        return self.head(self.embed(batch, graph))
+        x, nodes, _ = self._encode(batch, graph, self.edge_list)
+        output = self.head(self._pool(x, nodes, batch))
+        if not self.also:
+            return output
+        joined = self._of_molecules(x, nodes, batch)
+        return output, *(
+            each["head"](self._of_parts(kind, x, nodes, batch, joined)) for kind, each in self.also.items()
+        )
 
     def graph(self, batch: Batch) -> CompleteGraph:
         """The atoms of the batch, with this model's edges between them."""
@@ -297,7 +301,8 @@ class GraphTransformer(nn.Module):
     ) -> tuple[Tensor, Nodes, Tensor | CompleteGraph]:
         """All nodes after the last layer, which of them are atoms, and the edges."""
         sizes = self.atom_vocabulary.sizes, self.bond_vocabulary.sizes
-        needs_bonds = self.bond_embedding is not None or self.tokens is not None or self.per == "bond"
+        needs_bonds = self.bond_embedding is not None or self.tokens is not None
+        needs_bonds = needs_bonds or "bond" in (self.per, *self.also)
         check_batch(batch, *sizes, needs_bonds, len(self.descriptor_scaler.mean))
         graph = self.graph(batch) if graph is None else graph
         further = self.tokens is not None or self.virtual is not None
@@ -326,23 +331,36 @@ class GraphTransformer(nn.Module):
         return self.norm(x), nodes, edges
 
     def _pool(self, x: Tensor, nodes: Nodes, batch: Batch) -> Tensor:
-        parts, atoms = [], x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
-        if self.readout is not None and self.per == "molecule":
-            parts.append(self.readout(atoms, batch.batch, batch.num_graphs))
+        """What the head reads."""
+        joined = self._of_molecules(x, nodes, batch)
+        if self.substructures is not None:
+            joined.append(self.substructures(batch))
+        if self.per != "molecule":
+            return self._of_parts(self.per, x, nodes, batch, joined)
+        pooled = [] if self.readout is None else [self.readout(self._atoms(x, nodes), batch.batch, batch.num_graphs)]
+        return torch.cat(pooled + joined, -1)
+
+    def _atoms(self, x: Tensor, nodes: Nodes) -> Tensor:
+        return x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
+
+    def _of_molecules(self, x: Tensor, nodes: Nodes, batch: Batch) -> list[Tensor]:
+        """What joins every readout, `[B, *]` each."""
+        parts = []
         if nodes.virtual is not None:
             parts.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
         if len(self.descriptor_scaler.mean) and "readout" in self.descriptors_to:
             parts.append(self.descriptor_scaler(batch.u))
-        if self.substructures is not None:
-            parts.append(self.substructures(batch))
-        if self.per == "molecule":
-            return torch.cat(parts, -1)
-        own, molecule = atoms, batch.batch
-        if self.per == "bond":
-            codes = self.bond_vocabulary(batch.edge_attr)
-            own, molecule = self.readout(atoms, batch.edge_index, codes), molecule[batch.edge_index[0]]
+        return parts
+
+    def _of_parts(self, kind: str, x: Tensor, nodes: Nodes, batch: Batch, joined: Sequence[Tensor]) -> Tensor:
+        """What the head of atoms or of bonds reads, one vector each; `joined` is that of molecules, `[B, *]` each."""
+        own, molecule = self._atoms(x, nodes), batch.batch
+        if kind == "bond":
+            readout = self.readout if self.per == "bond" else self.also["bond"]["readout"]
+            own = readout(own, batch.edge_index, self.bond_vocabulary(batch.edge_attr))
             own = torch.cat([own, self.bond_features.scaled(batch)], -1) if self.bond_features.features else own
-        return torch.cat([own, *(part[molecule] for part in parts)], -1)
+            molecule = molecule[batch.edge_index[0]]
+        return torch.cat([own, *(part[molecule] for part in joined)], -1)
 
     def observe(self, molecules: TrainingSet, more: bool = False) -> None:
         """Learn from the TRAINING molecules which codes there are and how descriptors are distributed.
@@ -362,16 +380,7 @@ class GraphTransformer(nn.Module):
 
     def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
         """Per molecule, the codes treated as "other": ("atom" or "bond", column, code)."""
-        found: list[set] = [set() for _ in range(batch.num_graphs)]
-        kinds = (
-            ("atom", self.atom_vocabulary, batch.x, batch.batch),
-            ("bond", self.bond_vocabulary, batch.edge_attr, batch.batch[batch.edge_index[0]]),
-        )
-        for kind, vocabulary, codes, graph in kinds:
-            at, column = vocabulary.unseen(codes).nonzero(as_tuple=True)
-            for g, c, code in zip(graph[at].tolist(), column.tolist(), codes[at, column].tolist(), strict=True):
-                found[g].add((kind, c, code))
-        return [sorted(entry) for entry in found]
+        return unseen_codes(batch, self.atom_vocabulary, self.bond_vocabulary)
 
 
 def _as(feature: Tensor, x: Tensor) -> Tensor:

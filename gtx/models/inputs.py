@@ -1,4 +1,4 @@
-"""Whether a batch is what a model reads; one that another library made has other codes."""
+"""Whether a batch is what a model reads, and what of it is new; one that another library made has other codes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gtx.errors import InputError
+from gtx.nn import Vocabulary
 
 MADE_BY = "as gtx.molecules.Featuriser makes them; gtx.data.from_pyg translates data of PyG that have a SMILES"
 
@@ -41,6 +42,20 @@ def check_batch(
                 f"batch.u: expected {descriptors} descriptors for each molecule, [B, {descriptors}], {MADE_BY}; "
                 f"got {_shown(u)}"
             )
+
+
+def unseen_codes(batch: Batch, atoms: Vocabulary, bonds: Vocabulary) -> list[list[tuple[str, int, int]]]:
+    """Per molecule of a batch, the codes that vocabularies do not know: ("atom" or "bond", column, code)."""
+    found: list[set] = [set() for _ in range(batch.num_graphs)]
+    kinds = (
+        ("atom", atoms, batch.x, batch.batch),
+        ("bond", bonds, batch.edge_attr, batch.batch[batch.edge_index[0]]),
+    )
+    for kind, vocabulary, codes, graph in kinds:
+        at, column = vocabulary.unseen(codes).nonzero(as_tuple=True)
+        for g, c, code in zip(graph[at].tolist(), column.tolist(), codes[at, column].tolist(), strict=True):
+            found[g].add((kind, c, code))
+    return [sorted(entry) for entry in found]
 
 
 def _check_codes(name: str, of: str, codes: Tensor | None, sizes: Sequence[int]) -> None:

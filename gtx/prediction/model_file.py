@@ -178,6 +178,7 @@ def _check_agreement(header: ModelHeader) -> None:
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
         _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), fitting)
         _agree("model.arguments.per", given.get("per", "molecule"), [header.task.per])
+        _agree("model.arguments.also", given.get("also") or {}, [dict(header.task.also)])
         for name in ("atom_features", "bond_features"):
             wanted = header.features.widths.get(name, 0) if header.features else 0
             _agree(f"model.arguments.{name}", given.get(name, 0), [wanted])

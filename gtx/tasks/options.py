@@ -109,6 +109,11 @@ class AtomOptions(PartOptions):
     )
 
 
+@dataclass(frozen=True)
+class TogetherOptions:
+    """`Together` has none of its own: its parts have theirs."""
+
+
 class Entry(NamedTuple):
     """A task in the table of tasks: its class in `gtx.tasks`, and the class of its options."""
 
@@ -124,6 +129,7 @@ TASKS = {
     "shares": Entry("Shares", ShareOptions),
     "atoms": Entry("AtomNumbers", AtomOptions),
     "bonds": Entry("BondNumbers", PartOptions),
+    "together": Entry("Together", TogetherOptions),
     "sequence": Entry("ToSequence", SequenceOptions),
 }
 """By the task's word, which is the name of its file too."""

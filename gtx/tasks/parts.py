@@ -152,13 +152,10 @@ class PartNumbers(Task, PartOptions):
             raise InputError(f"these molecules have no targets of {self.per}s: expected a store with {self.held}")
         return found
 
-    def labelled(self, store: MoleculeStore) -> MoleculeStore:
+    def known_molecules(self, store: MoleculeStore) -> Tensor:
         known = (~self.values(store).isnan()).any(1)
         each = torch.zeros(len(store), dtype=torch.long, device=store.device)
-        keep = each.index_add(0, self._owner(store), known.long()) > 0
-        if store.weights is not None:
-            keep = keep & (store.weights > 0)
-        return store.subset(keep.nonzero().flatten())
+        return each.index_add(0, self._owner(store), known.long()) > 0
 
     def fitted(self, train: MoleculeStore) -> Self:
         values = self.values(train).cpu()

@@ -90,6 +90,7 @@ class Task(ABC):
         discrete: whether targets are classes.
         writes: whether the model writes sequences, and is none of the graph transformers with a readout.
         per: what has a prediction each, as `gtx.models.GraphTransformer` takes it: "molecule", "atom" or "bond".
+        also: outputs for each of something else beside that, as the same model takes them.
     """
 
     targets: tuple[str, ...]
@@ -100,6 +101,7 @@ class Task(ABC):
     discrete: ClassVar[bool] = False
     writes: ClassVar[bool] = False
     per: ClassVar[str] = "molecule"
+    also: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self) -> None:
         names = (self.targets,) if isinstance(self.targets, str) else tuple(self.targets)
@@ -195,14 +197,17 @@ class Task(ABC):
         return None
 
     def labelled(self, store: MoleculeStore) -> MoleculeStore:
-        """The molecules that have a value or a bound, and a weight above 0 where there are weights; others can neither
-        teach nor be scored."""
-        known = (~store.y.isnan()).any(1)
-        if store.bounds is not None:
-            known = known | (~store.bounds.isnan()).any(1)
+        """The molecules that teach or can be scored: with a value or a bound, and a weight above 0 where there are
+        weights."""
+        known = self.known_molecules(store)
         if store.weights is not None:
             known = known & (store.weights > 0)
         return store.subset(known.nonzero().flatten())
+
+    def known_molecules(self, store: MoleculeStore) -> Tensor:
+        """bool `[M]`: the molecules that have a value or a bound."""
+        known = (~store.y.isnan()).any(1)
+        return known if store.bounds is None else known | (~store.bounds.isnan()).any(1)
 
     def examples(self, store: MoleculeStore) -> Any:
         """What batches are cut out of, with targets as the loss takes them."""

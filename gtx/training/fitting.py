@@ -67,8 +67,8 @@ def fit(
 
     Raises:
         InputError: another process trains in the folder, it holds a run of other settings or data, a target has no
-            training value, there are no training molecules, the model or the precision does not suit the task, or training
-            diverged.
+            training value, there are no training molecules, the model or the precision does not suit the task, or
+            training diverged.
     """
     settings = settings.settled(task.epochs)
     if isinstance(model, nn.Module) and settings.ensemble > 1:

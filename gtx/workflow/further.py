@@ -15,7 +15,7 @@ from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, load_model, model_path
-from gtx.tasks import Task
+from gtx.tasks import Inferred, Task
 from gtx.training import Adoption, Member, TrainSettings
 from gtx.training.adopting import HEAD
 from gtx.workflow.specs import num_descriptors
@@ -64,16 +64,19 @@ class Further:
             raise InputError(f"--new-head: model {header.model['name']} has no head that could be made anew")
         return cls(header, members, featuriser, Path(path).name, sha256(model_path(path)), features, new_head)
 
-    def tuned(self, settings: TrainSettings, per: str = "molecule") -> TrainSettings:
+    def tuned(self, settings: TrainSettings, task: Task | Inferred | None = None) -> TrainSettings:
         """The settings, with what its header says where nothing was asked for.
 
         Args:
             settings: as asked for.
-            per: what has a prediction each, see `gtx.tasks.Task`.
+            task: what is learned.
         """
         usual = dict(self.header.settings.get("tuning", {}))
-        if per != "molecule" and "rates" in usual:  # its counts are of molecules, see `spec`
-            usual["rates"] = {part: rate for part, rate in usual["rates"].items() if part != "substructures"}
+        if "rates" in usual:
+            if getattr(task, "per", "molecule") != "molecule":  # its counts are of molecules, see `spec`
+                usual["rates"] = {part: rate for part, rate in usual["rates"].items() if part != "substructures"}
+            if getattr(task, "also", None):  # as new as the head
+                usual["rates"] = usual["rates"] | {"also": usual["rates"].get("head", 1.0)}
         unsaid = [name for name in ("rates", "head_first") if name in usual and getattr(settings, name) is None]
         tuned = replace(settings, **{name: usual[name] for name in unsaid})
         waits = any(0 < share < 1 for share in (tuned.rates or {}).values())
@@ -101,6 +104,8 @@ class Further:
         arguments = self.header.model["arguments"] | {"out_channels": task.out_channels}
         if task.per != self.header.task.per:
             arguments["per"] = task.per
+        if task.also or self.header.task.also:
+            arguments["also"] = dict(task.also)
         if "tuning" in self.header.settings:
             counted = self.featuriser.constitution if task.per == "molecule" else None
             inputs = num_descriptors(self.featuriser, self.features)

@@ -120,7 +120,8 @@ def train(
             return None
         return Outcome(out, task, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
 
-    for old in (*(out / name for name in OUTPUTS), *out.glob("predictions-*.csv")):  # of a run that this one overwrites
+    more = (*out.glob("predictions-*.csv"), *out.glob("report-*.html"))
+    for old in (*(out / name for name in OUTPUTS), *more):  # of a run that this one overwrites
         if speaks:
             old.unlink(missing_ok=True)
     members, header = plan.fit(out)

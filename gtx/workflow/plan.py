@@ -124,7 +124,7 @@ def opened(
         return _suited(data, settings), settings, None
     further = Further.open(start, data, settings, new_head)
     data = replace(data, featuriser=further.featuriser, features=further.features)
-    return data, further.tuned(settings, getattr(data.task, "per", "molecule")), further
+    return data, further.tuned(settings, data.task), further
 
 
 def _suited(data: DataSettings, settings: TrainSettings) -> DataSettings:

@@ -102,6 +102,8 @@ def model_spec(
         "channels": default_width(rows),
         **(features.widths if features else {}),
     }
+    if task.also:
+        arguments["also"] = dict(task.also)
     if task.per != "molecule":
         arguments["per"] = task.per
     elif settings.model == "standard":

@@ -115,6 +115,24 @@ def test_atoms_are_renumbered_and_bonds_keep_their_order(name: str, batch: Batch
     close(bonds(batch)[0::2], bonds(batch)[1::2], 1e-5)
 
 
+@pytest.mark.parametrize("name", ["standard", "graphormer", "tokengt"])
+def test_molecules_atoms_and_bonds_of_one_model(name: str, batch: Batch) -> None:
+    """Renumbered as they are alone; batch-mates do not matter; every parameter has a gradient."""
+    model = make(name, also={"atom": 3, "bond": 1})
+    other, order = renumbered(batch)
+    molecules, atoms, bonds = model(batch)
+    assert molecules.shape == (batch.num_graphs, 2) and atoms.shape == (batch.num_nodes, 3)
+    assert bonds.shape == (batch.num_edges, 1)
+    for found, wanted in zip(model(other), (molecules, atoms[order], bonds), strict=True):
+        close(found, wanted, 1e-5)
+    one = store().batch(torch.tensor([0]))
+    one.pos = batch.pos[batch.batch == 0]
+    for found, every in zip(model(one), (molecules, atoms, bonds), strict=True):
+        close(found, every[: len(found)], 1e-5)
+    sum(out.square().sum() for out in (molecules, atoms, bonds)).backward()
+    assert [key for key, p in model.named_parameters() if p.grad is None] == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_batch_mates_do_not_matter(name: str, batch: Batch) -> None:
     model = make(name)

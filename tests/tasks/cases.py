@@ -25,6 +25,7 @@ from gtx.tasks import (
     Regression,
     Shares,
     Task,
+    Together,
     ToSequence,
 )
 from gtx.tasks.metrics import has_values
@@ -153,6 +154,15 @@ CASES = {
             )
         },
         ("order_pred",),
+    ),
+    "together": Case(
+        Together(parts=(BondNumbers("order"), AtomNumbers("charge", sum_to="charge"), Regression("gap"))),
+        lambda t: {
+            "gap": _blanks(t.gap.tolist()),
+            "charge": [_of_atoms(s, lambda a: (a.GetAtomicNum() - 7) / 10) for s in t.smiles],
+            "order": [str([b.GetBondTypeAsDouble() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles],
+        },
+        ("gap_pred", "gap_low", "gap_high", "charge_pred", "order_pred"),
     ),
     "sequence": Case(
         ToSequence("product"),

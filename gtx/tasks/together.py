@@ -1,0 +1,295 @@
+"""Numbers of molecules, of their atoms and of their bonds, learned by one model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gtx.errors import InputError
+from gtx.schema import ListOf, MappingOf, Record, anything
+from gtx.tasks.atoms import AtomNumbers
+from gtx.tasks.bonds import BondNumbers
+from gtx.tasks.joint_answers import JointAnswers, JointScores, joint_scores
+from gtx.tasks.options import TogetherOptions, learned
+from gtx.tasks.parts import PartNumbers
+from gtx.tasks.regression import Regression
+from gtx.tasks.task import Metric, Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gtx.data import FeatureColumns, MoleculeStore
+    from gtx.data.ledger import Ledger
+    from gtx.data.rows import Row
+    from gtx.dataset import Dataset, File
+
+KINDS: dict[str, type[Task]] = {kind.name: kind for kind in (Regression, AtomNumbers, BondNumbers)}
+UNLIKE = ("dropout", "similarity")
+"""Methods of uncertainty that ask a network many times, or read training molecules."""
+
+
+@dataclass(frozen=True)
+class Together(Task, TogetherOptions):
+    r"""Two or three tasks whose targets are of molecules, of atoms and of bonds: one encoder, and a head for each task.
+
+    The loss is the sum of the tasks' own, each the mean over what is known to it in the whole set:
+
+    \[ L = \sum_k \frac{1}{n_k} \sum_{i=1}^{n_k} \ell_k(\hat z_{ki}, z_{ki}) \]
+
+    in z-scores, so that no task has more say because a molecule has more atoms than it has values. Source: chemprop's
+    models of mixed targets (`MolAtomBondMPNN` of version 2.3), one encoder and a predictor for each kind.
+
+    A row needs a value for one of the targets. Scores are means over all targets. A store has the targets of molecules
+    as the first columns of `y`, and after them, from a table, the mean of each list.
+
+    Args:
+        parts: the tasks, a `Regression`, an `AtomNumbers` and a `BondNumbers`, at most one of each.
+        density: learned: how much say each part has in the training rows, see `Task.share`, for each molecule.
+
+    Raises:
+        InputError: other tasks, fewer than two, two of a kind, a target named twice, or a `Regression` whose
+            uncertainty is "dropout" or "similarity".
+    """
+
+    name: ClassVar[str] = "together"
+    metrics: ClassVar[dict[str, Metric]] = Regression.metrics
+
+    targets: tuple[str, ...] = ()
+    parts: tuple[Task, ...] = field(default=(), kw_only=True)
+    density: tuple[float, ...] | None = learned()
+
+    def __post_init__(self) -> None:
+        order = list(KINDS.values())
+        if unlike := [each for each in self.parts if type(each) not in order]:
+            known = ", ".join(KINDS)
+            raise InputError(f"tasks that go together are {known}, one of each; got {unlike[0].name}")
+        parts = tuple(sorted(self.parts, key=lambda each: order.index(type(each))))
+        names = [each.name for each in parts]
+        if len(set(names)) < max(2, len(names)):
+            raise InputError(f"expected two or three different tasks of {', '.join(KINDS)}, got {', '.join(names)}")
+        if (method := getattr(parts[0], "uncertainty", "none")) in UNLIKE:
+            raise InputError(f"uncertainty: {method} does not go together with targets of atoms or bonds")
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "targets", tuple(name for each in parts for name in each.targets))
+        super().__post_init__()
+
+    @property
+    def per(self) -> str:  # type: ignore[override]
+        """Of the first part."""
+        return self.parts[0].per
+
+    @property
+    def also(self) -> dict[str, int]:  # type: ignore[override]
+        """Outputs of the other parts."""
+        return {each.per: each.out_channels for each in self.parts[1:]}
+
+    @property
+    def out_channels(self) -> int:
+        return self.parts[0].out_channels
+
+    @property
+    def num_predictions(self) -> int:
+        return len(self.targets)
+
+    @property
+    def kept_channels(self) -> int:
+        return sum(each.kept_channels for each in self.parts)
+
+    def store_of(self, part: Task, store: MoleculeStore) -> MoleculeStore:
+        """A store with the targets of one part alone in `y`."""
+        if store.y is None or part.per != "molecule":
+            return store
+        return replace(store, y=store.y[:, : len(part.targets)])
+
+    def _each(self, change: Callable[[Task], Task]) -> Self:
+        return replace(self, parts=tuple(map(change, self.parts)))
+
+    # a table's cells
+
+    def settle(self, files: Sequence[File]) -> Self:
+        return self._each(lambda part: part.settle(files))
+
+    def reading(self, features: FeatureColumns | None) -> Self:
+        return self._each(lambda part: part.reading(features))
+
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+        return np.concatenate([part.parse(rows, columns, ledger) for part in self.parts], axis=1)
+
+    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
+        return self.parts[0].parse_bounds(rows, columns)
+
+    def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]]:
+        found = [part.parse_lists(rows, columns) for part in self._of_parts]
+        return [{name: values for each in lists for name, values in each.items()} for lists in zip(*found, strict=True)]
+
+    def placed(
+        self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
+    ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
+        wrong: dict[int, tuple[str, str]] = {}
+        for part in self._of_parts:
+            own = [{name: found[name] for name in part.targets if name in found} for found in lists]
+            store, misfits = part.placed(store, own)
+            wrong = misfits | wrong
+        return store, wrong
+
+    # training
+
+    def known_molecules(self, store: MoleculeStore) -> Tensor:
+        return torch.stack([part.known_molecules(self.store_of(part, store)) for part in self.parts]).any(0)
+
+    def fitted(self, train: MoleculeStore) -> Self:
+        own = self._each(lambda part: part.fitted(self.store_of(part, train)))
+        if own.density is not None:
+            return own
+        shares = [float(part.share(self.store_of(part, train))) for part in own.parts]
+        return replace(own, density=tuple(share / len(train) for share in shares))
+
+    def adopting(self, other: Task) -> Self:
+        theirs = {part.name: part for part in getattr(other, "parts", (other,))}
+        return self._each(lambda part: part.adopting(theirs[part.name]) if part.name in theirs else part)
+
+    def examples(self, store: MoleculeStore) -> MoleculeStore:
+        for part in self.parts:
+            store = part.examples(self.store_of(part, store))
+        return store
+
+    def forward(self, model: nn.Module, batch: Any) -> tuple[Tensor, ...]:
+        said = model(batch)
+        return tuple(part.forward(_saying(out), batch) for part, out in zip(self.parts, said, strict=True))
+
+    def training_loss(self, output: Sequence[Tensor], batch: Any) -> Tensor:
+        loss = 0.0
+        for part, own, density in zip(self.parts, output, self.density, strict=True):
+            loss = loss + part.training_loss(own, batch) 
+        return loss
+
+    def kept(self, output: Sequence[Tensor], batch: Any) -> Tensor:
+        return torch.cat([part.kept(own, batch) for part, own in zip(self.parts, output, strict=True)], 1)
+
+    def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        of_parts = [part.validation(self.store_of(part, val)) for part in self.parts]
+        widths, counts = [part.kept_channels for part in self.parts], [len(part.targets) for part in self.parts]
+
+        def scores(kept: Tensor) -> dict[str, float]:
+            found = [score(own) for score, own in zip(of_parts, kept.split(widths, 1), strict=True)]
+            logged = {}
+            for name in dict.fromkeys(name for each in found for name in each):
+                known = [
+                    (each[name], n) for each, n in zip(found, counts, strict=True) if isfinite(each.get(name, nan))
+                ]
+                if name == "val_loss":
+                    logged[name] = sum(value for value, _ in known)
+                elif known:  # the mean over targets
+                    logged[name] = sum(value * n for value, n in known) / sum(n for _, n in known)
+            return logged
+
+        return scores
+
+    # prediction
+
+    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
+        found: dict[str, type] = {}
+        for part in self.parts:
+            found |= part.output_columns([*taken, *found], members)
+        return found
+
+    def predict(self, members: Sequence[nn.Module], batch: Any) -> list[tuple[Tensor, ...]]:
+        """Of each molecule what the parts say, see `Task.predict` of each."""
+        said = [network(batch) for network in members]
+        own = [part.predict([_saying(out[k]) for out in said], batch) for k, part in enumerate(self.parts)]
+        return list(zip(*own, strict=True))
+
+    def decode(self, outputs: Sequence[tuple[Tensor, ...]], store: MoleculeStore) -> JointAnswers:
+        found = []
+        for k, part in enumerate(self.parts):
+            own = [said[k] for said in outputs]
+            if part.per == "molecule":
+                own = torch.stack(own) if own else torch.zeros(0, 1, part.out_channels, dtype=torch.float64)
+            found.append(part.decode(own, store))
+        return JointAnswers.of(found)
+
+    def calibrated(self, answers: JointAnswers, y: np.ndarray) -> Self:
+        first, *others = self.parts
+        own = y[:, : len(first.targets)]
+        return replace(self, parts=(first.calibrated(answers.parts[0], own), *others))
+
+    # scores and report
+
+    def judge(
+        self, members: Sequence[nn.Module], store: MoleculeStore, answers: JointAnswers, rows: np.ndarray
+    ) -> dict[str, Any]:
+        pairs = zip(self.parts, answers.parts, strict=True)
+        return joint_scores([part.judge(members, self.store_of(part, store), own, rows) for part, own in pairs])
+
+    def scores(self, columns: Sequence[str]) -> JointScores:
+        return JointScores([part.scores(columns) for part in self.parts])
+
+    def seen_by(self, part: Task, dataset: Dataset) -> Dataset:
+        """A data set with the targets of one part alone."""
+        return replace(dataset, task=part, store=self.store_of(part, dataset.store))
+
+    def write_report(self, path: Path, dataset: Dataset, answers: JointAnswers, facts: dict[str, Any]) -> list[str]:
+        """A page for each part: `path` of the first, and others beside it, such as `report-atoms.html`."""
+        lines = []
+        for k, (part, own) in enumerate(zip(self.parts, answers.parts, strict=True)):
+            page = path if not k else path.with_name(f"{path.stem}-{part.name}{path.suffix}")
+            lines += part.write_report(page, self.seen_by(part, dataset), own, _facts_of(part, facts))
+            lines += [f"the report of {part.name}: {page}"] if k else []
+        return lines
+
+    def notes(self) -> list[str]:
+        return [line for part in self.parts for line in part.notes()]
+
+    # storage
+
+    def config(self) -> dict[str, Any]:
+        return {"task": self.name, "targets": list(self.targets), "parts": [part.config() for part in self.parts]}
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = [part.to_dict() for part in self.parts]
+        return {"name": self.name, "targets": list(self.targets), "density": list(self.density), "parts": parts}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Self:
+        Record({"parts": ListOf(MappingOf(anything()), 2, 3)}).check(plain, "task")
+        parts = []
+        for part in plain["parts"]:
+            if part.get("name") not in KINDS:
+                known = ", ".join(KINDS)
+                raise InputError(f"task.parts: expected names of {known}, got {part.get('name')!r}")
+            parts.append(KINDS[part["name"]].from_dict(part))
+        own = cls(parts=tuple(parts))
+        if plain.get("targets") != list(own.targets):
+            raise InputError(f"task.targets: expected those of its parts, {list(own.targets)}")
+        return replace(own, density=tuple(plain.get("density", ())))
+
+    @property
+    def _of_parts(self) -> list[PartNumbers]:
+        """The tasks of atoms and bonds."""
+        return [part for part in self.parts if part.per != "molecule"]
+
+
+def _saying(output: Tensor) -> Callable[[Any], Tensor]:
+    """Stands for a network whose output is known."""
+    return lambda batch: output
+
+
+def _facts_of(part: Task, facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts of a report, with the scores of one part's targets alone."""
+
+    def of(scores: Mapping[str, Any]) -> dict[str, Any]:
+        return joint_scores([{"per_target": {name: scores["per_target"][name] for name in part.targets}}])
+
+    def defined(method: Mapping[str, Any]) -> bool:
+        return any(v is not None for name in part.targets for v in method["train"]["per_target"][name].values())
+
+    scores = {where: of(found) for where, found in facts["scores"].items()}
+    methods = {name: each for name, each in facts["baselines"].items() if defined(each)}
+    baselines = {name: {where: of(found) for where, found in each.items()} for name, each in methods.items()}
+    return facts | {"scores": scores, "baselines": baselines}

@@ -1,0 +1,145 @@
+"""Targets of molecules, atoms and bonds in one model: each part learns, and none disturbs another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rdkit import Chem
+from torch import Tensor
+
+import gtx
+from gtx.dataset import DataSettings, load
+from gtx.errors import InputError
+from gtx.models import standard
+from gtx.molecules import Featuriser
+from gtx.tasks import AtomNumbers, BondNumbers, Classification, Regression, Together
+from gtx.training import MoleculeData, TrainSettings
+from gtx.workflow import train
+from tests.tables import TINY, molecules, write
+
+TASK = Together(parts=(AtomNumbers("degree"), Regression("hetero"), BondNumbers("order")))
+COLUMNS = ["smiles", "hetero", "degree", "order"]
+
+
+def cells(smiles: str) -> list:
+    mol = Chem.MolFromSmiles(smiles)
+    return [
+        sum(atom.GetAtomicNum() != 6 for atom in mol.GetAtoms()),
+        json.dumps([atom.GetDegree() for atom in mol.GetAtoms()]),
+        json.dumps([bond.GetBondTypeAsDouble() for bond in mol.GetBonds()]),
+    ]
+
+
+def table(path: Path, rows: int = 120) -> DataSettings:
+    """Every third molecule lacks its own target, every fourth its atoms', every fifth its bonds'."""
+    made = [[smiles, *cells(smiles)] for smiles in molecules(rows).smiles]
+    for column, every in ((1, 3), (2, 4), (3, 5)):
+        for row in made[1::every]:
+            row[column] = ""
+    return DataSettings(str(write(path, made, COLUMNS)), task=TASK, workers=0)
+
+
+def test_one_model_finds_three_rules(tmp_path: Path) -> None:
+    settings = TrainSettings(**TINY | {"epochs": 15, "lr": 1e-2, "batch_molecules": 8})
+    outcome = train(table(tmp_path / "t.csv"), settings, tmp_path / "run")
+    found = outcome.metrics["test"]["per_target"]
+    assert list(found) == ["hetero", "degree", "order"] and all(scores["r2"] > 0.8 for scores in found.values())
+    assert outcome.metrics["test"]["rmse"] == pytest.approx(np.mean([scores["rmse"] for scores in found.values()]))
+    baselines = outcome.metrics["baseline"]
+    assert baselines["ridge"]["test"]["per_target"]["degree"]["rmse"] is None
+    assert baselines["alike"]["test"]["per_target"]["hetero"]["rmse"] is None
+    pages = {page: (tmp_path / "run" / page).read_text() for page in ("report.html", "report-atoms.html")}
+    assert "degree" in pages["report-atoms.html"] and "report-atoms.html" in " ".join(outcome.notes)
+    model = gtx.load(tmp_path / "run" / "model.gtx", "cpu")
+    answer = model.predict(["CCO", "c1ccccc1N"])
+    assert [len(json.loads(text)) for text in answer.degree_pred] == [3, 7]
+    assert [len(json.loads(text)) for text in answer.order_pred] == [2, 7]
+    scored = model.predict_table(tmp_path / "t.csv", tmp_path / "p.csv").metrics
+    assert list(scored["per_target"]) == ["hetero", "degree", "order"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> MoleculeData:
+    dataset = load(table(tmp_path_factory.mktemp("data") / "t.csv", 60))
+    store = dataset.task.labelled(dataset.store)
+    return MoleculeData(dataset.task.fitted(store), store, store)
+
+
+@pytest.fixture(scope="module")
+def model() -> standard:
+    torch.manual_seed(0)
+    read = Featuriser(descriptors=False)
+    sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "also": {"atom": 1, "bond": 1}}
+    return standard(1, **sizes, **TINY["model_arguments"]).double().eval()
+
+
+def losses(task: Together, model: standard, examples: object) -> list[Tensor]:
+    """Those of the parts, each as if it were alone."""
+    batch = examples.batch()
+    outputs = task.forward(model, batch)
+    return [part.training_loss(own, batch) for part, own in zip(task.parts, outputs, strict=True)]
+
+
+def test_the_loss_is_the_sum_of_the_parts(data: MoleculeData, model: standard) -> None:
+    task, batch = data.task, data.train.batch()
+    wanted = sum(losses(task, model, data.train))
+    torch.testing.assert_close(task.training_loss(task.forward(model, batch), batch), wanted)
+
+
+def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(data: MoleculeData, model: standard) -> None:
+    """The mean over steps is the loss of all molecules, though some batches have more bonds, and some more atoms."""
+    parts = tuple(part for part in data.task.parts if part.per != "molecule")
+    task = Together(parts=parts).fitted(data.truth["val"])
+    examples, names = data.train, [part.per for part in parts]
+
+    def said(batch: object) -> list[Tensor]:
+        return [model(batch)[1:][names.index(part.per)] for part in task.parts]
+
+    numbers = torch.arange(len(examples)).split(7)
+    usual = task.share(examples) / len(numbers)
+    batches = [examples.batch(index) for index in numbers]
+    steps = [task.training_loss(said(batch), batch) * (task.share(batch) / usual) for batch in batches]
+    whole = task.training_loss(said(examples.batch()), examples.batch())
+    torch.testing.assert_close(sum(steps) / len(steps), whole)
+
+
+def test_a_molecule_teaches_only_what_is_known_of_it(data: MoleculeData, model: standard) -> None:
+    examples = data.train
+    batch = examples.batch(examples.y[:, 0].isnan().nonzero().flatten())
+    model.zero_grad()
+    data.task.training_loss(data.task.forward(model, batch), batch).backward()
+    of_heads = {"molecule": model.head, "atom": model.also["atom"], "bond": model.also["bond"]}
+    sizes = {name: sum(float(p.grad.abs().sum()) for p in head.parameters()) for name, head in of_heads.items()}
+    assert sizes["molecule"] == 0 and sizes["atom"] > 0 and sizes["bond"] > 0
+
+
+def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeData, model: standard) -> None:
+    task, batch = data.task, data.val.batch()
+    with torch.no_grad():
+        output = task.forward(model, batch)
+    logged = task.validation(data.truth["val"])(task.kept(output, batch))
+    alone = [
+        part.validation(task.store_of(part, data.truth["val"]))(part.kept(own, batch))
+        for part, own in zip(task.parts, output, strict=True)
+    ]
+    assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
+    assert logged["val_loss"] == pytest.approx(sum(each["val_loss"] for each in alone))
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ((Regression("y"),), "two or three different tasks"),
+        ((AtomNumbers("a"), AtomNumbers("b")), "two or three different tasks of .*, got atoms, atoms"),
+        ((Classification("y"), AtomNumbers("a")), "regression, atoms, bonds, one of each; got classification"),
+        ((Regression("y"), AtomNumbers("y")), "'y' is named twice"),
+        ((Regression("y", uncertainty="dropout"), AtomNumbers("a")), "dropout does not go together"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(parts: tuple, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Together(parts=parts)
