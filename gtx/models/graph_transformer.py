@@ -208,11 +208,11 @@ class GraphTransformer(nn.Module):
         self.width = pooled[per] + joined + counted  # of `embed`
 
         def head_of(width: int, outputs: int) -> nn.Sequential:
-            last = nn.Linear(channels, outputs)
+            head = nn.Sequential(nn.Linear(width, channels), GELU(), Dropout(dropout), nn.Linear(channels, outputs))
             if zero_head:
-                nn.init.zeros_(last.weight)
-                nn.init.zeros_(last.bias)
-            return nn.Sequential(nn.Linear(width, channels), GELU(), Dropout(dropout), last)
+                nn.init.zeros_(head[-1].weight)
+                nn.init.zeros_(head[-1].bias)
+            return head
 
         self.head = head_of(self.width, out_channels)
         self.also = nn.ModuleDict(

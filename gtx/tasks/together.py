@@ -166,7 +166,7 @@ class Together(Task, TogetherOptions):
     def training_loss(self, output: Sequence[Tensor], batch: Any) -> Tensor:
         loss = 0.0
         for part, own, density in zip(self.parts, output, self.density, strict=True):
-            loss = loss + part.training_loss(own, batch) 
+            loss = loss + part.training_loss(own, batch) * (part.share(batch) / (density * self.share(batch)))
         return loss
 
     def kept(self, output: Sequence[Tensor], batch: Any) -> Tensor:

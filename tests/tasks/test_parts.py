@@ -20,7 +20,7 @@ from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
-from gtx.tasks import AtomNumbers, BondNumbers, Regression
+from gtx.tasks import AtomNumbers, BondNumbers, Regression, Together
 from gtx.tasks.part_baselines import means_of_alike
 from gtx.tasks.parts import PartNumbers
 from gtx.training import TrainSettings
@@ -113,7 +113,10 @@ def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predic
     tuned = replace(
         further, header=replace(model.header, settings={"tuning": {"rates": {"all": 0.1, "substructures": 1}}})
     )
-    assert tuned.tuned(TrainSettings(), "bond").rates == {"all": 0.1}  # it has no counts of substructures
+    bonds, both = BondNumbers("b"), Together(parts=(Regression("y"), BondNumbers("b")))
+    assert tuned.tuned(TrainSettings(), bonds).rates == {"all": 0.1}  # it has no counts of substructures
+    assert tuned.tuned(TrainSettings(), both).rates == {"all": 0.1, "substructures": 1, "also": 1}  # its head is new
+    assert further.spec(both)["arguments"]["also"] == {"bond": 1}
     assert further.spec(AtomNumbers("q")) == model.header.model | {
         "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
     }
