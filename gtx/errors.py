@@ -10,7 +10,12 @@ class InputError(ValueError):
 
     The command line prints the message alone and ends with exit status 2; from Python it is a `ValueError`. Whatever
     names and cells the message quotes, it is `printable`.
+
+    Attributes:
+        speaks_for_all: of several processes that train together this one was chosen to print its message.
     """
+
+    speaks_for_all: bool = False
 
     def __init__(self, message: object = "") -> None:
         super().__init__(printable(str(message), None))

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def usual_trees() -> Iterator[dict[bool, float]]:
+    """The forests of baselines have few trees in all tests of this process; what decides about their usual number."""
+    import gtx.baselines
+
+    usual = gtx.baselines.SHARED_WORK
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gtx.baselines, "SHARED_WORK", {False: 0, True: 0})
+        yield usual
 
 
 @pytest.fixture(scope="session")

@@ -22,11 +22,6 @@ def predictions(y: np.ndarray, task: NumberTask = NUMBERS, **options) -> dict[st
     return {name: p for name, p, _ in predict_baselines(y=y, task=task, **options)}
 
 
-@pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    monkeypatch.setattr(gtx.baselines, "SHARED_WORK", {False: 0, True: 0})
-
-
 @pytest.fixture
 def y() -> np.ndarray:
     return measured()
@@ -175,8 +170,8 @@ def test_progress_names_what_begins(y):
     assert lines[-1] == "Random forest: letters (2 of 2)"
 
 
-def test_freesolv(shared_data, monkeypatch):
-    monkeypatch.undo()  # as many trees as ever
+def test_freesolv(shared_data, usual_trees, monkeypatch):
+    monkeypatch.setattr(gtx.baselines, "SHARED_WORK", usual_trees)
     table = pd.read_csv(shared_data / "mat" / "freesolv.csv")
     split = {part: np.flatnonzero(table["split_random_0"] == part) for part in ("train", "val", "test")}
     found = baselines(list(table["smiles"]), table[["y"]].to_numpy(), split, Regression("y"))

@@ -54,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _refuse_or_help(command)
             return _run(command, words[1:]) or 0
     except InputError as error:
-        note(f"gtx: {error}")
+        # before processes that torchrun has started know of each other, all make the same mistake: the first says it
+        if error.speaks_for_all or "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0":
+            note(f"gtx: {error}")
         return 2
     except (KeyboardInterrupt, Terminated) as end:
         word, status = ("terminated", end.code) if isinstance(end, Terminated) else ("interrupted", 130)

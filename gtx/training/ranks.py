@@ -56,14 +56,21 @@ def together() -> Iterator[None]:
     """Processes that torchrun has started are a group within, and end together.
 
     The main process is the last to leave. If one fails, all end, and one of them says why: the first that failed. The
-    others exit with status 1, and torchrun ends or starts them all again. Without torchrun nothing is done: Lightning
-    makes the group when it trains.
+    others exit with status 1, and torchrun ends or starts them all again. Without torchrun Lightning makes the group
+    when it trains; a process that it started, and whose main process is gone, exits with status 1 too.
 
     Raises:
         InputError: another process was lost, or torchrun could not start processes again.
     """
     if not TorchElasticEnvironment.detect() or dist.is_initialized() or os.environ["WORLD_SIZE"] == "1":
-        yield
+        try:
+            yield
+        except Exception as error:
+            if not _lost(error):
+                raise
+            if not is_main_process():  # the main one says why it has left
+                raise SystemExit(1) from None
+            raise _loss(error) from error
         return
     _check_restarts()
     store, rank, size = next(rendezvous("env://"))
@@ -80,11 +87,10 @@ def together() -> Iterator[None]:
         if silent:
             raise SystemExit(1) from None
         if _lost(error):
-            raise InputError(
-                f"another of the {size} processes that train together has ended or cannot be reached "
-                f"({printable(str(error).splitlines()[0], 160)}); the same command goes on from the last whole epoch"
-            ) from error
-        raise
+            error = _loss(error)
+        if isinstance(error, InputError):
+            error.speaks_for_all = True
+        raise error from None
     _leave()
 
 
@@ -144,6 +150,13 @@ def _leave() -> None:
 def _lost(error: BaseException) -> bool:
     """Whether this process failed since another one is gone."""
     return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error).lower())
+
+
+def _loss(error: BaseException) -> InputError:
+    return InputError(
+        "another of the processes that train together has ended or cannot be reached "
+        f"({printable(str(error).splitlines()[0], 160)}); the same command goes on from the last whole epoch"
+    )
 
 
 def _another_spoke(store: dist.Store, speak: bool) -> bool:

@@ -82,7 +82,7 @@ def test_the_same_command_goes_on_where_a_rank_was_killed(whole: list[Status], b
     (status, said), killed = ranks(base, train, train)
     assert status == 2 and killed == (-signal.SIGKILL, "")
     assert [line[:5] for line in said.splitlines()][-1] == "gtx: " and said.count("gtx: ") == 1
-    assert "another of the 2 processes that train together has ended" in said and "Traceback" not in said
+    assert "another of the processes that train together has ended" in said and "Traceback" not in said
     assert [status for status, _ in ranks(base, train, train)] == [0, 0]
     assert_same_run(base / "whole", out)
 
@@ -137,9 +137,8 @@ def test_an_error_of_another_rank_than_the_first_is_told(base: Path) -> None:
 def test_lightning_starts_the_second_and_sigterm_ends_both(base: Path) -> None:
     words = command(base / "ended", "--devices", "2", "--ensemble", "2")
     ((status, said),) = processes(base, partial(lightning_train, words, 2 * 3 + 2))
-    # on a busy machine the second process may see the first leave before its own signal, and torch shows where
-    first = "\n".join(line for line in said.splitlines() if not line.startswith("[rank1]"))
-    assert status == 143 and "Traceback" not in first and "gtx: terminated; the same command goes on" in first
+    assert status == 143 and "Traceback" not in said and said.count("gtx: ") == 1
+    assert "gtx: terminated; the same command goes on" in said
     assert "member 2/2" in said
     ended = ranks(base, partial(gtx_train, words), partial(gtx_train, words), devices=2)  # by torchrun on one machine
     assert [status for status, _ in ended] == [0, 0]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gtx.cli import main
 from gtx.errors import InputError
 from gtx.training import TrainSettings, from_main, main_first, together
 from gtx.training.ranks import machines
@@ -36,6 +37,31 @@ def test_restarts_that_would_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_a_process_alone_waits_for_nobody() -> None:
     with together(), main_first():
         assert from_main(lambda: 3) == 3
+
+
+LOST = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1234"
+
+
+def test_a_process_that_lightning_started_leaves_without_a_word_when_the_main_one_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(InputError, match=r"another of the processes .* has ended .*Connection closed"), together():
+        raise RuntimeError(LOST)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with pytest.raises(SystemExit) as left, together():
+        raise RuntimeError(LOST)
+    assert left.value.code == 1
+    with pytest.raises(RuntimeError, match="something else"), together():
+        raise RuntimeError("something else")
+
+
+def test_a_mistake_in_the_words_is_said_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    for name, value in TORCHRUN.items():
+        monkeypatch.setenv(name, value)
+    for rank, said in (("0", "gtx: "), ("1", "")):
+        monkeypatch.setenv("RANK", rank)
+        assert main(["train", "t.csv", "--epochz", "3"]) == 2
+        assert capsys.readouterr().err[:5] == said
 
 
 def test_a_number_of_machines_below_one_is_refused() -> None:

@@ -24,9 +24,6 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'gtx[
 PAGE = Path(__file__).parents[3] / "docs" / "scale.md"
 
 
-pytestmark = pytest.mark.ray
-
-
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Ray, started in a folder of its own."""
