@@ -161,14 +161,25 @@ class _Reading:
         self.shown = [fresh_name(self.columns, name) for name in ("file", "row", "canonical_smiles")] + self.columns
         self.task = (settings.task or Inferred(settings.target_columns)).settle([self._cells(shards)])
         molecules = sum(made.done.kept for made in shards)
-        _, *shares = np.array(settings.split_sizes) / sum(settings.split_sizes)
-        self.val, self.test = (min(share, MOST / molecules) for share in shares)
-        self.sampled = min(1.0 if settings.split_column else 1 - self.val - self.test, MOST / molecules)
         if settings.split_column:
-            self.words = f"column {settings.split_column!r}"
+            self._follow_column(shards, molecules)
         else:
+            _, *shares = np.array(settings.split_sizes) / sum(settings.split_sizes)
+            self.val, self.test = (min(share, MOST / molecules) for share in shares)
+            self.sampled = min(1 - self.val - self.test, MOST / molecules)
             few = f", {MOST:,} molecules at most for val and for test" if molecules * max(shares) > MOST else ""
             self.words = f"random, by a hash of the SMILES, seed {settings.seed}{few}"
+
+    def _follow_column(self, shards: Sequence[PreparedShard], molecules: int) -> None:
+        """Of the rows that a column calls val or test those that are held: all, or as many as `MOST` at random."""
+        name, counts = self.settings.split_column, Counter()
+        for made in shards:
+            for found in pc.value_counts(self._table(made, [name]).column(name)).to_pylist():
+                counts[spelled(str(found["values"] or ""))] += found["counts"]
+        self.val, self.test = (min(1.0, MOST / max(counts[part], 1)) for part in PARTS[1:])
+        self.sampled = min(1.0, MOST / molecules)
+        many = [f"of {counts[part]:,} {part} rows {MOST:,} at random" for part in PARTS[1:] if counts[part] > MOST]
+        self.words = f"column {name!r}{''.join(f', {words}' for words in many)}"
 
     def read(self, made: PreparedShard) -> tuple[Labelled, _Held]:
         """Write the labels of a shard, and read the molecules that are held."""
@@ -243,7 +254,9 @@ class _Reading:
             if part is None:
                 reason = "is none of train, val and test; the row is left out"
                 ledger.warn(row.number, name, row.cells[place], reason)
-        return torch.tensor([NOWHERE if part is None else PARTS.index(part) for part in parts], dtype=torch.uint8)
+        found = torch.tensor([NOWHERE if part is None else PARTS.index(part) for part in parts], dtype=torch.uint8)
+        held = torch.tensor([1.0, self.val, self.test, 1.0], dtype=torch.float64)[found.long()]
+        return torch.where(drawn < held, found, NOWHERE).to(torch.uint8)
 
     def _add(self, made: PreparedShard, errors: Sequence[str], ledger: Ledger) -> None:
         """Count what came of the rows of a shard; of all messages the first few stay, under numbers of no row."""

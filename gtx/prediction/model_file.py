@@ -268,7 +268,8 @@ def read_model(
     except InputError as reason:
         raise InputError(f"{path} cannot be used: {reason}") from None
     except SafetensorError as reason:
-        raise InputError(f"{path} is not a whole gtx model file ({printable(str(reason), 200)})") from None
+        what = f"({printable(str(reason), 200)}); expected one that gtx train wrote, such as run/model.gtx"
+        raise InputError(f"{path} is not a whole gtx model file {what}") from None
 
 
 def _read_header(metadata: dict[str, str] | None) -> dict[str, Any]:

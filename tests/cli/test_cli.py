@@ -133,6 +133,11 @@ def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.Monke
     [
         (["predict", "no.gtx", "CCO"], "no such file: no.gtx"),
         (["info", "data.csv"], "not a whole gtx model file"),
+        (["info", "data.csv"], "expected one that gtx train wrote"),
+        *(
+            ([command, "run", "--target-columns", "gap", "--out", "x"], "run is a folder; a table, which is one file")
+            for command in ("train", "tune", "benchmark")
+        ),
         (["predict", "run/model.gtx", "no.csv"], "no such file: no.csv"),
         (["predict", "run/model.gtx", "dat.csv"], "no such file: dat.csv; did you mean 'data.csv'?"),
         (

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from gtx.data import prepare
+
 from .distributed import Status, command, gtx_train, lightning_train, processes, ranks, torchrun
 
 WRITTEN = ["cache", "config.yaml", "members", "metrics.json", "model.gtx", "predictions.csv", "split.csv"]
@@ -105,6 +107,21 @@ def test_shares_of_the_weights_train_as_whole_ones_do(whole: list[Status], base:
     assert sorted(path.name for path in out.iterdir()) == WRITTEN
     (all_,), shares = ({int(path.read_text()) for path in base.glob(f"{name}.held-*")} for name in ("whole", "shares"))
     assert 0.4 * all_ < min(shares) <= max(shares) < 0.6 * all_
+
+
+def test_a_store_on_disk_is_trained_on_by_both_and_on_from_a_kill(base: Path) -> None:
+    words = {name: command(base / name) for name in ("stored", "stored-killed")}
+    prepare(base / "stored.csv", base / "store", workers=0, shard_rows=10)
+    for each in words.values():
+        each[1] = str(base / "store")
+    whole = partial(gtx_train, words["stored"])
+    assert [status for status, _ in ranks(base, whole, whole)] == [0, 0]
+    first, second = seen(base / "stored")
+    assert first == second and len(first) >= 6
+    dies = partial(gtx_train, words["stored-killed"], base / "died on a store")
+    assert [status for status, _ in ranks(base, dies, dies)] == [2, -signal.SIGKILL]
+    assert [status for status, _ in ranks(base, dies, dies)] == [0, 0]
+    assert_same_run(base / "stored", base / "stored-killed")
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,10 @@ def test_a_store_has_what_the_table_has(prepared: Path, tmp_path: Path, monkeypa
     few = read(prepared, tmp_path)
     assert few.counts["train"] + few.counts["val"] + few.counts["test"] == 70 and len(few.split["train"]) < 25
     assert few.split_words.endswith("seed 0")
+    monkeypatch.setattr(stored, "MOST", 5)
+    few = read(prepared, tmp_path, split_column="part")
+    assert 0 < len(few.split["val"]) < 11 and 0 < len(few.split["test"]) < 11 < few.counts["train"]
+    assert few.split_words == "column 'part', of 12 val rows 5 at random, of 12 test rows 5 at random"
 
 
 def test_a_hash_divides_the_molecules_alike_wherever_they_stand(prepared: Path, tmp_path: Path) -> None:
