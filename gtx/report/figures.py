@@ -67,9 +67,15 @@ def parity(
     return axes.figure
 
 
-def error_histogram(errors: Columns, unit: str) -> Figure:
-    """How predicted minus measured values are distributed in each part, and where their mean lies."""
-    with panel("Errors", f"predicted − measured{in_unit(unit)}", "share of molecules", height=3) as axes:
+def error_histogram(errors: Columns, unit: str, of: str = "molecule") -> Figure:
+    """How predicted minus measured values are distributed in each part, and where their mean lies.
+
+    Args:
+        errors: predicted minus measured.
+        unit: of them.
+        of: what they belong to.
+    """
+    with panel("Errors", f"predicted − measured{in_unit(unit)}", f"share of {of}s", height=3) as axes:
         widest = np.percentile(np.abs(np.concatenate([*errors.values(), [0.0]])), 99.5) or 1.0
         edges = np.linspace(-widest, widest, 36)
         for part, error in errors.items():

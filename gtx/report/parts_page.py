@@ -83,7 +83,7 @@ def _panels(report: PartReport, t: int) -> Iterator[Panel]:
         )
         errors[part] = prediction - y
     if errors:
-        yield Panel(f"Errors of {name}", partial(figures.error_histogram, errors, unit))
+        yield Panel(f"Errors of {name}", partial(figures.error_histogram, errors, unit, report.part))
 
 
 def _by_kind(report: PartReport, t: int) -> Iterator[dict[str, Any]]:

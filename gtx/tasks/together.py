@@ -235,13 +235,20 @@ class Together(Task, TogetherOptions):
         return replace(dataset, task=part, store=self.store_of(part, dataset.store))
 
     def write_report(self, path: Path, dataset: Dataset, answers: JointAnswers, facts: dict[str, Any]) -> list[str]:
-        """A page for each part: `path` of the first, and others beside it, such as `report-atoms.html`."""
+        """A page for each part: `path` of the first, and others beside it, such as `report-atoms.html`; each names the
+        others."""
+        pages = [path, *(path.with_name(f"{path.stem}-{part.name}{path.suffix}") for part in self.parts[1:])]
+        others = [
+            f"What it predicts of {each.per}s is in {page.name}." for each, page in zip(self.parts, pages, strict=True)
+        ]
         lines = []
         for k, (part, own) in enumerate(zip(self.parts, answers.parts, strict=True)):
-            page = path if not k else path.with_name(f"{path.stem}-{part.name}{path.suffix}")
-            lines += part.write_report(page, self.seen_by(part, dataset), own, _facts_of(part, facts))
-            lines += [f"the report of {part.name}: {page}"] if k else []
-        return lines
+            footnotes = [*facts["footnotes"], *others[:k], *others[k + 1 :]]
+            of_part = _facts_of(part, facts) | {"footnotes": footnotes}
+            lines += part.write_report(pages[k], self.seen_by(part, dataset), own, of_part)
+        return lines + [
+            f"the report of {part.per}s: {page}" for part, page in zip(self.parts[1:], pages[1:], strict=True)
+        ]
 
     def notes(self) -> list[str]:
         return [line for part in self.parts for line in part.notes()]

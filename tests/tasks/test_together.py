@@ -53,7 +53,8 @@ def test_one_model_finds_three_rules(tmp_path: Path) -> None:
     assert baselines["ridge"]["test"]["per_target"]["degree"]["rmse"] is None
     assert baselines["alike"]["test"]["per_target"]["hetero"]["rmse"] is None
     pages = {page: (tmp_path / "run" / page).read_text() for page in ("report.html", "report-atoms.html")}
-    assert "degree" in pages["report-atoms.html"] and "report-atoms.html" in " ".join(outcome.notes)
+    assert "degree" in pages["report-atoms.html"] and "share of atoms" in pages["report-atoms.html"]
+    assert all("report-atoms.html" in text for text in (pages["report.html"], " ".join(outcome.notes)))
     model = gtx.load(tmp_path / "run" / "model.gtx", "cpu")
     answer = model.predict(["CCO", "c1ccccc1N"])
     assert [len(json.loads(text)) for text in answer.degree_pred] == [3, 7]
