@@ -97,8 +97,10 @@ def as_prepared(settings: DataSettings) -> DataSettings:
     if asked := [name for name, given in refused.items() if given]:
         raise InputError(f"of a store that gtx prepare made rows are not held together: leave out {asked[0]}")
     task = settings.task
-    if getattr(task, "writes", False) or getattr(task, "per", "molecule") != "molecule" or getattr(task, "also", None):
-        raise InputError(f"task {task.name} needs a table: gtx prepare keeps molecules for one number or class each")
+    of_parts = getattr(task, "per", "molecule") != "molecule" or getattr(task, "also", None)
+    if of_parts or getattr(task, "writes", False):
+        what = "targets of atoms and bonds need" if of_parts else f"task {task.name} needs"
+        raise InputError(f"{what} a table: gtx prepare keeps molecules for one number or class each")
     return replace(settings, featuriser=featuriser)
 
 

@@ -317,7 +317,7 @@ def test_a_file_comes_before_a_smiles(tmp_path, monkeypatch):
 
 
 def test_a_folder_is_no_table(tmp_path):
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="is a folder; a table, which is one file, was expected"):
         open_table(tmp_path)
 
 

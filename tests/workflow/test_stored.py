@@ -179,7 +179,7 @@ def test_a_new_column_is_a_new_target(prepared: Path, tmp_path: Path, capsys: py
         (["--hydrogens"], "were prepared with hydrogens False, not True"),
         (["--mix", "kernel"], "--mix kernel needs all training rows in memory"),
         (["--model", "tanimoto"], "model tanimoto needs all training rows in memory"),
-        (["--task", "atoms"], "task atoms needs a table"),
+        (["--task", "atoms"], "targets of atoms and bonds need a table"),
         (["--uncertainty", "similarity"], "compares with training rows"),
     ],
 )

@@ -29,7 +29,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Ray, started in a folder of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("ray"))
+        handler = signal.getsignal(signal.SIGTERM)
         ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
+        signal.signal(signal.SIGTERM, handler)  # Ray's own ends other tests
         yield
         ray.shutdown()
 
