@@ -104,8 +104,14 @@ DESCRIBED = {
 """What `gtx train --model` takes to train."""
 
 SOLVED = {
+    "kernel": Described(
+        "no network: ridge regression with a kernel of circular substructures and descriptors, in closed form",
+        "Griffiths et al. 2023, arXiv:2212.04450",
+        "none",
+        0,
+    ),
     "tanimoto": Described(
-        "no network: ridge regression with the Tanimoto kernel of circular substructures, in closed form",
+        "the same of substructures alone: the Tanimoto kernel of their counts",
         "Ralaivola et al. 2005",
         "none",
         0,

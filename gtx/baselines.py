@@ -1,4 +1,4 @@
-"""What one gets without a neural network: the mean, a linear model, a random forest and a Tanimoto kernel.
+"""What one gets without a neural network: the mean, a linear model, a random forest and kernel ridge regression.
 
 They learn from the rows and for the targets of the model they stand beside, and see the descriptors that it sees, so
 that its scores mean something.
@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from gtx.closed_form import fit_closed_form, outputs_of, solvable
 from gtx.data import MoleculeStore
 from gtx.errors import printable
-from gtx.models import tanimoto
+from gtx.models import SOLVED
 from gtx.report.words import TITLES
 from gtx.tasks import Together
 from gtx.tasks.joint_answers import joint_baselines
@@ -30,7 +30,7 @@ from gtx.tasks.numbers import NumberTask
 
 if TYPE_CHECKING:
     from gtx.dataset import Dataset
-    from gtx.kernel import TanimotoKernel
+    from gtx.kernel import KernelRidge
     from gtx.tasks import Task
 
 RADIUS, BITS = 2, 2048
@@ -53,7 +53,7 @@ class Method(NamedTuple):
 
 
 def score_baselines(
-    dataset: Dataset, task: Task, seed: int = 0, progress: bool = False, kernel: TanimotoKernel | None = None
+    dataset: Dataset, task: Task, seed: int = 0, progress: bool = False, kernel: KernelRidge | None = None
 ) -> dict[str, Any]:
     """Score the usual baselines on the rows of a data set, beside a model that learned the fitted task from them.
 
@@ -113,7 +113,7 @@ def predict_baselines(
     descriptors: np.ndarray | None = None,
     known: np.ndarray | None = None,
     store: MoleculeStore | None = None,
-    kernel: TanimotoKernel | None = None,
+    kernel: KernelRidge | None = None,
 ) -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
     """Each baseline's name, its predictions `[n, P]` of all rows (of classes, probabilities) and its settings.
 
@@ -127,8 +127,8 @@ def predict_baselines(
     - `random_forest` (Breiman 2001, https://doi.org/10.1023/A:1010933404324): fully grown trees, each split choosing
       among a third of the columns, for classes among the root of their number; one forest per target, which scores
       better than one forest for all.
-    - `tanimoto`: kernel ridge regression on circular substructures (`gtx.kernel.TanimotoKernel`), which reads no
-      descriptors; where there is a store.
+    - `kernel`: kernel ridge regression on circular substructures and descriptors (`gtx.kernel.KernelRidge`), where
+      there is a store.
 
     On two cores 10,000 molecules with five targets take about two minutes. More of either takes little longer: there
     are fewer trees then, and of more than 50,000 training rows as many are drawn at random.
@@ -181,19 +181,20 @@ def predict_baselines(
         yield method.name, task.admissible(prediction), settings
     store = None if store is None else store.with_targets(y)
     if store is not None and solvable(task, store) is not None and not np.isnan(y[split["train"]]).all(0).any():
-        progress(TITLES["tanimoto"])
-        yield "tanimoto", *_by_similarity(store, split["train"], task, kernel)
+        progress(TITLES["kernel"])
+        yield "kernel", *_by_similarity(store, split["train"], task, kernel)
 
 
 def _by_similarity(
-    store: MoleculeStore, train: np.ndarray, task: NumberTask, kernel: TanimotoKernel | None
+    store: MoleculeStore, train: np.ndarray, task: NumberTask, kernel: KernelRidge | None
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Predictions of the Tanimoto kernel, and its settings."""
+    """Predictions of a kernel, and its settings."""
     if kernel is None:
-        kernel = tanimoto(task.num_predictions)
+        kernel = SOLVED["kernel"](task.num_predictions, num_descriptors=store.descriptors.shape[1])
         fit_closed_form(kernel, task, store.subset(train))
     outputs = outputs_of(deepcopy(kernel).cpu(), store)
-    settings = {"inputs": "circular substructures", "training_rows": len(train), "ridge": kernel.ridge.tolist()}
+    share = 0.0 if kernel.descriptors is None else float(kernel.descriptors.share)
+    settings = {"descriptors": round(share, 6), "training_rows": len(train), "ridge": kernel.ridge.tolist()}
     return task.plain.unscaled(outputs, store).numpy(), settings
 
 

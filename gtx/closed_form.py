@@ -13,7 +13,7 @@ from gtx.tasks.losses import masked_mean
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
-    from gtx.kernel import TanimotoKernel
+    from gtx.kernel import KernelRidge
     from gtx.tasks import Task
 
 TOGETHER = 256
@@ -22,7 +22,7 @@ PRIOR = 5.0
 """Logits that one standard deviation of the least squares is worth, at most about so many: some classes separate."""
 
 
-def fit_closed_form(model: TanimotoKernel, task: NumberTask, train: MoleculeStore) -> None:
+def fit_closed_form(model: KernelRidge, task: NumberTask, train: MoleculeStore) -> None:
     r"""Solve a model for a task.
 
     Numbers are fitted as the network learns them, scaled. Classes are fitted as indicators, f, and counts as
@@ -51,7 +51,7 @@ def fit_closed_form(model: TanimotoKernel, task: NumberTask, train: MoleculeStor
         model.rescale(*_calibration(task, left_out[drawn], task.scaled(train)[drawn].double()))
 
 
-def outputs_of(model: TanimotoKernel, store: MoleculeStore) -> Tensor:
+def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:
     """What a model says of all molecules of a store, float64 `[m, C]`."""
     index = torch.arange(len(store))
     parts = [model(store.batch(rows)).double() for rows in index.split(TOGETHER)]

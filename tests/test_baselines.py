@@ -183,15 +183,15 @@ def test_freesolv(shared_data, usual_trees, monkeypatch):
 
 
 @pytest.mark.parametrize("task", [NUMBERS, CLASSES], ids=["numbers", "classes"])
-def test_the_tanimoto_kernel_reads_what_the_model_reads_and_no_labels_but_those_of_training(y, classes, task):
+def test_the_kernel_reads_what_the_model_reads_and_no_labels_but_those_of_training(y, classes, task):
     y = (classes if task.discrete else y).copy()
     store = featurise(Featuriser(), SMILES, workers=0).store.with_targets(y)
     task = task.fitted(store.subset(SPLIT["train"]))
     found = predictions(y, task, store=store)
-    assert list(found)[-1] == "tanimoto"
-    scores = task.evaluate(y[SPLIT["test"]], found["tanimoto"][SPLIT["test"]])["per_target"]["additive"]
+    assert list(found)[-1] == "kernel"
+    scores = task.evaluate(y[SPLIT["test"]], found["kernel"][SPLIT["test"]])["per_target"]["additive"]
     assert scores["roc_auc"] > 0.9 if task.discrete else scores["r2"] > 0.9
     changed = y.copy()
     changed[SPLIT["test"]] = changed[SPLIT["val"]] = 0.0
-    again = predictions(changed, task, store=store)["tanimoto"]
-    np.testing.assert_array_equal(again, found["tanimoto"])
+    again = predictions(changed, task, store=store)["kernel"]
+    np.testing.assert_array_equal(again, found["kernel"])

@@ -17,7 +17,7 @@ METHODS = {
     "logistic": "logistic",
     "poisson": "Poisson",
     "random_forest": "random forest",
-    "tanimoto": "Tanimoto kernel",
+    "kernel": "kernel ridge",
     "alike": "mean of those alike",
 }
 

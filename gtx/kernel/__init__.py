@@ -1,9 +1,11 @@
-"""A model in closed form: ridge regression with the Tanimoto kernel of counts of circular substructures."""
+"""A model in closed form: ridge regression with a kernel of circular substructures and descriptors."""
 
 from __future__ import annotations
 
 from gtx.kernel.counts import Counts
+from gtx.kernel.descriptors import DescriptorKernel
+from gtx.kernel.regression import KernelRidge
 from gtx.kernel.ridge import Solution, solve
 from gtx.kernel.tanimoto import TanimotoKernel
 
-__all__ = ["Counts", "Solution", "TanimotoKernel", "solve"]
+__all__ = ["Counts", "DescriptorKernel", "KernelRidge", "Solution", "TanimotoKernel", "solve"]

@@ -18,7 +18,6 @@ from gtx.models.over_conformers import OverConformers
 from gtx.models.rmat import rmat
 from gtx.models.sequence import CrossAttentionMaps, MoleculeToSequence, SequenceEncoder, molecule_to_sequence
 from gtx.models.standard import standard
-from gtx.models.tanimoto import tanimoto
 from gtx.models.token_transformer import BASE, TokenTransformer
 from gtx.models.tokengt import tokengt
 from gtx.models.torchmd_net import torchmd_net
@@ -52,7 +51,6 @@ __all__ = [
     "molecule_to_sequence",
     "rmat",
     "standard",
-    "tanimoto",
     "tgt",
     "tokengt",
     "torchmd_net",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gtx.architectures import DESCRIBED
-from gtx.kernel import TanimotoKernel
+from gtx.kernel import KernelRidge
 from gtx.models.egt import egt, tgt
 from gtx.models.exphormer import exphormer
 from gtx.models.gat import gaan, gat, gatv2
@@ -14,11 +14,11 @@ from gtx.models.gps import gps
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.graphormer import graphormer
 from gtx.models.grit import grit
+from gtx.models.kernel import kernel
 from gtx.models.mat import mat
 from gtx.models.rmat import rmat
 from gtx.models.sequence import MoleculeToSequence, molecule_to_sequence
 from gtx.models.standard import standard
-from gtx.models.tanimoto import tanimoto
 from gtx.models.tokengt import tokengt
 from gtx.models.torchmd_net import torchmd_net
 from gtx.models.transformer import transformer
@@ -73,8 +73,8 @@ ARCHITECTURES = {
 }
 """What `gtx train --model` takes to train."""
 
-SOLVED: dict[str, Callable[..., TanimotoKernel]] = {"tanimoto": tanimoto}
-"""What it takes beside them, solved in closed form."""
+SOLVED: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel, "tanimoto": kernel}
+"""What it takes beside them, solved in closed form; the second one is made without descriptors."""
 
 WRITERS: dict[str, Callable[..., MoleculeToSequence]] = {"molecule_to_sequence": molecule_to_sequence}
 """What `gtx train --task sequence` trains, as `make(size, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`."""

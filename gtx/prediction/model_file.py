@@ -159,6 +159,9 @@ def _check_agreement(header: ModelHeader) -> None:
         partner, outputs = header.partner, header.task.num_predictions
         _agree("partner.name", partner["name"], list(SOLVED))
         _agree("partner.arguments.out_channels", partner["arguments"].get("out_channels"), [outputs])
+        _agree(
+            "partner.arguments.num_descriptors", partner["arguments"].get("num_descriptors", 0), _kernel_reads(header)
+        )
     if header.task.reads_similarity and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
     model, given, read = header.model["name"], header.model["arguments"], header.featuriser
@@ -176,6 +179,7 @@ def _check_agreement(header: ModelHeader) -> None:
     width = header.features.width if header.features else 0
     if not header.task.writes:
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
+        fitting = _kernel_reads(header) if model in SOLVED else fitting
         _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), fitting)
         _agree("model.arguments.per", given.get("per", "molecule"), [header.task.per])
         _agree("model.arguments.also", given.get("also") or {}, [dict(header.task.also)])
@@ -187,6 +191,12 @@ def _check_agreement(header: ModelHeader) -> None:
     _agree("model.components.count", components.get("count"), [len(read.components) if together else None])
     if components:
         _agree("model.components.further", components.get("further", 0), [width])
+
+
+def _kernel_reads(header: ModelHeader) -> list[int]:
+    """How many descriptors a kernel may read: none, or all."""
+    own = header.featuriser.num_descriptors * max(1, len(header.featuriser.components))
+    return [0, own + (header.features.width if header.features else 0)]
 
 
 def _agree(entry: str, value: Any, fitting: list[Any]) -> None:

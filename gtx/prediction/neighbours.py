@@ -42,7 +42,7 @@ class Neighbours:
         )
         done = featurise(whole, list(training.smiles), workers=0, smiles=False)
         self.training, self.rows = training, done.good
-        self.kernel = TanimotoKernel(0, [[MORGAN]])
+        self.kernel = TanimotoKernel([MORGAN])
         self.kernel.hold(done.store)
 
     def of(self, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:

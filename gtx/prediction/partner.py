@@ -12,7 +12,7 @@ from gtx.errors import InputError
 from gtx.schema import shown
 
 if TYPE_CHECKING:
-    from gtx.kernel import TanimotoKernel
+    from gtx.kernel import KernelRidge
     from gtx.tasks.numbers import NumberTask
 
 
@@ -34,7 +34,7 @@ class Partner(nn.Module):
         share: s, `[P]`, from 0 to 1.
     """
 
-    def __init__(self, kernel: TanimotoKernel, share: Tensor) -> None:
+    def __init__(self, kernel: KernelRidge, share: Tensor) -> None:
         super().__init__()
         self.kernel = kernel
         self.register_buffer("share", share)
@@ -63,6 +63,6 @@ class Partner(nn.Module):
     def words(self, task: NumberTask) -> str:
         """The shares in words, target by target where they differ."""
         shares = [float(self.share[place.columns][0]) for place in task.places]
-        each = [f"{1 - share:.0%} network and {share:.0%} Tanimoto kernel" for share in shares]
+        each = [f"{1 - share:.0%} network and {share:.0%} kernel" for share in shares]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
         return f"{each[0] if len(set(each)) == 1 else several}, of {len(self.kernel.row):,} training molecules"

@@ -15,7 +15,7 @@ TITLES = {
     "logistic": "Logistic regression",
     "poisson": "Poisson regression",
     "random_forest": "Random forest",
-    "tanimoto": "Tanimoto kernel",
+    "kernel": "Kernel ridge",
     "alike": "Mean of those alike",
 }
 """What a reader calls each baseline."""

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from gtx.closed_form import fit_closed_form, outputs_of, solvable, unsolvable
 from gtx.data import MoleculeStore
-from gtx.kernel import TanimotoKernel
-from gtx.models import tanimoto
+from gtx.kernel import KernelRidge
+from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.partner import Partner, join
 from gtx.tasks import NumberTask, Task
@@ -45,7 +45,7 @@ class Mixed:
     outputs: Any
     unseen: list[str | None]
     alone: Mapping[str, Tensor]
-    kernel: TanimotoKernel | None
+    kernel: KernelRidge | None
     note: str | None
 
     def answers_alone(self, store: MoleculeStore) -> dict[str, Answers]:
@@ -73,20 +73,20 @@ def mixed(
     predictor = Predictor([member.model for member in members], header, device)
     outputs, unseen = predictor.outputs(store)
     train, val = (store.subset(split[part]) for part in ("train", "val"))
-    if isinstance(members[0].model, TanimotoKernel):
+    if isinstance(members[0].model, KernelRidge):
         return Mixed(predictor, outputs, unseen, {}, members[0].model, None)
     if settings.mix == "no" or (reason := why_not(header.task, train, val)):
         usual = settings.mix == "no" or header.task.writes or header.task.per != "molecule"
         note = None if usual else f"the network alone: {reason}"
         return Mixed(predictor, outputs, unseen, {}, None, note)
-    spec = solved_spec(header.task, header.featuriser)
-    kernel = tanimoto(**spec["arguments"])
+    spec = solved_spec(header.task, header.featuriser, header.features)
+    kernel = build_model(spec)
     fit_closed_form(kernel, header.task, train)
     own = outputs_of(kernel, store)
     rows = torch.from_numpy(split["val"])
     share = shares(header.task, outputs[rows].mean(1), own[rows], val)
     if (share < LEAST).all():
-        note = "the network alone: a Tanimoto kernel beside it would not predict validation rows better"
+        note = "the network alone: a kernel beside it would not predict validation rows better"
         return Mixed(predictor, outputs, unseen, {}, kernel, note)
     partner = Partner(kernel, share.float())
     header = replace(header, partner=learned_spec(spec, kernel))

@@ -31,9 +31,7 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
     if settings.separate_encoders and not featuriser.components:
         raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
     if name in SOLVED:
-        if features:
-            raise InputError(f"model {name} reads molecules alone: leave out {', '.join(features.options)}")
-        _check_solved(settings, featuriser)
+        _check_solved(settings, featuriser, features)
         return
     if name not in ARCHITECTURES:
         every = [*ARCHITECTURES, *SOLVED]
@@ -73,8 +71,13 @@ def without_all_rows(settings: TrainSettings) -> TrainSettings:
     return replace(settings, mix="no", training_rows=False)
 
 
-def _check_solved(settings: TrainSettings, featuriser: Featuriser) -> None:
+def _check_solved(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None) -> None:
     name = settings.model
+    if features and name == "tanimoto":
+        raise InputError(f"model {name} reads molecules alone: leave out {', '.join(features.options)}")
+    if features and features.widths:
+        unread = [option for option in features.options if option != "--feature-columns"]
+        raise InputError(f"model {name} reads features of molecules alone: leave out {', '.join(unread)}")
     if unknown := set(settings.model_arguments) - {"labels"}:
         raise InputError(f"model {name} has no argument {min(unknown)!r}; it has labels")
     if settings.ensemble > 1:
@@ -93,7 +96,7 @@ def model_spec(
     if task.writes:
         return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **given}}
     if settings.model in SOLVED:
-        spec = solved_spec(task, featuriser)
+        spec = solved_spec(task, featuriser, features, settings.model)
         return spec | {"arguments": spec["arguments"] | given}
     arguments = {
         "out_channels": task.out_channels,
@@ -127,10 +130,15 @@ def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> 
     return featuriser.num_descriptors + (features.width if features else 0)
 
 
-def solved_spec(task: Task, featuriser: Featuriser) -> dict[str, Any]:
-    """`model_spec` of the kernel."""
-    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    return {"name": "tanimoto", "arguments": {"out_channels": task.num_predictions, **sizes}}
+def solved_spec(
+    task: Task, featuriser: Featuriser, features: FeatureColumns | None, name: str = "kernel"
+) -> dict[str, Any]:
+    """`model_spec` of a kernel; of several molecules a row, it reads the descriptors of all side by side."""
+    sizes: dict[str, Any] = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    if name == "kernel":
+        own = featuriser.num_descriptors * max(1, len(featuriser.components))
+        sizes["num_descriptors"] = own + (features.width if features else 0)
+    return {"name": name, "arguments": {"out_channels": task.num_predictions, **sizes}}
 
 
 def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
@@ -141,7 +149,7 @@ def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
 def model_words(name: str, model: nn.Module, count: int) -> str:
     """A model in a few words, and how many there are of it."""
     if name in SOLVED:
-        return f"{name} kernel of {len(model.row):,} training molecules"
+        return f"{'Tanimoto ' * (name == 'tanimoto')}kernel of {len(model.row):,} training molecules"
     weights = sum(p.numel() for p in model.parameters())
     return f"{count} × " * (count > 1) + f"{name} graph transformer, {weights:,} weights"
 

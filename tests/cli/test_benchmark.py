@@ -18,7 +18,7 @@ from tests.tables import TINY_WORDS, molecules, read, write
 
 from .victim import killed
 
-METHODS = ["gtx", "mean", "ridge", "random_forest", "tanimoto"]
+METHODS = ["gtx", "mean", "ridge", "random_forest", "kernel"]
 BROKEN, BAD_CELL, BLANK, TWICE = 3, 5, 7, 11  # rows that something is the matter with
 
 

@@ -15,7 +15,7 @@ from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.explain import rationale
 from gtx.explain.rationale_search import Atoms, search
-from gtx.models import tanimoto
+from gtx.models.kernel import kernel as ridge
 from gtx.molecules import Featuriser, as_molecule, peelings, read_smiles
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Regression
@@ -34,7 +34,7 @@ def nitriles() -> Predictor:
     y = [[float(len(read_smiles(one).GetSubstructMatches(nitrile)))] for one in smiles]
     store = featurise(featuriser, smiles, workers=0).store.with_targets(np.array(y))
     task = Regression(("nitriles",)).fitted(store)
-    kernel = tanimoto(1, labels=[[{"radius": 1, "atoms": [0], "bonds": [0]}]])
+    kernel = ridge(1, labels=[[{"radius": 1, "atoms": [0], "bonds": [0]}]])
     fit_closed_form(kernel, task, store)
     spec = {"name": "tanimoto", "arguments": {"out_channels": 1, **kernel.learned}}
     return Predictor([kernel], ModelHeader(task, featuriser, spec), "cpu")

@@ -103,7 +103,7 @@ def test_a_mix_is_both_and_says_so(runs: dict[str, Path], table: Path) -> None:
     rows = [row for row in read(runs["kernel"].parent / "predictions.csv") if row["split"] == "val"]
     off = sorted(abs(float(row["solvation_water_pred"]) - float(row["solvation_water"])) for row in rows)
     assert half == pytest.approx(off[int(np.ceil(0.9 * (len(off) + 1))) - 1], rel=1e-4)
-    words = f"{1 - share:.0%} network and {share:.0%} Tanimoto kernel, of 84 training molecules"
+    words = f"{1 - share:.0%} network and {share:.0%} kernel, of 84 training molecules"
     report = (runs["kernel"].parent / "report.html").read_text()
     assert words in report and "Its network alone" in report and "Its kernel alone" in report
     assert both.header.training.rows == [
@@ -130,7 +130,7 @@ def test_it_predicts_alike_from_the_command_line_and_unpickled(
     np.testing.assert_allclose(found, given, rtol=1e-5, atol=1e-5)
     assert main(["info", str(runs["kernel"])]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"mix +\d+% network and \d+% Tanimoto kernel, of 84 training molecules", said)
+    assert re.search(r"mix +\d+% network and \d+% kernel, of 84 training molecules", said)
 
 
 @pytest.mark.parametrize(

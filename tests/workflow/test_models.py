@@ -42,8 +42,8 @@ def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path, monke
 def test_a_closed_form_trains_saves_predicts_and_is_reported(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = DataSettings(str(table), ("gap",), featuriser=Featuriser(descriptors=False), workers=0)
-    settings = TrainSettings(model="tanimoto", progress=False)
+    data = DataSettings(str(table), ("gap",), workers=0)
+    settings = TrainSettings(model="kernel", progress=False)
     metrics = train(data, settings, tmp_path, baselines=False).metrics
     assert train(data, settings, tmp_path, baselines=False).was_finished
     rows = read(tmp_path / "predictions.csv")
@@ -56,7 +56,7 @@ def test_a_closed_form_trains_saves_predicts_and_is_reported(
     assert list(kept.rows) == [i for i, row in enumerate(rows, 1) if row["split"] == "train"]
     assert model.row.tolist() == list(range(len(kept)))
     report = (tmp_path / "report.html").read_text()
-    assert f"tanimoto kernel of {len(model.row)} training molecules" in report and "by epoch" not in report
+    assert f"kernel of {len(model.row)} training molecules" in report and "by epoch" not in report
     assert main(["explain", str(tmp_path / "model.gtx"), rows[0]["smiles"]]) == 0
     assert "similarity" in capsys.readouterr().out
 

@@ -1,34 +1,37 @@
-"""The Tanimoto kernel as one of gtx's models."""
+"""Ridge regression with a kernel as one of gtx's models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gtx.kernel import TanimotoKernel
+from gtx.kernel import KernelRidge
 from gtx.nn.substructures import FARTHEST
 
 
-def tanimoto(
+def kernel(
     out_channels: int,
     *,
     atom_sizes: Sequence[int] | None = None,
     bond_sizes: Sequence[int] | None = None,
+    num_descriptors: int = 0,
     labels: Sequence[Sequence[Mapping[str, Any]]] | None = None,
     rows: int = 0,
     kinds: int = 0,
     entries: int = 0,
-) -> TanimotoKernel:
-    """Ridge regression with the Tanimoto kernel of counts of circular substructures, solved in closed form.
+) -> KernelRidge:
+    """Ridge regression with a kernel of circular substructures and of descriptors, solved in closed form.
 
     By default leaving out training rows decides between two ways to count: substructures of elements and bond types
-    within 2 bonds; or within 3 bonds, and beside them atoms and their neighbours by all codes.
+    within 2 bonds; or within 3 bonds, and beside them atoms and their neighbours by all codes. They decide the share
+    of the descriptors too.
 
     Args:
         out_channels: predictions per molecule.
         atom_sizes: codes per atom column, to check `labels`; the first is the element.
         bond_sizes: codes per bond column, the same; the first is the type.
-        labels, rows, kinds, entries: see `gtx.kernel.TanimotoKernel`.
+        num_descriptors: 0, the default, is the Tanimoto kernel of substructures (Ralaivola et al. 2005).
+        labels, rows, kinds, entries: see `gtx.kernel.KernelRidge`.
 
     Raises:
         ValueError: a column that there is not, or an argument of labels.
@@ -43,4 +46,4 @@ def tanimoto(
         for columns, sizes in (("atoms", atom_sizes), ("bonds", bond_sizes)):
             if sizes and (wrong := [i for i in one.get(columns) or () if not 0 <= i < len(sizes)]):
                 raise ValueError(f"labels: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
-    return TanimotoKernel(out_channels, labels, rows, kinds, entries)
+    return KernelRidge(out_channels, labels, num_descriptors, rows, kinds, entries)

@@ -1,0 +1,247 @@
+"""Kernel ridge regression of molecules, as a module from batches to outputs, like any network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from gtx.errors import InputError
+from gtx.kernel.counts import Counts
+from gtx.kernel.descriptors import DescriptorKernel
+from gtx.kernel.ridge import Solution, num_patterns, solve
+from gtx.kernel.tanimoto import TanimotoKernel
+from gtx.nn import TrainingSet
+
+EXACT = 5_000
+"""Up to so many training rows all of them make up a prediction; a target that has blanks of its own lowers it."""
+INDUCING, MOST_ROWS = 2_000, 20_000
+"""Of more rows, so many do, drawn at random, and at most so many are learned from."""
+CHOOSING = 1_000
+"""At most so many rows choose the kernel."""
+
+
+class Blend(NamedTuple):
+    """How the kernels of substructures and of descriptors are summed, see `KernelRidge`."""
+
+    share: float
+    length: float
+
+
+BLENDS = (Blend(0, 2), Blend(0.5, 2), Blend(0.9, 2), Blend(0.5, 4), Blend(0.9, 4))
+"""What `KernelRidge.solve` chooses from."""
+_TOGETHER = 512  # molecules whose similarities are worked out at a time
+
+
+class KernelRidge(TanimotoKernel):
+    r"""Ridge regression with a kernel of molecules, the mean of a Gaussian process:
+
+    \[ \hat y(x) = \mu + \sum_i \alpha_i\, k(x, x_i), \qquad k = (1 - s)\, k_T + s\, k_D \]
+
+    over the training molecules i, see `gtx.kernel.solve`. \(k_T\) compares substructures (`TanimotoKernel`), \(k_D\)
+    descriptors (`DescriptorKernel`). There is nothing to train by gradients: `solve` finds the weights in closed form,
+    and takes the kernel that predicts left-out rows best.
+
+    Sources: Griffiths et al. 2023 (arXiv:2212.04450) for Gaussian processes of molecules; Rasmussen & Williams 2006,
+    section 4.2.4, for the sum of two kernels.
+
+    Args:
+        out_channels: C, predictions per molecule.
+        labels: one or more alternatives of `TanimotoKernel.labels` to choose from.
+        num_descriptors: descriptors D of each molecule in `batch.u`; 0 for substructures alone, s = 0.
+        rows, kinds, entries: sizes of what a solved model holds; 0 before it is solved.
+
+    Shapes:
+        a batch of B molecules to `[B, C]`.
+    """
+
+    _worked_out = (*TanimotoKernel._worked_out, "_factors")
+
+    def __init__(
+        self,
+        out_channels: int,
+        labels: Sequence[Sequence[Mapping[str, Any]]],
+        num_descriptors: int = 0,
+        rows: int = 0,
+        kinds: int = 0,
+        entries: int = 0,
+    ) -> None:
+        super().__init__(labels[0], rows, kinds, entries)
+        self.alternatives = [[dict(one) for one in alternative] for alternative in labels]
+        self.descriptors = DescriptorKernel(num_descriptors, rows) if num_descriptors else None
+        self._hold("measured", torch.zeros(rows, out_channels, dtype=torch.bool))
+        self._hold("dual", torch.zeros(rows, out_channels))
+        for name in ("offset", "ridge", "scale"):
+            self._hold(name, torch.zeros(out_channels))
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """The arguments that make a module like this one, as it was solved."""
+        sizes = {"rows": len(self.row), "kinds": len(self.kind_label), "entries": len(self.kind)}
+        num_descriptors = 0 if self.descriptors is None else self.descriptors.steps.shape[1]
+        return {"labels": [self.labels], "num_descriptors": num_descriptors, **sizes}
+
+    def check(self) -> None:
+        """Raise an `InputError` unless what is held is in order."""
+        super().check()
+        if self.descriptors is not None and not 0 <= float(self.descriptors.share) <= 1:
+            raise InputError(f"the kernel's share of descriptors: expected 0 to 1, got {self.descriptors.share:g}")
+        if self.descriptors is not None and not float(self.descriptors.length) > 0:
+            raise InputError(f"the kernel's length: expected a positive number, got {self.descriptors.length:g}")
+
+    # what is learned
+
+    def solve(self, molecules: TrainingSet, y: Tensor) -> Tensor:
+        """Learn from training molecules.
+
+        Args:
+            molecules: n of them.
+            y: `[n, C]`, NaN for blanks; every column has a value.
+
+        Returns:
+            float64 `[n, C]`, what is predicted of each molecule by all others; NaN where it has no value or, of very
+            many, was not drawn.
+        """
+        y = y.double().cpu()
+        drawn = _draw(len(y), MOST_ROWS)
+        y, left_out = y[drawn], torch.full_like(y, torch.nan)
+        u = molecules.descriptors.cpu()[drawn]
+        if self.descriptors is not None:
+            self.descriptors.scaler.observe(u)
+        self._choose(molecules, drawn, y, u)
+        left_out[drawn] = self._solve(self._count(molecules, drawn), u, y).left_out
+        self._hold("row", drawn[self.row])
+        return left_out
+
+    def _choose(self, molecules: TrainingSet, drawn: Tensor, y: Tensor, u: Tensor) -> None:
+        """Take the labels and the blend by which some of the rows are predicted best, each by the others."""
+        few = _draw(len(y), _fewer(CHOOSING, y))
+        y, blends = y[few], BLENDS if self.descriptors is not None else BLENDS[:1]
+        y = y[:, (~y.isnan()).sum(0) > 1]
+        if not y.numel() or len(self.alternatives) * len(blends) == 1:
+            return
+        if self.descriptors is not None:
+            self.descriptors.hold(u[few])
+        least, best = torch.inf, (self.labels, blends[0])
+        for labels in self.alternatives:
+            self.labels = labels
+            self._keep(self._count(molecules, drawn[few]), few)
+            similar = self._among()
+            for blend in blends:
+                kernel = similar
+                if self.descriptors is not None:
+                    kernel = similar.lerp(self.descriptors.among(blend.length), blend.share)
+                off = solve(kernel, torch.arange(len(few)), y).left_out - y
+                if (error := float(off.square().nanmean(0).mean())) < least:
+                    least, best = error, (labels, blend)
+        self.labels, blend = best
+        if self.descriptors is not None and blend.share:
+            self.descriptors.share.fill_(blend.share)
+            self.descriptors.length.fill_(blend.length)
+        else:
+            self.descriptors = None
+
+    def _solve(self, counts: Counts, u: Tensor, y: Tensor) -> Solution:
+        """Learn from n molecules, `u` `[n, D]` and `y` `[n, C]`; rows are called by their numbers among these."""
+        chosen = _draw(len(y), len(y) if len(y) <= _fewer(EXACT, y) else min(INDUCING, _fewer(EXACT, y)))
+        self._keep(counts.subset(chosen), chosen)
+        if self.descriptors is not None:
+            self.descriptors.hold(u[chosen])
+        parts = torch.arange(len(y)).split(_TOGETHER)
+        kernel = torch.cat([self._kernel(counts.subset(rows), u[rows]) for rows in parts])
+        found = solve(kernel, chosen, y)
+        held = {"dual": found.dual, "offset": found.centre, "ridge": found.ridge, "scale": found.scale}
+        for name, values in held.items():
+            self._hold(name, values.float())
+        self._hold("measured", ~y[chosen].isnan())
+        return found
+
+    def rescale(self, slope: Tensor, shift: Tensor) -> None:
+        """From now on, predict `slope * prediction + shift`, each `[C]`."""
+        self._hold("dual", (self.dual.double() * slope).float())
+        self._hold("offset", (self.offset.double() * slope + shift).float())
+        self._hold("scale", (self.scale.double() * slope.square()).float())
+
+    # what it says
+
+    def kernel(self, batch: Batch) -> Tensor:
+        """k between the molecules of a batch and those held, float64 `[B, rows]`, from 0 to 1."""
+        return self._kernel(self.counts(batch), getattr(batch, "u", None))
+
+    def _kernel(self, counts: Counts, u: Tensor | None) -> Tensor:
+        similar = self._similar(counts)
+        return similar if self.descriptors is None else similar.lerp(self._near(u), self.descriptors.share.double())
+
+    def _near(self, u: Tensor | None) -> Tensor:
+        assert self.descriptors is not None
+        width = self.descriptors.steps.shape[1]
+        if u is None or u.dim() != 2 or u.shape[1] != width:
+            came = "none" if u is None else f"shape {list(u.shape)}"
+            raise ValueError(f"batch.u: expected {width} descriptors for each molecule, [B, {width}], got {came}")
+        return self.descriptors(u)
+
+    def forward(self, batch: Batch) -> Tensor:
+        counts, weights = self.counts(batch), self.dual.double()
+        if batch.x.device.type == "cpu":
+            from gtx.kernel.loops import add_weighted
+
+            found = self.offset.double().repeat(len(counts), 1)
+            if self.descriptors is not None:
+                share = float(self.descriptors.share)
+                found += share * (self._near(batch.u) @ weights)
+                weights = (1 - share) * weights
+            (turned, sizes), known = self._turned, counts.known(self.kind_label)
+            ours, theirs = (known.ptr, known.kind, known.count, counts.sizes), (turned.ptr, turned.kind, turned.count)
+            add_weighted(*(part.numpy() for part in (*ours, *theirs, *self._frequent, sizes, weights, found)))
+        else:
+            found = self.offset.double() + self.kernel(batch) @ weights
+        return found.to(self.offset.dtype)
+
+    def variance(self, batch: Batch) -> Tensor:
+        r"""How uncertain predictions are: \(\sigma^2 (1 - k^\top (K + \lambda I)^{-1} k)\), float64 `[B, C]`.
+
+        It is of the value without the noise of a measurement, whose variance is \(\lambda \sigma^2\). Of more training
+        rows than `EXACT` those held alone count, which makes it larger than it is.
+        """
+        kernel = self.kernel(batch)
+        explained = []
+        for column, factor in enumerate(self._factors):
+            known = kernel[:, self.measured[:, column]]
+            half = torch.linalg.solve_triangular(factor, known.T, upper=False)
+            explained.append(half.square().sum(0))
+        return self.scale.double() * (1 - torch.stack(explained, 1)).clamp(min=0)
+
+    @cached_property
+    def _factors(self) -> list[Tensor]:
+        kernel, factors = self._among(), []
+        if self.descriptors is not None:
+            kernel = kernel.lerp(
+                self.descriptors.among(float(self.descriptors.length)), self.descriptors.share.double()
+            )
+        for column in range(len(self.offset)):
+            rows = self.measured[:, column]
+            noise = self.ridge[column].double() * torch.eye(int(rows.sum()), dtype=torch.float64, device=kernel.device)
+            factors.append(torch.linalg.cholesky(kernel[rows][:, rows] + noise))
+        return factors
+
+    def __repr__(self) -> str:
+        found = f"KernelRidge({len(self.row)} molecules, {len(self.kind_label)} substructures"
+        if self.descriptors is None:
+            return f"{found})"
+        return f"{found}, {self.descriptors.steps.shape[1]} descriptors with a share of {self.descriptors.share:g})"
+
+
+def _fewer(most: int, y: Tensor) -> int:
+    """Of how many rows the patterns of blanks in `y` cost as much as those of `most` would without any: cubic cost."""
+    return int(most / num_patterns(y) ** (1 / 3))
+
+
+def _draw(n: int, count: int) -> Tensor:
+    """`count` of n rows, ascending, always the same ones; all of fewer."""
+    if n <= count:
+        return torch.arange(n)
+    return torch.randperm(n, generator=torch.Generator().manual_seed(0))[:count].sort().values

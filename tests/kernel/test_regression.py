@@ -1,0 +1,140 @@
+"""Predictions are sums over training molecules, left-out rows choose the kernel, and what is learned is kept."""
+
+from __future__ import annotations
+
+import pickle
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import gtx.kernel.regression
+from gtx.closed_form import fit_closed_form
+from gtx.data import MoleculeStore
+from gtx.kernel.regression import BLENDS, Blend
+from gtx.models.kernel import kernel
+from gtx.tasks import Classification, Multiclass, Regression
+from tests.molecules_for_tests import SMILES, store, whole_batch
+from tests.tables import molecules
+
+
+@pytest.fixture(scope="module")
+def many() -> MoleculeStore:
+    table = molecules(120)
+    return store(table["smiles"].tolist()).with_targets(table[["gap", "solvation_water"]].to_numpy())
+
+
+def solved(train: MoleculeStore, task=None, **options):
+    task = (task or Regression(("gap", "solvation_water"))).fitted(train)
+    model = kernel(task.out_channels, **{"num_descriptors": train.descriptors.shape[1]} | options)
+    fit_closed_form(model, task, train)
+    return model, task
+
+
+@pytest.mark.parametrize("blends", [BLENDS, (Blend(0.5, 2),), (Blend(0, 2),)])
+def test_predictions_are_the_sum_over_training_molecules_in_any_order(
+    blends: tuple[Blend, ...], many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gtx.kernel.regression, "BLENDS", blends)
+    model, _ = solved(many)
+    assert (model.descriptors is None) == (blends[-1].share == 0)
+    batch = whole_batch()
+    expected = model.offset.double() + model.kernel(batch) @ model.dual.double()
+    torch.testing.assert_close(model(batch).double(), expected, rtol=1e-5, atol=1e-6)
+    other, _ = solved(many.subset(torch.randperm(len(many), generator=torch.Generator().manual_seed(1))))
+    torch.testing.assert_close(other(batch), model(batch), rtol=1e-3, atol=1e-3)
+    alone = torch.cat([model(whole_batch([text])) for text in SMILES])
+    torch.testing.assert_close(alone, model(batch))
+
+
+def test_the_kernel_is_the_sum_of_two_and_1_for_a_molecule_that_is_held(many: MoleculeStore) -> None:
+    model, _ = solved(many)
+    near, share = model.descriptors, float(model.descriptors.share)
+    expected = (1 - share) * model.similarity(many.batch()) + share * near(many.descriptors)
+    torch.testing.assert_close(model.kernel(many.batch()), expected)
+    torch.testing.assert_close(model.kernel(many.batch()).diag(), torch.ones(len(many), dtype=torch.float64))
+
+
+def test_descriptors_have_a_share_where_the_target_follows_them_and_none_where_it_does_not(many: MoleculeStore) -> None:
+    train, test = many.subset(np.arange(0, 120, 2)), many.subset(np.arange(1, 120, 2))
+    task, weight = Regression(("y",), element_reference=False), many.descriptors[:, :1].double()
+    errors = []
+    for num_descriptors in (many.descriptors.shape[1], 0):
+        model, fitted = solved(train.with_targets(weight[::2]), task, num_descriptors=num_descriptors)
+        assert (model.descriptors is None) == (num_descriptors == 0)
+        errors.append((model(test.batch()) - fitted.scaled(test.with_targets(weight[1::2]))).square().mean())
+    assert errors[0] < 0.5 * errors[1]
+    noise = torch.randn(120, 1, generator=torch.Generator().manual_seed(0))
+    assert solved(replace(many, descriptors=many.descriptors * 0 + noise))[0].descriptors is None
+
+
+def test_descriptors_that_are_not_there_are_asked_for(many: MoleculeStore) -> None:
+    model, _ = solved(many)
+    width = many.descriptors.shape[1]
+    with pytest.raises(ValueError, match=rf"expected {width} descriptors for each molecule.* got shape \[9, 0\]"):
+        model(whole_batch(descriptors=False))
+
+
+def test_the_variance_is_small_where_there_is_data(many: MoleculeStore) -> None:
+    train = many.subset(np.arange(0, 120, 2))
+    model, _ = solved(train)
+    known, new = model.variance(train.batch()), model.variance(many.subset(np.arange(1, 120, 2)).batch())
+    assert (known >= 0).all() and (known <= model.ridge * model.scale + 1e-9).all()
+    assert (known.mean(0) < new.mean(0)).all() and (new <= model.scale + 1e-9).all()
+    alone, _ = solved(train, num_descriptors=0)
+    torch.testing.assert_close(alone.variance(whole_batch(["[Na+]"])), alone.scale.double()[None])
+
+
+def test_left_out_rows_decide_what_is_counted(many: MoleculeStore) -> None:
+    coarse, fine = [{"radius": 0, "atoms": []}], [{"radius": 2, "atoms": [0], "bonds": [0]}]
+    for labels in ([coarse, fine], [fine, coarse]):
+        assert solved(many, labels=labels, num_descriptors=0)[0].labels == fine
+
+
+def test_of_many_rows_some_stand_for_all(many: MoleculeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact, task = solved(many)
+    monkeypatch.setattr(gtx.kernel.regression, "EXACT", 100)
+    monkeypatch.setattr(gtx.kernel.regression, "INDUCING", 60)
+    some, _ = solved(many)
+    assert len(some.row) == 60 and len(exact.row) == 120
+    y = task.scaled(many)
+    assert ((some(many.batch()) - y).square().mean(0) < 0.5).all()
+    assert (some.variance(many.batch()) >= 0).all()
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_classes_have_the_probabilities_of_new_molecules(several: bool, many: MoleculeStore) -> None:
+    gap = many.y[:, 0]
+    cuts = gap.quantile(torch.tensor([0.3, 0.7] if several else [0.5], dtype=torch.float64))
+    y = torch.bucketize(gap, cuts).double()[:, None]
+    y[::7] = torch.nan
+    labels = (("low", "middle", "high") if several else ("low", "high"),)
+    task = replace((Multiclass if several else Classification)(("gap",)), classes=labels)
+    train = many.subset(np.arange(0, 120, 2)).with_targets(y[::2])
+    model, task = solved(train, task)
+    test = many.subset(np.arange(1, 120, 2))
+    found = task.evaluate(y[1::2], task.unscaled(model(test.batch()), test))
+    assert found["roc_auc"] > 0.8
+    loss = float(task.elementwise(model(test.batch()), y[1::2].nan_to_num())[~y[1::2].isnan()].mean())
+    assert loss < np.log(3 if several else 2)
+
+
+def test_blanks_of_one_target_leave_the_others_alone(many: MoleculeStore) -> None:
+    y = many.y.clone()
+    y[::3, 1] = torch.nan
+    model, _ = solved(many.with_targets(y))
+    whole, _ = solved(many, labels=[model.labels])
+    torch.testing.assert_close(model(whole_batch())[:, 0], whole(whole_batch())[:, 0])
+    assert (model.dual[::3, 1] == 0).all()
+
+
+def test_it_is_copied_pickled_and_read_from_its_tensors(many: MoleculeStore) -> None:
+    model, _ = solved(many)
+    batch = whole_batch()
+    found = model(batch)
+    again = kernel(2, **model.learned)
+    again.load_state_dict(model.state_dict())
+    for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again, deepcopy(model).double()):
+        assert torch.equal(other(batch).float(), found)
