@@ -23,7 +23,7 @@ PACKAGES = {
     "gtx.encodings": "Encodings",
     "gtx.graph": "Graphs: who attends to whom",
     "gtx.sequence": "Sequences",
-    "gtx.kernel": "The Tanimoto kernel",
+    "gtx.kernel": "Kernel ridge regression",
     "gtx.explain": "Explanations",
     "gtx.workflow": "What the commands do",
 }

@@ -24,7 +24,7 @@ With --method rationale the figure is the molecule with its smallest substructur
 the whole model by itself predicts on the same side of --threshold, hydrogens in place of what was cut off.
 
 The training molecules that are most similar to the molecule stand below the numbers, with what was measured of them, if
-the model file keeps training rows. For a model of the kernel alone (--model tanimoto) they are all there is.
+the model file keeps training rows. For a model of the kernel alone (--model kernel) they are all there is.
 
 examples:
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg

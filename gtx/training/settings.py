@@ -79,8 +79,8 @@ class TrainSettings:
 
     mix: Literal["kernel", "no"] | None = option(
         None,
-        "What is mixed with the network: a kernel on circular substructures, solved in closed form, whose share the "
-        "validation rows decide, or no; default: kernel, where it can be done.",
+        "What is mixed with the network: a kernel of circular substructures and descriptors, solved in closed form, "
+        "whose share the validation rows decide, or no; default: kernel, where it can be done.",
     )
 
     training_rows: bool | None = option(
