@@ -37,7 +37,8 @@ OWN = {
     "gtx-foundation-mix": "default, foundation",
 }
 BASELINES = {
-    "gtx-tanimoto": "Tanimoto kernel",
+    "gtx-kernel": "kernel",
+    "gtx-tanimoto": "kernel without descriptors",
     **{
         f"{kind}-{inputs}": f"{words} on {inputs}"
         for kind, words in (("ridge", "ridge"), ("forest", "forest"))
