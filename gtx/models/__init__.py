@@ -13,6 +13,7 @@ from gtx.models.gps import gps
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.graphormer import graphormer
 from gtx.models.grit import grit
+from gtx.models.kernel import kernel
 from gtx.models.mat import mat
 from gtx.models.over_conformers import OverConformers
 from gtx.models.rmat import rmat
@@ -47,6 +48,7 @@ __all__ = [
     "gps",
     "graphormer",
     "grit",
+    "kernel",
     "mat",
     "molecule_to_sequence",
     "rmat",
