@@ -68,9 +68,7 @@ STARTS: dict[str, Part] = {
         "from a foundation that never saw the test rows' scaffolds", start="build/foundation/foundation-apart.gtx"
     ),
     "gtx-mix": Part("with a kernel beside it, the default of `gtx train`", {}, {"mix": None}),
-    "gtx-foundation-mix": Part(
-        "from the foundation, with a kernel beside it", {}, {"mix": None}, start="foundation"
-    ),
+    "gtx-foundation-mix": Part("from the foundation, with a kernel beside it", {}, {"mix": None}, start="foundation"),
     "gtx-kernel": Part("as the kernel alone (`--model kernel`)", {}, {"model": "kernel"}),
     "gtx-tanimoto": Part("as the kernel without descriptors (`--model tanimoto`)", {}, {"model": "tanimoto"}),
     "gtx-128": Part("of the foundation's shape, from scratch", {"channels": 128}),
