@@ -17,7 +17,7 @@ from gtx.tasks.atoms import AtomNumbers
 from gtx.tasks.bonds import BondNumbers
 from gtx.tasks.joint_answers import JointAnswers, JointScores, joint_scores
 from gtx.tasks.options import TogetherOptions, learned
-from gtx.tasks.parts import PartNumbers
+from gtx.tasks.parts import PartTask
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Metric, Task
 
@@ -277,7 +277,7 @@ class Together(Task, TogetherOptions):
         return replace(own, density=tuple(plain.get("density", ())))
 
     @property
-    def _of_parts(self) -> list[PartNumbers]:
+    def _of_parts(self) -> list[PartTask]:
         """The tasks of atoms and bonds."""
         return [part for part in self.parts if part.per != "molecule"]
 
