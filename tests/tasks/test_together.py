@@ -16,7 +16,7 @@ from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
-from gtx.tasks import AtomNumbers, BondNumbers, Classification, Regression, Together
+from gtx.tasks import AtomClasses, AtomNumbers, BondNumbers, Classification, Regression, Together
 from gtx.training import MoleculeData, TrainSettings
 from gtx.workflow import train
 from tests.tables import TINY, molecules, write
@@ -134,9 +134,10 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeData, mode
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ((Regression("y"),), "two or three different tasks"),
-        ((AtomNumbers("a"), AtomNumbers("b")), "two or three different tasks of .*, got atoms, atoms"),
-        ((Classification("y"), AtomNumbers("a")), "regression, atoms, bonds, one of each; got classification"),
+        ((Regression("y"),), "together are two or three"),
+        ((AtomNumbers("a"), AtomNumbers("b")), "one of molecules, one of atoms and one of bonds: got atoms, atoms"),
+        ((AtomNumbers("a"), AtomClasses("b")), "one of atoms and one of bonds: got atoms, atom-classes"),
+        ((Classification("y"), AtomNumbers("a")), "together are regression, atoms, .*; got classification"),
         ((Regression("y"), AtomNumbers("y")), "'y' is named twice"),
         ((Regression("y", uncertainty="dropout"), AtomNumbers("a")), "dropout does not go together"),
     ],
