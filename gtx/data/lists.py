@@ -44,8 +44,8 @@ def parse_labels(cell: str) -> list[str | None] | None:
     writes it, `['sp3', None]`; or words with commas or white space between.
 
     Args:
-        cell: labels, and blanks such as `null`. A word in quotes is a label, even if it is `"Na"`; without quotes that is
-            a blank, see `gtx.data.targets.BLANKS`.
+        cell: labels, and blanks such as `null`. A word in quotes is a label, even if it is `"Na"`; without quotes this
+            is a blank, see `gtx.data.targets.BLANKS`.
 
     Returns:
         A text for each item, None for blanks; None for a blank cell.

@@ -142,7 +142,7 @@ class PartClasses(PartTask, PartClassOptions):
         return answers.mean, list(answers.table)
 
     def notes(self) -> list[str]:
-        return [f"{name}: classes {listed(self.each.labels(t))}" for t, name in enumerate(self.targets)]
+        return self.each.notes()
 
     # what the report says of it
 

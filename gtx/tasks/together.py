@@ -51,16 +51,16 @@ class Together(Task, TogetherOptions):
     values. Source: chemprop's
     models of mixed targets (`MolAtomBondMPNN` of version 2.3), one encoder and a predictor for each kind.
 
-    A row needs a value for one of the targets. Scores are means over all targets that have them. A store has the targets of molecules
-    as the first columns of `y`, and after them, from a table, the mean of each list.
+    A row needs a value for one of the targets. Scores are means over all targets that have them. A store has the targets
+    of molecules as the first columns of `y`, and after them, from a table, the mean of each list.
 
     Args:
         parts: the tasks: a `Regression`, an `AtomNumbers` or `AtomClasses`, and a `BondNumbers` or `BondClasses`.
         density: learned: how much say each part has in the training rows, see `Task.share`, for each molecule.
 
     Raises:
-        InputError: other tasks, fewer than two, two of molecules, of atoms or of bonds, a target named twice, or a `Regression` whose
-            uncertainty is "dropout" or "similarity".
+        InputError: other tasks, fewer than two, two of molecules, of atoms or of bonds, a target named twice, or a
+            `Regression` whose uncertainty is "dropout" or "similarity".
     """
 
     name: ClassVar[str] = "together"

@@ -170,9 +170,7 @@ CASES = {
     ),
     "two classes of bonds": Case(
         BondClasses("ring"),
-        lambda t: {
-            "ring": _blanks([str([b.IsInRing() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles])
-        },
+        lambda t: {"ring": _blanks([str([b.IsInRing() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles])},
         ("ring_pred", "ring_class"),
     ),
     "together": Case(
