@@ -51,8 +51,8 @@ class Together(Task, TogetherOptions):
     values. Source: chemprop's
     models of mixed targets (`MolAtomBondMPNN` of version 2.3), one encoder and a predictor for each kind.
 
-    A row needs a value for one of the targets. Scores are means over all targets that have them. A store has the targets
-    of molecules as the first columns of `y`, and after them, from a table, the mean of each list.
+    A row needs a value for one of the targets. Scores are means over the targets that have them. A store has the
+    targets of molecules as the first columns of `y`, and after them, from a table, the mean of each list.
 
     Args:
         parts: the tasks: a `Regression`, an `AtomNumbers` or `AtomClasses`, and a `BondNumbers` or `BondClasses`.
