@@ -142,6 +142,19 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     assert type(data.task.each) is Classification and data.task.each.labels(0) == ("0", "1")
 
 
+def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
+    lists = {
+        "smiles": ["CCO", "CO"],
+        "ring": [[True, False, None], [False, True]],
+        "kind": [["a", "b", "c"], ["b", "a"]],
+    }
+    pd.DataFrame(lists | {"split": "train"}).to_parquet(tmp_path / "t.parquet")
+    task = AtomClasses(["ring", "kind"])
+    data = load(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
+    assert data.task.each.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].ledger.errors
+    np.testing.assert_array_equal(data.store.atom_y, [[1, 0], [0, 1], [np.nan, 2], [0, 1], [1, 0]])
+
+
 def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
     cells = [json.dumps([round(x / 7, 3) for x in range(3 * i, 3 * i + 3)]) for i in range(40)]
     path = write(tmp_path / "t.csv", [["CCO", cell, "", "[1, 1, 1]"] for cell in cells], ["smiles", "q", "no", "one"])
@@ -248,7 +261,9 @@ def test_members_of_an_ensemble_are_averaged(task: PartClasses) -> None:
 
     def answers(*seeds: int) -> list[np.ndarray]:
         with torch.no_grad():
-            return task.decode(task.predict([network(task, seed) for seed in seeds], batch), molecules).mean
+            found = task.decode(task.predict([network(task, seed) for seed in seeds], batch), molecules)
+        assert len(found.columns()) == len(task.output_columns([], members=len(seeds)))
+        return found.mean
 
     for both, one, other in zip(answers(0, 1), answers(0), answers(1), strict=True):
         np.testing.assert_allclose(both, (one + other) / 2)

@@ -17,6 +17,7 @@ from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.tasks import AtomClasses, AtomNumbers, BondNumbers, Classification, Regression, Together
+from gtx.tasks.joint_answers import joint_scores
 from gtx.training import MoleculeData, TrainSettings
 from gtx.workflow import train
 from tests.tables import TINY, molecules, write
@@ -129,6 +130,14 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeData, mode
     ]
     assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
     assert logged["val_loss"] == pytest.approx(sum(each["val_loss"] for each in alone))
+
+
+def test_means_are_over_the_targets_that_have_a_score() -> None:
+    one = {"rmse": 1.0, "per_target": {"a": {"rmse": 1.0, "bounds": 3, "bounds_kept": 0.5}}}
+    other = {"rmse": 2.0, "accuracy": 0.5, "per_target": {"b": {"rmse": 2.0}, "c": {"accuracy": 0.5}}}
+    found = joint_scores([one, other], ["rmse", "accuracy"])
+    assert (found["rmse"], found["accuracy"], list(found["per_target"])) == (1.5, 0.5, ["a", "b", "c"])
+    assert "bounds" not in found
 
 
 @pytest.mark.parametrize(
