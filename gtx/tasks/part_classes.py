@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gtx.data.lists import parse_labels
 from gtx.errors import InputError, printable
-from gtx.schema import MappingOf, Record, anything
+from gtx.schema import Record, one_of
 from gtx.tasks.classification import Classification
 from gtx.tasks.labels import check_count, in_order, listed, places, written
 from gtx.tasks.metrics import Target
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gtx.dataset import File
     from gtx.report import PartReport
     from gtx.report.gallery import Panel
+
+KINDS = {kind.name: kind for kind in (Classification, Multiclass)}
 
 
 @dataclass(frozen=True)
@@ -190,17 +192,14 @@ class PartClasses(PartTask, PartClassOptions):
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
         own = super().from_dict({name: value for name, value in plain.items() if name != "class_weights"})
-        kinds = {kind.name: kind for kind in (Classification, Multiclass)}
-        if (name := own.each.get("name")) not in kinds:
-            raise InputError(f"task.each.name: expected {' or '.join(kinds)}, got {name!r}")
-        each = kinds[name].from_dict(own.each)
+        each = KINDS[own.each["name"]].from_dict(own.each)
         if each.targets != own.targets:
             raise InputError(f"task.each.targets: expected those of the task, {list(own.targets)}")
         return replace(own, each=each, class_weights=each.class_weights)
 
     @classmethod
     def kept_entries(cls, targets: int) -> Record:
-        return Record({"each": MappingOf(anything())})  # which checks itself
+        return Record({"each": Record({"name": one_of(list(KINDS))})})  # which checks the rest itself
 
 
 def _labels(cell: str, forgiving: bool = False) -> list[str | None] | None:
