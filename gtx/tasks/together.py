@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.errors import InputError
-from gtx.schema import ListOf, MappingOf, Record, anything
+from gtx.schema import ListOf, Record, one_of
 from gtx.tasks.atom_classes import AtomClasses
 from gtx.tasks.atoms import AtomNumbers
 from gtx.tasks.bond_classes import BondClasses
@@ -274,14 +274,8 @@ class Together(Task, TogetherOptions):
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        Record({"parts": ListOf(MappingOf(anything()), 2, 3)}).check(plain, "task")
-        parts = []
-        for part in plain["parts"]:
-            if part.get("name") not in KINDS:
-                known = ", ".join(KINDS)
-                raise InputError(f"task.parts: expected names of {known}, got {part.get('name')!r}")
-            parts.append(KINDS[part["name"]].from_dict(part))
-        own = cls(parts=tuple(parts))
+        Record({"parts": ListOf(Record({"name": one_of(list(KINDS))}), 2, 3)}).check(plain, "task")
+        own = cls(parts=tuple(KINDS[part["name"]].from_dict(part) for part in plain["parts"]))
         if plain.get("targets") != list(own.targets):
             raise InputError(f"task.targets: expected those of its parts, {list(own.targets)}")
         return replace(own, density=tuple(plain.get("density", ())))
