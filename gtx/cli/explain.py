@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 
 from gtx.architectures import SOLVED
 from gtx.cli.parser import Pairs, Parser
 from gtx.cli.printing import say
+from gtx.errors import InputError
 
 EXAMPLES = """
 The figure shows the attention of one layer and head, and two scores of the atoms: attention rollout and
@@ -95,6 +97,8 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction.beside import lines
 
     check_name(arguments.out)
+    if Path(arguments.smiles).is_file():
+        raise InputError(f"{arguments.smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
     predictor = load(arguments.model, "cpu")
     if predictor.header.model["name"] in SOLVED and arguments.method != "rationale":
         for line in lines(predictor, arguments.smiles):

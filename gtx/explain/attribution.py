@@ -10,9 +10,10 @@ import numpy as np
 
 from gtx.errors import InputError
 from gtx.explain.account import predict_without
-from gtx.explain.drawn import Drawn
+from gtx.explain.drawn import SIZE, Drawn
 from gtx.explain.shapley_values import Shapley, shapley
 from gtx.explain.subject import open_subject
+from gtx.explain.words import headline
 from gtx.molecules import draw_molecule, substructures
 from gtx.prediction import Predictor
 
@@ -31,6 +32,7 @@ class Attribution(Drawn):
         without: the prediction without all attention; `parts.values` sum to the difference.
         players: int `[n]`, to which part each atom belongs, from 0.
         parts: the Shapley value of each part.
+        mix: what the whole model predicts, in words, where the network is a part of it.
         notes: what a reader should know about this model and molecule.
         neighbours: the training molecules that are most similar to it, in lines of text.
     """
@@ -42,6 +44,7 @@ class Attribution(Drawn):
     without: float
     players: np.ndarray
     parts: Shapley
+    mix: str | None
     notes: list[str]
     neighbours: list[str]
 
@@ -54,14 +57,15 @@ class Attribution(Drawn):
     def text(self) -> str:
         """What was found, in lines of text, the largest values first."""
         rows = zip(self.parts.values, self.parts.errors, self.names(), strict=True)
-        how = f"{self.parts.sets} sets drawn, ± the standard error" if self.parts.errors.any() else "all sets"
+        drawn = bool(self.parts.errors.any())
+        how = f"{self.parts.sets} sets drawn, ± the standard error" if drawn else "all sets"
+        without = f"; without attention {self.without:.4g}"
         return "\n".join(
             [
-                f"{self.smiles}: {len(self.players)} atoms",
-                f"predicted {self.quantity}: {self.prediction:.4g}; without attention {self.without:.4g}",
+                *headline(self.smiles, len(self.players), self.quantity, self.prediction, self.mix, without),
                 f"Shapley values, which sum to the difference ({how}):",
                 *(
-                    f"{value:>+10.4f} ± {error:<8.2g}  {name}"
+                    f"{value:>+10.4f}{f' ± {error:<8.2g}' * drawn}  {name}"
                     for value, error, name in sorted(rows, key=lambda row: -abs(row[0]))
                 ),
                 *(f"note: {note}" for note in self.notes),
@@ -70,9 +74,13 @@ class Attribution(Drawn):
             ]
         )
 
-    def svg(self) -> str:
+    def drawing(self) -> str:
         """The molecule, its atoms coloured by the value of their part: red raises the prediction, blue lowers it."""
-        return draw_molecule(self.mol, self.parts.values[self.players], self.smiles, (520, 400), numbers=True)
+        return draw_molecule(self.mol, self.parts.values[self.players], self.smiles, SIZE, numbers=True)
+
+    def legend(self) -> list[str]:
+        told = headline(self.smiles, len(self.players), self.quantity, self.prediction, self.mix)[1:]
+        return [*told, "Red raises the prediction, blue lowers it: Shapley values, in its unit."]
 
 
 def attribute(
@@ -125,6 +133,7 @@ def attribute(
         without=without,
         players=players,
         parts=shapley(change, int(players.max()) + 1, draws, seed),
+        mix=subject.mix,
         notes=subject.notes,
         neighbours=subject.neighbours,
     )

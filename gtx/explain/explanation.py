@@ -119,6 +119,7 @@ def explain(
         receiver=index("receiver", receiver, n, negative=False),
         seed=seed,
         random=account(random_model(model, header, seed), store, header, column, seed, draws),
+        mix=subject.mix,
         notes=subject.notes,
         neighbours=subject.neighbours,
     )

@@ -46,7 +46,7 @@ def figure(explanation: Findings) -> str:
             )
         ):
             y = TOP + row * ROW
-            heading = f"{name}: {e.quantity} = {account.prediction:.4g}"
+            heading = f"{name}{', the network alone' * (e.mix is not None)}: {e.quantity} = {account.prediction:.4g}"
             sheet.say(LEFT, y + 14, _short(heading, 110), size=15)
             sheet.rule(y + 24)
             draw(sheet, e, account, y + 48)

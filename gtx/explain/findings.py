@@ -24,6 +24,7 @@ class Findings(Account):
         layer, head, receiver: what the pictures show, from 0; head None is the mean over heads.
         seed: of the random weights and the random removals.
         random: the account of the network with random weights.
+        mix: what the whole model predicts, in words, where the network is a part of it.
         notes: what a reader should know about this model and molecule.
         neighbours: the training molecules that are most similar to it, in lines of text.
     """
@@ -39,6 +40,7 @@ class Findings(Account):
     receiver: int
     seed: int
     random: Account
+    mix: str | None
     notes: list[str]
     neighbours: list[str]
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from gtx.data import featurise
 from gtx.errors import InputError
-from gtx.explain.drawn import Drawn
+from gtx.explain.drawn import SIZE, Drawn
 from gtx.explain.rationale_search import Atoms, search
 from gtx.explain.subject import number_of
+from gtx.explain.words import headline
 from gtx.molecules import as_molecule, draw_molecule, peelings
 from gtx.prediction import Predictor
 from gtx.prediction.beside import lines
@@ -58,20 +59,27 @@ class Rationale(Drawn):
         found = f"no substructure of at most {self.most} atoms that was looked at stays {side} it"
         if self.part is not None:
             found = f"the smallest that stays {side} it, {self.own:.4g}: {self.part} ({len(self.atoms)} atoms: {names})"
+        threshold = f"; threshold {self.threshold:.4g}"
         return "\n".join(
             [
-                f"{self.smiles}: {self.mol.GetNumAtoms()} atoms",
-                f"predicted {self.quantity}: {self.prediction:.4g}; threshold {self.threshold:.4g}",
+                *headline(self.smiles, self.mol.GetNumAtoms(), self.quantity, self.prediction, beside=threshold),
                 f"of {self.looked} substructures, each predicted by itself, {found}",
                 CAVEAT,
                 *self.neighbours,
             ]
         )
 
-    def svg(self) -> str:
+    def drawing(self) -> str:
         """The molecule, with the atoms of the substructure in red."""
         within = np.isin(np.arange(self.mol.GetNumAtoms()), self.atoms).astype(float)
-        return draw_molecule(self.mol, within, self.smiles, (520, 400), numbers=True)
+        return draw_molecule(self.mol, within, self.smiles, SIZE, numbers=True, scale=False)
+
+    def legend(self) -> list[str]:
+        own = "none was found" if self.part is None else f"by itself predicted {self.own:.4g}"
+        return [
+            *headline(self.smiles, 1, self.quantity, self.prediction)[1:],
+            f"Red: the smallest substructure on the same side of {self.threshold:.4g}; {own}.",
+        ]
 
 
 def rationale(

@@ -28,6 +28,7 @@ class Subject(NamedTuple):
         column: number of the target.
         mol: the RDKit molecule whose atoms are those of the store.
         smiles: the molecule as given, or for a mol block its SMILES.
+        mix: what the whole model predicts, in words, where the network is a part of it.
         notes: what a reader should know about this model and molecule.
         neighbours: the training molecules that are most similar to it, in lines of text.
     """
@@ -38,6 +39,7 @@ class Subject(NamedTuple):
     column: int
     mol: Any
     smiles: str
+    mix: str | None
     notes: list[str]
     neighbours: list[str]
 
@@ -74,13 +76,10 @@ def open_subject(
     if done.errors[0]:
         raise InputError(f"{smiles!r} {done.errors[0]}")
     store = done.store
-    notes = [
-        *_notes(model, store, member, members),
-        *_notes_of_mix(predictor, store, column),
-        *done.warnings[0],
-    ]
+    notes = [*_notes(model, store, member, members), *done.warnings[0]]
     shown = done.smiles[0] if "\n" in smiles else smiles
-    return Subject(model, store, header, column, header.featuriser.read(smiles), shown, notes, lines(predictor, smiles))
+    mol, mix = header.featuriser.read(smiles), _mix(predictor, store, column)
+    return Subject(model, store, header, column, mol, shown, mix, notes, lines(predictor, smiles))
 
 
 def index(what: str, number: int, count: int, negative: bool = True) -> int:
@@ -111,11 +110,11 @@ def _notes(model: nn.Module, store: MoleculeStore, member: int, members: int) ->
         yield f"this model has {' and '.join(further)}: they carry attention between atoms and are not drawn"
 
 
-def _notes_of_mix(predictor: Predictor, store: MoleculeStore, column: int) -> Iterator[str]:
-    if predictor.partner is not None:
-        mixed = predictor.predict_store(store).mean[0, column]
-        words = predictor.partner.words(predictor.task)
-        yield f"this is the network alone; the model predicts {mixed:.4g}, the mix of {words}"
+def _mix(predictor: Predictor, store: MoleculeStore, column: int) -> str | None:
+    if predictor.partner is None:
+        return None
+    mixed = predictor.predict_store(store).mean[0, column]
+    return f"the model predicts {mixed:.4g}, the mix of {predictor.partner.words(predictor.task)}"
 
 
 def number_of(what: str, name: str | None, names: list[str]) -> int:

@@ -17,12 +17,22 @@ def which(explanation: Findings) -> str:
     return f"layer {explanation.layer} of {layers}, {head if heads > 1 else 'one head'}"
 
 
+def headline(
+    smiles: str, atoms: int, quantity: str, prediction: float, mix: str | None = None, beside: str = ""
+) -> list[str]:
+    """What is explained: the molecule, and its prediction; of a mix that of the whole model first."""
+    told = f"predicted {quantity}: {prediction:.4g}"
+    if mix is not None:
+        told = f"{quantity}: {mix}\nexplained is the network alone, which predicts {prediction:.4g}"
+    return [f"{smiles}: {atoms} atom{'s' * (atoms > 1)}", *f"{told}{beside}".split("\n")]
+
+
 def report(explanation: Findings) -> str:
     """The whole text, for a terminal."""
     e = explanation
+    random = f" (random weights: {e.random.prediction:.4g})"
     lines = [
-        f"{e.smiles}: {len(e.atoms)} atom{'s' * (len(e.atoms) > 1)}",
-        f"predicted {e.quantity}: {e.prediction:.4g} (random weights: {e.random.prediction:.4g})",
+        *headline(e.smiles, len(e.atoms), e.quantity, e.prediction, e.mix, random),
         f"drawn: {which(e)}; receiver {e.atoms[e.receiver]}",
         "",
         f"{'atom':>6}  {'rollout':>9}  {'gradient':>9}",
@@ -62,7 +72,8 @@ def _table(name: str, account: Account) -> list[str]:
 def caption(explanation: Findings) -> list[str]:
     """Sentences under the figure, for a chemist."""
     e = explanation
-    notes = "".join(f" {_sentence(note)}" for note in e.notes)
+    told = [*e.notes] if e.mix is None else [f"this is the network alone; {e.mix}", *e.notes]
+    notes = "".join(f" {_sentence(note)}" for note in told)
     apart = " ∞: no path of bonds connects the two atoms." if np.isinf(e.distance).any() else ""
     return [
         "Attention: every atom reads other atoms, each with its own weight. The pictures show the weights of "

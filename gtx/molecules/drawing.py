@@ -30,6 +30,7 @@ def draw_molecule(
     size: tuple[int, int] = (300, 220),
     ringed: Sequence[int] = (),
     numbers: bool = False,
+    scale: bool = True,
 ) -> str:
     """A molecule; where values are given its atoms are shaded, red above zero and blue below.
 
@@ -40,6 +41,7 @@ def draw_molecule(
         size: width and height in pixels; a colour scale is added below, from zero where no value is negative.
         ringed: atoms that get a ring.
         numbers: write each atom's number beside it, from 0.
+        scale: whether there is a colour scale.
 
     Raises:
         MoleculeError: the SMILES cannot be read.
@@ -56,7 +58,7 @@ def draw_molecule(
     drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours)
     over = drawing.rings(ringed) + (drawing.numbers() if numbers else "")
     ticks = (-span, 0.0, span) if values.min(initial=0) < 0 else (0.0, span / 2, span)
-    return drawing.svg(over=over, scale=_colour_scale(size, _diverging, ticks))
+    return drawing.svg(over=over, scale=_colour_scale(size, _diverging, ticks) if scale else "")
 
 
 def draw_attention(

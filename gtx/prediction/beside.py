@@ -21,6 +21,8 @@ def lines(predictor: Predictor, smiles: str) -> list[str]:
     if predictor.header.training is None:
         return ["similar training molecules: the model file keeps no training rows"]
     found = predictor.neighbours([smiles])
+    if not (found["similarity"] > 0).any():
+        return ["similar training molecules: no training molecule shares a substructure with it"]
     told = [name for name in found if name not in ("smiles", "neighbour", "row", "similarity")]
     table = ["most similar training molecules, by rows of the training table:"]
     for row in found.to_dict("records"):

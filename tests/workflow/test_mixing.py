@@ -203,7 +203,15 @@ def test_the_nearest_training_molecules_explain_it(
     monkeypatch.chdir(tmp_path)
     assert main(["explain", str(runs["kernel"]), row["smiles"], "--draws", "2"]) == 0
     said = capsys.readouterr().out
-    assert f"row {place}, similarity 1.00" in said and "note: this is the network alone; the model predicts" in said
+    assert f"row {place}, similarity 1.00" in said
+    whole = predictor.predict([row["smiles"]])["solvation_water_pred"][0]
+    assert f"solvation_water: the model predicts {whole:.4g}, the mix of" in said
+    assert "explained is the network alone, which predicts" in said
+    assert main(["explain", str(runs["kernel"]), "C", "--draws", "2"]) == 0
+    assert "no training molecule shares a substructure with it" in capsys.readouterr().out
+    (tmp_path / "table.csv").write_text("smiles\nCCO\n")
+    assert main(["explain", str(runs["kernel"]), "table.csv"]) == 2
+    assert "table.csv is a file: gtx explain takes one SMILES" in capsys.readouterr().err
 
 
 def test_without_training_rows_the_file_tells_no_molecule(runs: dict[str, Path]) -> None:
