@@ -132,11 +132,15 @@ def size_panel(report: RunReport) -> Panel:
 
 
 def learning_panels(report: Report) -> Iterator[Panel]:
-    """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch."""
-    if next(iter(report.task.metrics.values())).in_units and len(report.targets) > 1:
+    """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch; in place of the
+    leading score that which chose the epoch, if the user named it."""
+    named, kept_by = titles(report.task.metrics), report.settings.get("training", {}).get("keep_by")
+    if kept_by in named:
+        leading = (f"Validation {named[kept_by]}", {f"val_{kept_by}": "val"})
+    elif next(iter(report.task.metrics.values())).in_units and len(report.targets) > 1:
         leading = ("Validation score, mean over targets", {"val_score": "val"})  # units of their own have no mean RMSE
     else:
-        metric, title = next(iter(titles(report.task.metrics).items()))
+        metric, title = next(iter(named.items()))
         leading = (f"Validation {title}", {f"val_{metric}": "val"})
     return curves(
         report, [("Loss", {"train_loss": "train", "val_loss": "val"}), leading, ("Learning rate", {"lr": "train"})]

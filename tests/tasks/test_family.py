@@ -108,6 +108,12 @@ def test_it_is_scored_and_reported(run: tuple[Case, Path]) -> None:
     assert ("poisson" in again.metrics["baseline"]) == isinstance(again.task, Counts)
 
 
+def test_each_metric_that_may_choose_the_epoch_is_logged(run: tuple[Case, Path]) -> None:
+    case, folder = run
+    task, logged = model(case, folder / "whole").task, read(folder / "whole" / "members" / "0" / "log.csv")[-1]
+    assert task.validated and all(logged[f"val_{name}"] for name in (*task.validated, "loss", "score"))
+
+
 def test_unlike_options_are_another_run(run: tuple[Case, Path]) -> None:
     case, folder = run
     changed = {"regression": {"loss": "mse"}, "bounds": {"censored": None}, "two labels": {"class_weights": "none"}}
