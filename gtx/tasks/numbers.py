@@ -77,6 +77,11 @@ class NumberTask(NumberReport, Task, WeightOptions):
         """Names of the P columns of predictions."""
         return list(self.targets)
 
+    @property
+    def prediction_columns(self) -> list[str]:
+        """What the columns of answers are called that hold the P predictions."""
+        return [f"{name}_pred" for name in self.prediction_names]
+
     log_linear: ClassVar[bool] = False
     """Whether outputs are logarithms of what is expected, for which the linear baseline is Poisson regression."""
     linked: ClassVar[bool] = False
@@ -280,6 +285,14 @@ class NumberTask(NumberReport, Task, WeightOptions):
             mean, std, low, high, self.answer_remarks(store), reach=reach, vacuity=self.vacuity(outputs)
         )
         return replace(answers, table=self.table(answers))
+
+    def member_columns(self, members: int) -> dict[str, type]:
+        return {f"{name}_{k}": float for name in self.prediction_columns for k in range(1, members + 1)}
+
+    def members_apart(self, outputs: Tensor, store: MoleculeStore, members: int) -> list[np.ndarray]:
+        said = self.unscaled(outputs.transpose(0, 1), store)  # [K, m, P], of K / members networks of each
+        each = said.unflatten(0, (members, len(said) // members)).mean(1)
+        return list(each.permute(2, 0, 1).flatten(0, 1).numpy())
 
     def corrected(self, mean: np.ndarray) -> np.ndarray:
         """Predictions `[m, P]` as validation rows have corrected them."""

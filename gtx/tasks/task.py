@@ -253,6 +253,18 @@ class Task(ABC):
     def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
         """Answers in the user's units, out of what `predict` says of all molecules of a store."""
 
+    def member_columns(self, members: int) -> dict[str, type]:
+        """The columns of what each of so many members predicts, prediction by prediction, and what they hold.
+
+        Raises:
+            InputError: the task does not tell members apart.
+        """
+        raise InputError(f"members: a model of the task {self.name} gives no predictions of single members")
+
+    def members_apart(self, outputs: Any, store: MoleculeStore, members: int) -> list[np.ndarray]:
+        """What `member_columns` names, `[m]` each, out of what `predict` says of all molecules of a store."""
+        raise NotImplementedError
+
     def calibrated(self, answers: Answers, y: np.ndarray) -> Self:
         """What is learned of answers for held-out rows beside their targets `[n, T]`, such as intervals."""
         return self
