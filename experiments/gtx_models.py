@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from experiments.parts import PARTS, STARTS, Part
 from experiments.public_sets import FitResult, LoadedRun
 from gtx.errors import InputError
+from gtx.files import whole_file
 from gtx.prediction import load
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import adapt, train
 
 MEMBERS = 5
 
@@ -27,8 +30,21 @@ def single(loaded: LoadedRun) -> FitResult:
     data = replace(loaded.data, featuriser=replace(loaded.data.featuriser, **part.featuriser))
     own = {"mix": "no", **loaded.run.public_set.settings, **part.settings, "model_arguments": dict(part.arguments)}
     settings = TrainSettings(**own, seed=loaded.run.seed, threads=1, progress=False)
-    train(data, settings, loaded.folder, start=part.start, baselines=False, report=False)
+    start = _adapted(part.start, loaded) if part.adapted else part.start
+    train(data, settings, loaded.folder, start=start, baselines=False, report=False)
     return _read([loaded.folder / "model.gtx"], loaded)
+
+
+def _adapted(start: str, loaded: LoadedRun) -> Path:
+    """A pretrained model that has learned the descriptors of all molecules but those of the test rows; resumes."""
+    learned = np.sort(np.concatenate([rows for part, rows in loaded.dataset.split.items() if part != "test"]))
+    table, out = (loaded.folder.with_name(f"{loaded.folder.name}-start.{kind}") for kind in ("csv", "gtx"))
+    texts = pd.read_csv(loaded.data.data, dtype=str)[loaded.data.smiles_column].iloc[loaded.dataset.rows[learned]]
+    with whole_file(table, "w") as made:
+        texts.to_csv(made, index=False)
+    settings = TrainSettings(epochs=10, lr=3e-4, clip=0.5, seed=loaded.run.seed, threads=1, progress=False)
+    adapt(start, str(table), out, settings, smiles_column=texts.name, workers=0)
+    return out
 
 
 def average(loaded: LoadedRun) -> FitResult:

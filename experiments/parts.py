@@ -21,6 +21,7 @@ class Part(NamedTuple):
         settings: of training, that do.
         featuriser: how molecules are read, likewise.
         start: the model file that training starts from.
+        adapted: whether it is adapted first, to the training and validation molecules, as `gtx adapt` does it.
     """
 
     title: str
@@ -28,6 +29,7 @@ class Part(NamedTuple):
     settings: Mapping[str, Any] = {}
     featuriser: Mapping[str, Any] = {}
     start: str | None = None
+    adapted: bool = False
 
 
 _ENCODINGS = {"bonds": "bonds", "path": "path distances", "walk": "random walks", "degree": "degrees"}
@@ -69,6 +71,13 @@ STARTS: dict[str, Part] = {
     ),
     "gtx-mix": Part("with a kernel beside it, the default of `gtx train`", {}, {"mix": None}),
     "gtx-foundation-mix": Part("from the foundation, with a kernel beside it", {}, {"mix": None}, start="foundation"),
+    "gtx-adapted-mix": Part(
+        "from the foundation adapted to the set's molecules, with a kernel beside it",
+        {},
+        {"mix": None},
+        start="foundation",
+        adapted=True,
+    ),
     "gtx-kernel": Part("as the kernel alone (`--model kernel`)", {}, {"model": "kernel"}),
     "gtx-tanimoto": Part("as the kernel without descriptors (`--model tanimoto`)", {}, {"model": "tanimoto"}),
     "gtx-128": Part("of the foundation's shape, from scratch", {"channels": 128}),

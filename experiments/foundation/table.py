@@ -35,6 +35,7 @@ OWN = {
     "gtx-foundation": "network, foundation",
     "gtx-mix": "default, scratch",
     "gtx-foundation-mix": "default, foundation",
+    "gtx-adapted-mix": "default, adapted",
 }
 BASELINES = {
     "gtx-kernel": "kernel",
@@ -48,8 +49,9 @@ BASELINES = {
 """Models that take seconds, by name in the archive."""
 HEAD = """# The foundation beside a start from scratch
 
-*Network* is `gtx train --mix no`, *default* mixes it with a Tanimoto kernel as `gtx train` does, and *foundation*
-starts from the pretrained model in the package. A score is that of the test rows, the mean ± the standard deviation
+*Network* is `gtx train --mix no`, *default* mixes it with a kernel as `gtx train` does, *foundation* starts from the
+pretrained model in the package, and *adapted* from that model after `gtx adapt` on the set's own molecules but those of
+the test rows. A score is that of the test rows, the mean ± the standard deviation
 over seeds; in brackets that of the validation rows, by which alone choices are made, and the number of seeds, or of
 splits, where seeds are averaged first. The *difference* is foundation minus scratch, of the default models where both
 were run, of the networks otherwise, on the same test molecules, with its 95% interval (`experiments/paired.py`).

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from gtx.molecules import Featuriser
     from gtx.tasks import Inferred, Task
 
+COLUMNS = {
+    "atoms": "atom_target_columns",
+    "bonds": "bond_target_columns",
+    "atom-classes": "atom_class_columns",
+    "bond-classes": "bond_class_columns",
+}
+"""The option that names the columns of a task of atoms or bonds."""
 SECTIONS = {"model": "model", "epochs": "training", "precision": "processor and GPU", "logger": "what is shown"}
 """The first field of `TrainSettings` in each group of options."""
 
@@ -34,13 +41,14 @@ def add_table(parser: Parser) -> Group:
     group.add_argument(
         "--target-columns", nargs="+", metavar="NAME", help="the columns to predict; a public set has its own default"
     )
-    for part in ("atom", "bond"):
-        group.add_argument(
-            f"--{part}-target-columns",
-            nargs="+",
-            metavar="NAME",
-            help=f"columns of lists, a number for each {part}, to predict beside --target-columns or alone",
-        )
+    for option, item in (("target", "number"), ("class", "class")):
+        for part in ("atom", "bond"):
+            group.add_argument(
+                f"--{part}-{option}-columns",
+                nargs="+",
+                metavar="NAME",
+                help=f"columns of lists, a {item} for each {part}, to predict beside --target-columns or alone",
+            )
     group.add_argument(
         "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name or its cells"
     )
@@ -108,11 +116,11 @@ def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred 
 
     options = {field.name: given.get(field.name) for entry in TASKS.values() for field in chosen(entry.options)}
     options = {name: value for name, value in options.items() if value is not None}
-    of_parts = {"atoms": given.get("atom_target_columns"), "bonds": given.get("bond_target_columns")}
+    of_parts = {word: given.get(columns) for word, columns in COLUMNS.items()}
     if any(of_parts.values()):
         return _together(given["task"], {"regression": targets} | of_parts, options)
     if given["task"] == "together":
-        raise InputError("--task together: give --atom-target-columns or --bond-target-columns too")
+        raise InputError("--task together: give --atom-target-columns, --bond-class-columns or the like too")
     if given["task"] is None:
         return tasks.Inferred(targets, **options) if options else None
     return tasks.make(getattr(tasks, TASKS[given["task"]].task), targets, options)
@@ -124,7 +132,9 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
 
     columns = {name: names for name, names in columns.items() if names}
     if word not in (None, "together", *([*columns] if len(columns) == 1 else [])):
-        raise InputError(f"--task {word}: targets of atoms and bonds go with --task regression's alone; leave it out")
+        alone = "targets of atoms and bonds go with --task regression's alone; leave it out"
+        classes = "; classes of atoms are --atom-class-columns, of bonds --bond-class-columns"
+        raise InputError(f"--task {word}: {alone}{classes * (word in ('classification', 'multiclass'))}")
     known = {name: {field.name for field in chosen(TASKS[name].options)} for name in columns}
     if unknown := options.keys() - set().union(*known.values()):
         raise InputError(f"{min(unknown)}: {' and '.join(columns)} have no such option; leave it out")

@@ -50,14 +50,15 @@ def score_table(
         table.add_column(method, justify="right")
     summed = [name for name in shown if kinds[name].summed]
     for target in [*names, *([None] if summed and len(names) > 1 else [])]:  # None is all of them
-        for metric in summed if target is None else shown:
+        own = summed if target is None else [name for name in shown if name in metrics[part]["per_target"][target]]
+        for metric in own:
             scores = [(row if target is None else row["per_target"][target])[metric] for row in rows.values()]
             defined = [score for score in scores if score is not None]
             best = (min if kinds[metric].lower else max)(defined, default=None)
             unit = (units or {}).get(target, "") if kinds[metric].in_units else ""
             cells = ["-" if s is None else f"[bold]{s:.4g}[/]" if s == best else f"{s:.4g}" for s in scores]
             table.add_row(
-                cell(target or "all") if metric == (summed if target is None else shown)[0] else "",
+                cell(target or "all") if metric == own[0] else "",
                 cell(f"{metric} {unit}".strip()),
                 *cells,
             )

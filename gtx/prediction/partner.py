@@ -65,4 +65,4 @@ class Partner(nn.Module):
         shares = [float(self.share[place.columns][0]) for place in task.places]
         each = [f"{1 - share:.0%} network and {share:.0%} kernel" for share in shares]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
-        return f"{each[0] if len(set(each)) == 1 else several}, of {len(self.kernel.row):,} training molecules"
+        return f"{each[0] if len(set(each)) == 1 else several}, of {len(self.kernel.row):,} molecules"

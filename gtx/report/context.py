@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gtx.data.similarity import Nearest
     from gtx.data.store import MoleculeStore
     from gtx.tasks.numbers import NumberTask
+    from gtx.tasks.parts import PartTask
 
 
 @dataclass(frozen=True)
@@ -164,23 +165,45 @@ class SequenceReport(RunReport):
 
 @dataclass(frozen=True, kw_only=True)
 class PartReport(RunReport):
-    """All that `write_part_report` needs, T targets that are numbers of atoms or bonds.
+    """All that `write_part_report` needs, T targets of atoms or bonds.
 
     Attributes:
-        metrics: of the task, by name.
-        targets: the T names.
-        part: what has a number, "atom" or "bond".
-        truth: of each of n molecules `[a, T]` measured values in the targets' own units, NaN for blanks.
-        prediction: the same of the model.
+        task: what is predicted of each atom or bond.
+        truth: of each of n molecules `[a, T]` measured values in the targets' own units, or numbers of classes; NaN for
+            blanks.
+        prediction: of each `[a, P]` of the model, in the same units, or probabilities.
         kinds: of each molecule `[a]` texts, what its atoms or bonds are.
     """
 
-    metrics: Mapping[str, Any]
-    targets: Sequence[str]
-    part: str
+    task: PartTask
     truth: Sequence[np.ndarray]
     prediction: Sequence[np.ndarray]
     kinds: Sequence[np.ndarray]
+
+    @property
+    def targets(self) -> Sequence[str]:
+        """The T names."""
+        return self.task.targets
+
+    @property
+    def part(self) -> str:
+        """What has targets: "atom" or "bond"."""
+        return self.task.per
+
+    def predicted(self, molecules: Sequence[int], t: int) -> np.ndarray:
+        """Predictions of a target for all atoms or bonds of some molecules: `[R]`, or `[R, C]` of the probabilities of
+        its classes."""
+        none = np.empty((0, self.task.places[-1].columns.stop))
+        found = np.concatenate([none, *(self.prediction[i] for i in molecules)])[:, self.task.places[t].columns]
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def known(self, part: str, t: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Measured values, predictions and kinds of the atoms or bonds of one part of the split, blanks left out."""
+        rows = self.split[part]
+        y = np.concatenate([np.empty(0), *(self.truth[i][:, t] for i in rows)])
+        kinds = np.concatenate([np.empty(0, object), *(self.kinds[i] for i in rows)])
+        known = ~np.isnan(y)
+        return y[known], self.predicted(rows, t)[known], kinds[known]
 
 
 def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:

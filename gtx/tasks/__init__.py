@@ -13,7 +13,7 @@ from gtx.tasks.options import TASKS
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        **{module: (entry.task,) for module, entry in TASKS.items()},
+        **{word.replace("-", "_"): (entry.task,) for word, entry in TASKS.items()},
         "inferred": ("Inferred", "make"),
         "task": ("Task", "Metric"),
         "numbers": ("NumberTask",),

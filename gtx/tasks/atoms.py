@@ -13,11 +13,11 @@ from torch_geometric.utils import softmax
 
 from gtx.errors import InputError, did_you_mean
 from gtx.molecules.features import ATOM_COLUMNS, ATOM_PLACE
-from gtx.molecules.naming import name_code
 from gtx.schema import MappingOf, OrNone, Record, Value, anything, number
 from gtx.tasks.losses import constants
 from gtx.tasks.options import AtomOptions, learned
-from gtx.tasks.parts import PartNumbers
+from gtx.tasks.part_kinds import OfAtoms
+from gtx.tasks.part_numbers import PartNumbers
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
@@ -26,8 +26,9 @@ CHARGE = "charge"
 
 
 @dataclass(frozen=True)
-class AtomNumbers(PartNumbers, AtomOptions):
-    r"""T numbers for each atom of the graph, in the order in which the SMILES or the mol block has them.
+class AtomNumbers(OfAtoms, PartNumbers, AtomOptions):
+    r"""T numbers for each atom of the graph, in the order in which the SMILES or the mol block has them, see
+    `PartNumbers`.
 
     With `sum_to` the numbers of a molecule sum to a total Q. What the network says of atom i, \(y_i\), leaves a
     difference, and weights that it says too distribute it:
@@ -48,8 +49,6 @@ class AtomNumbers(PartNumbers, AtomOptions):
     """
 
     name: ClassVar[str] = "atoms"
-    per: ClassVar[str] = "atom"
-    held: ClassVar[str] = "atom_y"
 
     gap: float | None = learned()
     place: int | None = learned()
@@ -73,19 +72,6 @@ class AtomNumbers(PartNumbers, AtomOptions):
             what = f"{CHARGE}, a number or one of --feature-columns"
             raise InputError(f"sum_to: expected {what}, got {self.sum_to!r}{did_you_mean(self.sum_to, names)}")
         return replace(self, place=names.index(self.sum_to) - features.width)
-
-    def ptr(self, store: MoleculeStore) -> Tensor:
-        return store.atom_ptr
-
-    def molecule(self, batch: Any) -> Tensor:
-        return batch.batch
-
-    def kinds(self, store: MoleculeStore) -> list[str]:
-        column = ATOM_PLACE["element"]
-        return [name_code("atom", column, code).removeprefix("element ") for code in store.atoms[:, column].tolist()]
-
-    def codes(self, store: MoleculeStore) -> np.ndarray:
-        return store.atoms.numpy()
 
     @property
     def out_channels(self) -> int:
@@ -130,7 +116,7 @@ class AtomNumbers(PartNumbers, AtomOptions):
         if self.sum_to == CHARGE and train.atom_columns[ATOM_PLACE[CHARGE] :][:1] != (CHARGE,):
             columns = list(train.atom_columns)
             raise InputError(f"sum_to: expected molecules with formal charges, got atoms with {columns}")
-        y, owner = self.values(train).cpu().double(), self._owner(train).cpu()
+        y, owner = self.values(train).cpu().double(), self.owner(train).cpu()
         total = self.totals(train.atoms.cpu(), train.descriptors.cpu(), owner, y)[:, None]
         off = (y.new_zeros(len(train), y.shape[1]).index_add(0, owner, y) - total).abs()
         return own if off.isnan().all() else replace(own, gap=float(off.nanmean()))  # of whole lists alone
@@ -139,7 +125,7 @@ class AtomNumbers(PartNumbers, AtomOptions):
         remarks = super().answer_remarks(store)
         if self.sum_to is not None:
             why = "an atom's formal charge is beyond ±4" if self.sum_to == CHARGE else f"{self.sum_to!r} is blank"
-            unknown = self.totals(store.atoms, store.descriptors, self._owner(store), torch.zeros(0)).isnan()
+            unknown = self.totals(store.atoms, store.descriptors, self.owner(store), torch.zeros(0)).isnan()
             for i in unknown.nonzero().flatten().tolist():
                 remarks[i].append(f"the values of its atoms sum to no total: {why}")
         return remarks

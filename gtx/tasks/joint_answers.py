@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -51,10 +51,15 @@ class JointAnswers:
 
 
 class JointScores:
-    """Answers beside the truth, task by task."""
+    """Answers beside the truth, task by task.
 
-    def __init__(self, parts: Sequence[Scores]) -> None:
-        self.parts = parts
+    Args:
+        parts: of each task.
+        names: of the metrics of all.
+    """
+
+    def __init__(self, parts: Sequence[Scores], names: Sequence[str]) -> None:
+        self.parts, self.names = parts, names
 
     def add(self, rows: Sequence[Row], answers: JointAnswers) -> None:
         """Take in some rows and their answers."""
@@ -64,16 +69,17 @@ class JointScores:
     def metrics(self) -> dict[str, Any] | None:
         """As in `metrics.json`; None if the table holds no truth."""
         found = [scores for part in self.parts if (scores := part.metrics()) is not None]
-        return joint_scores(found) if found else None
+        return joint_scores(found, self.names) if found else None
 
     def notes(self) -> list[str]:
         """What else to say of all answers, a line each."""
         return [line for part in self.parts for line in part.notes()]
 
 
-def joint_scores(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The scores of several tasks as those of one: means over all targets, and what only some have besides."""
-    joined = mean_scores({name: scores for each in parts for name, scores in each["per_target"].items()})
+def joint_scores(parts: Sequence[dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+    """The scores of several tasks as those of one: means of the metrics `names` over the targets that have them, and
+    what only some have besides."""
+    joined = mean_scores({name: scores for each in parts for name, scores in each["per_target"].items()}, names)
     return {k: v for each in parts for k, v in each.items()} | joined
 
 
@@ -86,7 +92,7 @@ def joint_baselines(parts: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> d
         for task, found in zip(tasks, parts, strict=True):
             own = found[method][where]["per_target"] if method in found else {}
             per_target |= {name: own.get(name, dict.fromkeys(task.metrics)) for name in task.targets}
-        return mean_scores(per_target)
+        return mean_scores(per_target, dict.fromkeys(name for task in tasks for name in task.metrics))
 
     methods = dict.fromkeys(name for found in parts for name in found)
     return {method: {where: joined(method, where) for where in ("train", "val", "test")} for method in methods}

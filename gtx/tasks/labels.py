@@ -2,41 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from gtx.data.targets import BLANKS, parse_number
+from gtx.errors import InputError
+
+MOST_CLASSES = 100
 
 POSITIVE = frozenset({"1", "active", "yes", "true", "positive", "pos", "toxic", "high", "y", "t", "hit"})
 """Labels that name the class one looks for, in any case."""
 
 
 def label(cell: str) -> str | None:
-    """The label in a cell, without white space around it; a number in its shortest form; None for a blank."""
-    cell = cell.strip()
-    if cell.lower() in BLANKS:
-        return None
-    number = parse_number(cell)
-    return f"{number:.15g}" if np.isfinite(number) else cell
+    """The label in a cell, see `written`; None for a blank."""
+    return None if cell.strip().lower() in BLANKS else written(cell)
+
+
+def written(text: str) -> str:
+    """A label without white space around it; a number in its shortest form."""
+    number = parse_number(text)
+    return f"{number:.15g}" if np.isfinite(number) else text.strip()
 
 
 def distinct(cells: Sequence[str]) -> tuple[str, ...]:
-    """The different labels in order: numbers by size, then texts, of which one that `POSITIVE` names comes last."""
+    """The different labels of cells, see `in_order`."""
+    return in_order(map(label, cells))
+
+
+def in_order(labels: Iterable[str | None]) -> tuple[str, ...]:
+    """The different labels: numbers by size, then texts, of which one that `POSITIVE` names comes last."""
 
     def key(text: str) -> tuple:
         number = parse_number(text)
         known = np.isfinite(number)
         return not known, number if known else 0.0, text.lower() in POSITIVE, text
 
-    return tuple(sorted({found for cell in cells if (found := label(cell)) is not None}, key=key))
+    return tuple(sorted(set(labels) - {None}, key=key))
 
 
 def indices(cells: Sequence[str], labels: Sequence[str]) -> np.ndarray:
-    """The place of each cell's label among `labels`, float64 `[n]`: NaN for blanks, infinity for other labels."""
+    """The place of each cell's label among `labels`, see `places`."""
+    return places(map(label, cells), labels)
+
+
+def places(found: Iterable[str | None], labels: Sequence[str]) -> np.ndarray:
+    """The place of each label that was found among `labels`, float64 `[n]`: NaN for None, infinity for other labels."""
     place = {name: float(i) for i, name in enumerate(labels)}
-    found = [label(cell) for cell in cells]
     return np.array([np.nan if name is None else place.get(name, np.inf) for name in found], np.float64)
+
+
+def check_count(found: Sequence[str], name: str, task: str, hint: str = "") -> None:
+    """Whether the classes found in a target column are two or more, and not too many.
+
+    Args:
+        found: one class or more.
+        name: of the column.
+        task: which needs them.
+        hint: what else to do where they are too many.
+
+    Raises:
+        InputError: they are not.
+    """
+    if len(found) < 2:
+        raise InputError(f"target column {name!r} holds only the class {found[0]!r}; {task} needs two or more")
+    if len(found) > MOST_CLASSES:
+        many = f"holds {len(found)} different values, e.g. {listed(found, 3)}"
+        raise InputError(f"target column {name!r} {many}; {task} takes at most {MOST_CLASSES} classes{hint}")
 
 
 def listed(labels: Sequence[str], most: int = 8) -> str:

@@ -85,10 +85,13 @@ def evaluate(
     return {**all_targets, "per_target": per_target}
 
 
-def mean_scores(per_target: Mapping[str, Mapping[str, float | None]]) -> dict[str, Any]:
-    """Scores of each target by name, and before them the mean of each over the targets where it is defined."""
-    names = next(iter(per_target.values()))
-    means = {name: _together((scores[name] for scores in per_target.values()), summed=False) for name in names}
+def mean_scores(
+    per_target: Mapping[str, Mapping[str, float | None]], names: Iterable[str] | None = None
+) -> dict[str, Any]:
+    """Scores of each target by name, and before them the mean of each over the targets where it is defined; of those
+    scores alone that have `names`, by default all that the first target has."""
+    names = next(iter(per_target.values())) if names is None else names
+    means = {name: _together((scores.get(name) for scores in per_target.values()), summed=False) for name in names}
     return {**means, "per_target": per_target}
 
 

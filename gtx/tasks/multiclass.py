@@ -15,7 +15,7 @@ from gtx.data.targets import no_numbers
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, Record, number, text
 from gtx.tasks.classes import ClassTask
-from gtx.tasks.labels import distinct, indices, listed
+from gtx.tasks.labels import MOST_CLASSES, check_count, distinct, indices, listed
 from gtx.tasks.late_functions import (
     binary_auroc,
     multiclass_accuracy,
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from gtx.report.context import Report
     from gtx.report.gallery import Panel
     from gtx.report.similarity import Nearest
-
-MOST_CLASSES = 100
 
 
 def _roc_auc(p: Tensor, y: Tensor) -> Tensor:
@@ -93,17 +91,9 @@ class Multiclass(ClassTask):
         for name in self.targets:
             cells = files[0].cells(name)
             found = distinct(cells)
-            if len(found) < 2:
-                raise InputError(
-                    f"target column {name!r} holds only the class {found[0]!r}; {self.name} needs two or more"
-                    if found
-                    else no_numbers(cells, name)
-                )
-            if len(found) > MOST_CLASSES:
-                raise InputError(
-                    f"target column {name!r} holds {len(found)} different values, e.g. {listed(found, 3)}; "
-                    f"{self.name} takes at most {MOST_CLASSES} classes"
-                )
+            if not found:
+                raise InputError(no_numbers(cells, name))
+            check_count(found, name, self.name)
             classes.append(found)
         return replace(self, classes=tuple(classes))
 

@@ -60,12 +60,18 @@ class NumberOptions(CoverageOptions):
 
 
 @dataclass(frozen=True)
-class ClassOptions(CoverageOptions):
-    """Options of `Classification` and `Multiclass`."""
+class PartClassOptions:
+    """Options of `AtomClasses` and `BondClasses`, and of every task of classes."""
 
     class_weights: Literal["none", "balanced"] = option(
         "none", "Weight of the classes in the loss: balanced weighs each by how rare it is among the training rows."
     )
+
+
+@dataclass(frozen=True)
+class ClassOptions(CoverageOptions, PartClassOptions):
+    """Options of `Classification` and `Multiclass`."""
+
     calibration: Literal["none", "temperature", "isotonic"] = option(
         "none", "What validation rows correct probabilities by: one temperature per target, or ascending steps."
     )
@@ -142,10 +148,12 @@ TASKS = {
     "shares": Entry("Shares", ShareOptions),
     "atoms": Entry("AtomNumbers", AtomOptions),
     "bonds": Entry("BondNumbers", PartOptions),
+    "atom-classes": Entry("AtomClasses", PartClassOptions),
+    "bond-classes": Entry("BondClasses", PartClassOptions),
     "together": Entry("Together", TogetherOptions),
     "sequence": Entry("ToSequence", SequenceOptions),
 }
-"""By the task's word, which is the name of its file too."""
+"""By the task's word, which is the name of its file too, where a hyphen is an underscore."""
 
 
 def chosen(kind: Any) -> list[Field]:

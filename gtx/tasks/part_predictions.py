@@ -1,4 +1,4 @@
-"""Predicted lists of numbers, one for each atom or bond of a molecule, and the same beside those of a table."""
+"""Predicted lists, an item for each atom or bond of a molecule, and the same beside those of a table."""
 
 from __future__ import annotations
 
@@ -11,48 +11,41 @@ import numpy as np
 
 from gtx.data.lists import list_text
 from gtx.data.rows import Row
+from gtx.errors import InputError
 
 
 @dataclass(frozen=True)
 class PartPredictions:
-    """T numbers for each part of m molecules, in the targets' own units.
+    """Predictions for each part of m molecules: numbers in the targets' own units, or probabilities of classes.
 
     Attributes:
-        mean: of each molecule float64 `[a, T]`, the mean over members.
-        std: the same of the members' standard deviation; None for a single member.
+        mean: of each molecule float64 `[a, P]`, the mean over members.
+        table: the columns that `Task.output_columns` names; each has of each molecule `[a]` numbers or texts.
         remarks: per molecule, what there is to warn of.
-        targets: T.
     """
 
     mean: Sequence[np.ndarray]
-    std: Sequence[np.ndarray] | None
+    table: Sequence[Sequence[np.ndarray]]
     remarks: list[list[str]]
-    targets: int
 
     @cached_property
     def finite(self) -> np.ndarray:
         """bool `[m]`: the molecules of whose parts every one has numbers."""
         return np.array([np.isfinite(each).all() for each in self.mean], bool)
 
-    @property
-    def joined(self) -> np.ndarray:
-        """float64 `[R, T]`: the parts of all molecules, one after the other."""
-        return np.concatenate([np.empty((0, self.targets)), *self.mean])
-
     def subset(self, rows: np.ndarray) -> PartPredictions:
         """Those of the molecules `rows`."""
-        mean, std = ([each[i] for i in rows] if each is not None else None for each in (self.mean, self.std))
-        return PartPredictions(mean, std, [self.remarks[i] for i in rows], self.targets)
+        mean, *table = ([each[i] for i in rows] for each in (self.mean, *self.table))
+        return PartPredictions(mean, table, [self.remarks[i] for i in rows])
 
     def columns(self) -> list[np.ndarray]:
         """JSON lists, `[m]` each, as `Task.output_columns` names them; None for a molecule that is not `finite`."""
-        kinds = [kind for kind in (self.mean, self.std) if kind is not None]
-        return [self._texts(kind, t) for t in range(self.targets) for kind in kinds]
+        return [self._texts(column) for column in self.table]
 
-    def _texts(self, lists: Sequence[np.ndarray], target: int) -> np.ndarray:
+    def _texts(self, lists: Sequence[np.ndarray]) -> np.ndarray:
         texts = np.empty(len(lists), object)
-        for i, (values, finite) in enumerate(zip(lists, self.finite, strict=True)):
-            texts[i] = list_text(values[:, target]) if finite else None
+        for i, (items, finite) in enumerate(zip(lists, self.finite, strict=True)):
+            texts[i] = list_text(items) if finite else None
         return texts
 
 
@@ -60,7 +53,7 @@ class PartScores:
     """Predictions beside the lists of a table, as far as it holds them.
 
     Args:
-        task: of the model, a `gtx.tasks.parts.PartNumbers`.
+        task: of the model, a `gtx.tasks.parts.PartTask`.
         columns: of the table.
     """
 
@@ -69,14 +62,19 @@ class PartScores:
         self.held = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
         self.y: list[np.ndarray] = []
         self.prediction: list[np.ndarray] = []
-        self.unlike = 0
+        self.unlike = self.unread = 0
 
     def add(self, rows: Sequence[Row], answers: PartPredictions) -> None:
-        """Take in some rows and what was predicted for them; a list of another length is not scored."""
+        """Take in some rows and what was predicted for them; a list that cannot be read, or of another length, is not
+        scored."""
         for row, predicted in zip(rows, answers.mean, strict=True):
-            y = np.full(predicted.shape, np.nan)
+            y = np.full((len(predicted), len(self.task.targets)), np.nan)
             for t, place in self.held.items():
-                values = self.task.parsed(row.cells[place])
+                try:
+                    values = self.task.read(t, row.cells[place])
+                except InputError:
+                    self.unread += 1
+                    continue
                 if values is not None and len(values) != len(y):
                     self.unlike += 1
                 elif values is not None:
@@ -94,10 +92,12 @@ class PartScores:
 
     def notes(self) -> list[str]:
         """How many lists were not scored."""
-        each = f"one number for each {self.task.per}"
-        return [f"{self.unlike} lists have another length than {each} and are not scored"] if self.unlike else []
+        one, several = self.task.items
+        unlike = f"{self.unlike} lists have another length than one {one} for each {self.task.per} and are not scored"
+        unread = f"{self.unread} lists hold something else than {several} that the model knows and are not scored"
+        return [unlike] * bool(self.unlike) + [unread] * bool(self.unread)
 
 
 def lists_of(values: np.ndarray, ptr: np.ndarray) -> list[np.ndarray]:
-    """Rows of all molecules, `[R, *]`, as one array for each: molecule m has the rows `ptr[m]` to `ptr[m + 1]`."""
+    """Rows of all molecules, `[R, ...]`, as one array for each: molecule m has the rows `ptr[m]` to `ptr[m + 1]`."""
     return np.split(values, ptr[1:-1])

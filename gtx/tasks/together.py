@@ -12,12 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from gtx.errors import InputError
-from gtx.schema import ListOf, MappingOf, Record, anything
+from gtx.schema import ListOf, Record, one_of
+from gtx.tasks.atom_classes import AtomClasses
 from gtx.tasks.atoms import AtomNumbers
+from gtx.tasks.bond_classes import BondClasses
 from gtx.tasks.bonds import BondNumbers
 from gtx.tasks.joint_answers import JointAnswers, JointScores, joint_scores
+from gtx.tasks.metrics import mean_scores
 from gtx.tasks.options import TogetherOptions, learned
-from gtx.tasks.parts import PartNumbers
+from gtx.tasks.parts import PartTask
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Metric, Task
 
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     from gtx.data.rows import Row
     from gtx.dataset import Dataset, File
 
-KINDS: dict[str, type[Task]] = {kind.name: kind for kind in (Regression, AtomNumbers, BondNumbers)}
+KINDS: dict[str, type[Task]] = {
+    kind.name: kind for kind in (Regression, AtomNumbers, AtomClasses, BondNumbers, BondClasses)
+}
 UNLIKE = ("dropout", "similarity")
 """Methods of uncertainty that ask a network many times, or read training molecules."""
 
@@ -42,24 +47,23 @@ class Together(Task, TogetherOptions):
 
     \[ L = \sum_k \frac{1}{n_k} \sum_{i=1}^{n_k} \ell_k(\hat z_{ki}, z_{ki}) \]
 
-    in z-scores, so that no task has more say because a molecule has more atoms than it has values. Source: chemprop's
+    in z-scores, or in nats of classes, so that no task has more say because a molecule has more atoms than it has
+    values. Source: chemprop's
     models of mixed targets (`MolAtomBondMPNN` of version 2.3), one encoder and a predictor for each kind.
 
-    A row needs a value for one of the targets. Scores are means over all targets. A store has the targets of molecules
-    as the first columns of `y`, and after them, from a table, the mean of each list.
+    A row needs a value for one of the targets. Scores are means over the targets that have them. A store has the
+    targets of molecules as the first columns of `y`, and after them, from a table, the mean of each list.
 
     Args:
-        parts: the tasks, a `Regression`, an `AtomNumbers` and a `BondNumbers`, at most one of each.
+        parts: the tasks: a `Regression`, an `AtomNumbers` or `AtomClasses`, and a `BondNumbers` or `BondClasses`.
         density: learned: how much say each part has in the training rows, see `Task.share`, for each molecule.
 
     Raises:
-        InputError: other tasks, fewer than two, two of a kind, a target named twice, or a `Regression` whose
-            uncertainty is "dropout" or "similarity".
+        InputError: other tasks, fewer than two, two of molecules, of atoms or of bonds, a target named twice, or a
+            `Regression` whose uncertainty is "dropout" or "similarity".
     """
 
     name: ClassVar[str] = "together"
-    metrics: ClassVar[dict[str, Metric]] = Regression.metrics
-
     targets: tuple[str, ...] = ()
     parts: tuple[Task, ...] = field(default=(), kw_only=True)
     density: tuple[float, ...] | None = learned()
@@ -68,16 +72,21 @@ class Together(Task, TogetherOptions):
         order = list(KINDS.values())
         if unlike := [each for each in self.parts if type(each) not in order]:
             known = ", ".join(KINDS)
-            raise InputError(f"tasks that go together are {known}, one of each; got {unlike[0].name}")
+            raise InputError(f"tasks that go together are {known}; got {unlike[0].name}")
         parts = tuple(sorted(self.parts, key=lambda each: order.index(type(each))))
-        names = [each.name for each in parts]
-        if len(set(names)) < max(2, len(names)):
-            raise InputError(f"expected two or three different tasks of {', '.join(KINDS)}, got {', '.join(names)}")
+        if len({each.per for each in parts}) < max(2, len(parts)):
+            one, names = "one of molecules, one of atoms and one of bonds", ", ".join(each.name for each in parts)
+            raise InputError(f"tasks that go together are two or three, {one}: got {names}")
         if (method := getattr(parts[0], "uncertainty", "none")) in UNLIKE:
             raise InputError(f"uncertainty: {method} does not go together with targets of atoms or bonds")
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "targets", tuple(name for each in parts for name in each.targets))
         super().__post_init__()
+
+    @property
+    def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
+        """Those of all parts."""
+        return {name: metric for each in self.parts for name, metric in each.metrics.items()}
 
     @property
     def per(self) -> str:  # type: ignore[override]
@@ -191,6 +200,11 @@ class Together(Task, TogetherOptions):
 
         return scores
 
+    @property
+    def validated(self) -> list[str]:
+        """Those of any part; the parts without a metric have no say in it."""
+        return list(dict.fromkeys(name for part in self.parts for name in part.validated))
+
     # prediction
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
@@ -225,10 +239,11 @@ class Together(Task, TogetherOptions):
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: JointAnswers, rows: np.ndarray
     ) -> dict[str, Any]:
         pairs = zip(self.parts, answers.parts, strict=True)
-        return joint_scores([part.judge(members, self.store_of(part, store), own, rows) for part, own in pairs])
+        found = [part.judge(members, self.store_of(part, store), own, rows) for part, own in pairs]
+        return joint_scores(found, self.metrics)
 
     def scores(self, columns: Sequence[str]) -> JointScores:
-        return JointScores([part.scores(columns) for part in self.parts])
+        return JointScores([part.scores(columns) for part in self.parts], tuple(self.metrics))
 
     def seen_by(self, part: Task, dataset: Dataset) -> Dataset:
         """A data set with the targets of one part alone."""
@@ -264,20 +279,14 @@ class Together(Task, TogetherOptions):
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        Record({"parts": ListOf(MappingOf(anything()), 2, 3)}).check(plain, "task")
-        parts = []
-        for part in plain["parts"]:
-            if part.get("name") not in KINDS:
-                known = ", ".join(KINDS)
-                raise InputError(f"task.parts: expected names of {known}, got {part.get('name')!r}")
-            parts.append(KINDS[part["name"]].from_dict(part))
-        own = cls(parts=tuple(parts))
+        Record({"parts": ListOf(Record({"name": one_of(list(KINDS))}), 2, 3)}).check(plain, "task")
+        own = cls(parts=tuple(KINDS[part["name"]].from_dict(part) for part in plain["parts"]))
         if plain.get("targets") != list(own.targets):
             raise InputError(f"task.targets: expected those of its parts, {list(own.targets)}")
         return replace(own, density=tuple(plain.get("density", ())))
 
     @property
-    def _of_parts(self) -> list[PartNumbers]:
+    def _of_parts(self) -> list[PartTask]:
         """The tasks of atoms and bonds."""
         return [part for part in self.parts if part.per != "molecule"]
 
@@ -291,7 +300,7 @@ def _facts_of(part: Task, facts: dict[str, Any]) -> dict[str, Any]:
     """The facts of a report, with the scores of one part's targets alone."""
 
     def of(scores: Mapping[str, Any]) -> dict[str, Any]:
-        return joint_scores([{"per_target": {name: scores["per_target"][name] for name in part.targets}}])
+        return mean_scores({name: scores["per_target"][name] for name in part.targets}, part.metrics)
 
     def defined(method: Mapping[str, Any]) -> bool:
         return any(v is not None for name in part.targets for v in method["train"]["per_target"][name].values())

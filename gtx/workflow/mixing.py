@@ -34,10 +34,11 @@ class Mixed:
 
     Attributes:
         predictor: of both.
-        outputs: its outputs, see `gtx.prediction.Predictor.outputs`.
+        outputs: its outputs, see `gtx.prediction.Predictor.outputs`; for validation rows those of a kernel that has not
+            seen them.
         unseen: what of each molecule training has not shown.
         alone: outputs of the parts by name, `[m, members, C]`, where there is more than one.
-        kernel: as solved, whether it has a share or not; None where it was not.
+        kernel: as solved for the training rows alone, whether it has a share or not; None where it was not.
         note: what there is to say of it.
     """
 
@@ -62,6 +63,10 @@ def mixed(
 ) -> Mixed:
     """Trained networks with a kernel that learned from the same training rows, as far as validation rows ask for one.
 
+    When the shares are settled, the kernel is solved anew for the training and the validation rows together: there is
+    nothing left to decide, and more rows make it better. What it says of a validation row is kept from before, so that
+    scores and intervals of these rows are those of molecules that it has not seen.
+
     Args:
         members: trained.
         header: of their file.
@@ -80,21 +85,30 @@ def mixed(
         note = None if usual else f"the network alone: {reason}"
         return Mixed(predictor, outputs, unseen, {}, None, note)
     spec = solved_spec(header.task, header.featuriser, header.features)
-    kernel = build_model(spec)
-    fit_closed_form(kernel, header.task, train)
-    own = outputs_of(kernel, store)
+    kernel = solved(spec, header.task, train)
     rows = torch.from_numpy(split["val"])
-    share = shares(header.task, outputs[rows].mean(1), own[rows], val)
+    held_out = outputs_of(kernel, val)
+    share = shares(header.task, outputs[rows].mean(1), held_out, val)
     if (share < LEAST).all():
         note = "the network alone: a kernel beside it would not predict validation rows better"
         return Mixed(predictor, outputs, unseen, {}, kernel, note)
-    partner = Partner(kernel, share.float())
-    header = replace(header, partner=learned_spec(spec, kernel))
+    whole = solved(spec, header.task, store.subset(np.sort(np.concatenate([split["train"], split["val"]]))))
+    own = outputs_of(whole, store)
+    own[rows] = held_out
+    partner = Partner(whole, share.float())
+    header = replace(header, partner=learned_spec(spec, whole))
     alone = {"network": outputs, "kernel": join(outputs, own, torch.ones_like(share))}
     note = f"the mix of {partner.words(header.task)}; {len(val)} validation rows decided"
     return Mixed(
         Predictor(predictor.members, header, device, partner), partner.join(outputs, own), unseen, alone, kernel, note
     )
+
+
+def solved(spec: Mapping[str, Any], task: NumberTask, molecules: MoleculeStore) -> KernelRidge:
+    """A kernel that has learned a fitted task from molecules."""
+    kernel = build_model(spec)
+    fit_closed_form(kernel, task, molecules)
+    return kernel
 
 
 def why_not(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:

@@ -48,7 +48,7 @@ def data_lines(dataset: Dataset) -> list[str]:
     if not counts["val"]:
         lines.append(
             "warning: no rows validate: the last epoch is kept, --patience stops nothing, the network is not mixed "
-            "with the Tanimoto kernel, and no interval is calibrated; call some rows val, or give a file by --val"
+            "with a kernel, and no interval is calibrated; call some rows val, or give a file by --val"
         )
     return lines
 

@@ -16,6 +16,8 @@ from gtx.cli.options import settings_from
 from gtx.cli.parser import Parser
 from gtx.data.named_sets import SETS
 from gtx.dataset import DataSettings
+from gtx.errors import InputError
+from gtx.tasks import AtomClasses, BondClasses, BondNumbers, Regression, Task
 from gtx.training import TrainSettings
 
 pytestmark = pytest.mark.usefixtures("data_csv")
@@ -110,3 +112,23 @@ def test_a_split_that_lacks_its_column_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "gtx", *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.strip() == "gtx: split group reads a column: say which with --split-by"
+
+
+def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
+    def task(*words: str) -> Task:
+        return settings_from(vars(parser_of("train").parse_args(["data.csv", "--out=o", *words])))[0].task
+
+    assert task("--atom-class-columns=site") == AtomClasses("site")
+    assert task("--task=bond-classes", "--target-columns", "kind") == BondClasses("kind")
+    assert task("--task=bond-classes", "--bond-class-columns=kind") == BondClasses("kind")
+    balanced = task("--atom-class-columns=site", "--class-weights=balanced")
+    assert balanced == AtomClasses("site", class_weights="balanced")
+    found = task("--target-columns", "y", "--atom-class-columns=site", "--bond-target-columns=order", "--loss=mae")
+    assert found.parts == (Regression("y", loss="mae"), AtomClasses("site"), BondNumbers("order", loss="mae"))
+    for words, reason in (
+        (["--atom-class-columns=a", "--atom-target-columns=b"], "of atoms and one of bonds: got atoms, atom-classes"),
+        (["--atom-class-columns=a", "--loss=mae"], "loss: atom-classes have no such option"),
+        (["--atom-target-columns=a", "--task=classification"], "classes of atoms are --atom-class-columns, of bonds"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            task(*words)

@@ -1,4 +1,4 @@
-"""A cell with one number for each atom or bond."""
+"""A cell with a number, or the label of a class, for each atom or bond."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from gtx.data.lists import list_text, parse_list
+from gtx.data.lists import cell_text, list_text, parse_labels, parse_list
 from gtx.errors import InputError
 
 
@@ -49,3 +49,52 @@ def test_what_is_written_is_read_back() -> None:
     values = np.array([0.1, -1 / 3, 1e-12, 12345.678])
     np.testing.assert_allclose(json.loads(list_text(values)), values, rtol=1e-8)
     np.testing.assert_allclose(parse_list(list_text(values)), values, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ('["sp3", null, "sp2"]', ["sp3", None, "sp2"]),
+        ("['sp3', None, \"it's\", nan]", ["sp3", None, "it's", None]),  # as Python and Parquet have it
+        ("[sp3, sp2]", ["sp3", "sp2"]),
+        ("a b\nn/a", ["a", "b", None]),
+        ("[true, False]", ["true", "false"]),
+        ("[True, False]", ["true", "false"]),
+        ("[0, 1.5, null]", ["0", "1.5", None]),
+        ('["Na", "", "x, y"]', ["Na", None, "x, y"]),  # in quotes a label, and without them a blank
+        ("[Na, '']", [None, None]),
+        ("7", ["7"]),
+        ("[]", []),
+    ],
+)
+def test_what_a_list_of_labels_may_look_like(cell: str, expected: list[str | None]) -> None:
+    assert parse_labels(cell) == expected
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ('["a", ["b"]]', "item 2 is neither a word nor a number nor null"),
+        ('{"a": 1}', "is no list of classes: item 1 is neither"),
+        ("[[a, b]]", r"item 1, '\[a', is a list in the list"),
+        ("['a, b']", "item 1, 'a, has a quote on one side"),
+        ("[" * 100_000, "is a list in the list"),
+    ],
+)
+def test_an_item_that_is_no_label_is_named(cell: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        parse_labels(cell)
+
+
+def test_labels_that_are_written_are_read_back() -> None:
+    labels = ["Na", "1.5", "it's", "x, y", "nan", 'say "a"', "é"]
+    assert parse_labels(list_text(np.array(labels, object))) == labels
+    assert list_text(np.array(["0", "1"], object)) == "[0, 1]"
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_a_list_of_a_frame_is_read_as_its_text(kind: type) -> None:
+    assert parse_labels(cell_text(kind(["Na", "C", "x, y"]))) == ["Na", "C", "x, y"]
+    assert parse_labels(cell_text(kind([True, False]))) == ["true", "false"]
+    assert parse_labels(cell_text(["a", None, float("nan")])) == ["a", None, None]
+    np.testing.assert_array_equal(parse_list(cell_text(kind([0.5, np.nan]))), [0.5, np.nan])

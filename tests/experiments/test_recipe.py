@@ -151,6 +151,23 @@ def test_a_benchmark_may_have_rules_of_its_own(loaded: LoadedRun, monkeypatch: p
     assert (settings_used[0].patience, settings_used[0].seed, settings_used[0].epochs) == (7, 3, TrainSettings().epochs)
 
 
+def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(
+    loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    monkeypatch.setattr(gtx_models, "adapt", lambda start, table, *_, **__: calls.append((start, table)))
+    monkeypatch.setattr(gtx_models, "train", lambda *_, start, **__: calls.append(start))
+    monkeypatch.setattr(gtx_models, "_read", lambda *_: None)
+    gtx_models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx-adapted-mix")))
+    (start, table), trained_from = calls
+    assert start == "foundation" and trained_from == Path(table).with_suffix(".gtx")
+    given = pd.read_csv(table)[loaded.data.smiles_column]
+    everything = pd.read_csv(loaded.data.data)[loaded.data.smiles_column]
+    test = everything.iloc[loaded.dataset.rows[loaded.dataset.split["test"]]]
+    assert len(test) and len(given) + len(test) == len(loaded.dataset.rows)
+    assert not set(given) & set(test)
+
+
 def test_every_look_at_the_test_rows_is_entered(loaded: LoadedRun, tmp_path: Path) -> None:
     for value in (0.0, 1.0):
         record.write(loaded, FitResult(np.full_like(loaded.dataset.y, value)), {}, "", tmp_path)

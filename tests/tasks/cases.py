@@ -15,7 +15,9 @@ from rdkit import Chem
 from torch import Tensor
 
 from gtx.tasks import (
+    AtomClasses,
     AtomNumbers,
+    BondClasses,
     BondNumbers,
     Classification,
     Counts,
@@ -70,8 +72,8 @@ def _blanks(values: list) -> list:
     return ["" if i % 7 == 3 else value for i, value in enumerate(values)]
 
 
-def _of_atoms(smiles: str, value: Callable[[Chem.Atom], float]) -> str:
-    """A list of numbers, the first of them blank where there are many."""
+def _of_atoms(smiles: str, value: Callable[[Chem.Atom], object]) -> str:
+    """A list of numbers or words, the first of them blank where there are many."""
     found = [value(atom) for atom in Chem.MolFromSmiles(smiles).GetAtoms()]
     return json.dumps([None, *found[1:]] if len(found) > 8 else found)
 
@@ -161,6 +163,22 @@ CASES = {
             )
         },
         ("order_pred",),
+    ),
+    "classes of atoms": Case(
+        AtomClasses(["hybrid", "kind"], class_weights="balanced"),
+        lambda t: {
+            "hybrid": _blanks([_of_atoms(s, lambda a: str(a.GetHybridization())) for s in t.smiles]),
+            "kind": [_of_atoms(s, lambda a: "carbon" if a.GetAtomicNum() == 6 else "other") for s in t.smiles],
+        },
+        (
+            *("hybrid_pred", "hybrid_SP", "hybrid_SP2", "hybrid_SP3"),
+            *("kind_pred", "kind_carbon", "kind_other"),
+        ),
+    ),
+    "two classes of bonds": Case(
+        BondClasses("ring"),
+        lambda t: {"ring": _blanks([str([b.IsInRing() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles])},
+        ("ring_pred", "ring_class"),
     ),
     "together": Case(
         Together(parts=(BondNumbers("order"), AtomNumbers("charge", sum_to="charge"), Regression("gap"))),

@@ -22,7 +22,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import AtomNumbers, BondNumbers, Regression, Together
 from gtx.tasks.part_baselines import means_of_alike
-from gtx.tasks.parts import PartNumbers
+from gtx.tasks.part_numbers import PartNumbers
 from gtx.training import TrainSettings
 from gtx.workflow import train
 from gtx.workflow.further import Further

@@ -16,7 +16,8 @@ from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
-from gtx.tasks import AtomNumbers, BondNumbers, Classification, Regression, Together
+from gtx.tasks import AtomClasses, AtomNumbers, BondNumbers, Classification, Regression, Together
+from gtx.tasks.joint_answers import joint_scores
 from gtx.training import MoleculeData, TrainSettings
 from gtx.workflow import train
 from tests.tables import TINY, molecules, write
@@ -131,12 +132,21 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeData, mode
     assert logged["val_loss"] == pytest.approx(sum(each["val_loss"] for each in alone))
 
 
+def test_means_are_over_the_targets_that_have_a_score() -> None:
+    one = {"rmse": 1.0, "per_target": {"a": {"rmse": 1.0, "bounds": 3, "bounds_kept": 0.5}}}
+    other = {"rmse": 2.0, "accuracy": 0.5, "per_target": {"b": {"rmse": 2.0}, "c": {"accuracy": 0.5}}}
+    found = joint_scores([one, other], ["rmse", "accuracy"])
+    assert (found["rmse"], found["accuracy"], list(found["per_target"])) == (1.5, 0.5, ["a", "b", "c"])
+    assert "bounds" not in found
+
+
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ((Regression("y"),), "two or three different tasks"),
-        ((AtomNumbers("a"), AtomNumbers("b")), "two or three different tasks of .*, got atoms, atoms"),
-        ((Classification("y"), AtomNumbers("a")), "regression, atoms, bonds, one of each; got classification"),
+        ((Regression("y"),), "together are two or three"),
+        ((AtomNumbers("a"), AtomNumbers("b")), "one of molecules, one of atoms and one of bonds: got atoms, atoms"),
+        ((AtomNumbers("a"), AtomClasses("b")), "one of atoms and one of bonds: got atoms, atom-classes"),
+        ((Classification("y"), AtomNumbers("a")), "together are regression, atoms, .*; got classification"),
         ((Regression("y"), AtomNumbers("y")), "'y' is named twice"),
         ((Regression("y", uncertainty="dropout"), AtomNumbers("a")), "dropout does not go together"),
     ],

@@ -22,7 +22,8 @@ from gtx.prediction import Predictor, load_model
 from gtx.tasks import Classification, Multiclass, Regression
 from gtx.training import TrainSettings
 from gtx.workflow import train
-from gtx.workflow.mixing import shares, why_not
+from gtx.workflow.mixing import shares, solved, why_not
+from gtx.workflow.specs import solved_spec
 from tests.molecules_for_tests import store
 from tests.tables import TINY, molecules, read, write
 
@@ -103,12 +104,31 @@ def test_a_mix_is_both_and_says_so(runs: dict[str, Path], table: Path) -> None:
     rows = [row for row in read(runs["kernel"].parent / "predictions.csv") if row["split"] == "val"]
     off = sorted(abs(float(row["solvation_water_pred"]) - float(row["solvation_water"])) for row in rows)
     assert half == pytest.approx(off[int(np.ceil(0.9 * (len(off) + 1))) - 1], rel=1e-4)
-    words = f"{1 - share:.0%} network and {share:.0%} kernel, of 84 training molecules"
+    words = f"{1 - share:.0%} network and {share:.0%} kernel, of 102 molecules"
     report = (runs["kernel"].parent / "report.html").read_text()
     assert words in report and "Its network alone" in report and "Its kernel alone" in report
     assert both.header.training.rows == [
         i for i, row in enumerate(read(runs["kernel"].parent / "predictions.csv"), 1) if row["split"] == "train"
     ]
+
+
+def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs: dict[str, Path]) -> None:
+    both, network = (gtx.load(path, device="cpu") for path in runs.values())
+    rows = read(runs["kernel"].parent / "predictions.csv")
+    y = torch.tensor([[float(row["solvation_water"])] for row in rows], dtype=torch.float64)
+    done = store([row["smiles"] for row in rows]).with_targets(y)
+    part = np.array([row["split"] for row in rows])
+    spec = solved_spec(both.task, both.header.featuriser, None)
+    first, whole = (
+        solved(spec, both.task, done.subset(np.flatnonzero(of))) for of in (part == "train", part != "test")
+    )
+    torch.testing.assert_close(both.partner.kernel(done.batch()), whole(done.batch()))
+    outputs, unseen = network.outputs(done)
+    for kernel, of in ((first, "val"), (whole, "test")):
+        mean = both.answers(done, both.partner.join(outputs, kernel(done.batch())), unseen).mean[part == of, 0]
+        told = [float(row["solvation_water_pred"]) for row in rows if row["split"] == of]
+        np.testing.assert_allclose(told, mean, rtol=1e-4)
+    assert not torch.allclose(first(done.batch()), whole(done.batch()), atol=1e-3)
 
 
 def test_without_a_mix_it_is_the_network_alone(runs: dict[str, Path]) -> None:
@@ -130,7 +150,7 @@ def test_it_predicts_alike_from_the_command_line_and_unpickled(
     np.testing.assert_allclose(found, given, rtol=1e-5, atol=1e-5)
     assert main(["info", str(runs["kernel"])]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"mix +\d+% network and \d+% kernel, of 84 training molecules", said)
+    assert re.search(r"mix +\d+% network and \d+% kernel, of 102 molecules", said)
 
 
 @pytest.mark.parametrize(

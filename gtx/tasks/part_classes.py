@@ -1,0 +1,223 @@
+"""Classes of atoms or bonds, such as whether an enzyme attacks there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gtx.data.lists import parse_labels
+from gtx.errors import InputError, printable
+from gtx.schema import Record, one_of
+from gtx.tasks.classification import Classification
+from gtx.tasks.labels import check_count, in_order, listed, places, written
+from gtx.tasks.metrics import Target
+from gtx.tasks.multiclass import Multiclass
+from gtx.tasks.options import PartClassOptions, learned
+from gtx.tasks.parts import PartTask
+from gtx.tasks.task import Metric, Task
+
+if TYPE_CHECKING:
+    from gtx.data import MoleculeStore
+    from gtx.dataset import File
+    from gtx.report import PartReport
+    from gtx.report.gallery import Panel
+
+KINDS = {kind.name: kind for kind in (Classification, Multiclass)}
+
+
+@dataclass(frozen=True)
+class PartRows:
+    """Atoms or bonds in the place of molecules, for a task of molecules: `y` `[R, T]`."""
+
+    y: Tensor
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class PartClasses(PartTask, PartClassOptions):
+    r"""A class of each part of a molecule, for each of T targets, learned by cross-entropy: \(-\ln p_y\).
+
+    A part is learned as a molecule is: by `Classification` if all targets have two classes, else by `Multiclass`. So
+    answers are those of that task, in lists: of two classes the probability of the second, `<target>_pred`; of more the
+    likeliest class, `<target>_pred`, and the probability of each, `<target>_<class>`. A subclass says which parts there
+    are.
+
+    The best epoch is that of the least validation loss.
+
+    Args:
+        targets: names of the target columns; a cell is a list, see `gtx.data.lists.parse_labels`.
+        class_weights: "balanced" gives all classes of a target the same say in the loss, whatever their numbers.
+        each: the task of one part, settled by the table.
+    """
+
+    items: ClassVar[tuple[str, str]] = ("class", "classes")
+    discrete: ClassVar[bool] = True
+    epochs: ClassVar[int] = 20
+
+    each: Classification | Multiclass | None = learned()
+
+    @property
+    def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
+        """Those of `Classification` or of `Multiclass`."""
+        return self.each.metrics
+
+    @property
+    def places(self) -> list[Target]:
+        return self.each.places
+
+    # a table's cells
+
+    def settle(self, files: Sequence[File]) -> Self:
+        classes = []
+        for name in self.targets:
+            cells = files[0].cells(name)
+            found = in_order(item for cell in cells for item in _labels(cell, forgiving=True) or ())
+            if not found:
+                what = f"holds no list of classes in any of the {len(cells)} rows"
+                raise InputError(f"target column {name!r} {what}; one class for each {self.per} was expected")
+            check_count(found, name, self.name, f"; for numbers there is --task {self.per}s")
+            classes.append(found)
+        kind = Classification if all(len(found) == 2 for found in classes) else Multiclass
+        each = kind(self.targets, class_weights=self.class_weights, classes=tuple(classes))
+        return replace(self, each=each)
+
+    def read(self, target: int, cell: str) -> np.ndarray | None:
+        """The numbers of the classes."""
+        if (found := _labels(cell)) is None:
+            return None
+        values = places(found, labels := self.each.labels(target))
+        for i in np.flatnonzero(np.isinf(values))[:1]:
+            item = f"item {i + 1}, '{printable(found[i], 20)}',"
+            raise InputError(f"{item} is none of the classes {listed(labels)} of the training table, nor null")
+        return values
+
+    # training
+
+    @property
+    def out_channels(self) -> int:
+        return self.each.out_channels
+
+    @property
+    def kept_channels(self) -> int:
+        return 3 * len(self.targets)
+
+    def fitted(self, train: MoleculeStore) -> Self:
+        return replace(self, each=self.each.fitted(PartRows(self.values(train).cpu())))
+
+    def adopting(self, other: Task) -> Self:
+        return replace(self, each=self.each.adopting(other.each)) if type(other) is type(self) else self
+
+    def outputs_of(self, other: Task) -> list[int] | None:
+        return self.each.outputs_of(other.each) if type(other) is type(self) else None
+
+    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        return self.each.elementwise(output, target)
+
+    def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
+        """Losses, and whether the likeliest class is right."""
+        p = self.each.softmaxes(output)
+        own = [p[:, place.columns] for place in self.places]
+        likeliest = [(one[:, 0] > 0.5).long() if one.shape[1] == 1 else one.argmax(1) for one in own]
+        return [self.elementwise(output, target), torch.stack(likeliest, 1) == target]
+
+    @property
+    def validated(self) -> tuple[str, ...]:
+        return ("accuracy",)  # the others need all probabilities at once, which no epoch keeps
+
+    def validation_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
+        (accuracy,) = means
+        return {} if accuracy.isnan().all() else {"val_accuracy": float(accuracy.nanmean())}
+
+    def regressands(self, y: np.ndarray) -> np.ndarray:
+        return self.each.regressands(PartRows(torch.from_numpy(y))).numpy()
+
+    # prediction
+
+    def answer_kinds(self, target: int, members: int) -> list[str]:
+        return list(self.each.kinds(target, members))
+
+    def predicted(self, outputs: Tensor) -> tuple[np.ndarray, list[np.ndarray]]:
+        answers = self.each.decode(outputs, PartRows(outputs[:, 0]))
+        return answers.mean, list(answers.table)
+
+    def notes(self) -> list[str]:
+        return self.each.notes()
+
+    # what the report says of it
+
+    def panels(self, report: PartReport, t: int) -> Iterator[Panel]:
+        from gtx.report.part_panels import class_panels
+
+        return class_panels(report, t, self.each.labels(t))
+
+    def panel_words(self) -> str:
+        return self.each.panel_words(intervals=False).replace("molecules", f"{self.per}s")
+
+    def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        """What the probability of the measured class lacks of 1."""
+        return 1 - self._of_measured(y, prediction)
+
+    def value_text(self, t: int, y: float) -> str:
+        return self.each.value_text(t, y)
+
+    def prediction_text(self, t: int, prediction: Any) -> str:
+        p = _whole(np.asarray(prediction)[None])[0]
+        return f"{self.each.labels(t)[int(p.argmax())]} ({p.max():.2f})"
+
+    def summary(self, t: int, y: np.ndarray, prediction: np.ndarray) -> dict[str, str]:
+        from gtx.report.words import number
+
+        right = _whole(prediction).argmax(1) == y
+        of_measured = self._of_measured(y, prediction)
+        return {
+            "accuracy": f"{right.mean():.3f}",
+            "mean probability of the measured class": number(float(of_measured.mean())),
+        }
+
+    def _of_measured(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        """The predicted probability of the measured class, NaN for blanks."""
+        known = ~np.isnan(y)
+        number = np.where(known, y, 0).astype(int)
+        p = np.take_along_axis(_whole(prediction), number[:, None], 1)[:, 0]
+        return np.where(known, p, np.nan)
+
+    # storage
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in super().to_dict().items() if name != "class_weights"}  # `each` has them
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Self:
+        own = super().from_dict({name: value for name, value in plain.items() if name != "class_weights"})
+        each = KINDS[own.each["name"]].from_dict(own.each)
+        if each.targets != own.targets:
+            raise InputError(f"task.each.targets: expected those of the task, {list(own.targets)}")
+        return replace(own, each=each, class_weights=each.class_weights)
+
+    @classmethod
+    def kept_entries(cls, targets: int) -> Record:
+        return Record({"each": Record({"name": one_of(list(KINDS))})})  # which checks the rest itself
+
+
+def _labels(cell: str, forgiving: bool = False) -> list[str | None] | None:
+    """The labels of a cell's list, as `gtx.tasks.labels.written` has them; None where it is blank, or if `forgiving` no
+    list."""
+    try:
+        items = parse_labels(cell)
+    except InputError:
+        if forgiving:
+            return None
+        raise
+    return None if items is None else [None if item is None else written(item) for item in items]
+
+
+def _whole(prediction: np.ndarray) -> np.ndarray:
+    """The probability of each class `[R, C]`, of that or of the second of two `[R]`."""
+    return np.stack([1 - prediction, prediction], 1) if prediction.ndim == 1 else prediction

@@ -1,0 +1,296 @@
+"""Classes of atoms and bonds: a rule is found, answers are lists in the order of the text, bad lists are errors."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+from rdkit import Chem
+from torch import nn
+
+import gtx
+from gtx.cli.scores import score_table
+from gtx.data import CapacityStore, MoleculeStore, featurise
+from gtx.dataset import DataSettings, load
+from gtx.errors import InputError
+from gtx.models import standard
+from gtx.molecules import Featuriser
+from gtx.prediction import Predictor
+from gtx.tasks import AtomClasses, BondClasses, Classification, Multiclass, Regression, Together
+from gtx.tasks.part_classes import PartClasses
+from gtx.training import TrainSettings
+from gtx.workflow import train
+from tests.tables import TINY, molecules, write
+
+COLUMNS = ["smiles", "hetero", "near", "order"]
+
+
+def near_oxygen(atom: Chem.Atom) -> str:
+    return "yes" if any(other.GetAtomicNum() == 8 for other in atom.GetNeighbors()) else "no"
+
+
+def cells(smiles: str) -> list:
+    """What follows from a molecule: a number, a class that the atom's own codes do not tell, and one that they do."""
+    mol = Chem.MolFromSmiles(smiles)
+    near = [near_oxygen(atom) for atom in mol.GetAtoms()]
+    orders = [str(bond.GetBondType()).lower() for bond in mol.GetBonds()]
+    return [sum(atom.GetAtomicNum() != 6 for atom in mol.GetAtoms()), json.dumps(near), str(orders)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A joint model; every fourth molecule lacks the classes of its atoms."""
+    folder = tmp_path_factory.mktemp("classes")
+    rows = [[smiles, *cells(smiles)] for smiles in molecules(120).smiles]
+    for row in rows[1::4]:
+        row[2] = ""
+    task = Together(parts=(Regression("hetero"), AtomClasses("near"), BondClasses("order")))
+    arguments = TINY["model_arguments"] | {"dropout": 0.0}
+    settings = TrainSettings(**TINY | {"epochs": 12, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
+    outcome = train(
+        DataSettings(str(write(folder / "t.csv", rows, COLUMNS)), task=task, workers=0), settings, folder / "run"
+    )
+    found, alike = outcome.metrics["test"]["per_target"], outcome.metrics["baseline"]["alike"]["test"]["per_target"]
+    assert found["hetero"]["r2"] > 0.8
+    assert found["near"]["roc_auc"] > 0.9 > alike["near"]["roc_auc"] + 0.1  # not of the atom alone
+    assert found["order"]["accuracy"] > 0.97 and alike["order"]["accuracy"] > 0.97
+    assert set(found["near"]) == set(Classification.metrics) and set(found["order"]) == set(Multiclass.metrics)
+    of_classes = [found["near"]["accuracy"], found["order"]["accuracy"]]
+    assert outcome.metrics["test"]["accuracy"] == pytest.approx(np.mean(of_classes))
+    assert "near: near_pred is the probability of 'yes', the other class is 'no'" in outcome.notes
+    assert "order: classes 'aromatic', 'double', 'single', 'triple'" in outcome.notes
+    score_table(outcome.metrics, outcome.task.metrics)  # though targets have unlike scores
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def model(run: Path) -> Predictor:
+    return gtx.load(run / "model.gtx", "cpu")
+
+
+def test_answers_are_lists_of_probabilities_and_of_classes(model: Predictor) -> None:
+    answer = model.predict(["CC=O", "C", "CC#N"])
+    assert json.loads(answer.near_class[0]) == ["no", "yes", "no"] and json.loads(answer.order_pred[1]) == []
+    assert json.loads(answer.order_pred[0]) == ["single", "double"]
+    p = np.array([json.loads(answer[f"order_{name}"][2]) for name in ("aromatic", "double", "single", "triple")])
+    np.testing.assert_allclose(p.sum(0), 1, atol=1e-7)
+    assert p.argmax(0).tolist() == [2, 3]
+
+
+def test_atoms_and_bonds_are_in_the_order_of_the_text(model: Predictor) -> None:
+    mol = Chem.MolFromSmiles("CC(=O)NCC#N")
+    before = json.loads(model.predict(["CC(=O)NCC#N"]).near_pred[0])
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(mol.GetNumAtoms()).tolist()
+        other = Chem.RenumberAtoms(mol, order)
+        text = Chem.MolToSmiles(other, canonical=False)
+        written = json.loads(other.GetProp("_smilesAtomOutputOrder"))
+        answer = model.predict([text])
+        np.testing.assert_allclose(json.loads(answer.near_pred[0]), np.array(before)[order][written], atol=1e-5)
+        bonds = Chem.MolFromSmiles(text).GetBonds()
+        assert json.loads(answer.order_pred[0]) == [str(bond.GetBondType()).lower() for bond in bonds]
+
+
+def test_what_is_saved_and_loaded_predicts_the_same(model: Predictor, tmp_path: Path) -> None:
+    model.save(tmp_path / "again.gtx")
+    smiles = ["CC=O", "c1ccccc1O", "C"]
+    pd.testing.assert_frame_equal(gtx.load(tmp_path / "again.gtx", "cpu").predict(smiles), model.predict(smiles))
+
+
+def test_a_table_with_lists_is_scored(model: Predictor, tmp_path: Path) -> None:
+    rows = [[smiles, *cells(smiles)] for smiles in molecules(8).smiles]
+    rows += [["CCO", 1, '["no", "maybe", "no"]', ""], ["CCO", 1, '["no"]', ""]]
+    outcome = model.predict_table(write(tmp_path / "t.csv", rows, COLUMNS), tmp_path / "p.csv")
+    assert outcome.metrics["per_target"]["near"]["roc_auc"] > 0.9
+    assert outcome.notes == [
+        "1 lists have another length than one class for each atom and are not scored",
+        "1 lists hold something else than classes that the model knows and are not scored",
+    ]
+
+
+def test_the_report_of_classes_has_their_pictures(run: Path) -> None:
+    atoms, bonds = ((run / f"report-{part}-classes.html").read_text() for part in ("atom", "bond"))
+    for words in ("ROC curves of near", "Confusion of near", "groups atoms", "mean probability of the measured class"):
+        assert words in atoms
+    assert "Confusion of order" in bonds and "ROC curves" not in bonds and "count bonds" in bonds
+    assert "The loss is the cross-entropy, in nats" in atoms and "could not be drawn" not in atoms + bonds
+
+
+# rows
+
+
+def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
+    cells = ["[0, 1, 0]", "[0, 1]", "", "[null, 1, null]", '[0, "1", [1]]', "['0, 1, 0]", "0 1 1"]
+    one = write(tmp_path / "t.csv", [["CCO", cell] for cell in cells], ["smiles", "site"])
+    two = write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"])
+    data = load(DataSettings(str(one), task=AtomClasses("site"), val=str(two), test=str(two), workers=0))
+    errors = data.files[0].ledger.errors
+    assert sorted(errors) == [2, 5, 6]
+    assert errors[2].endswith("has 2 classes; expected one for each of the molecule's 3 atoms")
+    assert errors[5].endswith("item 3 is neither a word nor a number nor null")
+    assert errors[6].endswith("item 1, '0, has a quote on one side")
+    (other,) = data.files[1].ledger.errors.values()
+    assert other.endswith("item 2, '2', is none of the classes '0', '1' of the training table, nor null")
+    y = data.store.atom_y[:, 0].reshape(-1, 3)[:3]
+    np.testing.assert_array_equal(y, [[0, 1, 0], [np.nan] * 3, [np.nan, 1, np.nan]])
+    assert type(data.task.each) is Classification and data.task.each.labels(0) == ("0", "1")
+
+
+def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
+    lists = {
+        "smiles": ["CCO", "CO"],
+        "ring": [[True, False, None], [False, True]],
+        "kind": [["a", "b", "c"], ["b", "a"]],
+    }
+    pd.DataFrame(lists | {"split": "train"}).to_parquet(tmp_path / "t.parquet")
+    task = AtomClasses(["ring", "kind"])
+    data = load(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
+    assert data.task.each.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].ledger.errors
+    np.testing.assert_array_equal(data.store.atom_y, [[1, 0], [0, 1], [np.nan, 2], [0, 1], [1, 0]])
+
+
+def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
+    cells = [json.dumps([round(x / 7, 3) for x in range(3 * i, 3 * i + 3)]) for i in range(40)]
+    path = write(tmp_path / "t.csv", [["CCO", cell, "", "[1, 1, 1]"] for cell in cells], ["smiles", "q", "no", "one"])
+    for name, reason in (
+        ("q", "120 different values, .* atom-classes takes at most 100 classes; for numbers there is --task atoms"),
+        ("no", "'no' holds no list of classes in any of the 40 rows; one class for each atom was expected"),
+        ("one", "'one' holds only the class '1'; atom-classes needs two or more"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            load(DataSettings(str(path), task=AtomClasses(name)))
+
+
+def test_sodium_is_a_class_though_na_is_a_blank(tmp_path: Path) -> None:
+    rows = [["[Na]CCl", '["Na", "C", "Cl"]', "train"], ["CC", "[C, NA]", "train"], ["CCl", "['C', None]", "train"]]
+    path = write(tmp_path / "t.csv", rows, ["smiles", "element", "split"])
+    data = load(DataSettings(str(path), task=AtomClasses("element"), split_column="split", workers=0))
+    assert data.task.each.labels(0) == ("C", "Cl", "Na")
+    np.testing.assert_array_equal(data.store.atom_y[:, 0], [2, 0, 1, 0, np.nan, 0, np.nan])
+
+
+# the loss
+
+SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
+THREE = ("a", "b", "c")
+NAMES = ["one", "other"]
+TASKS = [
+    AtomClasses(NAMES, each=Classification(NAMES)),
+    AtomClasses(NAMES, each=Multiclass(NAMES, classes=(THREE, THREE[:2]))),
+    BondClasses(NAMES, each=Multiclass(NAMES, classes=(THREE, THREE[:2]))),
+]
+
+
+def store(task: PartClasses) -> MoleculeStore:
+    """Molecules with classes of their parts, some of them blank."""
+    made = featurise(Featuriser(), SMILES, workers=0).store
+    rows = int(task.ptr(made)[-1]) // task.rows_each
+    random = torch.Generator().manual_seed(0)
+    columns = [torch.randint(len(task.each.labels(t)), (rows,), generator=random).double() for t in range(2)]
+    y = torch.stack(columns, 1).repeat_interleave(task.rows_each, 0)
+    y[::3, 0] = torch.nan
+    y[: 3 * task.rows_each] = torch.nan
+    return replace(made, **{task.held: y})
+
+
+def network(task: PartClasses, seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    read = Featuriser(descriptors=False)
+    sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "per": task.per}
+    return standard(task.out_channels, **sizes, channels=8, layers=1, heads=2, dropout=0.0).eval()
+
+
+@pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
+def test_the_loss_is_the_cross_entropy_of_what_is_known(task: PartClasses) -> None:
+    task = task.fitted(store(task))
+    batch = task.examples(store(task)).batch()
+    y, output = getattr(batch, task.held), torch.randn(len(task.values(store(task))), task.out_channels)
+    output.requires_grad_()
+    loss = task.training_loss(output, batch)
+    loss.backward()
+    losses = []
+    for t, place in enumerate(task.places):
+        own = output.detach()[:, place.columns]
+        logits = torch.cat([torch.zeros_like(own), own], 1) if own.shape[1] == 1 else own
+        losses.append(F.cross_entropy(logits, y[:, t].nan_to_num().long(), reduction="none")[~y[:, t].isnan()])
+    torch.testing.assert_close(loss.detach(), torch.cat(losses).double().mean(), check_dtype=False)
+    blank = y.isnan().all(1)
+    assert (output.grad[blank] == 0).all() and (output.grad[~blank] != 0).any(1).all()
+    scores = task.validation(store(task))(task.kept(output.detach(), batch))
+    assert scores["val_loss"] == scores["val_score"] == pytest.approx(float(loss.detach()), rel=1e-6)
+    found = task.evaluate(y.numpy(), task.predicted(output.detach()[:, None])[0])
+    assert scores["val_accuracy"] == pytest.approx(found["accuracy"])
+
+
+@pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
+def test_batches_of_constant_shape_are_worth_the_same(task: PartClasses) -> None:
+    task = task.fitted(store(task))
+    model, examples = network(task), task.examples(store(task))
+    cutter = CapacityStore(examples)
+    (index, *_) = cutter.sampler(5).batches()
+    index = index[index >= 0]
+    of = [(task.forward(model, batch), batch) for batch in (cutter.batch(index), examples.batch(index))]
+    ghost, plain = ((task.training_loss(*each), task.kept(*each)[: len(index)], task.share(each[1])) for each in of)
+    for one, other in zip(ghost, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [Classification, Multiclass])
+def test_balanced_weights_give_rare_classes_the_same_say(kind: type) -> None:
+    labels = (THREE[:2], THREE[:2])
+    task = AtomClasses(NAMES, each=kind(NAMES, classes=labels, class_weights="balanced"))
+    molecules = store(task)
+    y = molecules.atom_y[:, 1]
+    y[5:] = 0.0
+    y[7] = 1.0  # one of many
+    task = task.fitted(molecules)
+    loss = task.elementwise(torch.zeros(len(y), task.out_channels), molecules.atom_y.nan_to_num())[:, 1]
+    assert float(loss[y == 1].sum()) == pytest.approx(float(loss[y == 0].sum()), rel=1e-5)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
+def test_members_of_an_ensemble_are_averaged(task: PartClasses) -> None:
+    molecules = store(task)
+    batch = molecules.batch()
+
+    def answers(*seeds: int) -> list[np.ndarray]:
+        with torch.no_grad():
+            found = task.decode(task.predict([network(task, seed) for seed in seeds], batch), molecules)
+        assert len(found.columns()) == len(task.output_columns([], members=len(seeds)))
+        return found.mean
+
+    for both, one, other in zip(answers(0, 1), answers(0), answers(1), strict=True):
+        np.testing.assert_allclose(both, (one + other) / 2)
+    assert "one_std" in task.output_columns([], members=2) and "one_std" not in task.output_columns([])
+
+
+def test_those_alike_have_the_frequencies_of_training() -> None:
+    task = AtomClasses("a", each=Multiclass(["a"], classes=(THREE,)))
+    made = featurise(Featuriser(), ["CC", "CC", "CC", "OO"], workers=0).store
+    y = torch.tensor([0, 1, 0, torch.nan, 2, 2, 1, 1]).double()[:, None]
+    split = {"train": np.array([0, 1, 3]), "val": np.array([2]), "test": np.array([], int)}
+    scores = task.baselines(replace(made, atom_y=y), split)["alike"]
+    assert scores["train"]["accuracy"] == pytest.approx(4 / 5)  # of carbon 0 in two thirds, of oxygen always 1
+    assert scores["val"]["accuracy"] == 0
+
+
+def test_a_model_file_of_unlike_targets_is_refused() -> None:
+    plain = TASKS[0].to_dict()
+    assert AtomClasses.from_dict(plain) == TASKS[0]
+    with pytest.raises(InputError, match=r"task\.each\.targets: expected those of the task, \['one', 'other'\]"):
+        AtomClasses.from_dict(plain | {"each": plain["each"] | {"targets": ["other", "one"]}})
+    for name in ("counts", ["multiclass"]):
+        with pytest.raises(InputError, match=r"task\.each\.name: expected .*classification.*multiclass"):
+            AtomClasses.from_dict(plain | {"each": plain["each"] | {"name": name}})
+
+
+def test_a_model_that_knows_other_classes_is_not_trained_further() -> None:
+    known = AtomClasses("a", each=Multiclass(["a"], classes=(THREE,)))
+    with pytest.raises(InputError, match=r"a: the model knows the classes .*, the table 'b', 'c', 'd'"):
+        replace(known, each=Multiclass(["a"], classes=(("b", "c", "d"),))).adopting(known)
