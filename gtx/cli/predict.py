@@ -36,6 +36,7 @@ examples:
   cat smiles.txt | gtx predict run/model.gtx -
   gtx predict run/model.gtx "CC(=O)Oc1ccccc1C(=O)O"
   gtx predict run/model.gtx molecules.csv --neighbours 3 --out predictions.csv
+  gtx predict run/model.gtx molecules.csv --members --out predictions.csv
   gtx predict writer/model.gtx molecules.csv --beams 5 --out products.csv
   gtx predict run/model.gtx library.csv --filter "y_pred > 7 and y_std < 0.5" --out hits.csv
   gtx predict run/model.gtx library/ --out predictions/
@@ -77,6 +78,12 @@ def add(parser: Parser) -> None:
         type=int,
         metavar="N",
         help="for a model that writes sequences: how many unfinished sequences it follows; default: 1",
+    )
+    parser.add_argument(
+        "--members",
+        action="store_true",
+        help="also write what each member of an ensemble predicts: <target>_pred_1 and so on, of classes the "
+        "probabilities before calibration",
     )
     parser.add_argument(
         "--neighbours",
@@ -137,7 +144,8 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction import Selection, predict_table
 
     selection = Selection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
-    predictor = opened(arguments.model, arguments.neighbours, device=arguments.device, beams=arguments.beams)
+    how = {"device": arguments.device, "beams": arguments.beams}
+    predictor = opened(arguments.model, arguments.neighbours, arguments.members, **how)
     outcome = predict_table(
         predictor,
         arguments.molecules,
@@ -157,11 +165,12 @@ def run(arguments: Namespace) -> int:
     return _status(outcome.ledger)
 
 
-def opened(model: str | os.PathLike[str], neighbours: int | None, **options: object) -> Answering:
-    """The model, with the most similar training molecules beside its answers, if so many are asked for."""
+def opened(model: str | os.PathLike[str], neighbours: int | None, members: bool, **options: object) -> Answering:
+    """The model; beside its answers what each member predicts, and so many similar training molecules, if asked for."""
     from gtx.prediction import WithNeighbours, load
 
     predictor = load(model, **options)
+    predictor = predictor.with_members() if members else predictor
     return predictor if neighbours is None else WithNeighbours(predictor, neighbours)
 
 
@@ -186,7 +195,7 @@ def _run_library(arguments: Namespace) -> int:
             engine=arguments.engine,
             address=arguments.address,
             progress=sys.stderr.isatty(),
-            load=partial(opened, neighbours=arguments.neighbours),
+            load=partial(opened, neighbours=arguments.neighbours, members=arguments.members),
             **rows,
         )
     except (KeyboardInterrupt, Terminated):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
+from gtx.prediction.further import FurtherAnswers
 from gtx.prediction.predictor import Predictor
 from gtx.tasks.task import Answers, fresh_columns
 
@@ -80,7 +80,7 @@ class WithNeighbours:
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Answers, and beside each its neighbours."""
-        return _Beside(self.predictor.predict_store(store), self._columns(store))
+        return FurtherAnswers(self.predictor.predict_store(store), self._columns(store))
 
     @cached_property
     def _measured(self) -> dict[str, tuple[type, np.ndarray]]:
@@ -99,19 +99,3 @@ class WithNeighbours:
                 blank = {float: np.full(len(store), np.nan), str: np.full(len(store), None, object)}
                 columns += [blank[str], blank[float], *(blank[kind] for kind, _ in self._measured.values())]
         return columns
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """Answers with further columns after their own."""
-
-    answers: Any
-    further: list[np.ndarray]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.answers, name)
-
-    def columns(self) -> list[np.ndarray]:
-        return [*self.answers.columns(), *self.further]

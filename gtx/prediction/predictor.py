@@ -20,13 +20,14 @@ from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise, fr
 from gtx.errors import InputError
 from gtx.molecules.naming import name_code
 from gtx.prediction.answering import NOT_FINITE
+from gtx.prediction.further import FurtherAnswers
 from gtx.prediction.given import as_texts, given_components, given_smiles
 from gtx.prediction.model_file import ModelHeader, save_model
 from gtx.prediction.neighbours import Neighbours, constitution
 from gtx.prediction.onednn import without_onednn
 from gtx.prediction.partner import Partner
 from gtx.prediction.threads import in_threads
-from gtx.tasks.task import Answers
+from gtx.tasks.task import Answers, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
@@ -51,6 +52,7 @@ class Predictor:
         header: what the file says of them; its task says what an answer is.
         device: where they run; by default a GPU if there is one.
         partner: a kernel that has a share in the prediction.
+        tells_members: whether answers also have what each member predicts, see `with_members`.
     """
 
     def __init__(
@@ -59,11 +61,13 @@ class Predictor:
         header: ModelHeader,
         device: str | None = None,
         partner: Partner | None = None,
+        tells_members: bool = False,
     ) -> None:
         self.header = header
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.members = [member.to(self.device).eval() for member in members]
         self.partner = partner and partner.to(self.device).eval()
+        self.tells_members = tells_members
 
     @classmethod
     def of(cls, members: Sequence[Member], featuriser: Featuriser, device: str | None = None) -> Self:
@@ -84,7 +88,8 @@ class Predictor:
     def __reduce__(self) -> tuple[Any, ...]:
         # a pickle made beside a GPU can be opened where there is none
         members = [deepcopy(member).cpu() for member in self.members]
-        return type(self), (members, self.header, None, self.partner and deepcopy(self.partner).cpu())
+        partner = self.partner and deepcopy(self.partner).cpu()
+        return type(self), (members, self.header, None, partner, self.tells_members)
 
     @property
     def task(self) -> Any:
@@ -93,11 +98,28 @@ class Predictor:
 
     def with_header(self, header: ModelHeader) -> Self:
         """The same model with another header."""
-        return type(self)(self.members, header, str(self.device), self.partner)
+        return type(self)(self.members, header, str(self.device), self.partner, self.tells_members)
+
+    def with_members(self) -> Self:
+        """The same model, whose answers also have what each member predicts, in columns after the others:
+        `<target>_pred_1` to `<target>_pred_k`, or `<target>_<class>_1` and so on of more than two classes.
+
+        The mean of the members is the prediction; probabilities of classes are those before calibration, which is of
+        the mean. A kernel has the same share in each. A model of one member has one such column for a prediction.
+
+        Raises:
+            InputError: the task, of atoms, bonds or sequences, does not tell members apart.
+        """
+        self.task.member_columns(len(self.members))
+        return type(self)(self.members, self.header, str(self.device), self.partner, True)
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
         """The columns of answers, see `Task.output_columns`."""
-        return self.task.output_columns(taken, len(self.members))
+        taken, count = list(taken), len(self.members)
+        own = self.task.output_columns(taken, count)
+        if not self.tells_members:
+            return own
+        return own | fresh_columns([*taken, *own], self.task.member_columns(count).items())
 
     def save(self, path: str | Path) -> None:
         """Write a model file, for `gtx.load` and `gtx predict`."""
@@ -124,7 +146,10 @@ class Predictor:
         answers = self.task.decode(outputs, store)
         for remarks, found in zip(answers.remarks, unseen, strict=True):
             remarks[:0] = [found] if found else []
-        return answers
+        if not self.tells_members:
+            return answers
+        members = self.task.members_apart(outputs, store, len(self.members))
+        return FurtherAnswers(answers, [np.where(answers.finite, column, np.nan) for column in members])
 
     def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:
         """One vector per SMILES, float32 `[n, width]`: what the head of the network sees.
@@ -147,7 +172,9 @@ class Predictor:
             warnings.warn(f"{bad} of {len(texts)} SMILES give NaN; number {first}: {done.errors[first]}", stacklevel=2)
         return rows
 
-    def predict(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> pd.DataFrame:
+    def predict(
+        self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None, members: bool = False
+    ) -> pd.DataFrame:
         """Predict molecules given as SMILES.
 
         Args:
@@ -156,6 +183,7 @@ class Predictor:
                 molecule (`header.features`) needs a table that has them. For a model of several molecules a row
                 (`header.featuriser.components`), a table with a column of each, or rows of as many SMILES.
             workers: processes that read molecules; by default none for a few, all cores for many.
+            members: also give what each member predicts, see `with_members`.
 
         Returns:
             A row per SMILES, in order: `smiles` as given, or a column for each of several; the columns that
@@ -164,8 +192,10 @@ class Predictor:
 
         Raises:
             InputError: a table whose column of SMILES cannot be told, or what holds no SMILES; a column that the model
-                reads is missing, or holds no number or list of numbers.
+                reads is missing, or holds no number or list of numbers; or as `with_members`.
         """
+        if members and not self.tells_members:
+            return self.with_members().predict(smiles, workers)
         given, done = self._featurise(smiles, workers)
         answers = self.predict_store(done.store)
         errors, notes = list(done.errors), [list(entry) for entry in done.warnings]

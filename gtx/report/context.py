@@ -109,7 +109,6 @@ class Report(RunReport):
         prediction: `[n, P]` of the model, in the same units, or probabilities.
         std: `[n, P]` the standard deviation that the model tells, or None.
         low, high: `[n, T]` bounds of the prediction interval, or None.
-        level: share of molecules that the interval is to hold.
     """
 
     task: NumberTask
@@ -119,7 +118,6 @@ class Report(RunReport):
     std: np.ndarray | None = None
     low: np.ndarray | None = None
     high: np.ndarray | None = None
-    level: float = 0.9
 
     def __post_init__(self) -> None:
         widths = dict.fromkeys(("y", "low", "high"), len(self.targets))

@@ -109,7 +109,7 @@ def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
         held = (ratios["test"] <= 1).mean()
         axes.plot([level], [held], "o", color=COLOURS["test"], ms=5)
         axes.annotate(
-            f"{held:.0%} in the {level:.0%} intervals", (level, held), (0.96, 0.06), ha="right", fontsize=SMALL
+            f"{held:.0%} in the {100 * level:g}% intervals", (level, held), (0.96, 0.06), ha="right", fontsize=SMALL
         )
         _agreement(axes, (0, 1))
     return axes.figure

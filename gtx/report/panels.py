@@ -37,7 +37,7 @@ def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
         low, high = (None, None) if reach is None else (report.low[index, t], report.high[index, t])
         if reach is not None:
             held = np.mean((low <= y[part]) & (y[part] <= high))
-            remarks.append(f"{held:.0%} in {report.level:.0%} intervals")
+            remarks.append(f"{held:.0%} in {100 * report.task.level:g}% intervals")
         yield Panel(
             f"Predicted against measured {name}, {PARTS[part]}",
             partial(figures.parity, y[part], prediction[part], part, name + in_unit(unit), lines, remarks, low, high),
@@ -46,7 +46,7 @@ def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
     yield Panel(f"Errors of {name}", partial(figures.error_histogram, error, unit))
     if reach is not None and len(rows) == 2:
         sides = {part: np.where(error[part] > 0, reach[0][index], reach[1][index]) for part, index in rows.items()}
-        yield Panel(f"Coverage of the intervals of {name}", partial(figures.coverage, sides, error, report.level))
+        yield Panel(f"Coverage of the intervals of {name}", partial(figures.coverage, sides, error, report.task.level))
     if report.std is not None and (report.std[:, t] > 0).all():
         std = {part: report.std[index, t] for part, index in rows.items()}
         yield Panel(f"Calibration of {name}", partial(spread_figures.spread_reliability, std, error, unit))
@@ -105,7 +105,7 @@ def _coverage_by_similarity(report: Report, t: int, near: Near, unit: str) -> Fi
     measured = np.isin(nearest.rows, report.measured(report.judged, t))
     rows, similarity = nearest.rows[measured], nearest.similarity[measured]
     low, y, high = report.low[rows, t], report.y[rows, t], report.high[rows, t]
-    told = (low <= y) & (y <= high), high - low, report.level, report.judged
+    told = (low <= y) & (y <= high), high - low, report.task.level, report.judged
     return spread_figures.coverage_by_similarity(similarity, *told, unit)
 
 
@@ -132,11 +132,15 @@ def size_panel(report: RunReport) -> Panel:
 
 
 def learning_panels(report: Report) -> Iterator[Panel]:
-    """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch."""
-    if next(iter(report.task.metrics.values())).in_units and len(report.targets) > 1:
+    """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch; in place of the
+    leading score that which chose the epoch, if the user named it."""
+    named, kept_by = titles(report.task.metrics), report.settings.get("training", {}).get("keep_by")
+    if kept_by in named:
+        leading = (f"Validation {named[kept_by]}", {f"val_{kept_by}": "val"})
+    elif next(iter(report.task.metrics.values())).in_units and len(report.targets) > 1:
         leading = ("Validation score, mean over targets", {"val_score": "val"})  # units of their own have no mean RMSE
     else:
-        metric, title = next(iter(titles(report.task.metrics).items()))
+        metric, title = next(iter(named.items()))
         leading = (f"Validation {title}", {f"val_{metric}": "val"})
     return curves(
         report, [("Loss", {"train_loss": "train", "val_loss": "val"}), leading, ("Learning rate", {"lr": "train"})]

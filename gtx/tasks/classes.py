@@ -14,7 +14,15 @@ from gtx.data.columns import listed
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, flag, number, one_of
 from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, ranking, stepped, tempered
-from gtx.tasks.conformal import LEVEL, SET_KINDS, conformal_half_width, unlikeliness
+from gtx.tasks.conformal import (
+    BETWEEN_0_AND_1,
+    LEVEL,
+    SET_KINDS,
+    conformal_half_width,
+    fewest,
+    percent,
+    unlikeliness,
+)
 from gtx.tasks.losses import constants
 from gtx.tasks.metrics import mean_scores
 from gtx.tasks.numbers import NumberTask
@@ -36,8 +44,8 @@ class ClassTask(NumberTask, ClassOptions):
     r"""A task whose predictions are probabilities of classes, of each or, of two, of the second.
 
     With `sets`, \(\{ c : s_c \le q \}\) and the likeliest class is the set of a molecule: q is the
-    \(\lceil (n + 1) \cdot 0.9 \rceil\)-th of the scores \(s_y\) of the true classes of n held-out rows, so that 90 % of
-    sets hold the true class; see `gtx.tasks.conformal.unlikeliness` for both kinds of score.
+    \(\lceil (n + 1) \cdot coverage \rceil\)-th of the scores \(s_y\) of the true classes of n held-out rows, so that
+    this share of sets holds the true class; see `gtx.tasks.conformal.unlikeliness` for both kinds of score.
 
     With `uncertainty` "evidential" an output per target says how much evidence the probabilities stand on, and
     `<target>_vacuity` how much is lacking; see `gtx.tasks.uncertainty.evidence`.
@@ -54,6 +62,9 @@ class ClassTask(NumberTask, ClassOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        BETWEEN_0_AND_1.check(self.coverage, "coverage")
+        if self.coverage != LEVEL and not self.sets:
+            raise InputError(f"coverage: {self.coverage} is of sets, which were not asked for: add sets")
         if self.uncertainty not in WORDS:
             raise InputError(f"uncertainty: of {self.name} expected {' or '.join(WORDS)}, got {self.uncertainty}")
         if self.set_kind not in SET_KINDS:
@@ -171,7 +182,7 @@ class ClassTask(NumberTask, ClassOptions):
             rows = ~np.isnan(column)
             scores = unlikeliness(self.shares(mean[rows], t), self.set_kind)
             true = np.take_along_axis(scores, column[rows, None].astype(int), 1)
-            margin = float(conformal_half_width(true, np.zeros_like(true))[0])
+            margin = float(conformal_half_width(true, np.zeros_like(true), self.coverage)[0])
             found.append(margin if np.isfinite(margin) else None)
         return tuple(found)
 
@@ -233,7 +244,8 @@ class ClassTask(NumberTask, ClassOptions):
             else:
                 least = ", ".join("any" if m is None else f"{max(0.0, 1 - m):.3g}" for m in self.margins)
                 rule = f"classes of a probability of {least} or more, and the likeliest"
-            lines.append(f"sets of {LEVEL:.0%}: {rule}")
+            lacking = f"; any with fewer than {fewest(self.coverage)} validation values" if None in self.margins else ""
+            lines.append(f"sets of {percent(self.coverage)}: {rule}{lacking}")
         return lines
 
     @classmethod
@@ -243,6 +255,7 @@ class ClassTask(NumberTask, ClassOptions):
         return {
             "calibration": one_of(["none", "temperature", "isotonic"]),
             "sets": flag(),
+            "coverage": BETWEEN_0_AND_1,
             "set_kind": one_of(SET_KINDS),
             "uncertainty": one_of(WORDS),
             "temperatures": OrNone(ListOf(number(1e-3, 1e3), targets, targets)),

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from gtx.schema import Value
+
 LEVEL = 0.9
-"""Share of new molecules whose value the interval should cover."""
+"""Share of new molecules whose value an interval or a set should hold, where nothing else is asked for."""
+BETWEEN_0_AND_1 = Value(
+    "a number above 0 and below 1",
+    lambda level: isinstance(level, (int, float)) and not isinstance(level, bool) and 0 < level < 1,
+)
+"""What a level, or a coverage, may be."""
 SET_KINDS = ("smallest", "adaptive")
 SMALLEST = 1e-300  # of a reach, so that an error of 0 is within one of 0
 Reach = tuple[np.ndarray, np.ndarray]
 """How far an interval is to reach below and above predictions, `[n, T]` each."""
+
+
+def rank(rows: int, level: float) -> int:
+    r"""Which of so many held-out scores, in ascending order from 1, bounds intervals or sets of a level:
+    \(\lceil (n + 1) \cdot level \rceil\), of the level as it is written in decimals; above n where n are too few."""
+    return math.ceil((rows + 1) * Fraction(str(level)))
+
+
+def fewest(level: float) -> int:
+    """How many held-out values a level takes: 9 for 0.9, 19 for 0.95, 99 for 0.99."""
+    exact = Fraction(str(level))
+    return math.ceil(exact / (1 - exact))
+
+
+def percent(level: float) -> str:
+    """A level as a reader sees it, such as `95%`, `99.5%`."""
+    return f"{100 * level:g}%"
 
 
 def conformal_half_width(
@@ -36,7 +61,7 @@ def conformal_half_width(
 
     Returns:
         float64 `[T]` in the targets' units, or with a reach the factor; infinite where there are too few values for
-        that level (fewer than 9 for 0.9).
+        that level, see `fewest`.
     """
     return np.array([_quantile(np.abs(r[~np.isnan(r)]), level) for r in relative(y - prediction, reach).T])
 
@@ -47,8 +72,8 @@ def relative(error: np.ndarray, reach: Reach | None) -> np.ndarray:
 
 
 def _quantile(residuals: np.ndarray, level: float) -> float:
-    rank = math.ceil((len(residuals) + 1) * level)
-    return float(np.partition(residuals, rank - 1)[rank - 1]) if rank <= len(residuals) else math.inf
+    place = rank(len(residuals), level)
+    return float(np.partition(residuals, place - 1)[place - 1]) if place <= len(residuals) else math.inf
 
 
 def conformal_interval(
@@ -57,6 +82,14 @@ def conformal_interval(
     """As a model file keeps it: `{"level": ..., "half_width": [...]}`, None where a half-width is infinite."""
     widths = conformal_half_width(y, prediction, level, reach)
     return {"level": level, "half_width": [float(width) if np.isfinite(width) else None for width in widths]}
+
+
+def interval_words(interval: dict[str, Any], unit: str) -> str:
+    """Half-widths in words, and why a target has none."""
+    level, widths = interval["level"], interval["half_width"]
+    each = ", ".join("none" if width is None else f"±{width:.4g}{unit}" for width in widths)
+    lacking = f"; none with fewer than {fewest(level)} validation values" if None in widths else ""
+    return f"intervals of {percent(level)}: {each}{lacking}"
 
 
 def unlikeliness(p: np.ndarray, kind: str) -> np.ndarray:

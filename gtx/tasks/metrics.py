@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.tasks.task import Metric
+
+class Metric(NamedTuple):
+    """A score of one target.
+
+    Attributes:
+        title: what a reader calls it.
+        function: of prediction and truth, both without blanks.
+        defined: whether the truth defines it.
+        lower: whether lower is better.
+        in_units: whether it has the unit of the target.
+        summed: whether that of all targets is their sum, not their mean.
+    """
+
+    title: str
+    function: Callable[[Tensor, Tensor], Tensor] | None = None
+    defined: Callable[[Tensor], bool] | None = None
+    lower: bool = False
+    in_units: bool = False
+    summed: bool = False
 
 
 def has_values(y: Tensor) -> bool:

@@ -82,6 +82,10 @@ class Multiclass(ClassTask):
     def prediction_names(self) -> list[str]:
         return [f"{name}_{label}" for t, name in enumerate(self.targets) for label in self.labels(t)]
 
+    @property
+    def prediction_columns(self) -> list[str]:
+        return self.prediction_names
+
     def settle(self, files: Sequence[File]) -> Self:
         classes = []
         for name in self.targets:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -21,24 +21,20 @@ from gtx.tasks.censoring import kept
 from gtx.tasks.conformal import Reach
 from gtx.tasks.losses import constants, masked_mean
 from gtx.tasks.metrics import Target, evaluate
+from gtx.tasks.number_report import NumberReport
 from gtx.tasks.options import WeightOptions
 from gtx.tasks.predictions import NumberScores, Predictions
 from gtx.tasks.task import Task, fresh_columns
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gtx.data import MoleculeStore
-    from gtx.dataset import Dataset, File
-    from gtx.report.context import Report
-    from gtx.report.gallery import Panel
-    from gtx.report.similarity import Nearest
+    from gtx.dataset import File
 
 BAD_TARGET = "with a bad target"
 
 
 @dataclass(frozen=True)
-class NumberTask(Task, WeightOptions):
+class NumberTask(NumberReport, Task, WeightOptions):
     """A task of T columns of numbers. A subclass says what an output means (`unscaled`), what it costs
     (`elementwise`), and how it is scored (`metrics`); see `gtx.tasks.regression` for the plainest."""
 
@@ -80,6 +76,11 @@ class NumberTask(Task, WeightOptions):
     def prediction_names(self) -> list[str]:
         """Names of the P columns of predictions."""
         return list(self.targets)
+
+    @property
+    def prediction_columns(self) -> list[str]:
+        """What the columns of answers are called that hold the P predictions."""
+        return [f"{name}_pred" for name in self.prediction_names]
 
     log_linear: ClassVar[bool] = False
     """Whether outputs are logarithms of what is expected, for which the linear baseline is Poisson regression."""
@@ -285,6 +286,14 @@ class NumberTask(Task, WeightOptions):
         )
         return replace(answers, table=self.table(answers))
 
+    def member_columns(self, members: int) -> dict[str, type]:
+        return {f"{name}_{k}": float for name in self.prediction_columns for k in range(1, members + 1)}
+
+    def members_apart(self, outputs: Tensor, store: MoleculeStore, members: int) -> list[np.ndarray]:
+        said = self.unscaled(outputs.transpose(0, 1), store)  # [K, m, P], of K / members networks of each
+        each = said.unflatten(0, (members, len(said) // members)).mean(1)
+        return list(each.permute(2, 0, 1).flatten(0, 1).numpy())
+
     def corrected(self, mean: np.ndarray) -> np.ndarray:
         """Predictions `[m, P]` as validation rows have corrected them."""
         return mean
@@ -306,62 +315,6 @@ class NumberTask(Task, WeightOptions):
     def answer_remarks(self, store: MoleculeStore) -> list[list[str]]:
         """Per molecule, what there is to warn of in its answer."""
         return [[] for _ in range(len(store))]
-
-    def write_report(self, path: Path, dataset: Dataset, answers: Predictions, facts: dict[str, Any]) -> list[str]:
-        from gtx.report import Report, write_report
-
-        numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
-        numbers["std"] = answers.std
-        return write_report(path, Report(**facts, **numbers, task=self, targets=self.targets))
-
-    # what the report says of it
-
-    has_thresholds: ClassVar[bool] = False
-
-    def panels(self, report: Report, t: int, near: Callable[[], Nearest]) -> Iterator[Panel]:
-        """The pictures of a target's predictions."""
-        from gtx.report.panels import value_panels
-
-        return value_panels(report, t, near)
-
-    def lede(self, several: bool) -> str:
-        """What follows the names of the targets in the first sentence."""
-        return ""
-
-    def panel_words(self, intervals: bool) -> str:
-        """What to know of the pictures."""
-        words = "On the diagonal line, the prediction equals the measurement."
-        more = " Vertical lines are intervals. The validation molecules set the width of intervals of every level; the "
-        more += "coverage picture shows which share of the test molecules is inside. In the grey band, the difference "
-        more += "can be chance. By similarity, the numbers below are the mean widths of intervals."
-        return words + more * intervals
-
-    def errors(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-        """How far off predictions of a target are, `[m]`, with a sign."""
-        return prediction - y
-
-    def value_text(self, t: int, y: float) -> str:
-        """A measured value as a reader sees it."""
-        from gtx.report.words import number
-
-        return number(y)
-
-    def prediction_text(self, t: int, prediction: Any) -> str:
-        """A prediction as a reader sees it."""
-        from gtx.report.words import number
-
-        return number(float(prediction))
-
-    def summary(self, t: int, y: np.ndarray) -> dict[str, str]:
-        """How the measured values `[m]` of a target lie, in words."""
-        from gtx.report.words import number
-
-        found: dict[str, float | None] = dict.fromkeys(("mean", "sd", "smallest", "largest"))
-        if len(y):
-            found = {"mean": y.mean(), "sd": y.std(), "smallest": y.min(), "largest": y.max()}
-            if abs(found["mean"]) < 1e-6 * found["sd"]:
-                found["mean"] = 0.0  # a z-score's, but for rounding
-        return {name: number(value) for name, value in found.items()}
 
     def to_dict(self) -> dict[str, Any]:
         return {name: value for name, value in super().to_dict().items() if name != "target_weights"}  # of training

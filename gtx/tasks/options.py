@@ -27,7 +27,18 @@ class WeightOptions:
 
 
 @dataclass(frozen=True)
-class NumberOptions(WeightOptions):
+class CoverageOptions(WeightOptions):
+    """What every task with intervals or sets has."""
+
+    coverage: float = option(
+        0.9,
+        "Share of molecules that an interval, or a set of classes, should hold; 0.9 takes 9 validation values, 0.95 "
+        "takes 19, 0.99 takes 99.",
+    )
+
+
+@dataclass(frozen=True)
+class NumberOptions(CoverageOptions):
     """Options of `Regression`."""
 
     loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
@@ -58,7 +69,7 @@ class PartClassOptions:
 
 
 @dataclass(frozen=True)
-class ClassOptions(WeightOptions, PartClassOptions):
+class ClassOptions(CoverageOptions, PartClassOptions):
     """Options of `Classification` and `Multiclass`."""
 
     calibration: Literal["none", "temperature", "isotonic"] = option(
@@ -67,7 +78,9 @@ class ClassOptions(WeightOptions, PartClassOptions):
     uncertainty: Literal["none", "evidential"] = option(
         "none", "What tells how much is known of a molecule's classes: evidential, a Dirichlet distribution."
     )
-    sets: bool = option(False, "Also give the set of classes that holds the true one for 90 % of molecules.")
+    sets: bool = option(
+        False, "Also give the set of classes that holds the true one for the share --coverage of molecules."
+    )
     set_kind: Literal["smallest", "adaptive"] = option(
         "smallest",
         "Which sets: the smallest on average, or adaptive ones, smaller for easy molecules and larger for hard ones.",

@@ -127,6 +127,10 @@ class PartClasses(PartTask, PartClassOptions):
         likeliest = [(one[:, 0] > 0.5).long() if one.shape[1] == 1 else one.argmax(1) for one in own]
         return [self.elementwise(output, target), torch.stack(likeliest, 1) == target]
 
+    @property
+    def validated(self) -> tuple[str, ...]:
+        return ("accuracy",)  # the others need all probabilities at once, which no epoch keeps
+
     def validation_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
         (accuracy,) = means
         return {} if accuracy.isnan().all() else {"val_accuracy": float(accuracy.nanmean())}

@@ -19,7 +19,7 @@ from gtx.molecules.features import ATOM_PLACE
 from gtx.molecules.naming import name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
 from gtx.tasks.censoring import censored_squares, parse_bound, read_bounds, with_bounds
-from gtx.tasks.conformal import Reach, conformal_interval
+from gtx.tasks.conformal import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
 from gtx.tasks.late_functions import mean_absolute_error, mean_squared_error, r2_score
 from gtx.tasks.losses import LOSSES, masked_mean
 from gtx.tasks.metrics import has_values, varies
@@ -53,11 +53,13 @@ class Regression(NumberTask, NumberOptions):
         element_reference: learn every target, or none, minus a reference per element; by default those of whose
             variance the composition explains 95 %.
         uncertainty: a method of `gtx.tasks.uncertainty`, or "none".
+        coverage: the share of molecules whose value an interval should hold.
         scaler, interval, std_factor, std_slope: what training learned; the factor per target is that by which
             validation rows correct a method's standard deviations, the slope how those of "similarity" grow.
 
     Raises:
-        InputError: there is no such loss or method, or a method with a loss of its own is given another.
+        InputError: there is no such loss or method, a method with a loss of its own is given another, or the coverage
+            is not between 0 and 1.
     """
 
     name: ClassVar[str] = "regression"
@@ -76,6 +78,7 @@ class Regression(NumberTask, NumberOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        BETWEEN_0_AND_1.check(self.coverage, "coverage")
         if self.uncertainty not in ("none", *METHODS):
             known = ", ".join(("none", *METHODS))
             raise InputError(f"uncertainty: expected one of {known}, got {self.uncertainty}")
@@ -89,7 +92,16 @@ class Regression(NumberTask, NumberOptions):
     @property
     def method(self) -> Method:
         """What tells how sure a prediction is; where there is none, it has one output and the task's loss."""
-        return METHODS.get(self.uncertainty, NO_METHOD)
+        return METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
+
+    @property
+    def level(self) -> float:
+        return self.coverage
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether validation rows were enough for the interval of any target."""
+        return self.interval is not None and any(width is not None for width in self.interval["half_width"])
 
     @property
     def out_channels(self) -> int:
@@ -243,18 +255,18 @@ class Regression(NumberTask, NumberOptions):
     def calibrated(self, answers: Predictions, y: np.ndarray) -> Self:
         """Standard deviations of the right size, and split-conformal intervals."""
         if answers.reach is None:
-            return replace(self, interval=_some(conformal_interval(y, answers.mean)))
+            return replace(self, interval=conformal_interval(y, answers.mean, self.coverage))
         if self.reads_similarity and self.std_slope is None:
             sloped = replace(self, std_slope=tuple(distance_slopes(y - answers.mean, answers.distance).tolist()))
             std, reach = sloped.spread(torch.from_numpy(answers.distance)[:, None, None])
             return sloped.calibrated(replace(answers, std=std, reach=reach), y)
         factor = std_factors(y, answers.mean, answers.std)
         reach = tuple(each * factor for each in answers.reach)
-        interval = _some(conformal_interval(y, answers.mean, reach=reach))
+        interval = conformal_interval(y, answers.mean, self.coverage, reach)
         return replace(self, interval=interval, std_factor=tuple(factor.tolist()))
 
     def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-        if self.interval is None:
+        if not self.has_intervals:
             return None, None
         half = np.array(self.interval["half_width"], dtype=float)  # None is NaN
         below, above = (half, half) if reach is None else (half * each for each in reach)
@@ -266,7 +278,7 @@ class Regression(NumberTask, NumberOptions):
 
     def kinds(self, target: int, members: int) -> dict[str, type]:
         told = {"std": float} if self.uncertainty != "none" else {}
-        return super().kinds(target, members) | told | ({"low": float, "high": float} if self.interval else {})
+        return super().kinds(target, members) | told | ({"low": float, "high": float} if self.has_intervals else {})
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:
         part = extensive_part(self.scaler, store)
@@ -284,9 +296,7 @@ class Regression(NumberTask, NumberOptions):
     def notes(self) -> list[str]:
         lines = [f"{self.targets[t]}: learned minus a reference per element" for t in self.scaler.extensive]
         if self.interval:
-            unit = "" if self.uncertainty == "none" else " standard deviations"
-            widths = ["none" if w is None else f"±{w:.4g}{unit}" for w in self.interval["half_width"]]
-            lines.append(f"intervals of {self.interval['level']:.0%}: {', '.join(widths)}")
+            lines.append(interval_words(self.interval, "" if self.uncertainty == "none" else " standard deviations"))
         return lines
 
     def _refuse_too_large(self, store: MoleculeStore, kind: str) -> None:
@@ -320,10 +330,11 @@ class Regression(NumberTask, NumberOptions):
     @classmethod
     def kept_entries(cls, targets: int) -> Record:
         widths = ListOf(OrNone(number(0)), targets, targets)
-        interval = Record({"level": number(0, 1), "half_width": widths})
+        interval = Record({"level": BETWEEN_0_AND_1, "half_width": widths})
         return Record(
             {"scaler": MappingOf(anything())},  # which checks itself
             {
+                "coverage": BETWEEN_0_AND_1,
                 "interval": OrNone(interval),
                 "element_reference": OrNone(flag()),
                 "censored": OrNone(flag()),
@@ -332,8 +343,3 @@ class Regression(NumberTask, NumberOptions):
                 "std_slope": OrNone(ListOf(number(0, STEEPEST), targets, targets)),
             },
         )
-
-
-def _some(interval: dict[str, Any]) -> dict[str, Any] | None:
-    """The interval, if any target has one."""
-    return interval if any(width is not None for width in interval["half_width"]) else None

@@ -169,6 +169,10 @@ class ToSequence(Task, SequenceOptions):
 
         return found
 
+    @property
+    def validated(self) -> tuple[str, ...]:
+        return "token_accuracy", "perplexity"  # the others are of texts that are written, once, at the end
+
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
         kinds = {"pred": str, "log_probability": float} | ({"valid": bool} if self.writes_smiles else {})
         return fresh_columns(taken, ((f"{self.targets[0]}_{kind}", held) for kind, held in kinds.items()))

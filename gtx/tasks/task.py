@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from gtx.data.table_writer import fresh_name
 from gtx.errors import InputError
 from gtx.schema import ListOf, Record, text
+from gtx.tasks.metrics import Metric
 from gtx.tasks.options import chosen
 
 if TYPE_CHECKING:
@@ -23,26 +24,6 @@ if TYPE_CHECKING:
     from gtx.data.ledger import Ledger
     from gtx.data.rows import Row
     from gtx.dataset import Dataset, File
-
-
-class Metric(NamedTuple):
-    """A score of one target.
-
-    Attributes:
-        title: what a reader calls it.
-        function: of prediction and truth, both without blanks.
-        defined: whether the truth defines it.
-        lower: whether lower is better.
-        in_units: whether it has the unit of the target.
-        summed: whether that of all targets is their sum, not their mean.
-    """
-
-    title: str
-    function: Callable[[Tensor, Tensor], Tensor] | None = None
-    defined: Callable[[Tensor], bool] | None = None
-    lower: bool = False
-    in_units: bool = False
-    summed: bool = False
 
 
 class Answers(Protocol):
@@ -248,6 +229,11 @@ class Task(ABC):
         They are named `val_...`; `val_score` decides which epoch is kept, lower is better.
         """
 
+    @property
+    def validated(self) -> Sequence[str]:
+        """Names of the metrics that `validation` can give for every epoch."""
+        return list(self.metrics)
+
     # prediction
 
     @abstractmethod
@@ -266,6 +252,18 @@ class Task(ABC):
     @abstractmethod
     def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
         """Answers in the user's units, out of what `predict` says of all molecules of a store."""
+
+    def member_columns(self, members: int) -> dict[str, type]:
+        """The columns of what each of so many members predicts, prediction by prediction, and what they hold.
+
+        Raises:
+            InputError: the task does not tell members apart.
+        """
+        raise InputError(f"members: a model of the task {self.name} gives no predictions of single members")
+
+    def members_apart(self, outputs: Any, store: MoleculeStore, members: int) -> list[np.ndarray]:
+        """What `member_columns` names, `[m]` each, out of what `predict` says of all molecules of a store."""
+        raise NotImplementedError
 
     def calibrated(self, answers: Answers, y: np.ndarray) -> Self:
         """What is learned of answers for held-out rows beside their targets `[n, T]`, such as intervals."""

@@ -200,6 +200,11 @@ class Together(Task, TogetherOptions):
 
         return scores
 
+    @property
+    def validated(self) -> list[str]:
+        """Those of any part; the parts without a metric have no say in it."""
+        return list(dict.fromkeys(name for part in self.parts for name in part.validated))
+
     # prediction
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:

@@ -18,6 +18,7 @@ from gtx.training.locking import alone
 from gtx.training.member import Member
 from gtx.training.ranks import together
 from gtx.training.run import RunFolder, run_config
+from gtx.training.selection import check_selection
 from gtx.training.settings import TrainSettings
 from gtx.training.surroundings import interruptible, quiet, threads
 from gtx.training.trainer import Problem, train_member
@@ -67,8 +68,8 @@ def fit(
 
     Raises:
         InputError: another process trains in the folder, it holds a run of other settings or data, a target has no
-            training value, there are no training molecules, the model or the precision does not suit the task, or
-            training diverged.
+            training value, there are no training molecules, the model, the precision or `keep_by` does not suit the
+            task, or training diverged.
     """
     settings = settings.settled(task.epochs)
     if isinstance(model, nn.Module) and settings.ensemble > 1:
@@ -83,6 +84,7 @@ def fit(
         if len(train) == 0:
             raise InputError("there are no training molecules with a target value")
         task = task.fitted(train)
+    check_selection(task, settings.keep_by, len(val) > 0)
     run = RunFolder(folder)
     run.open(run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
     problem = Problem(model, task, train, val, settings, start, adoption, watch)

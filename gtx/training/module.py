@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 
 from gtx.tasks import Task
 from gtx.training.optimise import adamw, check_head_first, freeze, warmup_cosine, warmup_inverse_sqrt
+from gtx.training.selection import selecting
 from gtx.training.settings import TrainSettings
 
 
@@ -101,7 +102,7 @@ class PropertyModule(LightningModule):
         """What scores a part, made once."""
         judges = self.__dict__.setdefault("_judges", {})
         if part not in judges:
-            judges[part] = self.task.validation(self.trainer.datamodule.truth[part])
+            judges[part] = selecting(self.task, self.trainer.datamodule.truth[part], self.settings.keep_by)
         return judges[part]
 
 

@@ -16,6 +16,9 @@ from gtx.tasks import Task
 from gtx.training.ranks import is_main_process
 from gtx.training.settings import TrainSettings
 
+BEFORE = {"coverage": 0.9, "set_kind": "smallest"}
+"""What was done before there was such an option."""
+
 
 class RunFolder:
     """`config.yaml`, the settings of the run, and `members/0`, `members/1`, ..., one per model.
@@ -115,7 +118,7 @@ def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
     if name in old and name in new:
         return old[name] == new[name]
     value = old.get(name, new.get(name))
-    return value is None or value is False or value in ("none", [])
+    return value is None or value is False or value in ("none", []) or value == BEFORE.get(name)
 
 
 def run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:

@@ -64,6 +64,12 @@ class TrainSettings:
     )
     clip: float = option(1.0, "Largest gradient norm; 0 does not clip.")
     ema: float = option(0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.")
+    keep_by: str | None = option(
+        None,
+        "The validation score that decides which epoch is kept, and what --patience waits for: loss, or a metric of "
+        "the task, such as mae, of several targets their mean; default: what suits the task, such as the RMSE in "
+        "scaled units or 1 - ROC-AUC.",
+    )
     patience: int = option(
         0,
         "Stop after this many epochs without a better validation score, which the second half looks for anew; 0 never "

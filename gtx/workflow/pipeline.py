@@ -134,6 +134,8 @@ def train(
         notes.append(f"{words}; --no-training-rows leaves them out")
     predictor, answers = calibrated(both, dataset.store, dataset.split["val"])
     task, networks = predictor.task, predictor.members
+    learned = [line for line in task.notes() if line not in plan.task.notes()]  # of validation rows
+    notes = [*notes, *learned]
     metrics: dict[str, Any] = {
         part: task.judge(networks, dataset.store, answers, dataset.split[part]) for part in PARTS
     }
@@ -158,6 +160,7 @@ def train(
     write_text(out / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
     if report:
         facts = report_facts(out, dataset, predictor, metrics, members, seconds, data.units)
+        facts["footnotes"] += learned
         notes = [*notes, *_report(task, out, dataset, answers, facts)]
     run.finish()
     return Outcome(out, task, metrics, notes)

@@ -80,6 +80,8 @@ def _check_solved(settings: TrainSettings, featuriser: Featuriser, features: Fea
         raise InputError(f"model {name} reads features of molecules alone: leave out {', '.join(unread)}")
     if unknown := set(settings.model_arguments) - {"labels"}:
         raise InputError(f"model {name} has no argument {min(unknown)!r}; it has labels")
+    if settings.keep_by:
+        raise InputError(f"model {name} has no epochs to choose from: leave out --keep-by")
     if settings.ensemble > 1:
         raise InputError(f"model {name} has one solution: leave out --ensemble, got {settings.ensemble}")
     if featuriser.coordinates:

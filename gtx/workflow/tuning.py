@@ -18,6 +18,7 @@ from gtx.errors import InputError
 from gtx.files import write_text
 from gtx.prediction import FOUNDATION
 from gtx.training import TrainSettings, differences, locked
+from gtx.training.selection import check_selection
 from gtx.workflow.pipeline import train
 from gtx.workflow.plan import opened
 from gtx.workflow.tuning_files import CONFIG, RECORD, write_best, write_picture, write_trials
@@ -116,6 +117,7 @@ def tune(
         dataset = rows[name].dataset(own)
         for line in rows[name].lines if name == MAIN else ():
             describe(line)
+        check_selection(dataset.task, settings.keep_by, validated=True)
         base = settings.settled(dataset.task.epochs)
         return Space(base, len(dataset.split["train"]), starts, models, frozenset(chosen))
 

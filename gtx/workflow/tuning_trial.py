@@ -15,6 +15,7 @@ from gtx.dataset import Dataset, DataSettings, load
 from gtx.errors import InputError
 from gtx.tasks import NumberTask
 from gtx.training import TrainSettings
+from gtx.training.selection import selecting
 from gtx.workflow.outputs import data_lines
 from gtx.workflow.plan import Plan, opened
 from gtx.workflow.tuning_space import Space
@@ -99,7 +100,7 @@ def validation_score(plan: Plan, folder: Path, pruning: Pruning) -> float:
     both, rows = plan.mixed(members, header), plan.dataset.split["val"]
     val: MoleculeStore = plan.dataset.store.subset(rows)
     outputs = both.outputs[torch.from_numpy(rows)].mean(1)
-    return plan.task.validation(val)(outputs)["val_score"]
+    return selecting(plan.task, val, plan.settings.keep_by)(outputs)["val_score"]
 
 
 def run_trial(studies: Studies, job: Job, space: Space, rows: Rows) -> None:

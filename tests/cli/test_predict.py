@@ -40,6 +40,19 @@ def test_a_folder_is_predicted_into_a_folder_and_not_twice(library: None, capsys
     assert "shards: 3, 3 of them done before" in capsys.readouterr().err
 
 
+def test_what_each_member_predicts_stands_behind(library: None, capsys: pytest.CaptureFixture) -> None:
+    model = str(Path(MODEL).with_name("ensemble.gtx"))
+    Path("taken.csv").write_text("smiles,dipole_pred_1\nCCO,0.5\n")
+    assert main(["predict", model, "taken.csv", "--members", *HERE]) == 0
+    header, row = (line.split(",") for line in capsys.readouterr().out.splitlines())
+    assert header[:2] == ["smiles", "dipole_pred_1"] and header[-4:-2] == ["dipole_pred_11", "dipole_pred_2"]
+    cells = dict(zip(header, row, strict=True))
+    mean = (float(cells["dipole_pred_11"]) + float(cells["dipole_pred_2"])) / 2
+    assert cells["dipole_pred_1"] == "0.5" and float(cells["dipole_pred"]) == pytest.approx(mean, rel=1e-6)
+    assert main(["predict", model, "library", "--members", "--out", "out", *HERE]) == 0
+    assert list(pd.read_parquet("out"))[-4:-2] == ["dipole_pred_1", "dipole_pred_2"]
+
+
 def test_only_what_is_asked_for_is_written(library: None, capsys: pytest.CaptureFixture) -> None:
     best = ["--top=2", "--by=gap_pred"]
     assert main(["predict", MODEL, "library", "--out", "best", *best, *HERE]) == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 import torch
 from rdkit import Chem
 
+import gtx
 from gtx.data import featurise
+from gtx.errors import InputError
 from gtx.prediction import Predictor
-from gtx.tasks import Classification, composition
+from gtx.tasks import Classification, Multiclass, NumberTask, Regression, composition
 from tests.molecules_for_tests import SMILES
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
@@ -81,6 +84,71 @@ def test_an_ensemble_gives_the_mean_and_spread_of_its_members(predictor: Predict
     assert both.std(0).min() > 0
     np.testing.assert_allclose(table.gap_pred, both.mean(0), rtol=1e-12)
     np.testing.assert_allclose(table.gap_std, both.std(0, ddof=1), rtol=1e-9)
+
+
+FEW = ["CCO", "c1ccccc1O", "CC(=O)N"]
+EACH = [f"{name}_pred_{k}" for name in ("gap", "solvation_water") for k in (1, 2)]
+
+
+def test_each_member_says_what_it_says_alone_and_their_mean_is_the_prediction(predictor: Predictor) -> None:
+    given = [*SMILES, "C1CC"]
+    table, usual = predictor.predict(given, members=True), predictor.predict(given)
+    assert list(table) == ["smiles", *NUMBERS, *EACH, "error", "warning"]
+    pd.testing.assert_frame_equal(table[list(usual)], usual)
+    assert table[EACH].isna().all(axis=1).equals(table.error.notna()) and table.error.notna().sum() == 1
+    for name in ("gap", "solvation_water"):
+        each = table[[f"{name}_pred_1", f"{name}_pred_2"]].to_numpy()
+        np.testing.assert_allclose(each.mean(1), table[f"{name}_pred"], rtol=1e-12)
+        np.testing.assert_allclose(each.std(1, ddof=1), table[f"{name}_std"], rtol=1e-9)
+        for k in (0, 1):
+            alone = with_task(predictor, [k]).predict(given)
+            np.testing.assert_allclose(each[:, k], alone[f"{name}_pred"], rtol=1e-12)
+    one = with_task(predictor, [0]).predict(given, members=True)
+    assert [name for name in one if name.endswith("_1")] == ["gap_pred_1", "solvation_water_pred_1"]
+    np.testing.assert_array_equal(one.gap_pred_1, one.gap_pred)
+    assert pickle.loads(pickle.dumps(predictor.with_members())).tells_members
+
+
+@pytest.mark.parametrize(
+    ("task", "columns"),
+    [
+        (Regression(["gap", "solvation_water"], uncertainty="dropout"), EACH),
+        (Classification(["gap", "solvation_water"], classes=(("0", "1"), ("bad", "good"))), EACH),
+        (
+            Classification(["gap", "solvation_water"], calibration="temperature", temperatures=(3.0, 0.4)),
+            EACH,
+        ),
+        (Multiclass("kind", classes=(("a", "b"),)), ["kind_a_1", "kind_a_2", "kind_b_1", "kind_b_2"]),
+    ],
+    ids=["dropout", "classes", "calibrated classes", "several classes"],
+)
+def test_members_of_other_tasks(task: NumberTask, columns: list[str], predictor: Predictor) -> None:
+    task = replace(task, scaler=predictor.task.scaler) if isinstance(task, Regression) else task
+    header = replace(predictor.header, task=task)
+    table = Predictor(predictor.members, header, "cpu").predict(FEW, members=True)
+    assert list(table)[-2 - len(columns) : -2] == columns
+    each = table[columns].to_numpy().reshape(len(table), 2, 2)  # [m, P, members]
+    plain = replace(task, temperatures=None) if isinstance(task, Classification) else task
+    names = ["kind_a", "kind_b"] if isinstance(task, Multiclass) else ["gap_pred", "solvation_water_pred"]
+    every, one, other = predictor.members, predictor.members[:1], predictor.members[1:]
+    for members, said in ((every, each.mean(2)), (one, each[..., 0]), (other, each[..., 1])):
+        expected = Predictor(members, replace(header, task=plain), "cpu").predict(FEW)
+        np.testing.assert_allclose(said, expected[names], rtol=1e-9)
+    assert np.ptp(each, axis=2).min() > 0
+
+
+def test_a_task_without_members_apart_says_so() -> None:
+    writer = gtx.load(Path(__file__).parent / "golden" / "sequence.gtx", device="cpu")
+    with pytest.raises(
+        InputError, match="members: a model of the task sequence gives no predictions of single members"
+    ):
+        writer.predict("CCO", members=True)
+
+
+def test_a_kernel_has_its_share_in_each_member() -> None:
+    table = gtx.load(Path(__file__).parent / "golden" / "mix.gtx", device="cpu").predict(SMILES[:5], members=True)
+    (column,) = (name for name in table if name.endswith("_pred_1"))
+    np.testing.assert_array_equal(table[column], table[column.removesuffix("_1")])
 
 
 def test_bounds_lie_half_a_width_away_and_are_missing_where_there_is_none(predictor: Predictor) -> None:

@@ -96,7 +96,7 @@ CASES = {
     ),
     **{
         f"numbers with {method}": Case(
-            Regression(["gap", "dipole"], uncertainty=method),
+            Regression(["gap", "dipole"], uncertainty=method, coverage=0.8),
             lambda t: {"gap": _blanks(t.gap.tolist()), "dipole": t.dipole.tolist()},
             ("gap_pred", "gap_std", "gap_low", "gap_high", "dipole_pred", "dipole_std", "dipole_low", "dipole_high"),
         )
@@ -116,7 +116,14 @@ CASES = {
         ("activity_pred", "activity_class", "activity_vacuity", "activity_set"),
     ),
     "multiclass": Case(
-        Multiclass(["size", "kind"], class_weights="balanced", calibration="isotonic", sets=True, set_kind="adaptive"),
+        Multiclass(
+            ["size", "kind"],
+            class_weights="balanced",
+            calibration="isotonic",
+            sets=True,
+            set_kind="adaptive",
+            coverage=0.8,
+        ),
         lambda t: {
             "size": _blanks(pd.qcut(t.gap, 3, labels=["s", "m", "l"]).astype(str).tolist()),
             "kind": [len(s) % 2 for s in t.smiles],

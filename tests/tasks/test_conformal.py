@@ -1,8 +1,16 @@
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from gtx.tasks.conformal import conformal_half_width, conformal_interval
+import numpy as np
+import pytest
+import torch
+
+from gtx.errors import InputError
+from gtx.tasks import Classification, Multiclass, Regression
+from gtx.tasks.conformal import conformal_half_width, conformal_interval, fewest, rank
+from gtx.tasks.predictions import Predictions
+from gtx.tasks.scaling import TargetScaler
 
 
 def test_the_interval_covers_what_it_promises() -> None:
@@ -21,3 +29,81 @@ def test_it_is_the_residual_of_the_corrected_rank_and_blanks_do_not_count() -> N
 def test_too_few_rows_give_no_bound() -> None:
     y = np.stack([np.arange(9.0), np.r_[np.arange(8.0), np.nan]], axis=1)
     assert conformal_interval(y, np.zeros_like(y)) == {"level": 0.9, "half_width": [8.0, None]}
+
+
+@pytest.mark.parametrize("level", [0.5, 0.55, 0.8, 0.9, 0.95, 0.99, 0.995, 0.999])
+def test_a_level_takes_as_many_values_as_it_says(level: float) -> None:
+    needed = fewest(level)
+    assert rank(needed, level) <= needed and rank(needed - 1, level) > needed - 1
+    for values, enough in ((needed, True), (needed - 1, False)):
+        half = conformal_half_width(np.arange(1.0, values + 1)[:, None], np.zeros((values, 1)), level)
+        assert math.isfinite(half[0]) == enough
+    assert [fewest(x) for x in (0.9, 0.95, 0.99)] == [9, 19, 99] and rank(24, 0.56) == 14  # 25 * 0.56 > 14 in floats
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.95])
+@pytest.mark.parametrize("uncertainty", ["none", "variance"])
+def test_intervals_of_new_rows_hold_the_share_that_was_asked_for(uncertainty: str, coverage: float) -> None:
+    random = np.random.default_rng(0)
+    spread = random.uniform(0.2, 2, (8000, 1))
+    y, mean = 5 + spread * random.standard_normal((8000, 1)), np.full((8000, 1), 5.0)
+    reach = None if uncertainty == "none" else (3 * spread, 3 * spread)
+    std = None if reach is None else 3 * spread
+    scaler = TargetScaler.fit(torch.tensor([[4.0], [6.0]]))
+    task = Regression("y", uncertainty=uncertainty, coverage=coverage, scaler=scaler)
+    told = Predictions(mean, std, None, None, [[]] * 8000, reach=reach)
+    half = np.arange(8000) < 4000
+    fitted = task.calibrated(told.subset(np.flatnonzero(half)), y[half])
+    corrected = None if reach is None else tuple(each[~half] * fitted.std_factor for each in reach)
+    low, high = fitted.bounds(mean[~half], corrected)
+    inside = (low <= y[~half]) & (y[~half] <= high)
+    assert inside.mean() == pytest.approx(coverage, abs=0.02)
+    assert f"intervals of {100 * coverage:g}%: ±" in fitted.notes()[0]
+    again = Regression.from_dict(fitted.to_dict())
+    assert again.coverage == again.level == coverage and again.interval == fitted.interval
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.95])
+@pytest.mark.parametrize("kind", ["smallest", "adaptive"])
+def test_sets_of_new_rows_hold_the_share_that_was_asked_for(kind: str, coverage: float) -> None:
+    random = np.random.default_rng(0)
+    p = random.dirichlet(np.full(6, 2.0), 8000)
+    y = (random.random((8000, 1)) > p.cumsum(1)).sum(1).clip(max=5)
+    task = Multiclass("y", sets=True, set_kind=kind, coverage=coverage, classes=(tuple("abcdef"),))
+    fitted = task.calibrated(Predictions(p[:4000], None, None, None, [[]] * 4000), y[:4000, None].astype(float))
+    found = fitted.evaluate_uncertainty(y[4000:, None], Predictions(p[4000:], None, None, None, []))
+    assert found["coverage"] == pytest.approx(coverage, abs=0.02) and 1 < found["size"] < 6
+    assert fitted.notes()[0].startswith(f"sets of {100 * coverage:g}%: ")
+    assert Multiclass.from_dict(fitted.to_dict()).to_dict() == fitted.to_dict()
+
+
+def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
+    y = np.stack([np.arange(18.0), np.arange(18.0)], axis=1)
+    y[0, 1] = np.nan
+    told = Predictions(np.zeros((18, 2)), None, None, None, [[]] * 18)
+    scaler = TargetScaler.fit(torch.tensor([[4.0, 4.0], [6.0, 6.0]]))
+    for coverage, words in (
+        (0.9, "intervals of 90%: ±17, ±17"),
+        (0.945, "intervals of 94.5%: ±17, none; none with fewer than 18 validation values"),
+        (0.95, "intervals of 95%: none, none; none with fewer than 19 validation values"),
+    ):
+        fitted = Regression(["a", "b"], coverage=coverage, scaler=scaler).calibrated(told, y)
+        assert fitted.notes() == [words]
+        assert list(fitted.kinds(0, 1)) == (["pred"] if coverage == 0.95 else ["pred", "low", "high"])
+        assert (fitted.bounds(told.mean, None)[0] is None) == (coverage == 0.95)
+    task = Classification("y", sets=True, coverage=0.95, classes=(("a", "b"),))
+    fitted = task.calibrated(Predictions(np.full((18, 1), 0.4), None, None, None, [[]] * 18), np.ones((18, 1)))
+    assert "sets of 95%: " in fitted.notes()[0] and "any with fewer than 19 validation values" in fitted.notes()[0]
+
+
+@pytest.mark.parametrize("coverage", [0, 1, 1.5, -0.1, float("nan"), True, "much"])
+def test_what_is_no_coverage_is_refused(coverage: object) -> None:
+    with pytest.raises(InputError, match="coverage: expected a number above 0 and below 1, got"):
+        Regression("y", coverage=coverage)
+    with pytest.raises(InputError, match="coverage: expected a number above 0 and below 1"):
+        Classification("y", sets=True, coverage=coverage)
+
+
+def test_a_coverage_of_sets_that_were_not_asked_for_is_refused() -> None:
+    with pytest.raises(InputError, match="is of sets, which were not asked for: add sets"):
+        Multiclass("y", coverage=0.95)

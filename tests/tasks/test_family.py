@@ -100,14 +100,24 @@ def test_it_is_scored_and_reported(run: tuple[Case, Path]) -> None:
     page = (folder / "whole" / "report.html").read_text()
     assert "could not be drawn" not in page and all(metric.title in page for metric in again.task.metrics.values())
     assert bool(again.metrics["baseline"]) != again.task.writes
+    if getattr(again.task, "has_intervals", False):
+        share = f"{100 * again.task.coverage:g}%"
+        assert f"intervals that should hold {share} of the values" in page and f"intervals of {share}: ±" in page
     for target, scores in again.metrics["train"]["per_target"].items():
         assert ("bounds_kept" in scores) == (bool(getattr(again.task, "censored", None)) and target == "gap")
     assert ("poisson" in again.metrics["baseline"]) == isinstance(again.task, Counts)
 
 
+def test_each_metric_that_may_choose_the_epoch_is_logged(run: tuple[Case, Path]) -> None:
+    case, folder = run
+    task, logged = model(case, folder / "whole").task, read(folder / "whole" / "members" / "0" / "log.csv")[-1]
+    assert task.validated and all(logged[f"val_{name}"] for name in (*task.validated, "loss", "score"))
+
+
 def test_unlike_options_are_another_run(run: tuple[Case, Path]) -> None:
     case, folder = run
     changed = {"regression": {"loss": "mse"}, "bounds": {"censored": None}, "two labels": {"class_weights": "none"}}
+    changed |= {"numbers with quantiles": {"coverage": 0.9}, "multiclass": {"coverage": 0.9}}
     for name, options in changed.items():
         if CASES[name] is case:
             data = replace(table(case, folder / "data.csv"), task=replace(case.task, **options))

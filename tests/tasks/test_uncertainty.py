@@ -66,6 +66,22 @@ def test_quantiles_are_quantiles(learned: tuple[str, Tensor]) -> None:
         assert shares == pytest.approx([0.05, 0.5, 0.95], abs=0.03)
 
 
+def test_quantiles_are_those_at_which_an_interval_of_its_level_ends() -> None:
+    wide = METHODS["quantiles"].at(0.5)
+    y = torch.linspace(-1, 1, 2001)[:, None]
+    for q, at in ((0.25, -0.5), (0.75, 0.5)):  # where the loss is least, shifted one at a time
+        shifts = torch.linspace(0.2, 0.8, 61)
+        raw = (shifts - 1e-3).expm1().log()  # of which the softplus is the shift
+        half = torch.full_like(raw, 0.5 - 1e-3).expm1().log()
+        down, up = (raw, half) if q < 0.5 else (half, raw)
+        each = [wide.loss(torch.stack([0 * d, d, u])[None, :, None], y).mean() for d, u in zip(down, up, strict=True)]
+        assert float(shifts[torch.stack(each).argmin()]) == pytest.approx(abs(at), abs=0.02)
+    std = wide.spread(torch.zeros(1, 1, 3, 1)).std  # a range of 2 softplus(0)
+    assert float(std) == pytest.approx((np.log(2) + 1e-3) / 0.67449, rel=1e-4)
+    assert METHODS["quantiles"].at(0.9).normal == pytest.approx(1.6448536269514722, rel=1e-12)
+    assert Regression("y", uncertainty="quantiles", coverage=0.5).method.tail == 0.25
+
+
 def test_intervals_of_new_rows_hold_what_they_promise_wide_and_narrow(learned: tuple[str, Tensor]) -> None:
     name, outputs = learned
     x, y, _ = drawn(4000, 1)

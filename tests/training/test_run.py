@@ -51,6 +51,9 @@ def test_entries_that_come_or_go_are_named(tmp_path: Path) -> None:
         run.open({"a": 1, "d": 5})
     for unchosen in (None, False, "none"):
         run.open({"a": 1, "b": {"c": [1, 2]}, "e": unchosen})  # a run of a gtx that had no option e
+    run.open({"a": 1, "b": {"c": [1, 2]}, "coverage": 0.9})  # or where it was not to be chosen
+    with pytest.raises(InputError, match=r"coverage \(absent there, 0\.95 now\)"):
+        run.open({"a": 1, "b": {"c": [1, 2]}, "coverage": 0.95})
     with pytest.raises(InputError, match=r"a \(1 there, null now\)"):
         run.open({"a": None, "b": {"c": [1, 2]}})
 

@@ -74,10 +74,19 @@ def found(out: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def logged(folder: Path) -> list[float]:
+    """R² of the validation rows, epoch by epoch."""
+    with (folder / "members" / "0" / "log.csv").open() as file:
+        return [float(row["val_r2"]) for row in csv.DictReader(file)]
+
+
 def test_a_study_resumes_where_it_was_killed(
     data: DataSettings, unscored: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = tune(data, SETTINGS, tmp_path / "whole", **HOW)
+    settings = replace(SETTINGS, keep_by="r2")
+    whole = tune(data, settings, tmp_path / "whole", **HOW)
+    for one in whole.tried:  # a trial is scored as its epoch was chosen
+        assert one.score == pytest.approx(-logged(one.folder)[-1], rel=1e-4)
     step, epochs = PropertyModule.training_step, []
 
     def killed(self: PropertyModule, *batch: object) -> object:
@@ -89,19 +98,19 @@ def test_a_study_resumes_where_it_was_killed(
     tried: list[object] = []
     monkeypatch.setattr(PropertyModule, "training_step", killed)
     with pytest.raises(KeyboardInterrupt):
-        tune(data, SETTINGS, tmp_path / "out", **HOW, tell=lambda *one: tried.append(one))
+        tune(data, settings, tmp_path / "out", **HOW, tell=lambda *one: tried.append(one))
     epochs.clear()
     tried += [None]  # it goes on
-    again = tune(data, SETTINGS, tmp_path / "out", **HOW)
+    again = tune(data, settings, tmp_path / "out", **HOW)
     assert epochs[0] == 1  # of the killed trial, the first epoch is not trained twice
     assert [one.state for one in again.tried] == ["complete", "interrupted", "complete"]
     scores = {str(one.taken): one.score for one in again.tried if one.score is not None}
     assert scores == {str(one.taken): one.score for one in whole.tried} and len(scores) == 2
     assert again.best.taken == whole.best.taken and yaml.safe_load((tmp_path / "out" / "best.yaml").read_text())
     trainings = len(epochs)
-    assert tune(data, SETTINGS, tmp_path / "out", **HOW).was_finished and len(epochs) == trainings
+    assert tune(data, settings, tmp_path / "out", **HOW).was_finished and len(epochs) == trainings
     with pytest.raises(InputError, match=r"another settings|settings.lr \(0.001 there, 0.002 now\)"):
-        tune(data, replace(SETTINGS, lr=2e-3), tmp_path / "out", **HOW)
+        tune(data, replace(settings, lr=2e-3), tmp_path / "out", **HOW)
 
 
 def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(
@@ -122,6 +131,8 @@ def test_a_table_that_cannot_be_used_begins_no_study_and_ends_none(
     out, wrong = tmp_path / "out", replace(data, target_columns=["solvation"])
     with pytest.raises(InputError, match="there is no column 'solvation'"):
         tune(wrong, SETTINGS, out, **HOW)
+    with pytest.raises(InputError, match="keep_by: expected one of rmse, mae, r2, loss for regression, got 'rsme'"):
+        tune(data, replace(SETTINGS, keep_by="rsme"), out, **HOW)
     told: list[str] = []
     first = tune(data, SETTINGS, out, **HOW, describe=told.append)  # the folder is free
     assert told[0].endswith("t.csv: 40 rows: 40 read, 0 errors")

@@ -43,6 +43,10 @@ class Method:
     has_loss: ClassVar[bool] = False
     reads_similarity: ClassVar[bool] = False
 
+    def at(self, level: float) -> Method:
+        """The method for intervals of a level, between 0 and 1; most do not depend on it."""
+        return self
+
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The loss of each entry, `[B, T]`, of outputs `[B, W, T]` and targets `[B, T]`."""
         raise NotImplementedError(f"{type(self).__name__} has no loss of its own")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import ClassVar
 
 import torch.nn.functional as F
@@ -10,12 +11,10 @@ from torch import Tensor
 from gtx.tasks.conformal import LEVEL
 from gtx.tasks.uncertainty.method import Method, Spread, between
 
-NORMAL = 1.6448536269514722
-"""The 0.95 quantile of a standard normal distribution, in standard deviations."""
-
 
 class Quantiles(Method):
-    r"""The quantiles 0.05, 0.5 and 0.95 of a target, by the sum of their pinball losses:
+    r"""The median of a target and the two quantiles at which an interval ends, such as 0.05 and 0.95 of one of 0.9, by
+    the sum of their pinball losses:
 
     \[ \ell = \sum_q \max\bigl( q\,(y - \hat y_q),\; (q - 1)(y - \hat y_q) \bigr) \]
 
@@ -24,26 +23,35 @@ class Quantiles(Method):
     interval reaches as far down and up as the quantiles do, times one factor by which validation rows are covered:
     conformalised quantile regression (Romano et al. 2019, arXiv:1905.03222), by a factor in place of a summand, so that
     no interval is turned over.
+
+    Args:
+        level: of the interval, between 0 and 1.
     """
 
     word: ClassVar[str] = "quantiles"
     width: ClassVar[int] = 3
     has_loss: ClassVar[bool] = True
 
+    def __init__(self, level: float = LEVEL) -> None:
+        self.tail = (1 - level) / 2
+        self.normal = NormalDist().inv_cdf(1 - self.tail)  # of a standard normal distribution, the upper quantile
+
+    def at(self, level: float) -> Quantiles:
+        return Quantiles(level)
+
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         median, (down, up) = output[..., 0, :], self._reach(output)
-        tail = (1 - LEVEL) / 2
-        quantiles = {tail: median - down, 0.5: median, 1 - tail: median + up}
-        return sum(_pinball(target - value, q) for q, value in quantiles.items())
+        quantiles = (self.tail, median - down), (0.5, median), (1 - self.tail, median + up)
+        return sum(_pinball(target - value, q) for q, value in quantiles)
 
     def variance(self, output: Tensor) -> Tensor:
         down, up = self._reach(output)
-        return ((down + up) / (2 * NORMAL)).square()
+        return ((down + up) / (2 * self.normal)).square()
 
     def spread(self, output: Tensor) -> Spread:
         down, up = (reach.mean(1) for reach in self._reach(output))
         std = (self.variance(output).mean(1) + between(output)).sqrt()
-        wider = 2 * NORMAL * std / (down + up)  # as far as networks disagree
+        wider = 2 * self.normal * std / (down + up)  # as far as networks disagree
         return Spread(std, wider * down, wider * up)
 
     @staticmethod
