@@ -13,7 +13,7 @@ from gtx.files import write_text
 
 SIZE = (520, 400)
 """Width and height of a molecule, in pixels."""
-LINE, LETTERS = 19, 78  # height of a line of the legend, and how much it holds
+LINE, LETTERS = 19, 66  # height of a line of the legend, and how much it holds
 
 
 class Drawn(ABC):

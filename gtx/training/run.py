@@ -18,6 +18,8 @@ from gtx.training.settings import TrainSettings
 
 BEFORE = {"coverage": 0.9, "set_kind": "smallest"}
 """What was done before there was such an option."""
+MOST_TOLD = 5
+"""So many differences are named."""
 
 
 class RunFolder:
@@ -104,13 +106,11 @@ class RunFolder:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """The entries in which two configs differ, each as `settings.lr (0.01 there, 0.02 now)`."""
+    """The entries in which two configs differ, each as `settings.lr (0.01 there, 0.02 now)`; of many the first few."""
     there, now = dict(_flat(old)), dict(_flat(new))
-    return [
-        f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)"
-        for name in sorted(there.keys() | now.keys())
-        if not _agree(there, now, name)
-    ]
+    names = [name for name in sorted(there.keys() | now.keys()) if not _agree(there, now, name)]
+    told = [f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)" for name in names[:MOST_TOLD]]
+    return told + [f"and {len(names) - MOST_TOLD} more"] * (len(names) > MOST_TOLD)
 
 
 def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:

@@ -12,7 +12,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from gtx.errors import InputError
 from gtx.tasks import Regression
-from gtx.training import RunFolder, TrainSettings, is_main_process, run_config
+from gtx.training import RunFolder, TrainSettings, differences, is_main_process, run_config
 
 
 def config(rows: int = 10, **settings: object) -> dict:
@@ -30,6 +30,12 @@ def test_the_config_is_readable_yaml(tmp_path: Path) -> None:
     RunFolder(tmp_path / "a" / "run").open(config(lr=0.002))
     written = yaml.safe_load((tmp_path / "a" / "run" / "config.yaml").read_text())
     assert written["settings"]["lr"] == 0.002 and written["data"] == {"rows": 10} and written["targets"] == ["y"]
+
+
+def test_of_many_differences_the_first_are_named() -> None:
+    settings = ("clip", "ema", "epochs", "lr", "patience", "seed", "warmup")
+    told = differences(config(), config(**dict.fromkeys(settings, 7)))
+    assert len(told) == 6 and told[0].startswith("settings.clip (") and told[-1] == "and 2 more"
 
 
 def test_the_same_run_goes_on_and_another_is_refused(tmp_path: Path) -> None:
