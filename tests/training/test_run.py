@@ -33,9 +33,9 @@ def test_the_config_is_readable_yaml(tmp_path: Path) -> None:
 
 
 def test_of_many_differences_the_first_are_named() -> None:
-    settings = ("clip", "ema", "epochs", "lr", "patience", "seed", "warmup")
+    settings = ("batch_molecules", "clip", "ensemble", "epochs", "lr", "patience", "seed")
     told = differences(config(), config(**dict.fromkeys(settings, 7)))
-    assert len(told) == 6 and told[0].startswith("settings.clip (") and told[-1] == "and 2 more"
+    assert len(told) == 6 and told[0].startswith("settings.batch_molecules (") and told[-1] == "and 2 more"
 
 
 def test_the_same_run_goes_on_and_another_is_refused(tmp_path: Path) -> None:
