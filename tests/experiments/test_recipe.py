@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -146,9 +147,21 @@ def test_a_benchmark_may_have_rules_of_its_own(loaded: LoadedRun, monkeypatch: p
     assert ruled.data(0).featuriser.num_descriptors == 0 and ruled.data(0).task.options == {"loss": "mae"}
     settings_used = []
     monkeypatch.setattr(gtx_models, "train", lambda data, settings, *_, **__: settings_used.append(settings))
-    monkeypatch.setattr(gtx_models, "_read", lambda *_: None)
+    monkeypatch.setattr(gtx_models, "_read", lambda *_: FitResult(np.zeros_like(loaded.dataset.y)))
+    monkeypatch.setattr(gtx_models.pd, "read_csv", lambda _: pd.DataFrame({f"{toy_recipe.TARGET}_pred": np.zeros(999)}))
     gtx_models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx", public_set=ruled, seed=3)))
     assert (settings_used[0].patience, settings_used[0].seed, settings_used[0].epochs) == (7, 3, TrainSettings().epochs)
+
+
+def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
+    loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gtx_models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
+    mixed = loaded._replace(run=loaded.run._replace(model="gtx-mix"))
+    found, val = gtx_models.fit_predict(mixed).prediction, loaded.dataset.split["val"]
+    rmse = loaded.dataset.task.evaluate(loaded.dataset.y[val], found[val])["rmse"]
+    metrics = json.loads((mixed.folder / "metrics.json").read_text())
+    assert metrics["alone"] and rmse == pytest.approx(metrics["val"]["rmse"], rel=1e-5)
 
 
 def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(
@@ -157,8 +170,9 @@ def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(
     calls = []
     monkeypatch.setattr(gtx_models, "adapt", lambda start, table, *_, **__: calls.append((start, table)))
     monkeypatch.setattr(gtx_models, "train", lambda *_, start, **__: calls.append(start))
-    monkeypatch.setattr(gtx_models, "_read", lambda *_: None)
-    gtx_models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx-adapted-mix")))
+    monkeypatch.setattr(gtx_models, "_read", lambda *_: sys.exit())
+    with pytest.raises(SystemExit):
+        gtx_models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx-adapted-mix")))
     (start, table), trained_from = calls
     assert start == "foundation" and trained_from == Path(table).with_suffix(".gtx")
     given = pd.read_csv(table)[loaded.data.smiles_column]
