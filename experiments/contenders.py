@@ -8,6 +8,9 @@ from typing import NamedTuple
 from experiments.parts import PARTS, STARTS
 from experiments.public_sets import FitResult, LoadedRun
 
+WHOLE = "-whole"
+"""Ends the name of a model that learns from the validation rows too, when they have chosen."""
+_CLASSICAL = "experiments.rivals.classical"
 _ON = {"counts": "Morgan counts", "descriptors": "RDKit descriptors"}
 
 
@@ -32,14 +35,19 @@ MODELS: dict[str, Model] = {
     "gtx-ensemble": Model("gtx, five seeds averaged", "experiments.gtx_models", seeds=1, members="gtx"),
     **{name: Model(f"gtx {part.title}", "experiments.gtx_models", 5) for name, part in STARTS.items()},
     **{name: Model(f"gtx {part.title}", "experiments.gtx_models") for name, part in PARTS.items()},
-    "mean": Model("mean of the training rows", "experiments.rivals.classical", seeds=1),
+    "mean": Model("mean of the training rows", _CLASSICAL, seeds=1),
     **{
-        f"{kind}-{inputs}": Model(f"{title}, {words}", "experiments.rivals.classical", seeds)
+        f"{kind}-{inputs}": Model(f"{title}, {words}", _CLASSICAL, seeds)
         for kind, title, seeds in (
             ("ridge", "ridge (logistic for classes)", 1),
             ("forest", "random forest", 3),
             ("boosting", "gradient boosting", 1),
         )
+        for inputs, words in _ON.items()
+    },
+    **{
+        f"{kind}-{inputs}{WHOLE}": Model(f"{title}, {words}, of training and validation rows", _CLASSICAL, seeds)
+        for kind, title, seeds in (("ridge", "ridge (logistic for classes)", 1), ("forest", "random forest", 3))
         for inputs, words in _ON.items()
     },
     "gine": Model("GINE of PyG, tuned", "experiments.rivals.pyg"),

@@ -1,7 +1,9 @@
 """Models without a neural network: the mean; ridge, forests and boosted trees on Morgan counts or on descriptors.
 
 There is one model for each target, trained on the training rows that have a value. Penalty, rounds, size and rate of
-the boosted trees are chosen on the validation rows, as the epoch of a network is.
+the boosted trees are chosen on the validation rows, as the epoch of a network is. Those named `-whole` then learn from
+the validation rows too, as the kernel of gtx's mix does; what they said of these rows before stands as their validation
+score.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sklearn
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -25,6 +27,7 @@ from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from experiments.contenders import WHOLE
 from experiments.public_sets import FitResult, LoadedRun
 from experiments.rivals.rdkit_descriptors import rdkit_descriptors
 from gtx.molecules import morgan_counts
@@ -43,8 +46,8 @@ class Candidate(NamedTuple):
 
 
 def fit_predict(loaded: LoadedRun) -> FitResult:
-    """`mean`, or `ridge`, `forest` or `boosting`, a dash and `counts` or `descriptors`."""
-    kind, _, inputs = loaded.run.model.partition("-")
+    """`mean`, or `ridge`, `forest` or `boosting`, a dash and `counts` or `descriptors`, and perhaps `-whole`."""
+    kind, _, inputs = loaded.run.model.removesuffix(WHOLE).partition("-")
     versions = {"scikit-learn": sklearn.__version__}
     y, split = loaded.dataset.y, loaded.dataset.split
     means = np.nanmean(y[split["train"]], axis=0)
@@ -62,13 +65,18 @@ def fit_predict(loaded: LoadedRun) -> FitResult:
                 _loss(y[val, t], _predict(fitted, x[val]), loaded.dataset.task.discrete),
                 number,
                 fitted,
-                candidate.choice,
+                candidate,
             )
             for number, candidate in enumerate(candidates(kind, inputs, loaded.dataset.task.discrete, loaded.run.seed))
             for fitted in [_fit(candidate.estimator, x, y[:, t], train, val)]
         ]
-        _, _, best, chosen[target] = min(scored, key=lambda one: one[:2])
-        prediction[:, t] = _predict(best, x)
+        _, _, best, candidate = min(scored, key=lambda one: one[:2])
+        chosen[target], prediction[:, t] = candidate.choice, _predict(best, x)
+        if loaded.run.model.endswith(WHOLE):
+            known = np.sort(np.concatenate([train, val]))
+            others = np.setdiff1d(np.arange(len(y)), split["val"])
+            whole = clone(candidate.estimator).fit(x[known], y[known, t])
+            prediction[others, t] = _predict(whole, x[others])
     return FitResult(prediction, None, {**settings, "chosen_on_validation": chosen}, versions)
 
 

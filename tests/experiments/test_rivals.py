@@ -73,6 +73,21 @@ def test_simple_models_learn_and_never_see_test_targets(
     )
 
 
+@pytest.mark.parametrize("model", ["ridge-counts", "forest-descriptors"])
+def test_a_simple_model_of_all_rows_learns_from_validation_rows_when_they_have_chosen(
+    regression: LoadedRun, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classical, "TREES", 20)
+    split = regression.dataset.split
+    before, after = (classical.fit_predict(named(regression, name)).prediction for name in (model, f"{model}-whole"))
+    np.testing.assert_array_equal(after[split["val"]], before[split["val"]])
+    assert not np.allclose(after[split["test"]], before[split["test"]])
+    y = regression.dataset.y.copy()
+    y[split["test"]] += 100.0
+    again = classical.fit_predict(named(with_targets(regression, y, Regression), f"{model}-whole")).prediction
+    np.testing.assert_array_equal(again, after)
+
+
 @pytest.mark.parametrize("model", SIMPLE)
 def test_simple_models_of_classes(classes: LoadedRun, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classical, "TREES", 20)
