@@ -77,3 +77,35 @@ def test_without_rows_set_aside_nothing_is_calibrated(table: pd.DataFrame, label
     classes = gtx.MoleculeClassifier(**none, task_options=options).fit(table.smiles[:30], labels[:30])
     assert classes.predict_proba(["CCO"]).sum() == pytest.approx(1)
     assert classes.predictor_.predict(["CCO"]).y_set[0] == "high|low|medium"  # nothing is known, so it may be any
+
+
+def test_standard_deviations_and_intervals_come_as_arrays(sure: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
+    told = sure.predictor_.predict(table.smiles[120:])
+    mean, std = sure.predict(table.smiles[120:], return_std=True)
+    np.testing.assert_array_equal(mean, told.gap_pred)
+    np.testing.assert_array_equal(std, told.gap_std)
+    bounds = sure.predict_interval(table.smiles[120:])
+    np.testing.assert_array_equal(bounds, told[["gap_low", "gap_high"]])
+    with pytest.warns(UserWarning, match="1 of 2 SMILES cannot be used"):
+        assert np.isnan(sure.predict_interval(["C", "C1CC"])).tolist() == [[False, False], [True, True]]
+
+
+def test_of_several_targets_each_has_its_interval(table: pd.DataFrame) -> None:
+    y = table[["gap", "dipole"]][:60].copy()
+    y.loc[y.index[10:], "dipole"] = np.nan  # too few to say anything of it
+    estimator = gtx.MoleculeRegressor(**HALF | {"epochs": 1}, ensemble=2).fit(table.smiles[:60], y)
+    mean, std = estimator.predict(["C", "CC", "CCC"], return_std=True)
+    assert mean.shape == std.shape == (3, 2) and (std > 0).all()
+    bounds = estimator.predict_interval(["C", "CC", "CCC"])
+    assert bounds.shape == (3, 2, 2) and (bounds[:, 0, 0] < mean[:, 0]).all() and np.isnan(bounds[:, 1]).all()
+
+
+def test_what_a_model_cannot_say_is_an_error(table: pd.DataFrame) -> None:
+    few = gtx.MoleculeRegressor(**HALF | {"validation_fraction": 0.1, "epochs": 1})
+    few.fit(table.smiles[:30], table.gap[:30])
+    with pytest.raises(
+        ValueError, match=r'no standard deviations; expected .*task_options=\{"uncertainty": "variance"\}'
+    ):
+        few.predict(["C"], return_std=True)
+    with pytest.raises(ValueError, match=r"nine rows set aside or more, .*larger validation_fraction than 0\.1"):
+        few.predict_interval(["C"])
