@@ -124,7 +124,8 @@ def classes_of(column: np.ndarray, name: str, two: bool) -> np.ndarray:
         try:
             check_classification_targets(values)
         except ValueError as reason:
-            raise InputError(f"{name}: {reason}; for numbers there is MoleculeRegressor") from None
+            stated = str(reason).rstrip(".")
+            raise InputError(f"{name}: {stated}; for numbers there is MoleculeRegressor") from None
     classes = np.unique(values)
     if len(classes) < 2 or (two and len(classes) > 2):
         expected = "two classes in every column of y" if two else "two classes of y or more"
