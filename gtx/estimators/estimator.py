@@ -95,8 +95,8 @@ class MoleculeEstimator(BaseEstimator):
             smiles_columns: names of the molecules of a row where each has several, such as `("solute", "solvent")`; X
                 is then a pandas table with these columns, or rows of as many SMILES.
             feature_columns: columns of numbers, such as a temperature, that the model reads beside the molecule; X is
-                then a pandas table of them and the SMILES; of more columns, the SMILES are those of the one called as in
-                training, or "smiles".
+                then a pandas table of them and the SMILES. Of more columns, the one called as in training or "smiles"
+                holds the SMILES.
             atom_feature_columns, bond_feature_columns: columns of lists of numbers, one for each atom or bond of the
                 molecule, that the model reads; X is then a table likewise.
             missing_features: "error", or "blank": such a cell counts as the mean of training, and the model is told.

@@ -58,7 +58,7 @@ def test_scores_leave_blanks_out(table: pd.DataFrame, blanks: np.ndarray) -> Non
 @pytest.mark.parametrize(
     ("y", "reason"),
     [
-        (np.linspace(0, 1, 60), "y: Unknown label type: continuous.*continuous values; for numbers there is MoleculeRegressor"),
+        (np.linspace(0, 1, 60), "y: Unknown label.*continuous values; for numbers there is MoleculeRegressor"),
         (["a", 1] * 30, "all text or all numbers, got both"),
         ([["a", 0], ["b", 1], ["c", 0]] * 20, "two classes in every column of y, got a, b, c in 'y0'"),
         (["a"] * 60, "two classes of y or more, got a"),
