@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from gtx.errors import InputError
 from gtx.estimators.estimator import MoleculeEstimator
-from gtx.estimators.given import as_columns, as_targets
+from gtx.estimators.given import as_columns, as_targets, classes_of
+from gtx.estimators.scores import mean_score
 from gtx.tasks import Classification, Multiclass, make
 
 
 class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
-    """One of several classes from SMILES, or several yes-or-no labels at once, as a scikit-learn classifier.
+    """One of several classes from SMILES, or several labels of two classes at once, as a scikit-learn classifier.
 
     MoleculeClassifier().fit(smiles, labels).predict_proba(smiles)
 
-    `classes_` holds the classes in order; for several labels, their numbers, as in scikit-learn's own multi-label
-    classifiers.
+    `classes_` holds the classes in order. For several labels of zeros and ones it holds their numbers, as in
+    scikit-learn's own multi-label classifiers; for labels of other classes it is a list with the two classes of each.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -30,54 +30,71 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         Args:
             X: n SMILES: a list, an array, a pandas column, or a table of one column.
-            y: `[n]`, two classes or more of any kind, or `[n, T]` of zeros and ones; NaN is a blank, which is masked.
+            y: `[n]`, two classes or more of any kind, or `[n, T]` of two classes each; NaN is a blank, which is masked.
             sample_weight: `[n]`, 0 or more, how much say each row has in the loss; by default the same.
 
         Raises:
-            InputError: (a ValueError) a SMILES cannot be read, there are not two classes, or a parameter is at fault.
+            InputError: (a ValueError) a SMILES cannot be read, y holds no classes, or a parameter is at fault.
         """
-        y, names = as_targets(y)
+        y, names = as_targets(y, object)
         self.multi_label_ = y.ndim == 2
-        known = ~pd.isna(y)
-        for column, observed in zip(as_columns(y).T, as_columns(known).T, strict=True):
-            classes = np.unique(column[observed])
-            if len(classes) < 2 or (self.multi_label_ and classes.tolist() != [0, 1]):
-                expected = "labels 0 and 1 in every column" if self.multi_label_ else "two classes or more"
-                raise InputError(f"expected {expected} of y, got {', '.join(map(str, classes[:5])) or 'none'}")
-        self.classes_ = np.arange(y.shape[1]) if self.multi_label_ else classes
-        words = tuple(map(str, classes))
-        if self.multi_label_ or len(classes) == 2:
-            task = replace(
-                make(Classification, names, self._options()),
-                classes=((("0", "1") if self.multi_label_ else words),) * len(names),
-            )
-            return self._fit(X, as_columns(np.where(known, y == classes[1], np.nan)), task, sample_weight)
-        task = replace(make(Multiclass, names, self._options()), classes=(words,))
-        numbers = np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), np.nan)
-        return self._fit(X, numbers[:, None], task, sample_weight)
+        columns = as_columns(y)
+        classes = [classes_of(column, name, self.multi_label_) for column, name in zip(columns.T, names, strict=True)]
+        words = tuple(tuple(map(str, each.tolist())) for each in classes)
+        if not self.multi_label_:
+            self.classes_ = classes[0]
+        elif all(each.tolist() == [0, 1] for each in classes):
+            self.classes_ = np.arange(len(classes))
+            words = (("0", "1"),) * len(classes)
+        else:
+            self.classes_ = classes
+        kind = Multiclass if len(classes[0]) > 2 else Classification
+        task = replace(make(kind, names, self._options()), classes=words)
+        numbers = np.full(columns.shape, np.nan)
+        for t, each in enumerate(classes):
+            known = ~pd.isna(columns[:, t])
+            numbers[known, t] = np.searchsorted(each, np.array(columns[known, t].tolist()))
+        return self._fit(X, numbers, task, sample_weight)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, float64 `[n, C]` in the order of `classes_`; for several labels `[n, T]`, each label's own.
+        """Probabilities, float64 `[n, C]` in the order of `classes_`; for several labels `[n, T]`, that of the second
+        class of each.
 
         A SMILES that cannot be read gives NaN, and all of them together one warning.
         """
-        values, complaint = self._predict(X)
-        if complaint:
-            warnings.warn(f"{complaint}; NaN is returned", stacklevel=2)
+        (values,) = self._warned(X, "mean")
         return np.concatenate([1 - values, values], axis=1) if self._binary(values) else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class `[n]`, or zeros and ones `[n, T]` for several labels.
+        """The likeliest class `[n]`, or for several labels `[n, T]`: zeros and ones, or the classes of each as y had
+        them.
 
         Raises:
             InputError: a SMILES cannot be read; there is no class that says so.
         """
-        values, complaint = self._predict(X)
-        if complaint:
-            raise InputError(complaint)
-        if self.multi_label_:
-            return (values > 0.5).astype(int)
-        return self.classes_[(values[:, 0] > 0.5).astype(int) if self._binary(values) else values.argmax(1)]
+        values = self._readable(X)
+        if not self.multi_label_:
+            return self.classes_[(values[:, 0] > 0.5).astype(int) if self._binary(values) else values.argmax(1)]
+        second = (values > 0.5).astype(int)
+        if isinstance(self.classes_, np.ndarray):
+            return second
+        every = zip(self.classes_, second.T, strict=True)
+        return np.stack([classes.astype(object)[rows] for classes, rows in every], axis=1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of right classes. Blanks (NaN) are left out, and of several labels it is the mean over those that
+        have values.
+
+        Raises:
+            InputError: a SMILES cannot be read.
+        """
+        check_is_fitted(self, "predictor_")
+        y, _ = as_targets(y, object)
+        return mean_score(_right, y, self.predict(X), sample_weight, fewest=1)
 
     def _binary(self, values: np.ndarray) -> bool:
         return not self.multi_label_ and values.shape[1] == 1
+
+
+def _right(y: np.ndarray, predicted: np.ndarray, sample_weight: np.ndarray) -> float:
+    return float(np.average(y == predicted, weights=sample_weight))

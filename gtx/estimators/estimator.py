@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,7 +21,7 @@ from gtx.data.columns import listed
 from gtx.data.rows import RowFeatures
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
-from gtx.estimators.given import as_smiles, as_weights, complaint_of
+from gtx.estimators.given import as_smiles, as_weights, complaint_of, smiles_in
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.molecules.featuriser import Text
@@ -94,7 +95,8 @@ class MoleculeEstimator(BaseEstimator):
             smiles_columns: names of the molecules of a row where each has several, such as `("solute", "solvent")`; X
                 is then a pandas table with these columns, or rows of as many SMILES.
             feature_columns: columns of numbers, such as a temperature, that the model reads beside the molecule; X is
-                then a pandas table of them and one more column, the SMILES.
+                then a pandas table of them and the SMILES. Of more columns, the one called as in training or "smiles"
+                holds the SMILES.
             atom_feature_columns, bond_feature_columns: columns of lists of numbers, one for each atom or bond of the
                 molecule, that the model reads; X is then a table likewise.
             missing_features: "error", or "blank": such a cell counts as the mean of training, and the model is told.
@@ -136,7 +138,7 @@ class MoleculeEstimator(BaseEstimator):
         self.predictor_.save(path)
 
     def _fit(self, X: Any, y: np.ndarray, task: NumberTask, weights: Any = None) -> Self:
-        smiles, features = self._inputs(X, self.smiles_columns or (), self._features())
+        smiles, features, column = self._inputs(X, self.smiles_columns or (), self._features())
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
         featuriser = Featuriser(
@@ -177,7 +179,7 @@ class MoleculeEstimator(BaseEstimator):
         kept = None
         if settings.training_rows is not False:
             kept = _training_rows(members[0].task, [done.smiles[i] for i in split["train"]], split["train"], train)
-        beside = {"features": self._features(), "training": kept}
+        beside = {"smiles_column": column or ModelHeader.smiles_column, "features": self._features(), "training": kept}
         header = ModelHeader(members[0].task, featuriser, learned, **beside, settings=said)
         self.predictor_ = mixed(members, header, store, split, settings).predictor
         return self
@@ -191,16 +193,20 @@ class MoleculeEstimator(BaseEstimator):
         return FeatureColumns(names, blanks, atoms, bonds) if names or atoms or bonds else None
 
     def _inputs(
-        self, X: Any, components: Sequence[str], features: FeatureColumns | None
-    ) -> tuple[list[Text], list[RowFeatures] | None]:
-        """The SMILES, or the tuples of a row's, and what is read beside them."""
-        if features is None:
-            return as_texts(given_components(X, components)) if components else as_smiles(X), None
-        if not isinstance(X, pd.DataFrame):
+        self, X: Any, components: Sequence[str], features: FeatureColumns | None, usual: str | None = None
+    ) -> tuple[list[Text], list[RowFeatures] | None, str | None]:
+        """The SMILES, or the tuples of a row's; what is read beside them; and the name of a table's column of SMILES,
+        which was called `usual` in training."""
+        table = isinstance(X, pd.DataFrame)
+        if features is not None and not table:
             raise InputError(f"X must be a pandas table with the columns {listed(features.columns)} and the SMILES")
-        alone = X.drop(columns=[name for name in features.columns if name in X])
-        smiles = as_texts(given_components(X, components)) if components else as_smiles(alone)
-        return smiles, features.of_columns(X, len(smiles))
+        column = None
+        if components:
+            smiles = as_texts(given_components(X, components))
+        else:
+            given = smiles_in(X, () if features is None else features.columns, usual) if table else X
+            smiles, column = as_smiles(given), str(given.name) if table else None
+        return smiles, None if features is None else features.of_columns(X, len(smiles)), column
 
     def _options(self) -> dict[str, Any]:
         return {"loss": None if self.loss == "auto" else self.loss, **(self.task_options or {})}
@@ -223,16 +229,40 @@ class MoleculeEstimator(BaseEstimator):
         aside = int(np.ceil(rows * self.validation_fraction)) if rows > 1 else 0
         return {"train": np.sort(order[aside:]), "val": np.sort(order[:aside])}
 
-    def _predict(self, X: Any) -> tuple[np.ndarray, str | None]:
-        """`[n, P]`, NaN for SMILES that cannot be used, and what there is to say of these."""
+    def _predict(self, X: Any, *kinds: str) -> tuple[list[np.ndarray], str | None]:
+        """What `gtx.tasks.predictions.Predictions` has under these names, `[n, ...]` each, NaN for SMILES that cannot
+        be used; and what there is to say of these."""
         check_is_fitted(self, "predictor_")
         header = self.predictor_.header
-        smiles, features = self._inputs(X, header.featuriser.components, header.features)
+        smiles, features, _ = self._inputs(X, header.featuriser.components, header.features, header.smiles_column)
         done = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
         done = done if features is None else header.features.joined(done, features)
-        values = np.full((len(smiles), header.task.num_predictions), np.nan)
-        values[done.good] = self.predictor_.predict_store(done.store).mean
-        return values, complaint_of(smiles, done.errors)
+        answers = self.predictor_.predict_store(done.store)
+
+        def placed(values: np.ndarray) -> np.ndarray:
+            every = np.full((len(smiles), values.shape[1]), np.nan)
+            every[done.good] = values
+            return every
+
+        return [placed(getattr(answers, kind)) for kind in kinds], complaint_of(smiles, done.errors)
+
+    def _warned(self, X: Any, *kinds: str) -> list[np.ndarray]:
+        """The same, with a warning of SMILES that cannot be used."""
+        values, complaint = self._predict(X, *kinds)
+        if complaint:
+            warnings.warn(f"{complaint}; NaN is returned", stacklevel=3)
+        return values
+
+    def _readable(self, X: Any) -> np.ndarray:
+        """Predictions `[n, P]`, every SMILES of which can be used.
+
+        Raises:
+            InputError: one cannot.
+        """
+        (values,), complaint = self._predict(X, "mean")
+        if complaint:
+            raise InputError(complaint)
+        return values
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

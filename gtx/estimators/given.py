@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.utils.multiclass import check_classification_targets
 
+from gtx.data.columns import Wanted, listed
 from gtx.errors import InputError, printable
 from gtx.molecules.featuriser import Text
+from gtx.tasks.labels import check_count
 
 
 def as_smiles(X: Any) -> list[str]:
@@ -33,7 +36,66 @@ def as_smiles(X: Any) -> list[str]:
     return texts
 
 
-def as_targets(y: Any, dtype: type | None = None) -> tuple[np.ndarray, list[str]]:
+def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd.Series:
+    """The SMILES of a table: its only column beside those that the model reads or, with these, the one called so.
+
+    Args:
+        table: X.
+        read: columns that the model reads beside the SMILES.
+        usual: what the column of SMILES was called in training.
+
+    Raises:
+        InputError: it cannot be told.
+    """
+    names = list(map(str, table.columns))
+    rest = [i for i, name in enumerate(names) if name not in read]
+    if not rest:
+        raise InputError(f"X has no column of SMILES beside {listed(names)}" if names else "X has no columns")
+    called = [rest[i] for i in Wanted(None, usual).among([names[i] for i in rest])]
+    found = rest if len(rest) == 1 else called
+    if len(found) == 1 and (read or len(rest) == 1):
+        return table.iloc[:, found[0]]
+    column = names[called[0] if called else rest[0]]
+    more = [names[i] for i in rest if names[i] != column]
+    if read:
+        raise InputError(
+            f"which column of X holds the SMILES? Beside {listed(read)} there are {listed([names[i] for i in rest])}: "
+            "leave all but one out, or call one 'smiles'"
+        )
+    raise InputError(
+        f"X must be SMILES alone, and this table has the columns {listed(more)} beside {column!r}: "
+        f"give table[{column!r}], or name the columns that the model is to read too, feature_columns={more[:1]}"
+    )
+
+
+def as_numbers(y: Any) -> tuple[np.ndarray, list[str]]:
+    """`as_targets` of numbers, float64.
+
+    Raises:
+        InputError: y holds something else.
+    """
+    try:
+        return as_targets(y, float)
+    except (TypeError, ValueError) as error:
+        for place, value in np.ndenumerate(np.asarray(y, dtype=object)):
+            if not _is_number(value):
+                where = f"row {place[0]}" + (f", column {place[1]}" if len(place) > 1 else "")
+                raise InputError(
+                    f"y must be numbers: {where}, counted from 0, holds {printable(repr(value))}; "
+                    "for classes there is MoleculeClassifier"
+                ) from None
+        raise InputError(str(error)) from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return value is None
+    return True
+
+
+def as_targets(y: Any, dtype: type) -> tuple[np.ndarray, list[str]]:
     """y as an array `[n]` or `[n, T]`, and names for its columns."""
     names = [str(name) for name in y.columns] if isinstance(y, pd.DataFrame) else None
     array = np.asarray(y, dtype=dtype)
@@ -41,6 +103,37 @@ def as_targets(y: Any, dtype: type | None = None) -> tuple[np.ndarray, list[str]
         raise InputError(f"y must be of shape [n] or [n, T], not {list(array.shape)}")
     name = getattr(y, "name", None) or "y"
     return array, names or ([str(name)] if array.ndim == 1 else [f"y{t}" for t in range(array.shape[1])])
+
+
+def classes_of(column: np.ndarray, name: str, two: bool) -> np.ndarray:
+    """The classes in a column of y, in order; NaN and None are blanks.
+
+    Args:
+        column: `[n]`, objects.
+        name: of the column.
+        two: whether there must be exactly two.
+
+    Raises:
+        InputError: there are too few or too many, or it holds measured numbers, or text and numbers.
+    """
+    held = column[~pd.isna(column)].tolist()
+    if len({isinstance(value, str) for value in held}) > 1:
+        raise InputError(f"{name}: expected classes that are all text or all numbers, got both")
+    values = np.array(held)
+    if len(held):
+        try:
+            check_classification_targets(values)
+        except ValueError as reason:
+            stated = str(reason).rstrip(".")
+            raise InputError(f"{name}: {stated}; for numbers there is MoleculeRegressor") from None
+    classes = np.unique(values)
+    if len(classes) < 2 or (two and len(classes) > 2):
+        expected = "two classes in every column of y" if two else "two classes of y or more"
+        more = "; for more than two, fit one classifier for each column" if len(classes) > 2 else ""
+        shown = ", ".join(map(str, classes[:5].tolist())) or "none"
+        raise InputError(f"expected {expected}, got {shown}{f' in {name!r}' * two}{more}")
+    check_count(list(map(str, classes)), name, "MoleculeClassifier")
+    return classes
 
 
 def as_weights(given: Any, rows: int) -> torch.Tensor | None:

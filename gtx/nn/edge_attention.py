@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot
+from torch_geometric.utils import is_sparse
 
 from gtx.attention import (
     EdgeFeatures,
@@ -325,6 +326,11 @@ class EdgeAttention(MessagePassing):
                 raise ValueError(f"expected {edge_index.num_nodes} nodes, as in {edge_index}, got {source.size(0)}")
             edges = edge_index.num_pairs
         else:
+            if is_sparse(edge_index):
+                raise ValueError(
+                    f"expected edge_index [2, E] or a CompleteGraph, got a sparse adjacency {list(edge_index.shape)}: "
+                    "pass torch_geometric.utils.to_edge_index(adjacency)[0], or of adj_t to_edge_index(adj_t.t())[0]"
+                )
             if edge_index.dim() != 2 or edge_index.size(0) != 2:
                 raise ValueError(f"expected edge_index [2, E] or a CompleteGraph, got {list(edge_index.shape)}")
             edges = edge_index.size(1)

@@ -83,7 +83,7 @@ class Fold:
         described = learned_spec(spec, members[0].model)
         header = ModelHeader(task, self.featuriser, described, features=self.features, training=kept)
         both = mixed(members, header, self.store, self.split, self.settings)
-        predictions = {OWN: both.predictor.answers(self.store, both.outputs, both.unseen).mean[test]}
+        predictions = {OWN: both.answers.mean[test]}
         seconds = time.perf_counter() - begun
         y, more = self.store.y.numpy(), {"seed": self.settings.seed, **beside(self.store, task), "kernel": both.kernel}
         for name, prediction, _ in predict_baselines(self.smiles, y, self.split, task, **more):

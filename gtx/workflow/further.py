@@ -126,10 +126,15 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
     if header.task.writes or getattr(data.task, "writes", False):
         raise InputError("--from goes on from a model that predicts numbers to one that does, not to or from sequences")
     if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
-        raise InputError("a model that is trained further keeps its architecture: leave out --model, --model-arguments")
+        raise InputError(
+            "a model that is trained further keeps its architecture: leave out model and model_arguments "
+            "(--model, --model-arguments)"
+        )
     asked = data.task.config() if isinstance(data.task, Task) else getattr(data.task, "options", {})
     if asked.get("element_reference") is not None and header.targets == list(data.target_columns):
-        raise InputError("a model that is trained further keeps its scale: leave out --element-reference")
+        raise InputError(
+            "a model that is trained further keeps its scale: leave out element_reference (--element-reference)"
+        )
     if data.featuriser.components not in ((), header.featuriser.components):
         kept = " and ".join(header.featuriser.components) or "a single molecule"
         raise InputError(f"a model that is trained further keeps its inputs: of a row it reads {kept}")

@@ -1,10 +1,11 @@
-"""The network and a kernel in closed form, mixed as validation rows say."""
+"""The network and a kernel in closed form, mixed and calibrated as validation rows say."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -33,25 +34,49 @@ class Mixed:
     """What trained networks, and a kernel beside them, say of all molecules of a store.
 
     Attributes:
-        predictor: of both.
+        predictor: of both; its intervals, spread and probabilities are calibrated on validation rows.
+        answers: its answers for all molecules of the store.
         outputs: its outputs, see `gtx.prediction.Predictor.outputs`; for validation rows those of a kernel that has not
             seen them.
-        unseen: what of each molecule training has not shown.
-        alone: outputs of the parts by name, `[m, members, C]`, where there is more than one.
+        alone: answers of the parts by name, not calibrated, where there is more than one.
         kernel: as solved for the training rows alone, whether it has a share or not; None where it was not.
         note: what there is to say of it.
     """
 
     predictor: Predictor
+    answers: Answers
     outputs: Any
-    unseen: list[str | None]
-    alone: Mapping[str, Tensor]
+    alone: Mapping[str, Answers]
     kernel: KernelRidge | None
     note: str | None
 
-    def answers_alone(self, store: MoleculeStore) -> dict[str, Answers]:
-        """What each part says on its own of the store's molecules."""
-        return {name: self.predictor.answers(store, said, self.unseen) for name, said in self.alone.items()}
+    @classmethod
+    def calibrated(
+        cls,
+        store: MoleculeStore,
+        val: np.ndarray,
+        unseen: list[str | None],
+        predictor: Predictor,
+        outputs: Any,
+        kernel: KernelRidge | None,
+        note: str | None,
+        alone: Mapping[str, Tensor] | None = None,
+    ) -> Self:
+        """With what the task learns of validation rows.
+
+        Args:
+            store: all molecules, with targets in their own units.
+            val: rows of the store.
+            unseen, outputs: what the predictor says of the store, see `gtx.prediction.Predictor.outputs`.
+            predictor: not calibrated yet.
+            kernel, note: see the attributes.
+            alone: outputs of the parts by name.
+        """
+        answers = predictor.answers(store, outputs, unseen)
+        task = predictor.task.calibrated(answers.subset(val), store.y.numpy()[val])
+        fitted = predictor.with_header(replace(predictor.header, task=task))
+        parts = {name: predictor.answers(store, own, unseen) for name, own in (alone or {}).items()}
+        return cls(fitted, fitted.answers(store, outputs, unseen), outputs, parts, kernel, note)
 
 
 def mixed(
@@ -61,7 +86,8 @@ def mixed(
     split: Mapping[str, np.ndarray],
     settings: TrainSettings,
 ) -> Mixed:
-    """Trained networks with a kernel that learned from the same training rows, as far as validation rows ask for one.
+    """Trained networks with a kernel that learned from the same training rows, as far as validation rows ask for one;
+    and intervals, spread and probabilities of both, calibrated on validation rows.
 
     When the shares are settled, the kernel is solved anew for the training and the validation rows together: there is
     nothing left to decide, and more rows make it better. What it says of a validation row is kept from before, so that
@@ -77,13 +103,14 @@ def mixed(
     device = "cpu" if settings.accelerator == "cpu" else None
     predictor = Predictor([member.model for member in members], header, device)
     outputs, unseen = predictor.outputs(store)
+    calibrated = partial(Mixed.calibrated, store, split["val"], unseen)
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     if isinstance(members[0].model, KernelRidge):
-        return Mixed(predictor, outputs, unseen, {}, members[0].model, None)
+        return calibrated(predictor, outputs, members[0].model, None)
     if settings.mix == "no" or (reason := why_not(header.task, train, val)):
         usual = settings.mix == "no" or header.task.writes or header.task.per != "molecule"
         note = None if usual else f"the network alone: {reason}"
-        return Mixed(predictor, outputs, unseen, {}, None, note)
+        return calibrated(predictor, outputs, None, note)
     spec = solved_spec(header.task, header.featuriser, header.features)
     kernel = solved(spec, header.task, train)
     rows = torch.from_numpy(split["val"])
@@ -91,7 +118,7 @@ def mixed(
     share = shares(header.task, outputs[rows].mean(1), held_out, val)
     if (share < LEAST).all():
         note = "the network alone: a kernel beside it would not predict validation rows better"
-        return Mixed(predictor, outputs, unseen, {}, kernel, note)
+        return calibrated(predictor, outputs, kernel, note)
     whole = solved(spec, header.task, store.subset(np.sort(np.concatenate([split["train"], split["val"]]))))
     own = outputs_of(whole, store)
     own[rows] = held_out
@@ -99,9 +126,8 @@ def mixed(
     header = replace(header, partner=learned_spec(spec, whole))
     alone = {"network": outputs, "kernel": join(outputs, own, torch.ones_like(share))}
     note = f"the mix of {partner.words(header.task)}; {len(val)} validation rows decided"
-    return Mixed(
-        Predictor(predictor.members, header, device, partner), partner.join(outputs, own), unseen, alone, kernel, note
-    )
+    both = Predictor(predictor.members, header, device, partner)
+    return calibrated(both, partner.join(outputs, own), kernel, note, alone)
 
 
 def solved(spec: Mapping[str, Any], task: NumberTask, molecules: MoleculeStore) -> KernelRidge:

@@ -6,11 +6,9 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from gtx.baselines import score_baselines
 from gtx.data import column_index, write_split
@@ -19,11 +17,9 @@ from gtx.dataset import Dataset, DataSettings, load
 from gtx.dataset.stored import as_prepared, load_stored
 from gtx.errors import InputError
 from gtx.files import write_text
-from gtx.prediction import Predictor
 from gtx.tasks import Task
 from gtx.tasks.task import Answers
 from gtx.training import RunFolder, TrainSettings, alone, from_main, is_main_process, main_first, together
-from gtx.workflow.mixing import Mixed
 from gtx.workflow.outputs import data_lines, report_facts, write_predictions
 from gtx.workflow.plan import Plan, opened
 from gtx.workflow.specs import without_all_rows
@@ -132,7 +128,7 @@ def train(
     if (kept := header.training) is not None:
         words = f"model.gtx keeps training rows for gtx predict --neighbours: {kept.words()}"
         notes.append(f"{words}; --no-training-rows leaves them out")
-    predictor, answers = calibrated(both, dataset.store, dataset.split["val"])
+    predictor, answers = both.predictor, both.answers
     task, networks = predictor.task, predictor.members
     learned = [line for line in task.notes() if line not in plan.task.notes()]  # of validation rows
     notes = [*notes, *learned]
@@ -142,7 +138,7 @@ def train(
     predictor.header.metrics.update(metrics)
     metrics["alone"] = {
         name: {part: task.evaluate(dataset.y[dataset.split[part]], said.mean[dataset.split[part]]) for part in PARTS}
-        for name, said in both.answers_alone(dataset.store).items()
+        for name, said in both.alone.items()
     }
     least = min(member.batch_pairs or settings.batch_pairs for member in members)
     if least < settings.batch_pairs:
@@ -183,11 +179,3 @@ def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: di
         raise
     except Exception as error:
         return [f"report.html could not be written: {type(error).__name__}: {error}"]
-
-
-def calibrated(both: Mixed, store: Any, val: np.ndarray) -> tuple[Predictor, Any]:
-    """A predictor whose intervals are fitted on validation rows; and its answers for a store."""
-    answers = both.predictor.answers(store, both.outputs, both.unseen)
-    task = both.predictor.task.calibrated(answers.subset(val), store.y.numpy()[val])
-    predictor = both.predictor.with_header(replace(both.predictor.header, task=task))
-    return predictor, predictor.answers(store, both.outputs, both.unseen)

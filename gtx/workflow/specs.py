@@ -54,7 +54,10 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
 def check_rows(task: Task, settings: TrainSettings) -> None:
     """Raise an `InputError` if a task needs training rows that are to be left out of the model file."""
     if task.reads_similarity and settings.training_rows is False:
-        raise InputError(f"uncertainty {task.uncertainty} compares with training rows: leave out --no-training-rows")
+        raise InputError(
+            f"uncertainty {task.uncertainty} compares with training rows: leave out "
+            "training_rows=False (--no-training-rows)"
+        )
 
 
 def without_all_rows(settings: TrainSettings) -> TrainSettings:

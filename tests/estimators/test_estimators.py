@@ -132,7 +132,7 @@ def test_what_cannot_be_read(fitted: gtx.MoleculeRegressor, table: pd.DataFrame)
         ([["C", "CC"]], [1.0], r"shape \[1, 2\]"),
         ([], [], "no SMILES"),
         (["C", "CC"], [1.0, np.inf], "infinite"),
-        (["C", "CC"], ["a", "b"], "could not convert"),
+        (["C", "CC"], ["a", "b"], "row 0, counted from 0, holds 'a'; for classes there is MoleculeClassifier"),
         (["C", "CC"], [np.nan, np.nan], "no training molecules with a target"),
     ],
 )
@@ -177,9 +177,9 @@ def test_several_labels_with_blanks(table: pd.DataFrame) -> None:
     assert set(np.unique(estimator.predict(table.smiles))) <= {0, 1}
 
 
-@pytest.mark.parametrize("y", [["a", "a", "a"], [[0, 1], [1, 1], [0, 1]], [[0], [2], [0]]])
+@pytest.mark.parametrize("y", [["a", "a", "a"], [[0, 1], [1, 1], [0, 1]], [[0], [2], [1]]])
 def test_not_two_classes(y: list) -> None:
-    with pytest.raises(ValueError, match=r"expected (two classes|labels 0 and 1)"):
+    with pytest.raises(ValueError, match="expected two classes"):
         classifier().fit(["C", "CC", "CCC"], y)
 
 

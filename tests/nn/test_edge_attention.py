@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain import AttentionExplainer, Explainer
 from torch_geometric.nn import TransformerConv
+from torch_geometric.utils import to_edge_index, to_torch_coo_tensor
 
 from gtx.attention import ScaledDot, Score
 from gtx.graph import CompleteGraph
@@ -204,6 +205,18 @@ def test_attention_explainer_reads_the_weights() -> None:
     torch.testing.assert_close(explanation.edge_mask, alpha.max(-1).values)
     with pytest.raises(ValueError, match=r"graph\.edge_index"):
         explainer(x, graph)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch calls the compressed layout beta
+@pytest.mark.parametrize("nodes", [2, 5])
+def test_a_sparse_adjacency_is_named(nodes: int) -> None:
+    layer, x = EdgeAttention(8, 4, heads=2), torch.randn(nodes, 8)
+    edge_index = torch.tensor([[0, 1], [1, 0]])
+    adjacency = to_torch_coo_tensor(edge_index, size=nodes)
+    for sparse in (adjacency, adjacency.to_sparse_csr()):
+        with pytest.raises(ValueError, match=rf"sparse adjacency \[{nodes}, {nodes}\]: pass .*to_edge_index"):
+            layer(x, sparse)
+        torch.testing.assert_close(layer(x, to_edge_index(sparse)[0]), layer(x, edge_index))
 
 
 @pytest.mark.filterwarnings("ignore")

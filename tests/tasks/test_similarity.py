@@ -86,7 +86,7 @@ def test_a_molecule_unlike_the_training_molecules_has_a_wide_interval(tmp_path: 
 
 def test_without_training_rows_there_is_none(tmp_path: Path) -> None:
     task = Regression("y", uncertainty="similarity")
-    with pytest.raises(InputError, match="compares with training rows: leave out --no-training-rows"):
+    with pytest.raises(InputError, match="compares with training rows: leave out training_rows=False"):
         check_rows(task, TrainSettings(training_rows=False))
     golden = gtx.load(GOLDEN / "neighbours.gtx", device="cpu")
     header = replace(golden.header, task=replace(golden.task, uncertainty="similarity"), training=None)

@@ -161,7 +161,7 @@ def test_members_that_disagree_add_to_what_each_says() -> None:
 @pytest.mark.parametrize(
     "name, model, words",
     [
-        ("ensemble", nn.Linear(2, 1), "expected ensemble >= 2"),
+        ("ensemble", nn.Linear(2, 1), "ensemble=5 in Python and --ensemble 5 on"),
         ("dropout", nn.Linear(2, 1), "drops nothing"),
         ("variance", nn.Identity(), "learned by gradients"),
     ],

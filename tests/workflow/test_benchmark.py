@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from gtx.data import Split
 from gtx.dataset import Dataset, DataSettings, load
 from gtx.molecules import scaffold
 from gtx.tasks import Classification
+from gtx.training import TrainSettings
 from gtx.workflow.benchmark import folds_of
+from gtx.workflow.fold import OWN, Fold
 from tests.tables import molecules, write
 
 
@@ -54,3 +57,11 @@ def test_a_molecule_measured_twice_is_on_one_side(data: DataSettings, dataset: D
 
 def test_scaffolds_stay_together(data: DataSettings, dataset: Dataset) -> None:
     assert_folds(dataset, folds_of(dataset, replace(data, split="scaffold"), 3, 1)[0], scaffold)
+
+
+def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
+    (split, *_), *_ = folds_of(dataset, data, 3, 1)
+    task, settings = replace(dataset.task, calibration="isotonic"), TrainSettings(model="tanimoto", threads=1)
+    fold = Fold(dataset.store, dataset.smiles, task, split, settings, data.featuriser, data.features, {}, tmp_path)
+    predicted = fold.run()["predictions"][OWN]
+    assert len(np.unique(predicted)) < len(predicted) / 2  # they are steps

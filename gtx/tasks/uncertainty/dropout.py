@@ -39,7 +39,8 @@ class McDropout(Method):
         if not any(_dropouts(model)):
             raise InputError(
                 f"uncertainty dropout: {type(model).__name__} drops nothing in training; "
-                "a network has --model-arguments dropout=0.1"
+                'a network does with model_arguments={"dropout": 0.1} in Python and --model-arguments dropout=0.1 on '
+                "the command line"
             )
 
 

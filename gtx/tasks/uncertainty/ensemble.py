@@ -17,4 +17,7 @@ class Ensemble(Method):
 
     def check(self, model: nn.Module, members: int) -> None:
         if members < 2:
-            raise InputError("uncertainty ensemble is how far members disagree; one does not: expected ensemble >= 2")
+            raise InputError(
+                "uncertainty ensemble is how far members disagree, and this model has one: expected two or more, "
+                "such as ensemble=5 in Python and --ensemble 5 on the command line"
+            )
