@@ -14,9 +14,11 @@ from gtx.data.featurising import Featurised
 from gtx.data.lists import cell_text, parse_list, place_lists
 from gtx.data.magnitude import LARGEST
 from gtx.data.rows import Row, RowFeatures, Table
-from gtx.data.targets import parse_number
+from gtx.data.targets import COMMA_HINT, has_comma, parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser
+
+BAD_FEATURE = "with an unusable feature"
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class FeatureColumns:
                 except _UnusableError as wrong:
                     cell = printable(row.cells[places[wrong.number]])
                     name = printable(self.columns[wrong.number])
-                    yield row._replace(error=f'column "{name}", value "{cell}": {wrong}')
+                    yield row._replace(error=f'column "{name}", value "{cell}": {wrong}', fault=BAD_FEATURE)
 
         return replace(table, rows=rows())
 
@@ -191,8 +193,7 @@ class FeatureColumns:
         number = parse_number(cell)
         if abs(number) <= LARGEST or (self.blanks and np.isnan(number)):
             return number
-        blank = " or a blank" if self.blanks else ", not a blank"
-        raise _UnusableError(i, f"expected a number of at most {LARGEST:g}{blank}")
+        raise _UnusableError(i, no_feature(cell, self.blanks))
 
     def _list(self, i: int, cell: str) -> np.ndarray | None:
         try:
@@ -208,6 +209,14 @@ class FeatureColumns:
         """Numbers `[..., C]` that can be used, and which of them are blank; float32."""
         parts = [numbers, np.isnan(numbers)] if self.blanks else [numbers]
         return np.concatenate(parts, axis=-1).astype(np.float32)
+
+
+def no_feature(cell: str, blanks: bool) -> str:
+    """Why a cell cannot be a feature."""
+    number = parse_number(cell)
+    wrong = "is blank" if np.isnan(number) else "is not a number" if np.isinf(number) else "is too large"
+    hint = f", {COMMA_HINT}" if has_comma(cell) else ""
+    return f"{wrong}; expected a number of at most {LARGEST:g}{' or a blank' if blanks else ''}{hint}"
 
 
 class _UnusableError(Exception):

@@ -43,7 +43,7 @@ class Ledger:
         for row in rows:
             self.rows += 1
             if row.error:
-                self.error(row.number, None, None, row.error, kind="with a broken row")
+                self.error(row.number, None, None, row.error, row.fault)
 
     def read(
         self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]

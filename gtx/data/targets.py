@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,6 +13,14 @@ from gtx.errors import printable
 
 BLANKS = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "none", "null"})
 """What a cell without a value may say, in any case; such a target is masked, never imputed."""
+
+
+COMMA_HINT = "with a decimal point: 1.5 and not 1,5. Save the table with points"
+
+
+def has_comma(cell: str) -> bool:
+    """Whether a cell is a number with a decimal comma."""
+    return re.fullmatch(r"\s*[+-]?\d*,\d+\s*", cell) is not None
 
 
 def parse_number(cell: str) -> float:

@@ -60,7 +60,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     refused = np.array([file.ledger.errors.get(row.number) is not None for file in files for row in file.rows], bool)
     keep = done.good[~refused[done.good]]  # molecules whose row has no error of another kind
     if not len(keep):
-        raise InputError(f"no row of {settings.data} can be used; {files[0].ledger.summary()}: {_first_error(files)}")
+        raise _nothing(files)
     labelled = keep[_labelled(y, bounds)[keep]]
     by_row, words = divided(files, settings, labelled, done, task, y)
     place = np.full(len(rows), -1)
@@ -104,6 +104,8 @@ def _read(settings: DataSettings) -> list[File]:
         start += len(rows)
     if not files[0].rows:
         raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")
+    if all(row.error for row in files[0].rows):
+        raise _nothing(files)
     return files
 
 
@@ -200,5 +202,6 @@ def _featurise(
     return done
 
 
-def _first_error(files: Sequence[File]) -> str:
-    return next((message for file in files for message in file.ledger.errors.values()), "no error noted")
+def _nothing(files: Sequence[File]) -> InputError:
+    first = next((message for file in files for message in file.ledger.errors.values()), "no error noted")
+    return InputError(f"no row of {files[0].source} can be used; {files[0].ledger.summary()}: {first}")
