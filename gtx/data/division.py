@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gtx.data.folds import repeated_splits
-from gtx.data.ledger import Ledger
+from gtx.data.ledger import Ledger, describe
 from gtx.data.split_methods import SPLIT_METHODS, Candidates, SplitMethod, split_method
-from gtx.data.splits import Split, check_shares, leakage
+from gtx.data.splits import SPLITS, Split, check_shares, leakage
 from gtx.errors import InputError
 
 
@@ -90,10 +90,22 @@ class Division:
                 if not good:
                     wrong = f"is not {method.expects}" if cell.strip() else "is blank"
                     ledger.warn(int(number), self.by, cell, f"{wrong}; the row is in no part of the split")
-            if not usable.any():
-                raise InputError(f"split {self.split}: no cell of column {self.by!r} is {method.expects}")
+            self._check_enough(cells, numbers, values, usable)
             kept, values = kept[usable], values[usable]
         return kept, Candidates([smiles[i] for i in kept], self.sizes, self.seed, values, self.together)
+
+    def _check_enough(
+        self, cells: Sequence[str], numbers: Sequence[int], values: np.ndarray, usable: np.ndarray
+    ) -> None:
+        """Refuse cells that cannot be split because most of them cannot be read; the message shows the first."""
+        if usable.all() or len(set(values[usable].tolist())) >= len(SPLITS):
+            return
+        first = int(np.flatnonzero(~usable)[0])
+        given = describe(int(numbers[first]), self.by, cells[first], f"is not {self.method.expects}")
+        held = f"{usable.sum()} of the {len(cells)} cells" if usable.any() else "no cell"
+        raise InputError(
+            f"split {self.split}: {held} of column {self.by!r} can be used; the first that cannot, {given}"
+        )
 
     def divide(self, rows: Candidates, classes: np.ndarray | None = None) -> Split:
         """The split, by sizes or the one fold; `classes` as of `repeated`."""

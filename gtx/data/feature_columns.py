@@ -77,6 +77,11 @@ class FeatureColumns:
         """A row of which nothing is known."""
         return RowFeatures(np.zeros(self.width, np.float32), {}, {})
 
+    @property
+    def remedy(self) -> str:
+        """What to do where a feature is missing."""
+        return f"give a table with a column for each of: SMILES, {', '.join(map(printable, self.columns))}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         parts = {"atoms": list(self.atoms), "bonds": list(self.bonds)}
@@ -127,7 +132,7 @@ class FeatureColumns:
         columns = []
         for name in self.columns:
             if name not in given:
-                raise InputError(f"this model needs the feature {name!r}: give a table with a column of that name")
+                raise InputError(f"this model needs the feature {name!r}: {self.remedy}")
             columns.append(list(given[name]))
             if (found := len(columns[-1])) != count:
                 raise InputError(f"feature {name!r}: expected {count} values, one for each molecule, got {found}")
@@ -173,7 +178,7 @@ class FeatureColumns:
         try:
             return column_index(columns, name)
         except InputError as error:
-            raise InputError(f"feature column {name!r}: {error}") from None
+            raise InputError(f"feature column {name!r}: {error}; {self.remedy}") from None
 
     def _read(self, cells: Sequence[str]) -> RowFeatures:
         """What the cells of a row say, in the order of `columns`.

@@ -26,6 +26,7 @@ from gtx.data import (
 from gtx.data.columns import listed
 from gtx.data.weights import read_weights
 from gtx.dataset.dividing import divided
+from gtx.dataset.repeats import warn_of_conflicts
 from gtx.dataset.rows import Dataset, File, named
 from gtx.dataset.settings import DataSettings
 from gtx.errors import InputError
@@ -74,7 +75,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     smiles = [done.smiles[i] for i in keep]
     store = read.subset(np.searchsorted(done.good, keep)).with_targets(y[keep])
     store = replace(store, bounds=_kept(bounds, keep), weights=_kept(weights, keep))
-    return Dataset(
+    dataset = Dataset(
         files,
         task,
         store,
@@ -85,6 +86,8 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
         conflicting_duplicates(smiles, y[keep]),
         leakage(smiles, split),
     )
+    warn_of_conflicts(dataset)
+    return dataset
 
 
 def _read(settings: DataSettings) -> list[File]:

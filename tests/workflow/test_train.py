@@ -129,7 +129,7 @@ def test_what_is_odd_is_said(run: tuple[Path, Outcome]) -> None:
     notes = "\n".join(run[1].notes)
     assert "split random, seed 0, each repeated molecule in one part: 93 train, 12 val, 12 test" in notes
     assert "120 rows: 118 read, 2 errors" in notes
-    assert "1 molecules fill 2 rows, 1 of them with conflicting labels" in notes
+    assert "1 molecule fills 2 rows, 1 of them with conflicting labels: dipole is " in notes
 
 
 def test_the_model_file_predicts_the_same_alone(run: tuple[Path, Outcome]) -> None:
