@@ -97,15 +97,15 @@ class Division:
     def _check_enough(
         self, cells: Sequence[str], numbers: Sequence[int], values: np.ndarray, usable: np.ndarray
     ) -> None:
-        """Refuse cells that cannot be split because most of them cannot be read; the message shows the first."""
-        if usable.all() or len(set(values[usable].tolist())) >= len(SPLITS):
-            return
-        first = int(np.flatnonzero(~usable)[0])
-        given = describe(int(numbers[first]), self.by, cells[first], f"is not {self.method.expects}")
-        held = f"{usable.sum()} of the {len(cells)} cells" if usable.any() else "no cell"
-        raise InputError(
-            f"split {self.split}: {held} of column {self.by!r} can be used; the first that cannot, {given}"
-        )
+        """Refuse cells of which too few can be read, with the first that cannot."""
+        expected = self.method.expects
+        if not usable.any():
+            raise InputError(f"split {self.split}: no cell of column {self.by!r} is {expected}")
+        bad = [i for i in np.flatnonzero(~usable).tolist() if cells[i].strip()]
+        if bad and self.folds is None and len(set(values[usable].tolist())) < len(SPLITS):
+            first = describe(int(numbers[bad[0]]), self.by, cells[bad[0]], f"is not {expected}")
+            few = f"only {usable.sum()} of the {len(cells)} cells of column {self.by!r} can be read"
+            raise InputError(f"split {self.split}: {few}; the first that cannot: {first}")
 
     def divide(self, rows: Candidates, classes: np.ndarray | None = None) -> Split:
         """The split, by sizes or the one fold; `classes` as of `repeated`."""

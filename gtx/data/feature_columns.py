@@ -147,7 +147,14 @@ class FeatureColumns:
         return rows
 
     def of_one(self, given: Mapping[str, Any]) -> list[RowFeatures]:
-        """The same of one molecule, its values by name."""
+        """The same of one molecule, its values by name.
+
+        Raises:
+            InputError: one is missing, or cannot be used.
+        """
+        if missing := [name for name in self.columns if name not in given]:
+            option = f"--features {printable(missing[0])}=VALUE, or features={{{missing[0]!r}: VALUE}} in Python"
+            raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
         return self.of_columns({name: [value] for name, value in given.items()}, 1)
 
     def joined(self, done: Featurised, rows: Sequence[RowFeatures | None]) -> Featurised:

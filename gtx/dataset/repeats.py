@@ -13,7 +13,7 @@ _LONGEST = 30  # characters of a value
 
 
 def repeated_words(dataset: Dataset) -> str:
-    """How many molecules stand in several rows, and the first of those with conflicting labels; "" if there are none."""
+    """How many molecules stand in several rows, and the first with conflicting labels; "" if there are none."""
     found = dataset.duplicates
     if not found.molecules:
         return ""

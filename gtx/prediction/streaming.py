@@ -140,7 +140,12 @@ def _with_molecules(
         given = 1 if smiles_column else len(smiles_columns)
         raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {given}")
     own, *others = smiles_columns or names
-    return with_components(open_table(source, own, first=first), others)
+    table = open_table(source, own, first=first)
+    try:
+        return with_components(table, others)
+    except InputError as error:
+        remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
+        raise InputError(f"{error}; {remedy}") from None
 
 
 def answered_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answered, width: int) -> Iterator[list[Cell]]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gtx.data import TableWriter, column_index, fresh_name
-from gtx.data.table_writer import output_header, output_row
 from gtx.data.ledger import counted
+from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
 from gtx.dataset.repeats import repeated_words
 from gtx.prediction import Predictor, library_versions

@@ -10,8 +10,8 @@ import pytest
 from gtx.data.ledger import Ledger
 from gtx.data.rows import Row
 from gtx.data.tables import open_table
-from gtx.dataset import File
 from gtx.data.targets import BLANK_WORDS
+from gtx.dataset import File
 from gtx.errors import InputError
 from gtx.tasks import Classification, Inferred, Multiclass, Regression, Task
 

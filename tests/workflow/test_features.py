@@ -115,10 +115,14 @@ def test_decimal_commas_of_a_feature_are_the_error_and_not_a_blank_target(tmp_pa
 
 def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predictor, tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", [["CCO", 7]], ["smiles", "ph"])
-    with pytest.raises(InputError, match="feature column 'temperature': there is no column 'temperature'"):
-        predictor.predict_table(table, tmp_path / "out.csv")
-    with pytest.raises(InputError, match="this model needs the feature 'temperature'"):
+    remedy = "give a table with a column for each of: SMILES, temperature, ph$"
+    for source in (table, "CCO"):
+        with pytest.raises(InputError, match=f"feature column 'temperature': there is no column .*; {remedy}"):
+            predictor.predict_table(source, tmp_path / "out.csv")
+    with pytest.raises(InputError, match=f"this model needs the feature 'temperature': {remedy}"):
         predictor.predict(["CCO"])
+    with pytest.raises(InputError, match="needs the feature 'ph' of the molecule: give --features ph=VALUE, or"):
+        explain(predictor, "CCO", features={"temperature": 298})
     with pytest.raises(
         InputError, match="feature 'ph' of number 1, counted from 0, 'acid': is not a number; expected a number"
     ):
