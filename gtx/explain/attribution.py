@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gtx.data.ledger import counted
 from gtx.errors import InputError
 from gtx.explain.account import predict_without
 from gtx.explain.drawn import Drawn
@@ -57,7 +58,7 @@ class Attribution(Drawn):
         how = f"{self.parts.sets} sets drawn, ± the standard error" if self.parts.errors.any() else "all sets"
         return "\n".join(
             [
-                f"{self.smiles}: {len(self.players)} atoms",
+                f"{self.smiles}: {counted(len(self.players), 'atom')}",
                 f"predicted {self.quantity}: {self.prediction:.4g}; without attention {self.without:.4g}",
                 f"Shapley values, which sum to the difference ({how}):",
                 *(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtx.data import featurise
+from gtx.data.ledger import counted
 from gtx.errors import InputError
 from gtx.explain.drawn import Drawn
 from gtx.explain.rationale_search import Atoms, search
@@ -57,12 +58,13 @@ class Rationale(Drawn):
         names = " ".join(f"{self.mol.GetAtomWithIdx(i).GetSymbol()}{i}" for i in self.atoms.tolist())
         found = f"no substructure of at most {self.most} atoms that was looked at stays {side} it"
         if self.part is not None:
-            found = f"the smallest that stays {side} it, {self.own:.4g}: {self.part} ({len(self.atoms)} atoms: {names})"
+            named = f"{counted(len(self.atoms), 'atom')}: {names}"
+            found = f"the smallest that stays {side} it, {self.own:.4g}: {self.part} ({named})"
         return "\n".join(
             [
-                f"{self.smiles}: {self.mol.GetNumAtoms()} atoms",
+                f"{self.smiles}: {counted(self.mol.GetNumAtoms(), 'atom')}",
                 f"predicted {self.quantity}: {self.prediction:.4g}; threshold {self.threshold:.4g}",
-                f"of {self.looked} substructures, each predicted by itself, {found}",
+                f"of {counted(self.looked, 'substructure')}, each predicted by itself, {found}",
                 CAVEAT,
                 *self.neighbours,
             ]
