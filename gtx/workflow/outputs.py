@@ -49,7 +49,8 @@ def data_lines(dataset: Dataset) -> list[str]:
     if dataset.duplicates.molecules:
         lines.append(f"repeated: {repeated_words(dataset)}")
     for (one, other), number in dataset.leaked.items():
-        lines.append(f"warning: {number} {_unit(dataset)}s stand in both {one} and {other}, which flatters the scores")
+        stand = f"{counted(number, _unit(dataset))} {'stands' if number == 1 else 'stand'}"
+        lines.append(f"warning: {stand} in both {one} and {other}, which flatters the scores")
     if dataset.nearest is not None:
         lines.append(_nearness(dataset))
     lines += _shared_components(dataset)
@@ -67,9 +68,9 @@ def _unlabelled(dataset: Dataset) -> str:
 
 def _nearness(dataset: Dataset) -> str:
     judged = "test" if len(dataset.split["test"]) else "validation"
-    compared = len(dataset.nearest.rows)
     leak = "" if dataset.leaked else f"no {_unit(dataset)} stands in two parts; "
-    whose = f"{compared} {judged} {_unit(dataset)}s to their nearest training {_unit(dataset)}s"
+    judges = counted(len(dataset.nearest.rows), f"{judged} {_unit(dataset)}")
+    whose = f"{judges} to their nearest training {_unit(dataset)}s"
     return f"leakage: {leak}Tanimoto similarity of {whose}: {dataset.nearest.words()}"
 
 
