@@ -117,6 +117,6 @@ def _check_size(study: Study) -> None:
 
 def _problem(study: Study, runs: Path) -> LoadedRun:
     store, split, rows, names, source = study.molecules
-    nothing = Duplicates(0, 0, 0)
+    nothing = Duplicates(0, 0)
     dataset = Dataset([], study.task, store, rows, [], split, study.run.public_set.splits[0], nothing, {})
     return LoadedRun(study.run, DataSettings(str(source), tuple(names)), dataset, runs)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Every input row comes out, in order and with its cells as they were. After them come <target>_pred (and, where the model
 has them, _std, _low and _high), an error where the row could not be used, and a warning where the molecule has
-something that training did not have. If the table holds the target, the scores are printed too. A model that writes
-sequences gives <target>_pred, its <target>_log_probability and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if
-not.
+something that training did not have. If the table holds the target, the scores are printed too; where molecules of the
+table trained the model, a line says how many, and the scores of the others stand below. A model that writes sequences
+gives <target>_pred, its <target>_log_probability and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if not.
 
 Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
 or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.
@@ -162,6 +162,10 @@ def run(arguments: Namespace) -> int:
         note(f"{outcome.kept:,} of them are written")
     for line in (*outcome.notes, *(metric_lines(outcome.metrics) if outcome.metrics else ())):
         note(line)
+    if outcome.overlap is not None:
+        note(str(outcome.overlap))
+        for line in metric_lines(outcome.overlap.metrics) if outcome.overlap.metrics else ():
+            note(line)
     return _status(outcome.ledger)
 
 

@@ -40,6 +40,10 @@ def score_table(
         ),
         "train",
     )
+    if part != "test":
+        bounds = sum(scores.get("bounds", 0) for scores in metrics["test"]["per_target"].values())
+        why = f"all {bounds:,} test values are bounds, and scores are of exact values" if bounds else "no test values"
+        Console().print(f"no test scores: {why}", highlight=False, soft_wrap=True)
     rows = {"gtx": metrics[part]} | {METHODS.get(k, k): v[part] for k, v in metrics.get("baseline", {}).items()}
     names = list(metrics[part]["per_target"])
     shown = [name for name in kinds if name in metrics[part]]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gtx.data.folds import repeated_splits
-from gtx.data.ledger import Ledger
+from gtx.data.ledger import Ledger, describe
 from gtx.data.split_methods import SPLIT_METHODS, Candidates, SplitMethod, split_method
-from gtx.data.splits import Split, check_shares, leakage
+from gtx.data.splits import SPLITS, Split, check_shares, leakage
 from gtx.errors import InputError
 
 
@@ -90,10 +90,22 @@ class Division:
                 if not good:
                     wrong = f"is not {method.expects}" if cell.strip() else "is blank"
                     ledger.warn(int(number), self.by, cell, f"{wrong}; the row is in no part of the split")
-            if not usable.any():
-                raise InputError(f"split {self.split}: no cell of column {self.by!r} is {method.expects}")
+            self._check_enough(cells, numbers, values, usable)
             kept, values = kept[usable], values[usable]
         return kept, Candidates([smiles[i] for i in kept], self.sizes, self.seed, values, self.together)
+
+    def _check_enough(
+        self, cells: Sequence[str], numbers: Sequence[int], values: np.ndarray, usable: np.ndarray
+    ) -> None:
+        """Refuse cells of which too few can be read, with the first that cannot."""
+        expected = self.method.expects
+        if not usable.any():
+            raise InputError(f"split {self.split}: no cell of column {self.by!r} is {expected}")
+        bad = [i for i in np.flatnonzero(~usable).tolist() if cells[i].strip()]
+        if bad and self.folds is None and len(set(values[usable].tolist())) < len(SPLITS):
+            first = describe(int(numbers[bad[0]]), self.by, cells[bad[0]], f"is not {expected}")
+            few = f"only {usable.sum()} of the {len(cells)} cells of column {self.by!r} can be read"
+            raise InputError(f"split {self.split}: {few}; the first that cannot: {first}")
 
     def divide(self, rows: Candidates, classes: np.ndarray | None = None) -> Split:
         """The split, by sizes or the one fold; `classes` as of `repeated`."""

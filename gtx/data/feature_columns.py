@@ -14,9 +14,11 @@ from gtx.data.featurising import Featurised
 from gtx.data.lists import cell_text, parse_list, place_lists
 from gtx.data.magnitude import LARGEST
 from gtx.data.rows import Row, RowFeatures, Table
-from gtx.data.targets import parse_number
+from gtx.data.targets import COMMA_HINT, has_comma, parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser
+
+BAD_FEATURE = "with an unusable feature"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,11 @@ class FeatureColumns:
         """A row of which nothing is known."""
         return RowFeatures(np.zeros(self.width, np.float32), {}, {})
 
+    @property
+    def remedy(self) -> str:
+        """What to do where a feature is missing."""
+        return f"give a table with a column for each of: SMILES, {', '.join(map(printable, self.columns))}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         parts = {"atoms": list(self.atoms), "bonds": list(self.bonds)}
@@ -108,7 +115,7 @@ class FeatureColumns:
                 except _UnusableError as wrong:
                     cell = printable(row.cells[places[wrong.number]])
                     name = printable(self.columns[wrong.number])
-                    yield row._replace(error=f'column "{name}", value "{cell}": {wrong}')
+                    yield row._replace(error=f'column "{name}", value "{cell}": {wrong}', fault=BAD_FEATURE)
 
         return replace(table, rows=rows())
 
@@ -125,7 +132,7 @@ class FeatureColumns:
         columns = []
         for name in self.columns:
             if name not in given:
-                raise InputError(f"this model needs the feature {name!r}: give a table with a column of that name")
+                raise InputError(f"this model needs the feature {name!r}: {self.remedy}")
             columns.append(list(given[name]))
             if (found := len(columns[-1])) != count:
                 raise InputError(f"feature {name!r}: expected {count} values, one for each molecule, got {found}")
@@ -140,7 +147,14 @@ class FeatureColumns:
         return rows
 
     def of_one(self, given: Mapping[str, Any]) -> list[RowFeatures]:
-        """The same of one molecule, its values by name."""
+        """The same of one molecule, its values by name.
+
+        Raises:
+            InputError: one is missing, or cannot be used.
+        """
+        if missing := [name for name in self.columns if name not in given]:
+            option = f"--features {printable(missing[0])}=VALUE, or features={{{missing[0]!r}: VALUE}} in Python"
+            raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
         return self.of_columns({name: [value] for name, value in given.items()}, 1)
 
     def joined(self, done: Featurised, rows: Sequence[RowFeatures | None]) -> Featurised:
@@ -171,7 +185,7 @@ class FeatureColumns:
         try:
             return column_index(columns, name)
         except InputError as error:
-            raise InputError(f"feature column {name!r}: {error}") from None
+            raise InputError(f"feature column {name!r}: {error}; {self.remedy}") from None
 
     def _read(self, cells: Sequence[str]) -> RowFeatures:
         """What the cells of a row say, in the order of `columns`.
@@ -191,8 +205,7 @@ class FeatureColumns:
         number = parse_number(cell)
         if abs(number) <= LARGEST or (self.blanks and np.isnan(number)):
             return number
-        blank = " or a blank" if self.blanks else ", not a blank"
-        raise _UnusableError(i, f"expected a number of at most {LARGEST:g}{blank}")
+        raise _UnusableError(i, no_feature(cell, self.blanks))
 
     def _list(self, i: int, cell: str) -> np.ndarray | None:
         try:
@@ -208,6 +221,14 @@ class FeatureColumns:
         """Numbers `[..., C]` that can be used, and which of them are blank; float32."""
         parts = [numbers, np.isnan(numbers)] if self.blanks else [numbers]
         return np.concatenate(parts, axis=-1).astype(np.float32)
+
+
+def no_feature(cell: str, blanks: bool) -> str:
+    """Why a cell cannot be a feature."""
+    number = parse_number(cell)
+    wrong = "is blank" if np.isnan(number) else "is not a number" if np.isinf(number) else "is too large"
+    hint = f", {COMMA_HINT}" if has_comma(cell) else ""
+    return f"{wrong}; expected a number of at most {LARGEST:g}{' or a blank' if blanks else ''}{hint}"
 
 
 class _UnusableError(Exception):

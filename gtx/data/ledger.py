@@ -43,7 +43,7 @@ class Ledger:
         for row in rows:
             self.rows += 1
             if row.error:
-                self.error(row.number, None, None, row.error, kind="with a broken row")
+                self.error(row.number, None, None, row.error, row.fault)
 
     def read(
         self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]
@@ -101,7 +101,7 @@ class Ledger:
 
     def summary(self) -> str:
         """One line: `12050 rows: 12000 read, 50 errors (48 with an unusable molecule, ...), 7 with warnings`."""
-        line = f"{_count(self.rows, 'row')}: {self.rows - self.num_errors} read, {_count(self.num_errors, 'error')}"
+        line = f"{counted(self.rows, 'row')}: {self.rows - self.num_errors} read, {counted(self.num_errors, 'error')}"
         if self.kinds:
             line += f" ({', '.join(f'{n} {kind}' for kind, n in self.kinds.most_common())})"
         return line + (f", {self.warned} with warnings" if self.warned else "")
@@ -117,5 +117,6 @@ def describe(row: int, column: str | None, value: str | None, reason: str) -> st
     return f"{place}: {printable(reason, None)}"
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `17 rows`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, TextIO
 
 from gtx.data import limits
+from gtx.data.workbooks import HEAD, refuse_workbook
 from gtx.errors import InputError
 
 
@@ -28,10 +29,11 @@ def text_lines(raw: io.BufferedReader, name: str) -> Iterator[str | None]:
     It is UTF-8, with or without a byte-order mark; bytes that are not survive as surrogates.
 
     Raises:
-        InputError: `name` cannot be read, or not to its end.
+        InputError: `name` cannot be read, or not to its end; or it is a workbook or UTF-16 text.
     """
     try:
         stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+        refuse_workbook(stream.peek(HEAD)[:HEAD], name)
         yield from bounded(io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline=""))
     except (OSError, EOFError, zlib.error) as reason:
         raise InputError(f"cannot read {name}: {reason}") from None

@@ -45,6 +45,7 @@ class Row(NamedTuple):
         record: of a Parquet file, the cells as they are there: some of its rows, and which of these it is.
         features: where a model takes more than the molecule, see `gtx.data.FeatureColumns`.
         others: further molecules of the row, see `gtx.data.with_components`.
+        fault: what the error is counted under, see `gtx.data.Ledger.error`.
     """
 
     number: int
@@ -55,6 +56,7 @@ class Row(NamedTuple):
     record: Record | None = None
     features: RowFeatures | None = None
     others: tuple[str, ...] = ()
+    fault: str = "with a broken row"
 
     @property
     def weight(self) -> int:

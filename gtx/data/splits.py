@@ -42,7 +42,8 @@ def random_split(
     """
     held = _grouped(range(n) if groups is None else groups)
     if groups is not None and len(held) < len(SPLITS):
-        raise InputError(f"a split needs at least 3 different molecules, and the {n} rows hold {len(held)}")
+        rows = "1 row holds" if n == 1 else f"{n} rows hold"
+        raise InputError(f"a split needs at least 3 different molecules, and the {rows} {len(held)}")
     order = np.random.default_rng(seed).permutation(len(held))
     return _filled([held[g] for g in order], part_counts(n, sizes), "train")
 

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
+from gtx.data.ledger import counted
 from gtx.errors import printable
 
-BLANKS = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "none", "null"})
+BLANKS = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "#nv", "none", "null"})
 """What a cell without a value may say, in any case; such a target is masked, never imputed."""
+
+
+COMMA_HINT = "with a decimal point: 1.5 and not 1,5. Save the table with points"
+
+
+def has_comma(cell: str) -> bool:
+    """Whether a cell is a number with a decimal comma."""
+    return re.fullmatch(r"\s*[+-]?\d*,\d+\s*", cell) is not None
+
+
+BLANK_WORDS = "an empty cell, NA, N/A, NaN, None, null, #N/A or #NV"
 
 
 def parse_number(cell: str) -> float:
@@ -40,19 +54,21 @@ class Duplicates(NamedTuple):
     Attributes:
         molecules: how many different molecules are repeated.
         rows: how many rows they fill.
-        conflicting: for how many of the molecules two rows give a target different values.
+        conflicts: of each molecule of which two rows give a target different values, the first such target and the
+            numbers of its rows that have a value.
     """
 
     molecules: int
     rows: int
-    conflicting: int
+    conflicts: Sequence[tuple[int, list[int]]] = ()
 
     def __str__(self) -> str:
-        return f"{self.molecules} molecules fill {self.rows} rows, {self.conflicting} of them with conflicting labels"
+        filled = f"{counted(self.molecules, 'molecule')} {'fills' if self.molecules == 1 else 'fill'} {self.rows} rows"
+        return f"{filled}, {len(self.conflicts)} of them with conflicting labels"
 
 
 def conflicting_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Duplicates:
-    """Count repeated molecules and those whose labels contradict each other; a blank contradicts nothing.
+    """Find repeated molecules and those whose labels contradict each other; a blank contradicts nothing.
 
     Args:
         smiles: canonical SMILES of the n rows; None, or an empty one, is no molecule.
@@ -63,5 +79,8 @@ def conflicting_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Dupli
         if text:
             groups[text].append(i)
     repeated = [rows for rows in groups.values() if len(rows) > 1]
-    conflicting = sum(any(len(set(column[~np.isnan(column)])) > 1 for column in y[rows].T) for rows in repeated)
-    return Duplicates(len(repeated), sum(map(len, repeated)), conflicting)
+    conflicts = []
+    for rows in repeated:
+        known = ((t, [i for i in rows if not np.isnan(y[i, t])]) for t in range(y.shape[1]))
+        conflicts += list(islice(((t, own) for t, own in known if len(set(y[own, t])) > 1), 1))
+    return Duplicates(len(repeated), sum(map(len, repeated)), conflicts)

@@ -26,6 +26,7 @@ from gtx.data import (
 from gtx.data.columns import listed
 from gtx.data.weights import read_weights
 from gtx.dataset.dividing import divided
+from gtx.dataset.repeats import warn_of_conflicts
 from gtx.dataset.rows import Dataset, File, named
 from gtx.dataset.settings import DataSettings
 from gtx.errors import InputError
@@ -60,7 +61,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     refused = np.array([file.ledger.errors.get(row.number) is not None for file in files for row in file.rows], bool)
     keep = done.good[~refused[done.good]]  # molecules whose row has no error of another kind
     if not len(keep):
-        raise InputError(f"no row of {settings.data} can be used; {files[0].ledger.summary()}: {_first_error(files)}")
+        raise _nothing(files)
     labelled = keep[_labelled(y, bounds)[keep]]
     by_row, words = divided(files, settings, labelled, done, task, y)
     place = np.full(len(rows), -1)
@@ -74,7 +75,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     smiles = [done.smiles[i] for i in keep]
     store = read.subset(np.searchsorted(done.good, keep)).with_targets(y[keep])
     store = replace(store, bounds=_kept(bounds, keep), weights=_kept(weights, keep))
-    return Dataset(
+    dataset = Dataset(
         files,
         task,
         store,
@@ -85,6 +86,8 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
         conflicting_duplicates(smiles, y[keep]),
         leakage(smiles, split),
     )
+    warn_of_conflicts(dataset)
+    return dataset
 
 
 def _read(settings: DataSettings) -> list[File]:
@@ -104,6 +107,8 @@ def _read(settings: DataSettings) -> list[File]:
         start += len(rows)
     if not files[0].rows:
         raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")
+    if all(row.error for row in files[0].rows):
+        raise _nothing(files)
     return files
 
 
@@ -200,5 +205,6 @@ def _featurise(
     return done
 
 
-def _first_error(files: Sequence[File]) -> str:
-    return next((message for file in files for message in file.ledger.errors.values()), "no error noted")
+def _nothing(files: Sequence[File]) -> InputError:
+    first = next((message for file in files for message in file.ledger.errors.values()), "no error noted")
+    return InputError(f"no row of {files[0].source} can be used; {files[0].ledger.summary()}: {first}")

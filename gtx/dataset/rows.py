@@ -72,6 +72,14 @@ class Dataset:
         """float64 `[m, T]`: the targets in their own units."""
         return self.store.y.numpy()
 
+    @property
+    def unlabelled(self) -> int:
+        """How many molecules could be read and have neither a value nor a bound of any target."""
+        blank = self.store.y.isnan().all(1)
+        if self.store.bounds is not None:
+            blank &= self.store.bounds.isnan().all(1)
+        return int(blank.sum())
+
     errors_stand: ClassVar[str] = "each stands in the row's predictions"
     """Where all messages are found."""
 

@@ -135,7 +135,7 @@ def load_stored(settings: DataSettings, cache: Path) -> StoredDataset:
         smiles=[row.text for row in rows],
         split={part: np.flatnonzero(parts == number) for number, part in enumerate(PARTS)},
         split_words=reading.words,
-        duplicates=Duplicates(0, 0, 0),
+        duplicates=Duplicates(0, 0),
         leaked={},
         on_disk=MoleculesOnDisk(labelled, store.subset(np.flatnonzero(parts == 0))),
         column=shards[0].column,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtx.data import featurise
+from gtx.data.ledger import counted
 from gtx.errors import InputError
 from gtx.explain.drawn import SIZE, Drawn
 from gtx.explain.rationale_search import Atoms, search
@@ -58,12 +59,13 @@ class Rationale(Drawn):
         names = " ".join(f"{self.mol.GetAtomWithIdx(i).GetSymbol()}{i}" for i in self.atoms.tolist())
         found = f"no substructure of at most {self.most} atoms that was looked at stays {side} it"
         if self.part is not None:
-            found = f"the smallest that stays {side} it, {self.own:.4g}: {self.part} ({len(self.atoms)} atoms: {names})"
+            named = f"{counted(len(self.atoms), 'atom')}: {names}"
+            found = f"the smallest that stays {side} it, {self.own:.4g}: {self.part} ({named})"
         threshold = f"; threshold {self.threshold:.4g}"
         return "\n".join(
             [
                 *headline(self.smiles, self.mol.GetNumAtoms(), self.quantity, self.prediction, beside=threshold),
-                f"of {self.looked} substructures, each predicted by itself, {found}",
+                f"of {counted(self.looked, 'substructure')}, each predicted by itself, {found}",
                 CAVEAT,
                 *self.neighbours,
             ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gtx.data.ledger import counted
 from gtx.explain.account import Account
 from gtx.explain.findings import Findings
 
@@ -24,7 +25,7 @@ def headline(
     told = f"predicted {quantity}: {prediction:.4g}"
     if mix is not None:
         told = f"{quantity}: {mix}\nexplained is the network alone, which predicts {prediction:.4g}"
-    return [f"{smiles}: {atoms} atom{'s' * (atoms > 1)}", *f"{told}{beside}".split("\n")]
+    return [f"{smiles}: {counted(atoms, 'atom')}", *f"{told}{beside}".split("\n")]
 
 
 def report(explanation: Findings) -> str:

@@ -59,15 +59,19 @@ class Answered(NamedTuple):
         warnings: per text, what was odd about it.
         good: int64 `[m]`, the numbers of the texts that could be read.
         answers: for these, in order.
+        smiles: per text, its canonical SMILES, or None; all None where none were asked for.
     """
 
     errors: list[str | None]
     warnings: list[tuple[str, ...]]
     good: np.ndarray
     answers: Answers
+    smiles: Sequence[str | None] = ()
 
 
-def answer_stream(predictor: Answering, chunks: Iterable[Chunk], workers: int) -> Iterator[Answered]:
+def answer_stream(
+    predictor: Answering, chunks: Iterable[Chunk], workers: int, smiles: bool = False
+) -> Iterator[Answered]:
     """Read and predict chunks of texts, in order; memory stays bounded.
 
     On a processor each worker process reads and predicts, with a copy of the model and one thread, and only answers go
@@ -77,6 +81,7 @@ def answer_stream(predictor: Answering, chunks: Iterable[Chunk], workers: int) -
         predictor: the model.
         chunks: of texts.
         workers: processes; 0 works in this one.
+        smiles: find canonical SMILES too.
     """
     if workers < 1 or predictor.device.type != "cpu":
         beside: deque[Sequence[RowFeatures | None]] = deque()
@@ -86,7 +91,7 @@ def answer_stream(predictor: Answering, chunks: Iterable[Chunk], workers: int) -
                 beside.append(features)
                 yield texts, coordinates
 
-        read = featurise_stream(predictor.header.featuriser, molecules(), workers, smiles=False)
+        read = featurise_stream(predictor.header.featuriser, molecules(), workers, smiles=smiles)
         together = 1 if predictor.device.type == "cpu" else _TOGETHER
         while parts := list(islice(read, together)):
             yield _answered(predictor, parts, [row for _ in parts for row in beside.popleft()])
@@ -97,7 +102,7 @@ def answer_stream(predictor: Answering, chunks: Iterable[Chunk], workers: int) -
     with TemporaryDirectory(prefix="gtx-") as folder:
         file = Path(folder, "predictor")
         file.write_bytes(dumps(predictor))
-        yield from in_workers(partial(_answer_in_worker, file), chunks, workers)
+        yield from in_workers(partial(_answer_in_worker, file, smiles=smiles), chunks, workers)
 
 
 def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
@@ -108,7 +113,7 @@ def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
 def _answered(predictor: Answering, parts: Sequence[FlatMolecules], features: Sequence[RowFeatures | None]) -> Answered:
     done, wanted = Featurised.join(parts), predictor.header.features
     done = wanted.joined(done, features) if wanted else done
-    return Answered(done.errors, done.warnings, done.good, predictor.predict_store(done.store))
+    return Answered(done.errors, done.warnings, done.good, predictor.predict_store(done.store), done.smiles)
 
 
 def _answer(
@@ -116,13 +121,14 @@ def _answer(
     texts: Sequence[str],
     coordinates: Sequence[np.ndarray | None],
     features: Sequence[RowFeatures | None],
+    smiles: bool = False,
 ) -> Answered:
-    part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=False)
+    part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=smiles)
     return _answered(predictor, [part], features)
 
 
-def _answer_in_worker(file: Path, *chunk: Sequence[Any]) -> Answered:
-    return _answer(_opened(file), *chunk)
+def _answer_in_worker(file: Path, *chunk: Sequence[Any], smiles: bool = False) -> Answered:
+    return _answer(_opened(file), *chunk, smiles=smiles)
 
 
 @lru_cache(maxsize=1)

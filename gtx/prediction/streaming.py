@@ -20,6 +20,7 @@ from gtx.data.tables import open_table
 from gtx.errors import InputError
 from gtx.prediction.answering import NOT_FINITE, Answered, Answering, Chunk, answer_stream, as_rows
 from gtx.prediction.model_file import ModelHeader
+from gtx.prediction.overlap import Overlap, Trained
 from gtx.prediction.selecting import Line, Selection
 
 EVERY_ROW = Selection()
@@ -34,12 +35,14 @@ class TableOutcome:
         metrics: as in `metrics.json`, for the targets whose values the table holds; None without any.
         notes: what else there is to say of all answers, a line each.
         kept: how many rows were written.
+        overlap: molecules that trained the model, beside scores; None where none is known.
     """
 
     ledger: Ledger
     metrics: dict[str, Any] | None
     notes: list[str]
     kept: int
+    overlap: Overlap | None = None
 
 
 def predict_table(
@@ -74,21 +77,28 @@ def predict_table(
     """
     table = opened(predictor.header, source, smiles_column, smiles_columns)
     ledger, scores = Ledger(on_error), predictor.task.scores(table.columns)
+    training = predictor.header.training if set(predictor.task.targets).intersection(table.columns) else None
+    trained = None if training is None else Trained(training, predictor.task, table.columns)
     named = predictor.output_columns(table.columns)
     header = output_header(table.columns, named)
     sieve = selection.over(header)
     writing = TableWriter(out, header, named, table.schema)
-    with writing as writer, closing(predicted(predictor, table, ledger, workers)) as parts:
+    with writing as writer, closing(predicted(predictor, table, ledger, workers, trained is not None)) as parts:
         for rows, lines, done in _tracked(parts, table.length) if progress else parts:
             for line in sieve.passed(lines):
                 writer.write(*line)
-            scores.add([rows[i] for i in done.good], done.answers)
+            good = [rows[i] for i in done.good]
+            scores.add(good, done.answers)
+            if trained is not None:
+                trained.add(good, done.answers, [done.smiles[i] for i in done.good])
         for line in sieve.best():
             writer.write(*line)
     notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
     if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
-    return TableOutcome(ledger, scores.metrics(), notes, sieve.kept)
+    metrics = scores.metrics()
+    overlap = None if trained is None or metrics is None else trained.overlap()
+    return TableOutcome(ledger, metrics, notes, sieve.kept, overlap)
 
 
 def opened(
@@ -104,11 +114,11 @@ def opened(
 
 
 def predicted(
-    predictor: Answering, table: Table, ledger: Ledger, workers: int | None
+    predictor: Answering, table: Table, ledger: Ledger, workers: int | None, smiles: bool = False
 ) -> Generator[tuple[list[Row], list[Line], Answered]]:
     """Some rows of the table at a time, their rows of predictions, and what these were made of."""
     width = len(predictor.output_columns(table.columns))
-    with closing(_answered(predictor, table, workers)) as parts:
+    with closing(_answered(predictor, table, workers, smiles)) as parts:
         for rows, done in parts:
             cells = answered_rows(ledger, table.smiles_column, rows, done, width)
             yield rows, [(line, row.record) for line, row in zip(cells, rows, strict=True)], done
@@ -130,7 +140,12 @@ def _with_molecules(
         given = 1 if smiles_column else len(smiles_columns)
         raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {given}")
     own, *others = smiles_columns or names
-    return with_components(open_table(source, own, first=first), others)
+    table = open_table(source, own, first=first)
+    try:
+        return with_components(table, others)
+    except InputError as error:
+        remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
+        raise InputError(f"{error}; {remedy}") from None
 
 
 def answered_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answered, width: int) -> Iterator[list[Cell]]:
@@ -160,7 +175,9 @@ def note_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Se
         ledger.error(row.number, *row.place(column), NOT_FINITE, "without a finite output")
 
 
-def _answered(predictor: Answering, table: Table, workers: int | None) -> Generator[tuple[list[Row], Answered]]:
+def _answered(
+    predictor: Answering, table: Table, workers: int | None, smiles: bool
+) -> Generator[tuple[list[Row], Answered]]:
     """Chunks of rows, each with its answers; workers are at the next ones meanwhile."""
     featuriser = predictor.header.featuriser
     chunks, least = table.chunks(chunk_size(featuriser)), worth_workers(featuriser)
@@ -174,7 +191,7 @@ def _answered(predictor: Answering, table: Table, workers: int | None) -> Genera
             waiting.append(rows)
             yield [row.readable for row in rows], [row.coordinates for row in rows], [row.features for row in rows]
 
-    for answered in answer_stream(predictor, texts(), workers):
+    for answered in answer_stream(predictor, texts(), workers, smiles):
         rows = waiting.popleft()
         while len(rows) < len(answered.errors):
             rows = rows + waiting.popleft()

@@ -109,12 +109,14 @@ def _worst(report: Report, gallery: Gallery) -> Iterator[dict[str, Any]]:
 
 def _measured(report: Report, t: int) -> dict[str, Any]:
     """What is measured of a target: how often in each part, blanks, and how the values lie."""
+    target = report.targets[t]
     counts = {part: len(report.measured(part, t)) for part in PARTS}
     used = np.concatenate([report.split[part] for part in PARTS])
     values = report.y[used, t]
     values = values[~np.isnan(values)]
-    target, summary = report.targets[t], report.task.summary(t, values)
-    blanks = len(used) - len(values)
+    summary = report.task.summary(t, values)
+    bounds = sum(report.scores[part]["per_target"][target].get("bounds", 0) for part in PARTS)
+    blanks = int(np.isnan(report.y[:, t]).sum()) - bounds  # of all that could be read, in a part or not
     return {
         "target": target,
         "unit": report.units.get(target, ""),

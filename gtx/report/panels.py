@@ -116,6 +116,9 @@ def data_panels(report: Report) -> Iterator[Panel]:
     if not report.task.discrete:
         for t, name in enumerate(pictured):
             values = {part: report.y[report.measured(part, t), t] for part in parts}
+            values = {part: column for part, column in values.items() if len(column)}  # no bounds, which have no value
+            if not values:
+                continue
             quantity = name + in_unit(report.units.get(name, ""))
             yield Panel(f"Measured {name} in each part", partial(figures.value_histogram, values, quantity))
     else:

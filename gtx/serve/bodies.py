@@ -117,9 +117,9 @@ def read_text(header: ModelHeader, body: bytes) -> Table:
     """A table as a file has it: a CSV, lines of SMILES or an SDF; which, its first lines say.
 
     Raises:
-        InputError: it is packed, or no such table.
+        InputError: it is packed, a workbook, or no such table.
     """
-    if body.startswith((b"\x1f\x8b", b"PAR1", b"PK")):
+    if body.startswith((b"\x1f\x8b", b"PAR1")):
         raise InputError("expected text: a CSV, lines of SMILES or an SDF, not packed and not Parquet")
     return opened(header, io.BufferedReader(io.BytesIO(body)))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gtx.data.targets import parse_number
+from gtx.data.targets import COMMA_HINT, has_comma, parse_number
 from gtx.errors import InputError
 from gtx.tasks.classification import Classification
 from gtx.tasks.labels import distinct, listed
@@ -63,8 +62,8 @@ def _two_classes(cells: Sequence[str], name: str) -> bool:
     labels = distinct(cells)
     if len(labels) > 2:
         held = f"target column {name!r} holds text: {listed(labels, 3)}; numbers were expected"
-        if all(re.fullmatch(r"\s*[+-]?\d*,\d+\s*", label) for label in labels):
-            raise InputError(f"{held}, with a decimal point: 1.5 and not 1,5. Save the table with points")
+        if all(map(has_comma, labels)):
+            raise InputError(f"{held}, {COMMA_HINT}")
         raise InputError(
             f"{held}. For classes say --task multiclass, for texts that a model is to write --task sequence"
         )

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from gtx.data.columns import column_index
 from gtx.data.ledger import Ledger
 from gtx.data.rows import Row
-from gtx.data.targets import no_numbers, parse_number
+from gtx.data.targets import BLANK_WORDS, no_numbers, parse_number
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.schema import shown
 from gtx.tasks.censoring import kept
@@ -165,7 +165,7 @@ class NumberTask(NumberReport, Task, WeightOptions):
 
     def complaint(self, target: int, cell: str) -> str:
         """What is wrong with a cell that is no value of a target."""
-        return "is not a finite number, nor blank"
+        return f"is not a finite number, nor blank: {BLANK_WORDS}"
 
     def fitted(self, train: MoleculeStore) -> Self:
         for name, blank in zip(self.targets, train.y.isnan().all(0).tolist(), strict=True):

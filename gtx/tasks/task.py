@@ -37,6 +37,9 @@ class Answers(Protocol):
     finite: np.ndarray
     remarks: list[list[str]]
 
+    def subset(self, rows: np.ndarray) -> Answers:
+        """Those of the molecules `rows`."""
+
     def columns(self) -> list[np.ndarray]:
         """`[m]` each, named by `Task.output_columns`; NaN or None where there is no answer."""
 

@@ -46,8 +46,8 @@ class Forecast:
 
     def __str__(self) -> str:
         return (
-            f"{self.batches} batches an epoch, {self.pairs:,} pairs of atoms; expected: "
-            f"{self.memory / 2**20:,.0f} MB at the peak, {_duration(self.seconds)} an epoch"
+            f"{self.batches} {'batch' if self.batches == 1 else 'batches'} an epoch, {self.pairs:,} pairs of atoms; "
+            f"expected: {self.memory / 2**20:,.0f} MB at the peak, {_duration(self.seconds)} an epoch"
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from gtx.data import Split, default_workers, leakage, nearest
 from gtx.dataset import Dataset, DataSettings, candidates, fingerprint, load, spread
+from gtx.dataset.repeats import repeated_words
 from gtx.errors import InputError
 from gtx.files import write_text
 from gtx.prediction import library_versions
@@ -174,7 +175,7 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     for file in dataset.files:
         yield f"{file.source}: {file.ledger.summary()}"
     if dataset.duplicates.molecules:
-        yield f"repeated: {dataset.duplicates}" + "; each molecule stays in one fold" * (not any(leaked))
+        yield f"repeated: {repeated_words(dataset)}" + "; each molecule stays in one fold" * (not any(leaked))
     kind = data.split if data.split_by is None else f"{data.split} (column {data.split_by!r})"
     sizes = [len(run.split["test"]) for run in runs]
     dealt = f"{repeats} × {folds} {kind} folds of {min(sizes)} to {max(sizes)} molecules"

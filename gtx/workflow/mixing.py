@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gtx.closed_form import fit_closed_form, outputs_of, solvable, unsolvable
 from gtx.data import MoleculeStore
+from gtx.data.ledger import counted
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
@@ -143,7 +144,8 @@ def why_not(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
         return unsolvable(task, train)
     most = int((~val.y.isnan()).sum(0).max()) if len(val) else 0
     if most < FEWEST:
-        return f"{most} validation rows are too few to weigh a kernel beside it, which takes {FEWEST}"
+        few = f"{counted(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"
+        return f"{few}, which takes {FEWEST}; --model kernel needs none, and gtx benchmark compares them"
     return None
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from gtx.data import TableWriter, column_index, fresh_name
+from gtx.data.ledger import counted
 from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
+from gtx.dataset.repeats import repeated_words
 from gtx.prediction import Predictor, library_versions
 from gtx.prediction.answering import as_rows
 from gtx.prediction.streaming import note_answer
@@ -37,11 +39,18 @@ def data_lines(dataset: Dataset) -> list[str]:
     counts = dataset.counts
     few = [f"{n} {part}" for part, n in counts.items() if n < ENOUGH[part] and (n or part != "test")]
     if few:
-        lines.append(f"warning: only {', '.join(few)}: with so few molecules, good and bad scores are mostly luck")
+        cut = counts["train"] >= ENOUGH["train"] and not dataset.split_words.startswith(("column", "file"))
+        more = "; --split-sizes 0.6 0.25 0.15 gives these parts more" if cut else ""
+        lines.append(
+            f"warning: only {', '.join(few)}: with so few molecules, good and bad scores are mostly luck{more}"
+        )
+    if dataset.unlabelled:
+        lines.append(_unlabelled(dataset))
     if dataset.duplicates.molecules:
-        lines.append(f"repeated: {dataset.duplicates}")
+        lines.append(f"repeated: {repeated_words(dataset)}")
     for (one, other), number in dataset.leaked.items():
-        lines.append(f"warning: {number} {_unit(dataset)}s stand in both {one} and {other}, which flatters the scores")
+        stand = f"{counted(number, _unit(dataset))} {'stands' if number == 1 else 'stand'}"
+        lines.append(f"warning: {stand} in both {one} and {other}, which flatters the scores")
     if dataset.nearest is not None:
         lines.append(_nearness(dataset))
     lines += _shared_components(dataset)
@@ -53,11 +62,15 @@ def data_lines(dataset: Dataset) -> list[str]:
     return lines
 
 
+def _unlabelled(dataset: Dataset) -> str:
+    return f"in no part: {counted(dataset.unlabelled, _unit(dataset))} without any target value"
+
+
 def _nearness(dataset: Dataset) -> str:
     judged = "test" if len(dataset.split["test"]) else "validation"
-    compared = len(dataset.nearest.rows)
     leak = "" if dataset.leaked else f"no {_unit(dataset)} stands in two parts; "
-    whose = f"{compared} {judged} {_unit(dataset)}s to their nearest training {_unit(dataset)}s"
+    judges = counted(len(dataset.nearest.rows), f"{judged} {_unit(dataset)}")
+    whose = f"{judges} to their nearest training {_unit(dataset)}s"
     return f"leakage: {leak}Tanimoto similarity of {whose}: {dataset.nearest.words()}"
 
 
@@ -142,13 +155,13 @@ def report_facts(
         source=", ".join(Path(file.source).name for file in dataset.files),
         rows=sum(ledger.rows for ledger in ledgers),
         errors=sum(ledger.num_errors for ledger in ledgers),
-        summary="; ".join(ledger.summary() for ledger in ledgers),
+        summary="; ".join([ledger.summary() for ledger in ledgers] + [_unlabelled(dataset)] * bool(dataset.unlabelled)),
         split=dataset.split_words,
         num_atoms=num_atoms,
         elements=elements,
         first_errors=[message for ledger in ledgers for message in ledger.errors.values()][:FIRST],
         warnings=[m for ledger in ledgers for messages in ledger.warnings.values() for m in messages][:FIRST],
-        repeated=str(dataset.duplicates) if dataset.duplicates.molecules else "",
+        repeated=repeated_words(dataset),
         leaked=dataset.leaked,
     )
     model = predictor.header.model

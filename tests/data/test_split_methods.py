@@ -112,6 +112,16 @@ def test_cells_that_are_no_times() -> None:
         assert np.isnan(times(cells)).tolist() == [False, True, True, True, False, True]
 
 
+def test_the_first_cell_that_is_no_date_is_shown_where_too_few_are() -> None:
+    cells = ["2021-05-03", " ", "03.05.2021", "2021-05-03", "04.05.2021"]
+    message = (
+        "split time: only 2 of the 5 cells of column 'date' can be read; the first that cannot: "
+        'row 12, column "date", value "03.05.2021": is not a number or a date such as 2024-05-17$'
+    )
+    with pytest.raises(InputError, match=message):
+        Division("time", "date").candidates(cells, range(10, 15), ["C"] * 5, Ledger())
+
+
 def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
     ledger, cells = Ledger(), ["2001", "soon", " ", "2003", "2002"]
     kept, rows = Division("time", "year").candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], ledger)

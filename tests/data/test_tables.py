@@ -165,8 +165,8 @@ def test_a_column_whose_cells_are_molecules_needs_no_name(tmp_path, name):
         ("logS,y\nC,1\n", "logs", "no column 'logs'; did you mean 'logS'\\? the columns are 'logS', 'y'"),
         ("smiles_x,smiles_y\nC,C\n", None, "several columns"),
         ("smiles,smiles\nC,C\n", None, "several columns"),
-        (b"PK\x03\x04\0\0\0smiles", None, "NUL byte"),
-        ("smiles,y\nC,1\n".encode("utf-16"), None, "header of .* holds a NUL byte"),
+        (b"\0\0\0smiles", None, "NUL byte"),
+        ("smiles,y\nC,1\n".encode("utf-16-le"), None, "header of .* holds a NUL byte"),
         ("smiles,µ\nC,1\n".encode("latin-1"), None, "header of .* is not UTF-8 text; save"),
         ('smiles,"y\nC,1\n', None, "broken quoting"),
         (b"\x1f\x8b not gzip at all", None, "cannot read"),
@@ -176,6 +176,31 @@ def test_a_column_whose_cells_are_molecules_needs_no_name(tmp_path, name):
 def test_what_cannot_be_a_table_is_refused(table_of, content, asked, message):
     with pytest.raises(InputError, match=message):
         list(table_of(content, smiles_column=asked).rows)
+
+
+WORKBOOKS = {
+    "xlsx": (b"PK\x03\x04\x14\0\x06\0", "is an Excel workbook: save it as CSV UTF-8"),
+    "ods": (b"PK\x03\x04\x14\0\x06\0", "is a LibreOffice workbook: save it as CSV UTF-8"),
+    "xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is an Excel workbook: save it as CSV UTF-8"),
+    "zip": (b"PK\x03\x04\x14\0\x06\0", "is a ZIP file: unpack it, and give the table inside"),
+    "csv": (b"PK\x03\x04\x14\0\x06\0", "is an Excel workbook: save it as CSV UTF-8"),
+    "txt": ("smiles\ty\nC\t1\n".encode("utf-16"), "is UTF-16 text: save it as CSV UTF-8"),
+    "tsv": (b"\xfe\xff" + "smiles\ty\n".encode("utf-16-be"), "is UTF-16 text: save it as CSV UTF-8"),
+    "smi": (b"PK\x03\x04\x14\0\x06\0", "is an Excel workbook: save it as CSV UTF-8"),
+    "sdf": ("\n\n\n  0  0".encode("utf-16"), "is UTF-16 text: save it as CSV UTF-8"),
+}
+
+
+@pytest.mark.parametrize("ending", WORKBOOKS)
+def test_a_workbook_is_told_from_text_by_its_first_bytes(table_of, tmp_path, monkeypatch, ending):
+    content, message = WORKBOOKS[ending]
+    with pytest.raises(InputError, match=f"t.{ending} {message}$"):
+        list(table_of(content, f"t.{ending}").rows)
+    with pytest.raises(InputError, match=f"t.{ending}.gz is "):
+        list(table_of(gzip.compress(content), f"t.{ending}.gz").rows)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.raises(InputError, match=r"^standard input is (an Excel workbook|UTF-16 text): save it as CSV UTF-8$"):
+        list(open_table("-").rows)
 
 
 def test_a_header_alone_is_a_table_of_no_rows(table_of):

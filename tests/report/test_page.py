@@ -138,11 +138,27 @@ def test_without_a_test_set_the_validation_molecules_are_judged(words, make_repo
     assert "Validation RMSE" in text and "There is no test set: the first score is for the validation molecules" in text
 
 
-def test_a_target_measured_in_training_alone_has_no_pictures_of_predictions(words, make_report, y):
+def test_a_target_measured_in_training_alone_has_no_pictures_of_predictions(words, make_report, y, tmp_path):
     report = make_report()
     report.y[np.concatenate([SPLIT["val"], SPLIT["test"]]), 0] = np.nan
     report = make_report(y=report.y)
     assert "–" in words(report)
+    lines = write_report(tmp_path / "report.html", report)
+    assert not any("Measured" in line for line in lines)  # that of the training molecules is drawn
+
+
+def test_blanks_are_those_of_all_rows_that_could_be_read_without_bounds(words, make_report, y):
+    used = {part: rows[~np.isnan(y[rows, 0])] for part, rows in SPLIT.items()}
+    blank = len(y) - sum(map(len, used.values()))
+
+    def said(text: str) -> int:
+        return int(re.search(r"blank .{0,60}additive \d+ \d+ \d+ (\d+)", text)[1])
+
+    report = make_report(targets=("additive",), split=used)
+    assert said(words(report)) == blank > 0
+    scores = {part: {**each, "per_target": dict(each["per_target"])} for part, each in report.scores.items()}
+    scores["val"]["per_target"]["additive"] |= {"bounds": blank - 1, "bounds_kept": 0.5}
+    assert said(words(make_report(targets=("additive",), split=used, scores=scores))) == 1
 
 
 @pytest.mark.parametrize("task", [Regression, Classification])

@@ -58,7 +58,7 @@ def test_what_a_model_reads_beside_the_molecule_is_a_column(tmp_path: Path) -> N
         found = client.post("/predict", {"smiles": ["CCO", "CCO"], "temperature": [298, None]})
         assert found.status == 200, found
         first, second = found.json()["rows"]
-        assert first["error"] is None and 'column "temperature", value "": expected a number' in second["error"]
+        assert first["error"] is None and 'column "temperature", value "": is blank' in second["error"]
         missing = client.post("/predict", {"smiles": ["CCO"]})
         assert missing.status == 422 and 'column "temperature" is missing' in missing.json()["error"]
         lengths = client.post("/predict", {"smiles": ["CCO"], "temperature": []})
@@ -113,8 +113,11 @@ def test_what_cannot_be_used_is_refused_in_one_line(client: Client, name: str) -
 
 
 def test_hostile_tables_and_types(client: Client) -> None:
-    for packed in (b"\x1f\x8b\x08", b"PAR1", b"PK\x03\x04"):
+    for packed in (b"\x1f\x8b\x08", b"PAR1"):
         assert "not packed" in client.table(packed).json()["error"]
+    for workbook in (b"PK\x03\x04\x14\0", b"\xd0\xcf\x11\xe0\xa1"):
+        assert client.table(workbook).json()["error"] == "the table is an Excel workbook: save it as CSV UTF-8"
+    assert client.table("smiles\ty\nC\t1\n".encode("utf-16")).json()["error"].startswith("the table is UTF-16 text:")
     assert client.table(b"").json()["error"] == "there is nothing to read: not one line"
     assert client.table(b"a,b\n1,2\n").status == 422
     assert client.ask("POST", "/table", b"CCO", "text/plain").status == 415

@@ -10,6 +10,7 @@ import pytest
 from gtx.data.ledger import Ledger
 from gtx.data.rows import Row
 from gtx.data.tables import open_table
+from gtx.data.targets import BLANK_WORDS
 from gtx.dataset import File
 from gtx.errors import InputError
 from gtx.tasks import Classification, Inferred, Multiclass, Regression, Task
@@ -39,8 +40,8 @@ def test_numbers_with_blanks_and_bad_cells():
     y = Regression(["z", "y"]).parse(rows, COLUMNS, ledger)
     assert np.array_equal(y, [[np.nan, 1.5], [2, np.nan]] + [[np.nan] * 2] * 3, equal_nan=True)
     assert ledger.errors == {
-        3: 'row 3, column "y", value "x": is not a finite number, nor blank',
-        4: 'row 4, column "z", value "inf": is not a finite number, nor blank',
+        3: f'row 3, column "y", value "x": is not a finite number, nor blank: {BLANK_WORDS}',
+        4: f'row 4, column "z", value "inf": is not a finite number, nor blank: {BLANK_WORDS}',
     }
     with pytest.raises(InputError, match='row 3, column "y", value "x"'):
         Regression(["y"]).parse(rows, COLUMNS, Ledger("fail"))

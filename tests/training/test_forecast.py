@@ -47,7 +47,7 @@ def test_leaves_everything_as_it_was(captured: bool) -> None:
     assert all(p.grad is None for p in model.parameters())
     assert found.batches == 1 and found.pairs == int(STORE.sizes.square().sum()) and found.seconds > 0
     assert found.budget == 50_000
-    assert str(found).startswith(f"1 batches an epoch, {found.pairs:,} pairs of atoms; expected: ")
+    assert str(found).startswith(f"1 batch an epoch, {found.pairs:,} pairs of atoms; expected: ")
 
 
 def test_memory_grows_with_the_batch_and_shrinks_when_layers_are_worked_out_again() -> None:

@@ -97,18 +97,35 @@ def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, 
     outcome = predictor.predict_table(table, tmp_path / "out.csv")
     said = read(tmp_path / "out.csv")
     assert [bool(row["y_pred"]) for row in said] == [True, False, False, False, False, True]
-    for row, cell in list(zip(said, cells, strict=True))[1:5]:
-        assert f'column "temperature", value "{cell}": expected a number of at most 1e+30, not a blank' in row["error"]
-    assert outcome.ledger.num_errors == 4
+    wrong = ["is blank", "is not a number", "is too large", "is blank"]
+    for row, cell, why in zip(said[1:5], cells[1:5], wrong, strict=True):
+        assert f'column "temperature", value "{cell}": {why}; expected a number of at most 1e+30' in row["error"]
+    assert outcome.ledger.kinds == {"with an unusable feature": 4}
+
+
+def test_decimal_commas_of_a_feature_are_the_error_and_not_a_blank_target(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", [["CCO", "20,5", 1], ["CCN", "21,5", 2]], ["smiles", "T", "y"])
+    message = (
+        r'no row of .*t.csv can be used; 2 rows: 0 read, 2 errors \(2 with an unusable feature\): row 1: column "T", '
+        r'value "20,5": is not a number; .*, with a decimal point: 1.5 and not 1,5. Save the table with points$'
+    )
+    with pytest.raises(InputError, match=message):
+        load(DataSettings(str(table), ("y",), features=FeatureColumns(("T",)), workers=0))
 
 
 def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predictor, tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", [["CCO", 7]], ["smiles", "ph"])
-    with pytest.raises(InputError, match="feature column 'temperature': there is no column 'temperature'"):
-        predictor.predict_table(table, tmp_path / "out.csv")
-    with pytest.raises(InputError, match="this model needs the feature 'temperature'"):
+    remedy = "give a table with a column for each of: SMILES, temperature, ph$"
+    for source in (table, "CCO"):
+        with pytest.raises(InputError, match=f"feature column 'temperature': there is no column .*; {remedy}"):
+            predictor.predict_table(source, tmp_path / "out.csv")
+    with pytest.raises(InputError, match=f"this model needs the feature 'temperature': {remedy}"):
         predictor.predict(["CCO"])
-    with pytest.raises(InputError, match="feature 'ph' of number 1, counted from 0, 'acid': expected a number"):
+    with pytest.raises(InputError, match="needs the feature 'ph' of the molecule: give --features ph=VALUE, or"):
+        explain(predictor, "CCO", features={"temperature": 298})
+    with pytest.raises(
+        InputError, match="feature 'ph' of number 1, counted from 0, 'acid': is not a number; expected a number"
+    ):
         predictor.predict(pd.DataFrame({"smiles": ["C", "CC"], "temperature": [1, 2], "ph": [7, "acid"]}))
     assert main(["predict", str(tmp_path / "none.gtx"), "CCO"]) == 2
 

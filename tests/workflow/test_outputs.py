@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gtx.dataset import DataSettings, load
+from gtx.dataset.repeats import repeated_words
 from gtx.workflow.outputs import data_lines
 from tests.tables import molecules, write
 
@@ -29,3 +30,39 @@ def test_it_is_said_how_near_test_molecules_are_and_what_follows_when_none_valid
     assert leakage.startswith(said) and "median 0." in leakage
     assert warning.startswith("warning: no rows validate: the last epoch is kept, --patience stops nothing")
     assert not any("no rows validate" in line for line in data_lines(load(DataSettings(source, ("y",), workers=0))))
+
+
+def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_path: Path) -> None:
+    rows = [[s, i] for i, s in enumerate(molecules(40)["smiles"])]
+    rows[5][1], rows[7][1], rows[9][1] = "", "NA", "#NV"
+    rows += [[rows[0][0], 2.5], [rows[0][0], ""], [rows[1][0], 1]]
+    dataset = load(DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0))
+    lines = data_lines(dataset)
+    assert "in no part: 4 molecules without any target value" in lines
+    named = "2 molecules fill 5 rows, 1 of them with conflicting labels: y is 0 in row 1, 2.5 in row 41"
+    assert f"repeated: {named}" in lines and dataset.files[0].ledger.summary().endswith("2 with warnings")
+    assert dataset.files[0].ledger.warnings == {
+        1: ['row 1, column "y", value "0": row 41, of the same molecule, has 2.5'],
+        41: ['row 41, column "y", value "2.5": row 1, of the same molecule, has 0'],
+    }
+
+
+def test_many_rows_that_disagree_are_not_all_named(tmp_path: Path) -> None:
+    rows = [[s, i + 50 * k] for k in range(5) for i, s in enumerate(molecules(5)["smiles"])]
+    dataset = load(DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0))
+    said = repeated_words(dataset)
+    assert said.startswith(
+        "5 molecules fill 25 rows, 5 of them with conflicting labels, the first: y is 0 in row 1, 50 "
+    )
+    assert said.count(";") == 2 and said.count(" and 2 more") == 3
+
+
+def test_few_rows_come_with_a_remedy_where_shares_decide(tmp_path: Path) -> None:
+    rows = [[s, i, "train" if i < 30 else "val"] for i, s in enumerate(molecules(40)["smiles"])]
+    source = str(write(tmp_path / "data.csv", rows, ["smiles", "y", "part"]))
+    for column, remedied in (None, True), ("part", False):
+        given = DataSettings(source, ("y",), split_column=column, split_sizes=(0.8, 0.1, 0.1), workers=0)
+        said = [line for line in data_lines(load(given)) if line.startswith("warning: only")]
+        assert [line.endswith("; --split-sizes 0.6 0.25 0.15 gives these parts more") for line in said] == [
+            True
+        ] * remedied

@@ -129,7 +129,7 @@ def test_what_is_odd_is_said(run: tuple[Path, Outcome]) -> None:
     notes = "\n".join(run[1].notes)
     assert "split random, seed 0, each repeated molecule in one part: 93 train, 12 val, 12 test" in notes
     assert "120 rows: 118 read, 2 errors" in notes
-    assert "1 molecules fill 2 rows, 1 of them with conflicting labels" in notes
+    assert "1 molecule fills 2 rows, 1 of them with conflicting labels: gap is " in notes
 
 
 def test_the_model_file_predicts_the_same_alone(run: tuple[Path, Outcome]) -> None:
@@ -253,7 +253,8 @@ def test_so_few_rows_that_nothing_can_be_said_are_warned_of(tmp_path: Path) -> N
 
     said = "warning: only {}: with so few molecules, good and bad scores are mostly luck"
     assert said.format("2 train, 1 val, 1 test") in lines(4)
-    assert said.format("4 val, 4 test") in lines(40)
+    remedy = "; --split-sizes 0.6 0.25 0.15 gives these parts more"
+    assert f"{said.format('4 val, 4 test')}{remedy}" in lines(40)
     assert said.format("20 train") in lines(40, split_sizes=(0.5, 0.25, 0.25))
 
 
