@@ -113,8 +113,8 @@ def _notes(model: nn.Module, store: MoleculeStore, member: int, members: int) ->
 def _mix(predictor: Predictor, store: MoleculeStore, column: int) -> str | None:
     if predictor.partner is None:
         return None
-    mixed = predictor.predict_store(store).mean[0, column]
-    return f"the model predicts {mixed:.4g}, the mix of {predictor.partner.words(predictor.task)}"
+    mixed, share = predictor.predict_store(store).mean[0, column], float(predictor.partner.share[column])
+    return f"the model predicts {mixed:.4g}, the mix of {1 - share:.0%} network and {share:.0%} kernel"
 
 
 def number_of(what: str, name: str | None, names: list[str]) -> int:
