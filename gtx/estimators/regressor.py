@@ -14,6 +14,7 @@ from gtx.estimators.estimator import MoleculeEstimator
 from gtx.estimators.given import as_columns, as_numbers
 from gtx.estimators.scores import mean_score
 from gtx.tasks import Regression, make
+from gtx.tasks.conformal import fewest
 
 
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
@@ -63,21 +64,22 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         return self._shaped(mean), self._shaped(std)
 
     def predict_interval(self, X: Any) -> np.ndarray:
-        """Low and high bounds of intervals that hold 90 % of the values, float64 `[n, 2]`, or `[n, T, 2]` where y was
-        `[n, T]`.
+        """Low and high bounds of intervals, float64 `[n, 2]`, or `[n, T, 2]` where y was `[n, T]`.
+
+        They hold 90 % of the values, or what `task_options={"coverage": ...}` says.
 
         They are split-conformal intervals, fitted on the rows that `fit` sets aside. A SMILES that cannot be read gives
-        NaN, and all of them together one warning. A target with fewer than nine of these rows has NaN too.
+        NaN, and all of them together one warning. A target with fewer than nine of these rows (19 for a coverage of
+        0.95) has NaN too.
 
         Raises:
             InputError: no target has enough rows set aside.
         """
         check_is_fitted(self, "predictor_")
-        interval = self.predictor_.task.interval
-        if interval is None:
+        if not self.predictor_.task.has_intervals:
             raise InputError(
-                "this model has no intervals: they take nine rows set aside or more, expected more rows or a larger "
-                f"validation_fraction than {self.validation_fraction}"
+                f"this model has no intervals: they take {fewest(self.predictor_.task.coverage)} rows set aside or "
+                f"more, expected more rows or a larger validation_fraction than {self.validation_fraction}"
             )
         low, high = self._warned(X, "low", "high")
         return np.stack([self._shaped(low), self._shaped(high)], axis=-1)

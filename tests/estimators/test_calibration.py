@@ -107,5 +107,5 @@ def test_what_a_model_cannot_say_is_an_error(table: pd.DataFrame) -> None:
         ValueError, match=r'no standard deviations; expected .*task_options=\{"uncertainty": "variance"\}'
     ):
         few.predict(["C"], return_std=True)
-    with pytest.raises(ValueError, match=r"nine rows set aside or more, .*larger validation_fraction than 0\.1"):
+    with pytest.raises(ValueError, match=r"9 rows set aside or more, .*larger validation_fraction than 0\.1"):
         few.predict_interval(["C"])
