@@ -76,7 +76,7 @@ def test_a_model_of_several_molecules_and_numbers_reads_them_from_the_frame(tmp_
     given.loc[1, "T"], given.loc[2, "b"] = "warm", "C1"
     found = FramePredictor(tmp_path / "model.gtx", device="cpu")(given)
     assert found["error"][0] is pd.NA and np.isfinite(found["y_pred"][0]) and found["y_pred"][1:].isna().all()
-    assert 'column "T", value "warm": expected a number' in found["error"][1] and "b" in found["error"][2]
+    assert 'column "T", value "warm": is not a number' in found["error"][1] and "b" in found["error"][2]
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
