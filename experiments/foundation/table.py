@@ -60,6 +60,9 @@ of the default models where both were run, of the networks otherwise, on the sam
 interval (`experiments/paired.py`). Seeds and sets without a figure were not run.
 `python -m experiments.foundation.table` makes this page anew.
 
+Default models of Tox21, of CHEMBL204, 234, 236, 237 and 239, and those from scratch on MoleculeACE were run before the
+kernel compared descriptors and learned from validation rows; the commit of each run is in `runs.csv`.
+
 """
 
 
