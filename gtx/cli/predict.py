@@ -34,7 +34,7 @@ examples:
   gtx predict run/model.gtx molecules.csv --out predictions.csv
   gtx predict run/model.gtx library.parquet --out predictions.parquet
   cat smiles.txt | gtx predict run/model.gtx -
-  gtx predict run/model.gtx "CC(=O)Oc1ccccc1C(=O)O"
+  gtx predict run/model.gtx "CC(=O)Oc1ccccc1C(=O)O" CCO
   gtx predict run/model.gtx molecules.csv --neighbours 3 --out predictions.csv
   gtx predict run/model.gtx molecules.csv --members --out predictions.csv
   gtx predict writer/model.gtx molecules.csv --beams 5 --out products.csv
@@ -47,13 +47,14 @@ examples:
 
 def add(parser: Parser) -> None:
     """Options."""
-    parser.usage = "gtx predict MODEL MOLECULES [options]"
+    parser.usage = "gtx predict MODEL MOLECULES [SMILES ...] [options]"
     parser.epilog = EXAMPLES
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
     parser.add_argument(
         "molecules",
+        nargs="+",
         metavar="MOLECULES",
-        help="a table, a SMILES file or an SDF; a folder of them; - for standard input; or one SMILES",
+        help="a table, a SMILES file or an SDF; a folder of them; - for standard input; or SMILES, one or several",
     )
     parser.add_argument(
         "--out",
@@ -136,8 +137,12 @@ def _add_library(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Predict, and print how many rows could not be read; status 2 if none of them could."""
-    if arguments.engine or os.path.isdir(arguments.molecules):
-        return _run_library(arguments)
+    molecules = arguments.molecules if len(arguments.molecules) > 1 else arguments.molecules[0]
+    several = isinstance(molecules, list)
+    if several and arguments.engine:
+        raise InputError(f"--engine {arguments.engine} works at a folder or a file, not at several SMILES")
+    if not several and (arguments.engine or os.path.isdir(molecules)):
+        return _run_library(arguments, molecules)
     if given := [name for name in ("address", "shard_rows") if getattr(arguments, name) is not None]:
         raise InputError(f"--{given[0].replace('_', '-')} is for a folder of molecules, or --engine ray")
     from gtx.cli.scores import metric_lines
@@ -148,7 +153,7 @@ def run(arguments: Namespace) -> int:
     predictor = opened(arguments.model, arguments.neighbours, arguments.members, **how)
     outcome = predict_table(
         predictor,
-        arguments.molecules,
+        molecules,
         arguments.out,
         smiles_column=arguments.smiles_column,
         smiles_columns=arguments.smiles_columns,
@@ -178,7 +183,7 @@ def opened(model: str | os.PathLike[str], neighbours: int | None, members: bool,
     return predictor if neighbours is None else WithNeighbours(predictor, neighbours)
 
 
-def _run_library(arguments: Namespace) -> int:
+def _run_library(arguments: Namespace, molecules: str) -> int:
     from gtx.prediction import Selection, predict_library
 
     if arguments.out == "-":
@@ -187,7 +192,7 @@ def _run_library(arguments: Namespace) -> int:
     try:
         outcome = predict_library(
             arguments.model,
-            arguments.molecules,
+            molecules,
             arguments.out,
             smiles_column=arguments.smiles_column,
             smiles_columns=arguments.smiles_columns,

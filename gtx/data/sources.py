@@ -40,6 +40,17 @@ def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> No
         raise InputError(f"{absent}{f'{near} As' if near else ', and as'} a SMILES it {reason}") from None
 
 
+def check_smiles(every: Iterable[str]) -> None:
+    """Refuse the name of a file among several SMILES; one that cannot be read is an error of its row.
+
+    Raises:
+        InputError: there is one.
+    """
+    for name in every:
+        if name == "-" or os.path.exists(name) or _looks_like_path(name):
+            raise InputError(f"several molecules must be SMILES, and {name} is the name of a file: give one file alone")
+
+
 def _looks_like_path(name: str) -> bool:
     return bool(_FILE_NAME.search(name)) or name.startswith(("/", "~", "./", "../")) or "_" in name
 

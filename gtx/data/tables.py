@@ -9,7 +9,7 @@ import io
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -21,7 +21,7 @@ from gtx.data.columns import FIRST_ROWS, Wanted, is_molecule, smiles_index
 from gtx.data.delimited import records, sniff
 from gtx.data.lines import file_lines, standard_input, text_lines
 from gtx.data.rows import Row, Table, damage, passed_over
-from gtx.data.sources import check_source
+from gtx.data.sources import check_smiles, check_source
 from gtx.errors import InputError
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _COUNTS_LINE = re.compile(r".*\bV[23]000\s*$", re.DOTALL)  # the fourth line of 
 
 
 def open_table(
-    source: str | os.PathLike[str] | io.BufferedReader,
+    source: str | os.PathLike[str] | Sequence[str] | io.BufferedReader,
     smiles_column: str | None = None,
     usual_column: str | None = None,
     first: int = 0,
@@ -47,19 +47,24 @@ def open_table(
     kept (`gtx.data.limits`) is a row with an error.
 
     Args:
-        source: a file (an existing one comes before anything else), "-" for standard input, a SMILES, or an open
-            binary stream.
+        source: a file (an existing one comes before anything else), "-" for standard input, a SMILES, a list of
+            SMILES, or an open binary stream.
         smiles_column: where there are columns to choose from.
         usual_column: taken where none is asked for and the table has it. Then comes the one called "smiles", in any
             case, the only one whose name contains that, and the only one whose first rows can be read as molecules.
         first: how many rows at the start to pass over; those that follow keep their numbers.
 
     Raises:
-        InputError: for a missing, unreadable or empty file, one without such a column, or a SMILES that cannot be read.
+        InputError: for a missing, unreadable or empty file, one without such a column, a SMILES that cannot be read,
+            or a list with the name of a file.
     """
     wanted = Wanted(smiles_column, usual_column)
     if isinstance(source, io.BufferedReader):
         table = _read_stream(source, wanted, "the table")
+        return replace(table, rows=passed_over(table.rows, first))
+    if isinstance(source, list | tuple):
+        check_smiles(source)
+        table = _of_smiles(source)
         return replace(table, rows=passed_over(table.rows, first))
     check_source(source)
     name = os.fspath(source)
@@ -79,7 +84,7 @@ def _opened(name: str, wanted: Wanted) -> Table:
     if name == "-":
         return _read_stream(standard_input(), wanted, STDIN)
     if not os.path.exists(name):
-        return Table(["smiles"], "smiles", iter([_row(1, [name], name)]), 1)
+        return _of_smiles([name])
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if suffix in (".sdf", ".sd", ".mol"):
         return _read_sdf(lambda: file_lines(name), wanted, name)
@@ -91,6 +96,11 @@ def _opened(name: str, wanted: Wanted) -> Table:
     if kind == "sdf":
         return _read_sdf(lambda: file_lines(name), wanted, name)
     return _read_smiles(lines) if kind == "smiles" else _read_delimited(lines, wanted, name)
+
+
+def _of_smiles(every: Sequence[str]) -> Table:
+    rows = (_row(number, [text], text) for number, text in enumerate(every, start=1))
+    return Table(["smiles"], "smiles", rows, len(every))
 
 
 # What no name tells

@@ -47,7 +47,7 @@ class TableOutcome:
 
 def predict_table(
     predictor: Answering,
-    source: str | Path,
+    source: str | Path | Sequence[str],
     out: str | Path,
     *,
     smiles_column: str | None = None,
@@ -61,7 +61,7 @@ def predict_table(
 
     Args:
         predictor: the model.
-        source: what `gtx.data.tables.open_table` reads: a file, "-", a SMILES.
+        source: what `gtx.data.tables.open_table` reads: a file, "-", a SMILES, a list of SMILES.
         out: CSV, or by its name TSV or Parquet; "-" is standard output.
         smiles_column: default: as in the table the model was trained on, or as `gtx.data.open_table` finds it.
         smiles_columns: for a model of several molecules a row, their columns, in the order of training; default: as
@@ -103,7 +103,7 @@ def predict_table(
 
 def opened(
     header: ModelHeader,
-    source: str | Path | BufferedReader,
+    source: str | Path | Sequence[str] | BufferedReader,
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
     first: int = 0,
@@ -126,7 +126,7 @@ def predicted(
 
 def _with_molecules(
     header: ModelHeader,
-    source: str | Path | BufferedReader,
+    source: str | Path | Sequence[str] | BufferedReader,
     smiles_column: str | None,
     smiles_columns: Sequence[str] | None,
     first: int,

@@ -40,6 +40,15 @@ def test_a_folder_is_predicted_into_a_folder_and_not_twice(library: None, capsys
     assert "shards: 3, 3 of them done before" in capsys.readouterr().err
 
 
+def test_several_smiles_are_predicted_without_a_file(library: None, capsys: pytest.CaptureFixture) -> None:
+    assert main(["predict", MODEL, "CCO", "C1CC", "CCN", *HERE]) == 0
+    said = capsys.readouterr()
+    assert [line.split(",")[0] for line in said.out.splitlines()] == ["smiles", "CCO", "C1CC", "CCN"]
+    assert "3 rows: 2 read, 1 error" in said.err
+    assert main(["predict", MODEL, "CCO", "CCN", "--engine=ray", "--out=out", *HERE]) == 2
+    assert "--engine ray works at a folder or a file, not at several SMILES" in capsys.readouterr().err
+
+
 def test_what_each_member_predicts_stands_behind(library: None, capsys: pytest.CaptureFixture) -> None:
     model = str(Path(MODEL).with_name("ensemble.gtx"))
     Path("taken.csv").write_text("smiles,dipole_pred_1\nCCO,0.5\n")

@@ -15,6 +15,17 @@ def test_what_can_only_be_a_file(name):
         open_table(name)
 
 
+def test_several_smiles_are_rows_and_the_name_of_a_file_is_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("CCN").touch()
+    table = open_table(["CCO", "C1CC", "C/C=C/C"])
+    assert (table.columns, table.length) == (["smiles"], 3)
+    assert [(row.number, row.text) for row in table.rows] == [(1, "CCO"), (2, "C1CC"), (3, "C/C=C/C")]
+    for name in ("CCN", "mols.csv", "-", "./C"):
+        with pytest.raises(InputError, match=f"must be SMILES, and {name} is the name of a file: give one file alone"):
+            open_table(["CCO", name])
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
