@@ -17,12 +17,12 @@ from gtx.tasks import Classification, Multiclass, make
 
 
 class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
-    """One of several classes from SMILES, or several labels of two classes at once, as a scikit-learn classifier.
+    """One of several classes from SMILES, or several labels at once, as a scikit-learn classifier.
 
     MoleculeClassifier().fit(smiles, labels).predict_proba(smiles)
 
     `classes_` holds the classes in order. For several labels of zeros and ones it holds their numbers, as in
-    scikit-learn's own multi-label classifiers; for labels of other classes it is a list with the two classes of each.
+    scikit-learn's own multi-label classifiers; for labels of other classes it is a list with the classes of each.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -30,7 +30,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         Args:
             X: n SMILES: a list, an array, a pandas column, or a table of one column.
-            y: `[n]`, two classes or more of any kind, or `[n, T]` of two classes each; NaN is a blank, which is masked.
+            y: `[n]` or `[n, T]`, two classes or more of any kind in each column; NaN is a blank, which is masked.
             sample_weight: `[n]`, 0 or more, how much say each row has in the loss; by default the same.
 
         Raises:
@@ -39,7 +39,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         y, names = as_targets(y, object)
         self.multi_label_ = y.ndim == 2
         columns = as_columns(y)
-        classes = [classes_of(column, name, self.multi_label_) for column, name in zip(columns.T, names, strict=True)]
+        classes = [classes_of(column, name) for column, name in zip(columns.T, names, strict=True)]
         words = tuple(tuple(map(str, each.tolist())) for each in classes)
         if not self.multi_label_:
             self.classes_ = classes[0]
@@ -48,7 +48,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             words = (("0", "1"),) * len(classes)
         else:
             self.classes_ = classes
-        kind = Multiclass if len(classes[0]) > 2 else Classification
+        kind = Multiclass if any(len(each) > 2 for each in classes) else Classification
         task = replace(make(kind, names, self._options()), classes=words)
         numbers = np.full(columns.shape, np.nan)
         for t, each in enumerate(classes):
@@ -56,14 +56,17 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             numbers[known, t] = np.searchsorted(each, np.array(columns[known, t].tolist()))
         return self._fit(X, numbers, task, sample_weight)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, float64 `[n, C]` in the order of `classes_`; for several labels `[n, T]`, that of the second
-        class of each.
+    def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
+        """Probabilities, float64 `[n, C]` in the order of `classes_`. For several labels of two classes `[n, T]`, that
+        of the second class of each; where a label has more classes a list of T, `[n, C]` each, as scikit-learn's
+        forests give it.
 
         A SMILES that cannot be read gives NaN, and all of them together one warning.
         """
         (values,) = self._warned(X, "mean")
-        return np.concatenate([1 - values, values], axis=1) if self._binary(values) else values
+        if not self.multi_label_:
+            return np.concatenate([1 - values, values], axis=1) if values.shape[1] == 1 else values
+        return self._by_label(values) if self._has_more_than_two() else values
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class `[n]`, or for several labels `[n, T]`: zeros and ones, or the classes of each as y had
@@ -73,12 +76,15 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             InputError: a SMILES cannot be read; there is no class that says so.
         """
         values = self._readable(X)
+        if self._has_more_than_two():
+            places = np.stack([probabilities.argmax(1) for probabilities in self._by_label(values)], axis=1)
+        else:
+            places = (values > 0.5).astype(int)
         if not self.multi_label_:
-            return self.classes_[(values[:, 0] > 0.5).astype(int) if self._binary(values) else values.argmax(1)]
-        second = (values > 0.5).astype(int)
+            return self.classes_[places[:, 0]]
         if isinstance(self.classes_, np.ndarray):
-            return second
-        every = zip(self.classes_, second.T, strict=True)
+            return places
+        every = zip(self.classes_, places.T, strict=True)
         return np.stack([classes.astype(object)[rows] for classes, rows in every], axis=1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -92,8 +98,12 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         y, _ = as_targets(y, object)
         return mean_score(_right, y, self.predict(X), sample_weight, fewest=1)
 
-    def _binary(self, values: np.ndarray) -> bool:
-        return not self.multi_label_ and values.shape[1] == 1
+    def _has_more_than_two(self) -> bool:
+        return isinstance(self.predictor_.task, Multiclass)
+
+    def _by_label(self, values: np.ndarray) -> list[np.ndarray]:
+        """The probabilities of the classes of each label, `[n, C]` each, of those of all side by side."""
+        return np.split(values, np.cumsum(self.predictor_.task.widths)[:-1], axis=1)
 
 
 def _right(y: np.ndarray, predicted: np.ndarray, sample_weight: np.ndarray) -> float:

@@ -105,13 +105,12 @@ def as_targets(y: Any, dtype: type) -> tuple[np.ndarray, list[str]]:
     return array, names or ([str(name)] if array.ndim == 1 else [f"y{t}" for t in range(array.shape[1])])
 
 
-def classes_of(column: np.ndarray, name: str, two: bool) -> np.ndarray:
+def classes_of(column: np.ndarray, name: str) -> np.ndarray:
     """The classes in a column of y, in order; NaN and None are blanks.
 
     Args:
         column: `[n]`, objects.
         name: of the column.
-        two: whether there must be exactly two.
 
     Raises:
         InputError: there are too few or too many, or it holds measured numbers, or text and numbers.
@@ -127,11 +126,9 @@ def classes_of(column: np.ndarray, name: str, two: bool) -> np.ndarray:
             stated = str(reason).rstrip(".")
             raise InputError(f"{name}: {stated}; for numbers there is MoleculeRegressor") from None
     classes = np.unique(values)
-    if len(classes) < 2 or (two and len(classes) > 2):
-        expected = "two classes in every column of y" if two else "two classes of y or more"
-        more = "; for more than two, fit one classifier for each column" if len(classes) > 2 else ""
-        shown = ", ".join(map(str, classes[:5].tolist())) or "none"
-        raise InputError(f"expected {expected}, got {shown}{f' in {name!r}' * two}{more}")
+    if len(classes) < 2:
+        shown = ", ".join(map(str, classes.tolist())) or "none"
+        raise InputError(f"{name}: expected two classes or more, got {shown}")
     check_count(list(map(str, classes)), name, "MoleculeClassifier")
     return classes
 

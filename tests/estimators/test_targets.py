@@ -60,8 +60,8 @@ def test_scores_leave_blanks_out(table: pd.DataFrame, blanks: np.ndarray) -> Non
     [
         (np.linspace(0, 1, 60), "y: Unknown label.*continuous values; for numbers there is MoleculeRegressor"),
         (["a", 1] * 30, "all text or all numbers, got both"),
-        ([["a", 0], ["b", 1], ["c", 0]] * 20, "two classes in every column of y, got a, b, c in 'y0'"),
-        (["a"] * 60, "two classes of y or more, got a"),
+        (["a"] * 60, "y: expected two classes or more, got a"),
+        ([["a", 0], ["b", 0]] * 30, "y1: expected two classes or more, got 0"),
     ],
 )
 def test_what_is_no_class_is_refused(y: object, reason: str, table: pd.DataFrame) -> None:
@@ -79,6 +79,26 @@ def test_several_columns_of_words(table: pd.DataFrame, words: pd.DataFrame) -> N
     np.testing.assert_array_equal(answers[["gap_class", "dipole_class"]], predicted)
     each = [accuracy_score(words[name], predicted[:, t].astype(str)) for t, name in enumerate(words)]
     assert estimator.score(table.smiles, words) == pytest.approx(np.mean(each))
+
+
+def test_several_columns_of_which_one_has_three_classes(table: pd.DataFrame, words: pd.DataFrame) -> None:
+    size = pd.qcut(table.gap, 3, labels=["small", "medium", "large"]).astype(str)
+    y = pd.DataFrame({"size": size, "dipole": words.dipole})
+    y.loc[::5, "size"] = np.nan
+    estimator = gtx.MoleculeClassifier(**QUICK).fit(table.smiles, y)
+    assert [each.tolist() for each in estimator.classes_] == [["large", "medium", "small"], ["no", "yes"]]
+    given, predicted = estimator.predict_proba(table.smiles), estimator.predict(table.smiles)
+    assert [p.shape for p in given] == [(60, 3), (60, 2)]
+    for t, (p, classes) in enumerate(zip(given, estimator.classes_, strict=True)):
+        np.testing.assert_allclose(p.sum(1), 1, rtol=1e-6)
+        np.testing.assert_array_equal(classes[p.argmax(1)], predicted[:, t])
+    answers = estimator.predictor_.predict(table.smiles)
+    np.testing.assert_array_equal(answers[["size_pred", "dipole_pred"]], predicted)
+    known = ~pd.isna(y["size"])
+    each = [(predicted[known, 0] == y["size"][known]).mean(), (predicted[:, 1] == y.dipole).mean()]
+    assert estimator.score(table.smiles, y) == pytest.approx(np.mean(each))
+    with pytest.warns(UserWarning, match="NaN is returned"):
+        assert [np.isnan(p).all(1).tolist() for p in estimator.predict_proba(["C", "C1CC"])] == [[False, True]] * 2
 
 
 def test_blanks_among_words_are_no_class(table: pd.DataFrame, words: pd.DataFrame) -> None:
