@@ -13,13 +13,14 @@ from torch_geometric.data import Batch
 from gtx.errors import InputError
 from gtx.kernel.counts import Counts
 from gtx.kernel.descriptors import DescriptorKernel
-from gtx.kernel.ridge import Solution, num_patterns, solve
+from gtx.kernel.ridge import Solution, draw, fewer, solve, work
 from gtx.kernel.tanimoto import TanimotoKernel
 from gtx.nn import TrainingSet
 
-EXACT = 5_000
-"""Up to so many training rows all of them make up a prediction; a target that has blanks of its own lowers it."""
-INDUCING, MOST_ROWS = 2_000, 20_000
+EXACT, MOST_WORK = 8_000, 5e12
+"""Up to so many training rows all of them make up a prediction, unless many targets with blanks of their own make it
+too much work (`gtx.kernel.ridge.work`): this much takes a core some minutes."""
+INDUCING, MOST_ROWS = 3_000, 20_000
 """Of more rows, so many do, drawn at random, and at most so many are learned from."""
 CHOOSING = 1_000
 """At most so many rows choose the kernel."""
@@ -32,7 +33,7 @@ class Blend(NamedTuple):
     length: float
 
 
-BLENDS = (Blend(0, 2), Blend(0.5, 2), Blend(0.9, 2), Blend(0.5, 4), Blend(0.9, 4))
+BLENDS = (Blend(0, 2), Blend(0.5, 2), Blend(0.9, 2), Blend(0.5, 4), Blend(0.9, 4), Blend(0.97, 8))
 """What `KernelRidge.solve` chooses from."""
 _TOGETHER = 512  # molecules whose similarities are worked out at a time
 
@@ -107,7 +108,7 @@ class KernelRidge(TanimotoKernel):
             many, was not drawn.
         """
         y = y.double().cpu()
-        drawn = _draw(len(y), MOST_ROWS)
+        drawn = draw(len(y), MOST_ROWS)
         y, left_out = y[drawn], torch.full_like(y, torch.nan)
         u = molecules.descriptors.cpu()[drawn]
         if self.descriptors is not None:
@@ -119,7 +120,7 @@ class KernelRidge(TanimotoKernel):
 
     def _choose(self, molecules: TrainingSet, drawn: Tensor, y: Tensor, u: Tensor) -> None:
         """Take the labels and the blend by which some of the rows are predicted best, each by the others."""
-        few = _draw(len(y), _fewer(CHOOSING, y))
+        few = draw(len(y), fewer(CHOOSING, y))
         y, blends = y[few], BLENDS if self.descriptors is not None else BLENDS[:1]
         y = y[:, (~y.isnan()).sum(0) > 1]
         if not y.numel() or len(self.alternatives) * len(blends) == 1:
@@ -147,7 +148,8 @@ class KernelRidge(TanimotoKernel):
 
     def _solve(self, counts: Counts, u: Tensor, y: Tensor) -> Solution:
         """Learn from n molecules, `u` `[n, D]` and `y` `[n, C]`; rows are called by their numbers among these."""
-        chosen = _draw(len(y), len(y) if len(y) <= _fewer(EXACT, y) else min(INDUCING, _fewer(EXACT, y)))
+        exact = len(y) <= EXACT and work(y) <= MOST_WORK
+        chosen = draw(len(y), len(y) if exact else min(INDUCING, fewer(2 * INDUCING, y)))
         self._keep(counts.subset(chosen), chosen)
         if self.descriptors is not None:
             self.descriptors.hold(u[chosen])
@@ -233,15 +235,3 @@ class KernelRidge(TanimotoKernel):
         if self.descriptors is None:
             return f"{found})"
         return f"{found}, {self.descriptors.steps.shape[1]} descriptors with a share of {self.descriptors.share:g})"
-
-
-def _fewer(most: int, y: Tensor) -> int:
-    """Of how many rows the patterns of blanks in `y` cost as much as those of `most` would without any: cubic cost."""
-    return int(most / num_patterns(y) ** (1 / 3))
-
-
-def _draw(n: int, count: int) -> Tensor:
-    """`count` of n rows, ascending, always the same ones; all of fewer."""
-    if n <= count:
-        return torch.arange(n)
-    return torch.randperm(n, generator=torch.Generator().manual_seed(0))[:count].sort().values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor
 
 RIDGES = torch.logspace(-4, 2, 25, dtype=torch.float64)
 """Ridges to choose from: the variance of noise over that of the signal."""
+MANY = 3_000
+"""Of more rows, so many, drawn at random, choose the ridge: that takes all eigenvalues, which cost some ten times as
+much as a solution for one ridge."""
 _NOTHING = 1e-10  # eigenvalues below this share of the largest are rounding errors
 
 
@@ -46,6 +50,8 @@ def solve(kernel: Tensor, chosen: Tensor, y: Tensor) -> Solution:
     \[ \alpha = (K + \lambda I)^{-1} (y - \bar y), \qquad
        y_i - \hat y_i^{(-i)} = \frac{\alpha_i}{[(K + \lambda I)^{-1}]_{ii}} \]
 
+    Of very many rows (`MANY`, or fewer where targets have blanks of their own) some alone choose the ridge.
+
     Where m < n rows are chosen, \(K_{nm} K_{mm}^{-1} K_{mn}\) stands for K (Nyström); the row that is left out then
     still is one of the m, whose values are not used.
 
@@ -65,16 +71,34 @@ def solve(kernel: Tensor, chosen: Tensor, y: Tensor) -> Solution:
         torch.full_like(y, torch.nan),
     )
     root = None if m == n else _root(kernel[chosen])
+    many = fewer(MANY, y)
     for rows, columns in _patterns(~y.isnan()):
+        if root is None and len(rows) > many:
+            _fill_by_factors(found, kernel, y, rows, rows[draw(len(rows), many)], columns)
+            continue
         spectrum = _exact(kernel, rows) if root is None else _nystroem(kernel[rows] @ root, root)
         for column in columns:
             _fill(found, spectrum, y[rows, column], rows, column)
     return found
 
 
-def num_patterns(y: Tensor) -> int:
-    """In how many different ways the C columns `[n, C]` have blanks."""
-    return y.isnan().unique(dim=1).shape[1]
+def fewer(most: int, y: Tensor) -> int:
+    """Of how many rows the C columns `[n, C]`, which differ in their blanks, cost as much as `most` rows of one column:
+    each pattern of blanks is a problem of its own, of cubic cost."""
+    patterns = y.isnan().unique(dim=1).shape[1]
+    return int(most / patterns ** (1 / 3))
+
+
+def work(y: Tensor) -> float:
+    """What all rows of C columns `[n, C]` cost: the cube of the rows of each pattern of blanks."""
+    return float((~y.isnan()).unique(dim=1).sum(0).double().pow(3).sum())
+
+
+def draw(n: int, count: int) -> Tensor:
+    """`count` of n rows, ascending, always the same ones; all of fewer."""
+    if n <= count:
+        return torch.arange(n)
+    return torch.randperm(n, generator=torch.Generator().manual_seed(0))[:count].sort().values
 
 
 def _patterns(known: Tensor) -> list[tuple[Tensor, list[int]]]:
@@ -107,17 +131,44 @@ def _nystroem(features: Tensor, root: Tensor) -> _Spectrum:
     return _Spectrum(features @ turned / values.sqrt(), values, root @ turned * values.sqrt())
 
 
-def _fill(found: Solution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column: int) -> None:
-    """Enter what is found for one column."""
-    centred = y - found.centre[column]
+def _best(spectrum: _Spectrum, centred: Tensor) -> tuple[Tensor, Tensor]:
+    """The ridge that predicts left-out rows best, and by how much each is then wrong, `[n]`."""
     along, squares = spectrum.vectors.T @ centred, spectrum.vectors.square()
     kept = spectrum.values / (spectrum.values + RIDGES[:, None])  # [ridges, r]
     off = (centred[:, None] - spectrum.vectors @ (kept * along).T) / (1 - squares @ kept.T).clamp(min=1e-12)
     best = int(off.square().mean(0).argmin())
-    weights = along / (spectrum.values + RIDGES[best])
+    return RIDGES[best], off[:, best]
+
+
+def _fill(found: Solution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column: int) -> None:
+    """Enter what is found for one column."""
+    centred = y - found.centre[column]
+    ridge, off = _best(spectrum, centred)
+    along = spectrum.vectors.T @ centred
+    weights = along / (spectrum.values + ridge)
     found.dual[:, column] = spectrum.back @ weights
-    found.ridge[column] = RIDGES[best]
+    found.ridge[column] = ridge
     # the signal's variance by maximum likelihood, yᵀ (K + λ)⁻¹ y / n, with what lies outside of the spectrum
-    outside = (centred.square().sum() - along.square().sum()).clamp(min=0) / RIDGES[best]
+    outside = (centred.square().sum() - along.square().sum()).clamp(min=0) / ridge
     found.scale[column] = (along @ weights + outside) / len(y)
-    found.left_out[rows, column] = y - off[:, best]
+    found.left_out[rows, column] = y - off
+
+
+def _fill_by_factors(
+    found: Solution, kernel: Tensor, y: Tensor, rows: Tensor, some: Tensor, columns: Sequence[int]
+) -> None:
+    """Enter what is found for columns that have values in the same rows, of which some choose the ridges."""
+    spectrum = _exact(kernel, some)
+    for column in columns:
+        found.ridge[column] = _best(spectrum, y[some, column] - found.centre[column])[0]
+    for ridge in found.ridge[columns].unique():
+        alike = [column for column in columns if found.ridge[column] == ridge]
+        inner = kernel[rows][:, rows]
+        inner.diagonal().add_(ridge)
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(inner))
+        centred = y[rows][:, alike] - found.centre[alike]
+        weights = inverse @ centred
+        for k, column in enumerate(alike):
+            found.dual[rows, column] = weights[:, k]
+            found.scale[column] = weights[:, k] @ centred[:, k] / len(rows)
+            found.left_out[rows, column] = y[rows, column] - weights[:, k] / inverse.diagonal()

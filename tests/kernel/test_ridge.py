@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.kernel.ridge import RIDGES, _nystroem, _root, num_patterns, solve
+import gtx.kernel.ridge
+from gtx.kernel.ridge import RIDGES, _best, _exact, _nystroem, _root, draw, fewer, solve, work
 
 
 def problem(n: int = 40, columns: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
@@ -41,10 +42,28 @@ def test_blanks_are_as_rows_that_are_not_there() -> None:
     y[::3, 1] = torch.nan
     found, rows = solve(kernel, torch.arange(40), y), (~y[:, 1].isnan()).nonzero().flatten()
     alone = solve(kernel[rows][:, rows], torch.arange(len(rows)), y[rows, 1:])
-    assert num_patterns(y) == 2
+    assert fewer(1000, y) == int(1000 / 2 ** (1 / 3)) and work(y) == 40**3 + 26**3
     torch.testing.assert_close(found.dual[rows, 1], alone.dual[:, 0])
     assert (found.dual[::3, 1] == 0).all() and found.left_out[::3, 1].isnan().all()
     torch.testing.assert_close(found.scale[1], alone.scale[0])
+
+
+def test_of_many_rows_some_choose_the_ridge_and_all_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, y = problem()
+    y[::3, 1] = torch.nan
+    exact = solve(kernel, torch.arange(40), y)
+    monkeypatch.setattr(gtx.kernel.ridge, "MANY", 20)
+    found = solve(kernel, torch.arange(40), y)
+    for column in range(2):
+        rows = (~y[:, column].isnan()).nonzero().flatten()
+        some = rows[draw(len(rows), 15)]  # 20 / 2 ** (1 / 3), for two patterns
+        ridge, _ = _best(_exact(kernel, some), y[some, column] - y[rows, column].mean())
+        assert found.ridge[column] == ridge
+    monkeypatch.setattr(gtx.kernel.ridge, "_best", lambda *_: (exact.ridge[0], None))
+    factors = solve(kernel, torch.arange(40), y[:, :1])
+    for one, other in zip(factors, exact, strict=True):
+        torch.testing.assert_close(one[..., 0], other[..., 0])
+    assert found.left_out[::3, 1].isnan().all() and (found.dual[::3, 1] == 0).all()
 
 
 def test_nystroem_with_every_row_is_exact_and_with_some_it_leaves_out_alike() -> None:
