@@ -8,7 +8,6 @@ _NUMBERS, _CLASSES = "torchmetrics.functional.regression", "torchmetrics.functio
 
 mean_absolute_error = LateFunction(_NUMBERS, "mean_absolute_error")
 mean_squared_error = LateFunction(_NUMBERS, "mean_squared_error")
-r2_score = LateFunction(_NUMBERS, "r2_score")
 binary_accuracy = LateFunction(_CLASSES, "binary_accuracy")
 binary_auroc = LateFunction(_CLASSES, "binary_auroc")
 binary_average_precision = LateFunction(_CLASSES, "binary_average_precision")
@@ -16,6 +15,7 @@ multiclass_accuracy = LateFunction(_CLASSES, "multiclass_accuracy")
 multiclass_f1_score = LateFunction(_CLASSES, "multiclass_f1_score")
 multiclass_matthews_corrcoef = LateFunction(_CLASSES, "multiclass_matthews_corrcoef")
 spearmanr = LateFunction("scipy.stats", "spearmanr")
+r2_score = LateFunction("sklearn.metrics", "r2_score")  # torchmetrics takes small variances for none
 roc_auc_score = LateFunction("sklearn.metrics", "roc_auc_score")
 minimize_scalar = LateFunction("scipy.optimize", "minimize_scalar")
 isotonic_regression = LateFunction("sklearn.isotonic", "IsotonicRegression")

@@ -68,7 +68,7 @@ class Regression(NumberTask, NumberOptions):
             "RMSE", lambda p, y: mean_squared_error(p, y, squared=False), has_values, lower=True, in_units=True
         ),
         "mae": Metric("MAE", mean_absolute_error, has_values, lower=True, in_units=True),
-        "r2": Metric("R²", r2_score, varies),
+        "r2": Metric("R²", lambda p, y: r2_score(y, p), varies),
     }
 
     scaler: TargetScaler | None = learned()
