@@ -176,12 +176,13 @@ class MoleculeEstimator(BaseEstimator):
             members = fit(partial(build_model, spec), task, train, val, settings, folder, **start)
         said = settings.decisive() | ({} if further is None else {"start": further.origin(spec, members[0].task)})
         learned = learned_spec(spec, members[0].model)
-        kept = None
+        kept = learned_from = None
         if settings.training_rows is not False:
-            kept = _training_rows(members[0].task, [done.smiles[i] for i in split["train"]], split["train"], train)
+            kept = _training_rows(members[0].task, done.smiles, split["train"], store)
+            learned_from = _training_rows(members[0].task, done.smiles, np.arange(len(smiles)), store)
         beside = {"smiles_column": column or ModelHeader.smiles_column, "features": self._features(), "training": kept}
         header = ModelHeader(members[0].task, featuriser, learned, **beside, settings=said)
-        self.predictor_ = mixed(members, header, store, split, settings).predictor
+        self.predictor_ = mixed(members, header, store, split, settings, learned_from).predictor
         return self
 
     def _features(self) -> FeatureColumns | None:
@@ -272,14 +273,14 @@ class MoleculeEstimator(BaseEstimator):
         return tags
 
 
-def _training_rows(task: NumberTask, smiles: Sequence[str], rows: np.ndarray, train: MoleculeStore) -> TrainingRows:
-    """What a model file keeps of the training rows; they are called by their place in X, from 1."""
+def _training_rows(task: NumberTask, smiles: Sequence[str], rows: np.ndarray, store: MoleculeStore) -> TrainingRows:
+    """What a model file keeps of rows that it learned from; they are called by their place in X, from 1."""
 
     def cell(t: int, value: float) -> str:
         if np.isnan(value):
             return ""
         return task.value_text(t, value) if task.discrete else f"{value:.9g}"
 
-    columns = enumerate(train.y.numpy().T)
+    columns = enumerate(store.y.numpy()[rows].T)
     values = {task.targets[t]: [cell(t, value) for value in column] for t, column in columns}
-    return TrainingRows.drawn(smiles, rows + 1, values)
+    return TrainingRows.drawn([smiles[i] for i in rows], rows + 1, values)

@@ -67,7 +67,7 @@ class ModelHeader:
         partner: of the kernel that has a share in the prediction, as `model`; or None.
         smiles_column: what the column with the molecules was called.
         features: the columns of the table that the model reads beside the molecule; or None.
-        training: the training rows that the file keeps; None where it keeps none.
+        training: the rows that it keeps of those that the model learned from; None where it keeps none.
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
         settings: as in `config.yaml`, and `batch_pairs_used`, a number for each member; of a model that was trained

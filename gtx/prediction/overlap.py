@@ -1,4 +1,4 @@
-"""Molecules of a table that trained the model: what scores of a table with targets must say beside them."""
+"""Molecules of a table that the model learned from: what scores of a table with targets must say beside them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from gtx.tasks.task import Answers, Task
 
 @dataclass(frozen=True)
 class Overlap:
-    """How many molecules of a table are training molecules of the model.
+    """From how many molecules of a table the model learned.
+
+    A kernel that has a share in the prediction learned from the validation rows too.
 
     Attributes:
-        trained: molecules that are.
+        trained: molecules from which it did.
         rows: molecules that could be read.
-        sampled: the model file keeps only some of its training rows, so there may be more.
+        sampled: the model file keeps only some of these, so there may be more.
         metrics: scores of the other molecules alone, as in `metrics.json`; None where nothing was measured of them.
     """
 
@@ -31,7 +33,7 @@ class Overlap:
 
     def __str__(self) -> str:
         which = f"{'at least ' * self.sampled}{self.trained:,}"
-        said = f"{which} of these {self.rows:,} molecules are training molecules of the model"
+        said = f"the model has learned from {which} of these {self.rows:,} molecules"
         if self.trained == self.rows:
             return f"{said}: the scores say nothing of new molecules"
         return said if self.metrics is None else f"{said}; the other {self.rows - self.trained:,} alone:"
@@ -60,5 +62,5 @@ class Trained:
             self.others.add([rows[i] for i in new], answers.subset(new))
 
     def overlap(self) -> Overlap | None:
-        """What came of it; None where no molecule trained the model."""
+        """What came of it; None where the model learned from no molecule."""
         return Overlap(self.trained, self.rows, self.sampled, self.others.metrics()) if self.trained else None

@@ -1,4 +1,4 @@
-"""The training rows that a model file keeps, to show what a prediction rests on."""
+"""The rows that a model file keeps of those that it learned from, to show what a prediction rests on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ MOST = 20_000
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """n training rows as the table has them.
+    """n rows that a model learned from, as the table has them: the training rows, and where a kernel learned from the
+    validation rows too, these.
 
     Attributes:
         smiles: canonical SMILES of each; where a row has several molecules, of all of them together.
         rows: their numbers in the table, from 1.
         values: of each target, n cells.
-        trained: how many training rows there were.
+        trained: how many such rows there were.
     """
 
     smiles: Sequence[str]

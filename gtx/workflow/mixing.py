@@ -18,6 +18,7 @@ from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.partner import Partner, join
+from gtx.prediction.training_rows import TrainingRows
 from gtx.tasks import NumberTask, Task
 from gtx.tasks.task import Answers
 from gtx.training import Member, TrainSettings
@@ -86,6 +87,7 @@ def mixed(
     store: MoleculeStore,
     split: Mapping[str, np.ndarray],
     settings: TrainSettings,
+    learned: TrainingRows | None = None,
 ) -> Mixed:
     """Trained networks with a kernel that learned from the same training rows, as far as validation rows ask for one;
     and intervals, spread and probabilities of both, calibrated on validation rows.
@@ -100,6 +102,7 @@ def mixed(
         store: all molecules, with targets in their own units.
         split: rows of "train" and "val".
         settings: whether to mix, and where the networks run.
+        learned: rows that the model file keeps in place of the header's where the kernel learns from validation rows.
     """
     device = "cpu" if settings.accelerator == "cpu" else None
     predictor = Predictor([member.model for member in members], header, device)
@@ -124,7 +127,7 @@ def mixed(
     own = outputs_of(whole, store)
     own[rows] = held_out
     partner = Partner(whole, share.float())
-    header = replace(header, partner=learned_spec(spec, whole))
+    header = replace(header, partner=learned_spec(spec, whole), training=learned or header.training)
     alone = {"network": outputs, "kernel": join(outputs, own, torch.ones_like(share))}
     note = f"the mix of {partner.words(header.task)}; {len(val)} validation rows decided"
     both = Predictor(predictor.members, header, device, partner)

@@ -95,9 +95,9 @@ def _shared_components(dataset: Dataset) -> list[str]:
     return [f"leakage: of {len(own)} {judged} rows {', '.join(counts)}, as written; --split group keeps either apart"]
 
 
-def training_rows(dataset: Dataset) -> TrainingRows:
-    """What a model file keeps of the training rows: SMILES, row numbers, and the cells of the targets."""
-    index = dataset.split["train"].tolist()
+def training_rows(dataset: Dataset, *parts: str) -> TrainingRows:
+    """What a model file keeps of the rows that it learned from: SMILES, row numbers, and the cells of the targets."""
+    index = np.sort(np.concatenate([dataset.split[part] for part in parts])).tolist()
     places = [dataset.place(i) for i in index]
     values = {
         name: [row.cells[column_index(file.columns, name)] for file, row in places] for name in dataset.task.targets

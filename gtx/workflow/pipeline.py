@@ -125,10 +125,10 @@ def train(
         return None
     both = plan.mixed(members, header)
     notes = notes if both.note is None else [*notes, both.note]
-    if (kept := header.training) is not None:
-        words = f"model.gtx keeps training rows for gtx predict --neighbours: {kept.words()}"
-        notes.append(f"{words}; --no-training-rows leaves them out")
     predictor, answers = both.predictor, both.answers
+    if (kept := predictor.header.training) is not None:
+        words = f"model.gtx keeps the rows that it learned from, for gtx predict --neighbours: {kept.words()}"
+        notes.append(f"{words}; --no-training-rows leaves them out")
     task, networks = predictor.task, predictor.members
     learned = [line for line in task.notes() if line not in plan.task.notes()]  # of validation rows
     notes = [*notes, *learned]

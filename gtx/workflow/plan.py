@@ -94,7 +94,7 @@ class Plan:
             learned_spec(self.spec, members[0].model),
             smiles_column=self.dataset.smiles_column,
             features=self.data.features,
-            training=None if self.settings.training_rows is False else training_rows(self.dataset),
+            training=None if self.settings.training_rows is False else training_rows(self.dataset, "train"),
             split={
                 "how": self.dataset.split_words,
                 **self.dataset.counts,
@@ -107,7 +107,8 @@ class Plan:
 
     def mixed(self, members: list[Member], header: ModelHeader) -> Mixed:
         """What was trained, beside a kernel."""
-        return mixed(members, header, self.dataset.store, self.dataset.split, self.settings)
+        learned = None if header.training is None else training_rows(self.dataset, "train", "val")
+        return mixed(members, header, self.dataset.store, self.dataset.split, self.settings, learned)
 
 
 def opened(

@@ -107,9 +107,11 @@ def test_a_mix_is_both_and_says_so(runs: dict[str, Path], table: Path) -> None:
     words = f"{1 - share:.0%} network and {share:.0%} kernel, of 102 molecules"
     report = (runs["kernel"].parent / "report.html").read_text()
     assert words in report and "Its network alone" in report and "Its kernel alone" in report
-    assert both.header.training.rows == [
-        i for i, row in enumerate(read(runs["kernel"].parent / "predictions.csv"), 1) if row["split"] == "train"
-    ]
+    for path, taught in ((runs["kernel"], ("train", "val")), (runs["no"], ("train",))):
+        kept = gtx.load(path, device="cpu").header.training
+        parts = [row["split"] for row in read(path.parent / "predictions.csv")]
+        assert kept.rows == [i for i, part in enumerate(parts, 1) if part in taught]
+        assert kept.trained == len(kept) == sum(map(parts.count, taught))
 
 
 def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs: dict[str, Path]) -> None:
