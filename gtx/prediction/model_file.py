@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -33,6 +35,7 @@ FORMAT = 5
 a task has learned is an entry of its own. 4: a kernel may have a share in the prediction. 5: columns of the table may
 be inputs. Files of format 2 on are read."""
 OLDEST = 2
+CHECKSUM = "sha256"
 
 _SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
 _TUNING = Record({}, {"rates": MappingOf(number(0)), "head_first": number(0, 1)})
@@ -232,9 +235,10 @@ def save_model(
     if half:
         learned = [f"{part}.{name}" for part, module in parts.items() for name, _ in module.named_parameters()]
         tensors |= {name: tensors[name].half() for name in learned if tensors[name].dtype == torch.float32}
-    text = json.dumps(header.to_dict() | {"members": len(members)}, ensure_ascii=False, allow_nan=False)
+    plain = header.to_dict() | {"members": len(members)}
+    digest = _digest(io.BytesIO(save(tensors)), plain)
     with whole_file(path) as file:  # not by `save_file`, whose files nobody but the owner may read
-        file.write(save(tensors, {"gtx": text}))
+        file.write(save(tensors, {"gtx": _text(plain | {CHECKSUM: digest})}))
 
 
 def load_model(
@@ -265,6 +269,7 @@ def read_model(
     try:
         with safe_open(path, "pt") as file:
             plain = _read_header(file.metadata())
+            _check_whole(path, plain)
             header = ModelHeader.from_dict(plain, task, own=model is not None)
             spec = header.partner
             members = read_members(file, header.model, plain["members"], model, spec is not None)
@@ -280,6 +285,27 @@ def read_model(
     except SafetensorError as reason:
         what = f"({printable(str(reason), 200)}); expected one that gtx train wrote, such as run/model.gtx"
         raise InputError(f"{path} is not a whole gtx model file {what}") from None
+
+
+def _check_whole(path: Path, plain: Any) -> None:
+    """Refuse a file whose bytes are not those that gtx wrote; older files have no checksum."""
+    if isinstance(plain, dict) and (written := plain.pop(CHECKSUM, None)):
+        with path.open("rb") as raw:
+            if _digest(raw, plain) != written:
+                raise InputError("it is damaged: its SHA-256 is another than when gtx wrote it")
+
+
+def _digest(raw: IO[bytes], plain: dict[str, Any]) -> str:
+    """SHA-256 of a header and of the tensors in a safetensors file."""
+    raw.seek(8 + int.from_bytes(raw.read(8), "little"))  # past the names of the tensors
+    digest = hashlib.sha256(_text(plain).encode("utf-8", "surrogatepass"))
+    while part := raw.read(2**20):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _text(plain: dict[str, Any]) -> str:
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
 def _read_header(metadata: dict[str, str] | None) -> dict[str, Any]:

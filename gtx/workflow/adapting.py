@@ -59,7 +59,8 @@ def adapt(
 ) -> Adapted:
     """Train a pretrained model further on the molecules of a table, with RDKit's descriptors as targets.
 
-    Called again it goes on, or says that it is done. A tenth of the molecules is held out and chooses the epoch.
+    Called again it goes on, or says that it is done. A tenth of the molecules is held out and chooses the epoch. A
+    molecule that several rows have is one.
 
     Args:
         model: a file whose targets are descriptors of RDKit, or `foundation`.
@@ -134,16 +135,17 @@ def _found(out: Path, start: str, told: dict[str, Any]) -> Adapted:
 def labelled(
     header: ModelHeader, table: str, smiles_column: str | None, workers: int | None, progress: bool
 ) -> tuple[MoleculeStore, Ledger]:
-    """The molecules of a table with their descriptors, winsorised, and what became of its rows."""
+    """The molecules of a table, each once, with their descriptors, winsorised, and what became of its rows."""
     opened, ledger = open_table(table, smiles_column), Ledger()
     rows = list(opened.rows)
     ledger.enter(rows)
     texts = [row.readable for row in rows]
-    found = featurise(header.featuriser, texts, workers=workers, progress=progress, smiles=False)
+    found = featurise(header.featuriser, texts, workers=workers, progress=progress)
     for row, error in zip(rows, found.errors, strict=True):
         if error and not row.error:
             ledger.error(row.number, opened.smiles_column, row.shown, error)
-    good = [texts[i] for i in found.good]
+    once = np.sort(np.unique([found.smiles[i] for i in found.good], return_index=True)[1])  # of those that can be read
+    good = [texts[i] for i in found.good[once]]
     if workers is None:
         workers = default_workers() if len(good) > CHUNK else 0
     chunks = [(header.featuriser.read, good[i : i + CHUNK]) for i in range(0, len(good), CHUNK)]
@@ -151,4 +153,5 @@ def labelled(
     made = track(made, "Computing descriptors", len(chunks), console=Console(stderr=True)) if progress else made
     columns = [RDKIT_DESCRIPTORS.index(name) for name in header.targets]
     y = np.concatenate([np.empty((0, len(RDKIT_DESCRIPTORS))), *made])[:, columns]
-    return found.store.with_targets(header.task.scaler.winsorised(torch.from_numpy(y))), ledger
+    store = found.store.subset(once)
+    return store.with_targets(header.task.scaler.winsorised(torch.from_numpy(y))), ledger

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from gtx.data import FeatureColumns
-from gtx.dataset import DataSettings, sha256
+from gtx.dataset import Dataset, DataSettings, sha256
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import Featuriser
@@ -81,6 +81,23 @@ class Further:
         tuned = replace(settings, **{name: usual[name] for name in unsaid})
         waits = any(0 < share < 1 for share in (tuned.rates or {}).values())
         return tuned if waits else replace(tuned, head_first=settings.head_first)
+
+    def warnings(self, dataset: Dataset) -> list[str]:
+        """Of molecules that judge the model that is trained now, and from which this one has learned already."""
+        kept = self.header.training
+        if kept is None:
+            return []
+        known, least = set(kept.smiles), "at least " * (len(kept) < kept.trained)
+        counts = {
+            words: (sum(dataset.smiles[i] in known for i in rows), len(rows))
+            for words, rows in (("validation", dataset.split["val"]), ("test", dataset.split["test"]))
+        }
+        return [
+            f"warning: {self.file} has learned from {least}{taught} of these {rows} {words} molecules, which flatters "
+            "their scores; --split-column, --val and --test keep parts as they were"
+            for words, (taught, rows) in counts.items()
+            if taught
+        ]
 
     def adopted(self, task: Task) -> Task:
         """A task, fitted, with what the model's own has learned of the targets that both have.

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gtx.closed_form import fit_closed_form, outputs_of, solvable, unsolvable
 from gtx.data import MoleculeStore
+from gtx.data.columns import listed
 from gtx.data.ledger import counted
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
@@ -129,7 +130,9 @@ def mixed(
     partner = Partner(whole, share.float())
     header = replace(header, partner=learned_spec(spec, whole), training=learned or header.training)
     alone = {"network": outputs, "kernel": join(outputs, own, torch.ones_like(share))}
-    note = f"the mix of {partner.words(header.task)}; {len(val)} validation rows decided"
+    note = f"the mix of {partner.words(header.task)}; {counted(len(val), 'validation row')} decided"
+    few = [name for name, known in zip(header.task.targets, (~val.y.isnan()).sum(0), strict=True) if known < FEWEST]
+    note += f"; {listed(few)}: too few of them have a value to weigh a kernel, which takes {FEWEST}" if few else ""
     both = Predictor(predictor.members, header, device, partner)
     return calibrated(both, partner.join(outputs, own), kernel, note, alone)
 

@@ -109,6 +109,7 @@ def train(
         held = f"{len(dataset.split['train']):,} of the {dataset.counts['train']:,} training molecules stand for all"
         notes.append(f"the molecules stay on disk: in scores and report {held}; no baselines, no mix with a kernel")
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
+    notes += [] if further is None else further.warnings(dataset)
     if gone := plan.dropped:
         notes.append(f"the model predicts no more: {', '.join(gone)}")
     if from_main(lambda: run.finished and (out / "metrics.json").exists()):

@@ -106,16 +106,30 @@ def test_tensors_that_are_not_the_models_are_named(how: str, model_path: Path, t
     refused(tmp_path / "bad.gtx", f"bad.gtx cannot be used: tensor {reason}")
 
 
+@pytest.mark.parametrize("where", ["a weight", "the last byte", "the header"])
+def test_a_file_of_which_a_bit_has_changed_is_refused(where: str, model_path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bad.gtx"
+    gtx.load(model_path).save(file)
+    whole = bytearray(file.read_bytes())
+    length = int.from_bytes(whole[:8], "little")
+    version = whole.index(b"versions") + len(b'versions\\": {\\"gtx\\": \\"')
+    place = {"a weight": 8 + length + 1001, "the last byte": len(whole) - 1, "the header": version}[where]
+    whole[place] ^= 1
+    file.write_bytes(whole)
+    refused(file, "bad.gtx cannot be used: it is damaged: its SHA-256 is another than when gtx wrote it")
+
+
 def test_others_may_read_a_model_file(model_path: Path, tmp_path: Path) -> None:
     (tmp_path / "other").touch()
     assert model_path.stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def parts(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """The header and the tensors of a model file."""
+    """The header of a model file, without the checksum, and its tensors."""
     with safe_open(path, "pt") as file:
-        names = list(file.keys())
-        return json.loads(file.metadata()["gtx"]), {name: file.get_tensor(name) for name in names}
+        names, header = list(file.keys()), json.loads(file.metadata()["gtx"])
+        header.pop("sha256", None)
+        return header, {name: file.get_tensor(name) for name in names}
 
 
 def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 import gtx
 from experiments.foundation import pretrain
 from gtx.cli import main
-from gtx.dataset import DataSettings
+from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import DESCRIPTORS, Featuriser
@@ -25,7 +25,7 @@ from gtx.tasks import NumberTask, Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import PropertyModule, TrainSettings
 from gtx.training.optimise import rate_of
-from gtx.workflow import train
+from gtx.workflow import Further, train
 from tests.tables import ALONE, TINY, molecules, write
 
 TUNING = pretrain.TUNING | {"head_first": 0.25}
@@ -150,9 +150,18 @@ def test_outputs_of_known_targets_are_kept_and_those_of_others_added(
         assert new[name].tolist() == pytest.approx(old[name].tolist(), rel=1e-4)
     assert new["dipole_pred"].notna().all()
     assert any("2 of 3 outputs in head.3.weight and head.3.bias" in note for note in notes)
+    assert not any("has learned from" in note for note in notes)
     fewer, notes = gone_on(replace(data, target_columns=("gap",)), start, tmp_path / "fewer")
     assert fewer.predict(smiles)["gap_pred"].tolist() == pytest.approx(old["gap_pred"].tolist(), rel=1e-4)
     assert "the model predicts no more: solvation_water" in notes
+
+
+def test_molecules_that_taught_the_model_before_are_told_where_they_judge(two: tuple[DataSettings, Path]) -> None:
+    data, start = two
+    before, now = load(data).split, load(replace(data, seed=1))
+    taught = len(set(before["train"].tolist()).intersection(test := now.split["test"].tolist()))
+    said = Further.open(start, data, TrainSettings()).warnings(now)
+    assert f"warning: model.gtx has learned from {taught} of these {len(test)} test molecules, which" in said[-1]
 
 
 def test_a_new_head_knows_nothing_of_the_old_one(
@@ -240,7 +249,8 @@ def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
     brought: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, step = tmp_path / "molecules.csv", PropertyModule.training_step
-    table.write_text("\n".join(["smiles", *molecules(40)["smiles"], "C1CC"]))
+    every = molecules(40)["smiles"].tolist()
+    table.write_text("\n".join(["smiles", *every, "C1CC", *every[:30]]))  # a molecule of several rows is one
     words = ["adapt", "foundation", str(table), "--epochs=2", "--threads=1", "--workers=0", "--accelerator=cpu"]
 
     def interrupted(self: PropertyModule, *batch: object) -> torch.Tensor:
@@ -265,7 +275,7 @@ def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
     assert main([*words, "--lr=0.01", "--out", str(tmp_path / "whole.gtx")]) == 0
     assert (tmp_path / "whole.gtx").read_bytes() == (tmp_path / "mine.gtx").read_bytes()
     capsys.readouterr()
-    assert "41 rows: 40 read, 1 error" in said.err and 'value "C1CC"' in said.err
+    assert "71 rows: 70 read, 1 error" in said.err and 'value "C1CC"' in said.err
     before, after = map(float, re.search(r"sd: (\S+), now (\S+)", said.out).groups())
     assert after < before
     assert {path.name for path in tmp_path.iterdir()} == {"molecules.csv", "mine.gtx", "whole.gtx"}
