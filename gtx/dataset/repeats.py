@@ -44,7 +44,6 @@ def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[File, int, st
         target, values = dataset.task.targets[t], []
         for molecule in molecules:
             file, row = dataset.place(molecule)
-            place = f"row {row.number}" + (f" of {file.source}" if len(dataset.files) > 1 else "")
             cell = row.cells[column_index(file.columns, target)].strip()
-            values.append((file, row.number, place, printable(cell, _LONGEST)))
+            values.append((file, row.number, dataset.place_words(molecule), printable(cell, _LONGEST)))
         yield target, values

@@ -127,6 +127,11 @@ class Dataset:
         file = next(file for file in reversed(self.files) if file.start <= at)
         return file, file.rows[at - file.start]
 
+    def place_words(self, molecule: int) -> str:
+        """In which row a molecule stands, and of which file, if there are several."""
+        file, row = self.place(molecule)
+        return f"row {row.number}" + (f" of {file.source}" if len(self.files) > 1 else "")
+
 
 @contextmanager
 def named(file: File) -> Iterator[None]:

@@ -12,6 +12,7 @@ from gtx.data import TableWriter, column_index, fresh_name
 from gtx.data.ledger import counted
 from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
+from gtx.dataset.outliers import outlier_lines
 from gtx.dataset.repeats import repeated_words
 from gtx.prediction import Predictor, library_versions
 from gtx.prediction.answering import as_rows
@@ -51,6 +52,7 @@ def data_lines(dataset: Dataset) -> list[str]:
     for (one, other), number in dataset.leaked.items():
         stand = f"{counted(number, _unit(dataset))} {'stands' if number == 1 else 'stand'}"
         lines.append(f"warning: {stand} in both {one} and {other}, which flatters the scores")
+    lines += outlier_lines(dataset)
     if dataset.nearest is not None:
         lines.append(_nearness(dataset))
     lines += _shared_components(dataset)

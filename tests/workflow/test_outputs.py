@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from gtx.dataset import DataSettings, load
+from gtx.dataset.outliers import outlier_lines
 from gtx.dataset.repeats import repeated_words
 from gtx.workflow.outputs import data_lines
 from tests.tables import molecules, write
@@ -55,6 +58,17 @@ def test_many_rows_that_disagree_are_not_all_named(tmp_path: Path) -> None:
         "5 molecules fill 25 rows, 5 of them with conflicting labels, the first: y is 0 in row 1, 50 "
     )
     assert said.count(";") == 2 and said.count(" and 2 more") == 3
+
+
+def test_values_far_from_the_others_are_told(tmp_path: Path) -> None:
+    y = np.random.default_rng(0).normal(5, 1, 40)
+    for change, said in (({}, []), ({7: 5000.0, 9: -200.0}, ["2 values far from the others, half of which lie from "])):
+        rows = [[s, change.get(i, y[i])] for i, s in enumerate(molecules(40)["smiles"])]
+        dataset = load(DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0))
+        lines = outlier_lines(dataset)
+        assert len(lines) == len(said) and all(words in line for words, line in zip(said, lines, strict=True))
+        assert all("; the farthest is 5000 in row 8: a typing error" in line for line in lines)
+        assert set(lines) <= set(data_lines(dataset))
 
 
 def test_few_rows_come_with_a_remedy_where_shares_decide(tmp_path: Path) -> None:
