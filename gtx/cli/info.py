@@ -40,6 +40,8 @@ def run(arguments: Namespace) -> int:
     weights = sum(p.numel() for p in members[0].parameters())
     held = header.model["arguments"].get("rows")  # of a model that gradients do not train
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column(overflow="fold")  # a checksum is whole
     facts = {
         "task": header.task.name,
         "targets": ", ".join(header.targets),
@@ -50,8 +52,8 @@ def run(arguments: Namespace) -> int:
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
         "features": header.features and listed(header.features.columns),
-        "training rows": "none kept" if header.training is None else header.training.words(),
-        "split": ", ".join(f"{k} {v}" for k, v in header.split.items()),
+        "rows kept": "none" if header.training is None else header.training.words(),
+        "split": ", ".join(f"{k} {v}" for k, v in header.split.items()) or None,
         "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }

@@ -51,7 +51,7 @@ def score_table(
     table.add_column("target")
     table.add_column("metric")
     for method in rows:
-        table.add_column(method, justify="right")
+        table.add_column(method, justify="right", no_wrap=False, overflow="fold")
     summed = [name for name in shown if kinds[name].summed]
     for target in [*names, *([None] if summed and len(names) > 1 else [])]:  # None is all of them
         own = summed if target is None else [name for name in shown if name in metrics[part]["per_target"][target]]

@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> int:
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("gtx"):
             raise
-        raise InputError("gtx serve needs FastAPI and uvicorn: pip install 'gtx[serve]'") from None
+        raise InputError("gtx serve needs FastAPI and uvicorn: in the folder of gtx, pip install '.[serve]'") from None
     from gtx.prediction import load
 
     predictor, local = load(arguments.model, arguments.device), is_local(arguments.host)

@@ -152,11 +152,12 @@ def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
 
     metric = next(iter(scores["main"]["tuned"]["test"]))
     table = Table(title=f"{metric}, of the same rows")
-    for name in ("rows", "tuned", "defaults"):
-        table.add_column(name, justify="left" if name == "rows" else "right")
+    words = [word for word in scores["main"] if all(word in own for own in scores.values())]
+    for name in ("rows", *words):
+        table.add_column(name.replace("default", "defaults"), justify="left" if name == "rows" else "right")
 
     def row(name: str, part: str, own: Mapping[str, Any]) -> list[float | None]:
-        values = [own[word][part][metric] if word in own else None for word in ("tuned", "default")]
+        values = [own[word][part][metric] for word in words]
         table.add_row(name, *(cell("-" if value is None else f"{value:.4g}") for value in values))
         return values
 

@@ -17,12 +17,12 @@ from torch import nn
 
 import gtx.tasks
 from gtx.data import FeatureColumns
-from gtx.errors import InputError, printable
+from gtx.errors import InputError, did_you_mean, printable
 from gtx.files import whole_file
 from gtx.models import ARCHITECTURES, SOLVED, WRITERS
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
-from gtx.prediction.packaged import model_path
+from gtx.prediction.packaged import FOUNDATION, model_path
 from gtx.prediction.partner import Partner
 from gtx.prediction.training_rows import TrainingRows
 from gtx.prediction.versions import library_versions
@@ -275,7 +275,8 @@ def read_model(
             members = read_members(file, header.model, plain["members"], model, spec is not None)
             return members, header, spec and read_partner(file, spec, header.task.num_predictions)
     except FileNotFoundError:
-        raise InputError(f"no such file: {path}") from None
+        near = did_you_mean(str(path), [FOUNDATION])
+        raise InputError(f"no such file: {path}{near}") from None
     except OSError as reason:
         if Path(path).is_dir():
             raise InputError(f"{path} is a folder; expected a file, such as {Path(path) / 'model.gtx'}") from None

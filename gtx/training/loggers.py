@@ -36,7 +36,9 @@ def make_logger(path: str, arguments: dict[str, Any], folder: Path) -> Logger:
     except ModuleNotFoundError as error:
         if name not in EXTRAS:
             raise InputError(f"logger {path}: {error}") from error
-        raise InputError(f"logger {path} is not installed: pip install 'gtx[{EXTRAS[name]}]'") from error
+        raise InputError(
+            f"logger {path} is not installed: in the folder of gtx, pip install '.[{EXTRAS[name]}]'"
+        ) from error
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(f"logger {path}: {error}") from error
     if not isinstance(logger, Logger):

@@ -39,8 +39,8 @@ class Tuned:
         out: its folder.
         tried: all trials.
         best: the trial chosen, by its validation score; None while other processes are at the last trials.
-        scores: by study `{"tuned": ..., "default": ...}`, each with the parts "val" and "test" of `metrics.json`; those
-            of test rows had no part in choosing.
+        scores: by study `{"tuned": ..., "default": ..., "default from foundation": ...}`, each with the parts "val" and
+            "test" of `metrics.json`; those of test rows had no part in choosing.
         running: how many trials other processes are at.
         was_finished: whether there was nothing left to do.
         notes: what else to say, a line each.
@@ -161,9 +161,8 @@ def _results(
         return Tuned(out, studies.tried(), chosen[MAIN], found["scores"], was_finished=True)
     scores: dict[str, dict[str, Any]] = {}
     for name, data in every.items():
-        default = next((t for t in studies.tried(name) if t.default and t.state == "complete"), None)
         scores[name] = {}
-        for word, tried in (("tuned", chosen[name]), ("default", default)):
+        for word, tried in {"tuned": chosen[name], **_defaults(studies.tried(name), space(name))}.items():
             if tried is not None:
                 with_report = name == MAIN and word == "tuned"
                 own, start = space(name).settings(tried.taken)
@@ -185,6 +184,16 @@ def _results(
     record = {"stamp": stamp, "chosen": best.taken, "score": best.score, "importances": importances, "scores": scores}
     write_text(out / RECORD, json.dumps(record, indent=2, allow_nan=False) + "\n")
     return Tuned(out, studies.tried(), best, scores, notes=notes)
+
+
+def _defaults(every: Sequence[Tried], space: Space) -> dict[str, Tried | None]:
+    """The trials of the defaults, from each start; None for one that did not come to its end."""
+    done = [tried for tried in every if tried.state == "complete"]
+    found: dict[str, Tried | None] = {"default": next((tried for tried in done if tried.default), None)}
+    for start in space.starts[1:]:
+        usual = space.defaults_of(start)
+        found[f"default from {start}"] = next((tried for tried in done if tried.taken == usual), None)
+    return found
 
 
 def _best(studies: Studies, name: str) -> Tried:

@@ -193,7 +193,7 @@ def optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise InputError("gtx tune needs Optuna: pip install 'gtx[tune]'") from None
+        raise InputError("gtx tune needs Optuna: in the folder of gtx, pip install '.[tune]'") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

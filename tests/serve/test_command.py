@@ -56,7 +56,10 @@ def test_without_the_extra_one_line_says_what_to_install(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert main(["serve", MODEL]) == 2
-    assert capsys.readouterr().err == "gtx: gtx serve needs FastAPI and uvicorn: pip install 'gtx[serve]'\n"
+    assert (
+        capsys.readouterr().err
+        == "gtx: gtx serve needs FastAPI and uvicorn: in the folder of gtx, pip install '.[serve]'\n"
+    )
 
 
 @pytest.mark.parametrize(

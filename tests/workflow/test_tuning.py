@@ -23,7 +23,7 @@ from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import pipeline, plan, tuning, tuning_trial
 from gtx.workflow.tuning import tune
 from gtx.workflow.tuning_space import SCRATCH, Space
-from gtx.workflow.tuning_study import Studies
+from gtx.workflow.tuning_study import Studies, Tried
 from gtx.workflow.tuning_trial import Pruning
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
@@ -250,6 +250,16 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
     assert one != two  # where these rows train
 
 
+def test_the_defaults_of_each_start_are_scored_beside_what_was_chosen(tmp_path: Path) -> None:
+    space = Space(replace(TrainSettings(), epochs=20), 900, (SCRATCH, "foundation"))
+    own = [space.defaults_of(start) for start in space.starts]
+    every = [Tried("main", k, "complete", taken, 0.5, 1.0, k == 0, None, tmp_path) for k, taken in enumerate(own)]
+    every.append(replace(every[1], number=2, taken=own[1] | {"lr": 0.1}))
+    assert tuning._defaults(every, space) == {"default": every[0], "default from foundation": every[1]}
+    every[1] = replace(every[1], state="failed")
+    assert tuning._defaults(every, space) == {"default": every[0], "default from foundation": None}
+
+
 def test_choices_apply_to_what_they_can_change() -> None:
     space = Space(replace(TrainSettings(), epochs=20), 900, (SCRATCH, "foundation"), ("standard", "gps"))
     names = set(space.choices)
@@ -292,5 +302,5 @@ def test_without_optuna_one_line_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(["tune", data.data, "--target-columns", COLUMNS[1], "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err == "gtx: gtx tune needs Optuna: pip install 'gtx[tune]'\n"
+    assert capsys.readouterr().err == "gtx: gtx tune needs Optuna: in the folder of gtx, pip install '.[tune]'\n"
     assert not (tmp_path / "out").exists()

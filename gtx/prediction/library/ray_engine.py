@@ -135,5 +135,5 @@ def ray_library() -> Any:
     try:
         import ray
     except ImportError:
-        raise InputError("--engine ray needs Ray: pip install 'gtx[ray]'") from None
+        raise InputError("--engine ray needs Ray: in the folder of gtx, pip install '.[ray]'") from None
     return ray

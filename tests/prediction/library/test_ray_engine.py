@@ -19,7 +19,7 @@ from gtx.prediction import FramePredictor, predict_library
 
 from .conftest import MODEL, dying
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'gtx[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is not installed: in the folder of gtx, pip install '.[ray]'")
 
 PAGE = Path(__file__).parents[3] / "docs" / "scale.md"
 
