@@ -60,9 +60,13 @@ class Partner(nn.Module):
         self.kernel.check()  # compiled loops go where its counts lead
         return found
 
+    def shares(self, task: NumberTask) -> dict[str, float]:
+        """The share of the kernel in each target."""
+        places = zip(task.targets, task.places, strict=True)
+        return {name: float(self.share[place.columns][0]) for name, place in places}
+
     def words(self, task: NumberTask) -> str:
         """The shares in words, target by target where they differ."""
-        shares = [float(self.share[place.columns][0]) for place in task.places]
-        each = [f"{1 - share:.0%} network and {share:.0%} kernel" for share in shares]
+        each = [f"{1 - share:.0%} network and {share:.0%} kernel" for share in self.shares(task).values()]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
         return f"{each[0] if len(set(each)) == 1 else several}, of {len(self.kernel.row):,} molecules"

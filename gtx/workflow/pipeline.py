@@ -137,6 +137,8 @@ def train(
         part: task.judge(networks, dataset.store, answers, dataset.split[part]) for part in PARTS
     }
     predictor.header.metrics.update(metrics)
+    if predictor.partner is not None:
+        metrics["kernel_share"] = predictor.partner.shares(task)
     metrics["alone"] = {
         name: {part: task.evaluate(dataset.y[dataset.split[part]], said.mean[dataset.split[part]]) for part in PARTS}
         for name, said in both.alone.items()

@@ -17,7 +17,7 @@ from gtx.training.watching import Watch
 from gtx.workflow.further import Further
 from gtx.workflow.mixing import Mixed, mixed
 from gtx.workflow.outputs import training_rows
-from gtx.workflow.specs import check_model, check_rows, learned_spec, model_spec
+from gtx.workflow.specs import check_model, check_rates, check_rows, learned_spec, model_spec
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ class Plan:
             spec = model_spec(settings, data.featuriser, task, dataset.counts["train"], data.features)
         else:
             spec = further.spec(task)
+        check_rates(spec, settings)
         return cls(data, settings, further, dataset, task, spec)
 
     @property

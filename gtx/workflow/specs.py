@@ -6,14 +6,16 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any
 
+import torch
 from torch import nn
 
 from gtx.data import FeatureColumns
 from gtx.errors import InputError, did_you_mean
-from gtx.models import ARCHITECTURES, SOLVED, GraphTransformer
+from gtx.models import ARCHITECTURES, SOLVED, GraphTransformer, build_model
 from gtx.molecules import Featuriser
 from gtx.tasks import Task
 from gtx.training import TrainSettings
+from gtx.training.optimise import check_head_first, freeze
 
 WRITER = "molecule_to_sequence"
 
@@ -58,6 +60,23 @@ def check_rows(task: Task, settings: TrainSettings) -> None:
             f"uncertainty {task.uncertainty} compares with training rows: leave out "
             "training_rows=False (--no-training-rows)"
         )
+
+
+def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
+    """Say before anything is written whether a model has the parts that are to learn slower.
+
+    Raises:
+        InputError: it has not, or nothing would learn, or nothing would wait.
+    """
+    if spec["name"] in SOLVED or not (settings.rates or settings.head_first):
+        return
+    try:
+        with torch.device("meta"):  # names, without memory
+            model = build_model(spec)
+        freeze(model, settings.rates or {})
+        check_head_first(model, settings.rates or {}, settings.head_first)
+    except (TypeError, ValueError) as reason:
+        raise InputError(str(reason)) from None
 
 
 def without_all_rows(settings: TrainSettings) -> TrainSettings:

@@ -98,6 +98,7 @@ def test_a_mix_is_both_and_says_so(runs: dict[str, Path], table: Path) -> None:
     outputs = network.outputs(done)[0]
     torch.testing.assert_close(both.outputs(done)[0], (1 - share) * outputs + share * own[:, None])
     metrics = learn(table, runs["kernel"].parent, mix="kernel").metrics
+    assert metrics["kernel_share"] == {"solvation_water": pytest.approx(float(share))}
     for part in ("train", "val", "test"):
         plain = learn(table, runs["no"].parent, mix="no").metrics[part]
         assert metrics["alone"]["network"][part] == {name: plain[name] for name in plain if name != "uncertainty"}
