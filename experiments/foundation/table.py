@@ -8,9 +8,12 @@ the commands that made the runs.
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
+
+from scipy.stats import t
 
 from experiments.archive import RESULTS
 from experiments.model_comparison import formatted, shared_splits, split_difference
@@ -30,6 +33,8 @@ AIMS = {
 }
 """Set before the foundation was trained, for one model; by folder of results."""
 ACTIVITY, ACTIVITY_AIM = "moleculeace-", 0.63
+START = {"gtx-mix", "gtx-foundation-mix"}
+"""Models that differ in their start alone."""
 OWN = {
     "gtx": "network, scratch",
     "gtx-foundation": "network, foundation",
@@ -73,7 +78,7 @@ def page(found: dict[str, list[ModelRuns]]) -> str:
         found: all runs by set.
     """
     sets = {folder: {row.model: row for row in found[folder]} for folder in (*AIMS, *activity_sets(found))}
-    return HEAD + "\n".join([*starts(sets), "", *averages(sets), "", *baselines(sets), ""])
+    return HEAD + "\n".join([*starts(sets), "", *deciding(sets), "", *averages(sets), "", *baselines(sets), ""])
 
 
 def activity_sets(found: Iterable[str]) -> list[str]:
@@ -122,6 +127,35 @@ def verdict(own: Sequence[ModelRuns | None], goal: float | None) -> str:
 def best(rows: Sequence[ModelRuns], value: Callable[[ModelRuns], float]) -> ModelRuns:
     """By a score."""
     return (max if rows[0].metric in HIGHER else min)(rows, key=value)
+
+
+def deciding(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
+    """How much smaller errors from the foundation are, over all sets, with a t interval: what chooses the default."""
+    both = [(models["gtx-foundation-mix"], models["gtx-mix"]) for models in sets.values() if set(models) >= START]
+    if len(both) < 2:
+        return []
+    lines = ["## Which start is the default", ""]
+    lines += [
+        f"Of the default models, over the {len(both)} sets on which both were run: the mean logarithm of the error",
+        "from the foundation over that from scratch, in per cent, with its 95% interval (t, sets). An error is an RMSE,",
+        "or 1 - ROC-AUC. The foundation becomes the default when its errors of validation rows are smaller by more",
+        "than the interval.",
+        "",
+        "| rows | difference | sets on which the foundation is ahead |",
+        "|---|---|--:|",
+    ]
+    for part, words in (("val", "validation, which decide"), ("test", "test")):
+        ratios = [math.log(error(one, part) / error(other, part)) for one, other in both]
+        half = t.ppf(0.975, len(ratios) - 1) * statistics.stdev(ratios) / math.sqrt(len(ratios))
+        mean = statistics.mean(ratios)
+        ahead = sum(ratio < 0 for ratio in ratios)
+        lines.append(f"| {words} | {mean:+.1%} [{mean - half:+.1%}, {mean + half:+.1%}] | {ahead} of {len(ratios)} |")
+    return lines
+
+
+def error(row: ModelRuns, part: str) -> float:
+    """What is to be small."""
+    return 1 - row.mean(part) if row.metric in HIGHER else row.mean(part)
 
 
 def averages(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:

@@ -48,6 +48,20 @@ def test_validation_rows_choose_and_the_aim_is_that_of_the_chosen() -> None:
     assert "| 1 | default, foundation | 0.500 |" in page and "default, scratch | 0.5" not in page
 
 
+def test_errors_of_validation_rows_over_all_sets_choose_the_start() -> None:
+    """e ** -0.1 and e ** -0.3 of those from scratch: a mean of -20 %, and t of one degree of freedom, 12.706."""
+    sets = {
+        folder: {
+            row.model: row for row in (runs(folder, "gtx-mix", 1.0, 1.0), runs(folder, "gtx-foundation-mix", *own))
+        }
+        for folder, own in (("a", (1.1, np.exp(-0.1))), ("b", (0.9, np.exp(-0.3))))
+    }
+    half = 12.706 * np.std([0.1, 0.3], ddof=1) / np.sqrt(2)
+    (line,) = (line for line in table.deciding(sets) if line.startswith("| validation"))
+    assert line == f"| validation, which decide | -20.0% [{-0.2 - half:+.1%}, {-0.2 + half:+.1%}] | 2 of 2 |"
+    assert table.deciding({"a": sets["a"]}) == []
+
+
 @pytest.mark.parametrize(
     ("gap", "metric", "words"),
     [
