@@ -138,8 +138,8 @@ def deciding(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
     lines += [
         f"Of the default models, over the {len(both)} sets on which both were run: the mean logarithm of the error",
         "from the foundation over that from scratch, in per cent, with its 95% interval (t, sets). An error is an",
-        "RMSE, or 1 - ROC-AUC. The foundation becomes the default when its errors of validation rows are smaller by more",
-        "than the interval.",
+        "RMSE, or 1 - ROC-AUC. The foundation becomes the default when its errors of validation rows are smaller by",
+        "more than the interval.",
         "",
         "| rows | difference | sets on which the foundation is ahead |",
         "|---|---|--:|",
