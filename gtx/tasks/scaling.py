@@ -71,7 +71,8 @@ class TargetScaler:
             y = y - composition @ reference
         mean = y.nanmean(0)
         sd = (y - mean).square().nanmean(0).sqrt()
-        varies = sd > 1e-7 * size  # what does not vary has a spread of rounding errors
+        rounding = 1e-12 if reference is None else 1e-7  # of the mean, and of a fit: what does not vary has no more
+        varies = sd > rounding * size
         return cls(mean, torch.where(varies, sd, 0.0), reference)
 
     def adopting(self, other: TargetScaler, known: Sequence[int]) -> TargetScaler:

@@ -26,6 +26,13 @@ def test_z_scores_there_and_back(scale: float) -> None:
     torch.testing.assert_close(scaler.unscale(z), y, equal_nan=True, rtol=1e-6, atol=0)
 
 
+def test_a_small_spread_about_a_large_mean_is_kept() -> None:
+    y = 1e8 + 3 * torch.randn(50, 1).double()
+    scaler = TargetScaler.fit(y)
+    assert scaler.sd.item() == pytest.approx(y.std(correction=0).item())
+    torch.testing.assert_close(scaler.unscale(scaler.scale(y)), y, rtol=0, atol=1e-5)
+
+
 def test_a_target_that_never_varies_is_predicted_as_it_is() -> None:
     scaler = TargetScaler.fit(torch.tensor([[0.1], [0.1], [torch.nan]]))
     assert scaler.sd.tolist() == [0.0]
