@@ -93,9 +93,12 @@ def test_left_out_rows_decide_what_is_counted(many: MoleculeStore) -> None:
         assert solved(many, labels=labels, num_descriptors=0)[0].labels == fine
 
 
-def test_of_many_rows_some_stand_for_all(many: MoleculeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("limit", "value"), [("EXACT", 100), ("MOST_WORK", 1e6)])
+def test_of_many_rows_some_stand_for_all(
+    limit: str, value: float, many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     exact, task = solved(many)
-    monkeypatch.setattr(gtx.kernel.regression, "EXACT", 100)
+    monkeypatch.setattr(gtx.kernel.regression, limit, value)
     monkeypatch.setattr(gtx.kernel.regression, "INDUCING", 60)
     some, _ = solved(many)
     assert len(some.row) == 60 and len(exact.row) == 120
