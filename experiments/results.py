@@ -111,13 +111,14 @@ def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
     heads = [
         "set",
         "metric",
-        "gtx",
-        "five averaged",
+        "`gtx train`",
+        "its network alone",
+        "five of these averaged",
         "best other measured here",
-        "it minus gtx",
+        "it minus the network",
         "best published quoted",
     ]
-    lines = [f"| {' | '.join(heads)} |", "|---|---|--:|--:|---|--:|---|"]
+    lines = [f"| {' | '.join(heads)} |", "|---|---|--:|--:|--:|---|--:|---|"]
     for folder, aim in AIMS.items():
         models = {row.model: row for row in found.get(folder, ())}
         if "gtx" not in models:
@@ -125,8 +126,10 @@ def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
         better = "higher" if aim.metric in HIGHER else "lower"
         others = rivals(models)
         quoted = sorted(published(folder, aim.metric), key=lambda one: one.mean, reverse=better == "higher")
+        mixed = models.get("gtx-mix")
         lines.append(
             f"| {aim.title} | {WORDS[aim.metric]}{aim.unit and f', {aim.unit}'}, {better} is better "
+            f"| {f'{score_text(mixed)} ({mixed.counted})' if mixed else ''} "
             f"| {score_text(models['gtx'])} ({models['gtx'].counted}) | {score_text(models.get('gtx-ensemble'))} "
             f"| {f'{title(others[0])}: {score_text(others[0])}' if others else ''} "
             f"| {difference_text(others[0], models['gtx']) if others and data else ''} "

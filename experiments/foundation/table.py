@@ -171,13 +171,18 @@ def averages(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
     lines = [f"## Mean RMSE over sets of MoleculeACE (aim {ACTIVITY_AIM:g} over fifteen)", ""]
     lines += ["| sets | model | RMSE |", "|--:|---|--:|"]
     active = {folder: models for folder, models in sets.items() if folder.startswith(ACTIVITY)}
-    for group in (("gtx-foundation-mix",), ("gtx-mix", "gtx-foundation-mix")):
-        shared = [folder for folder, models in active.items() if set(group) <= set(models)]
+    groups = ({"gtx-foundation-mix"}, START)
+    for shared in unique([folder for folder, models in active.items() if group <= set(models)] for group in groups):
         for name in (*OWN, *BASELINES):
             if shared and all(name in active[folder] for folder in shared):
                 mean = statistics.mean(active[folder][name].mean() for folder in shared)
                 lines.append(f"| {len(shared)} | {(OWN | BASELINES)[name]} | {mean:.3f} |")
     return [*lines, "", "[The published models on the same sets](moleculeace.md)."]
+
+
+def unique(lists: Iterable[list[str]]) -> list[list[str]]:
+    """Each list once."""
+    return [list(one) for one in dict.fromkeys(map(tuple, lists))]
 
 
 def baselines(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
