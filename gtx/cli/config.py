@@ -39,8 +39,8 @@ def use_config(parser: argparse.ArgumentParser, file: str) -> set[str]:
         except ArgumentError as error:
             raise InputError(f"{file}: {name}: {error.message}") from None
         action.required = False
-        if not action.option_strings and action.nargs is None:
-            action.nargs = "?"
+        if not action.option_strings:
+            action.nargs = {None: "?", "+": "*"}.get(action.nargs, action.nargs)
         given.add(action.dest)
     return given
 

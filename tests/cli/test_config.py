@@ -64,7 +64,7 @@ def test_the_command_line_wins() -> None:
 
 def test_every_command_takes_one() -> None:
     given = read(["more.csv"], "model: run/model.gtx\nmolecules: m.csv\nout: p.csv\n", predict)
-    assert (given.model, given.molecules, given.out) == ("more.csv", "m.csv", "p.csv")
+    assert (given.model, given.molecules, given.out) == ("more.csv", ["m.csv"], "p.csv")
 
 
 @pytest.mark.parametrize(

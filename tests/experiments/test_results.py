@@ -143,9 +143,7 @@ def test_the_readme_has_the_short_form(tmp_path: Path) -> None:
     put(tmp_path, "scaffold-esol/mean-0", value=2.0)
     put(tmp_path, "scaffold-bbbp/mean-0", value=2.0)  # gtx was not run there
     table = results.short(results.gather(tmp_path))
-    line = (
-        "| ESOL, scaffold split | RMSE, log mol/L, lower is better | 0.700 (1 run) |  | mean of the training rows: 2.0"
-    )
+    line = "| ESOL, scaffold split | RMSE, log mol/L, lower is better |  | 0.700 (1 run) |  | mean of"
     assert line in table and "BBBP" not in table
     readme = f"before\n{results.BEGIN}\nold\n{results.END}\nafter\n"
     assert results.into(readme, table) == f"before\n{results.BEGIN}\n{table}\n{results.END}\nafter\n"
