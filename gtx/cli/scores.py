@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
 from rich.console import Console
@@ -48,10 +49,10 @@ def score_table(
     names = list(metrics[part]["per_target"])
     shown = [name for name in kinds if name in metrics[part]]
     table = Table(title=f"{part} scores")
-    table.add_column("target")
+    table.add_column("target", overflow="fold")
     table.add_column("metric")
     for method in rows:
-        table.add_column(method, justify="right", no_wrap=False, overflow="fold")
+        table.add_column("\n".join(wrap(method, 8)), justify="right", no_wrap=True)  # names give way, numbers do not
     summed = [name for name in shown if kinds[name].summed]
     for target in [*names, *([None] if summed and len(names) > 1 else [])]:  # None is all of them
         own = summed if target is None else [name for name in shown if name in metrics[part]["per_target"][target]]
