@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +71,9 @@ def requested_runs(options: argparse.Namespace, sets: Mapping[str, PublicSet]) -
             return
 
 
-def execute(run: Run, command: str, results: Path = RESULTS, runs: Path = ROOT / "runs") -> dict[str, Any]:
+def execute(
+    run: Run, command: str, results: Path = RESULTS, runs: Path = ROOT / "runs", overwrite: bool = False
+) -> dict[str, Any]:
     """Do one run in this process, and give what is written of it.
 
     Args:
@@ -78,8 +81,11 @@ def execute(run: Run, command: str, results: Path = RESULTS, runs: Path = ROOT /
         command: that makes it again.
         results: the folder of all results.
         runs: the folder of all runs.
+        overwrite: begin anew, whatever the folder of the run holds.
     """
     loaded = LoadedRun.of(run, runs)
+    if overwrite:
+        shutil.rmtree(loaded.folder, ignore_errors=True)
     resumed = loaded.folder.exists()
     loaded.folder.mkdir(parents=True, exist_ok=True)
     wall, processor = time.perf_counter(), _processor_seconds()
@@ -96,7 +102,7 @@ def _job(module: str, sets: Mapping[str, PublicSet], run: Run, options: argparse
     name = next(name for name, public_set in sets.items() if public_set == run.public_set)
     split = f" --splits {run.split}" if len(run.public_set.splits) > 1 else ""
     command = f"python -m {module} --sets {name} --models {run.model}{split} --seeds {run.seed}"
-    return Job(" ".join(run.key), command, lambda: execute(run, command, options.out, options.runs))
+    return Job(" ".join(run.key), command, lambda: execute(run, command, options.out, options.runs, options.overwrite))
 
 
 def _read(doc: str, sets: Mapping[str, PublicSet], words: Sequence[str] | None) -> argparse.Namespace:

@@ -100,8 +100,10 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
     before = file.stat().st_mtime_ns
     assert call("--models", "mean") == call("--models", "mean", "gtx", "--table") == 0
     assert file.stat().st_mtime_ns == before
+    left = loaded.run._replace(model="mean").folder(tmp_path / "runs") / "of before"
+    left.touch()
     assert call("--models", "mean", "--overwrite") == 0
-    assert file.stat().st_mtime_ns > before
+    assert file.stat().st_mtime_ns > before and left.parent.exists() and not left.exists()
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "two"])
