@@ -139,7 +139,7 @@ def best(rows: Sequence[ModelRuns], value: Callable[[ModelRuns], float]) -> Mode
 
 def deciding(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
     """How much smaller errors from the foundation are, over all sets, with a t interval: what chooses the default."""
-    both = [(models["gtx-foundation-mix"], models["gtx-mix"]) for models in sets.values() if set(models) >= START]
+    both = [(models["gtx-foundation-mix"], models[DEFAULT]) for models in sets.values() if set(models) >= START]
     if len(both) < 2:
         return []
     lines = ["## Which start is the default", ""]

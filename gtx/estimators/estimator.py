@@ -179,7 +179,7 @@ class MoleculeEstimator(BaseEstimator):
         kept = learned_from = None
         if settings.training_rows is not False:
             kept = _training_rows(members[0].task, done.smiles, split["train"], store)
-            learned_from = _training_rows(members[0].task, done.smiles, np.arange(len(smiles)), store)
+            learned_from = partial(_training_rows, members[0].task, done.smiles, np.arange(len(smiles)), store)
         beside = {"smiles_column": column or ModelHeader.smiles_column, "features": self._features(), "training": kept}
         header = ModelHeader(members[0].task, featuriser, learned, **beside, settings=said)
         self.predictor_ = mixed(members, header, store, split, settings, learned_from).predictor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -88,7 +88,7 @@ def mixed(
     store: MoleculeStore,
     split: Mapping[str, np.ndarray],
     settings: TrainSettings,
-    learned: TrainingRows | None = None,
+    learned: Callable[[], TrainingRows] | None = None,
 ) -> Mixed:
     """Trained networks with a kernel that learned from the same training rows, as far as validation rows ask for one;
     and intervals, spread and probabilities of both, calibrated on validation rows.
@@ -103,7 +103,8 @@ def mixed(
         store: all molecules, with targets in their own units.
         split: rows of "train" and "val".
         settings: whether to mix, and where the networks run.
-        learned: rows that the model file keeps in place of the header's where the kernel learns from validation rows.
+        learned: gives the rows that the model file keeps in place of the header's where the kernel learns from
+            validation rows.
     """
     device = "cpu" if settings.accelerator == "cpu" else None
     predictor = Predictor([member.model for member in members], header, device)
@@ -128,7 +129,7 @@ def mixed(
     own = outputs_of(whole, store)
     own[rows] = held_out
     partner = Partner(whole, share.float())
-    header = replace(header, partner=learned_spec(spec, whole), training=learned or header.training)
+    header = replace(header, partner=learned_spec(spec, whole), training=learned() if learned else header.training)
     alone = {"network": outputs, "kernel": join(outputs, own, torch.ones_like(share))}
     note = f"the mix of {partner.words(header.task)}; {counted(len(val), 'validation row')} decided"
     few = [name for name, known in zip(header.task.targets, (~val.y.isnan()).sum(0), strict=True) if known < FEWEST]

@@ -108,7 +108,7 @@ class Plan:
 
     def mixed(self, members: list[Member], header: ModelHeader) -> Mixed:
         """What was trained, beside a kernel."""
-        learned = None if header.training is None else training_rows(self.dataset, "train", "val")
+        learned = None if header.training is None else partial(training_rows, self.dataset, "train", "val")
         return mixed(members, header, self.dataset.store, self.dataset.split, self.settings, learned)
 
 

@@ -7,14 +7,9 @@ import pandas as pd
 import pytest
 
 import gtx
-from tests.tables import TINY, molecules
+from tests.tables import TINY_ESTIMATOR, molecules
 
-HALF = {
-    "epochs": 10,
-    "model_arguments": TINY["model_arguments"],
-    "settings": {"threads": 1, "accelerator": "cpu"},
-    "validation_fraction": 0.5,
-}
+HALF = TINY_ESTIMATOR | {"epochs": 10, "validation_fraction": 0.5}
 
 
 @pytest.fixture(scope="module")

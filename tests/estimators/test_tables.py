@@ -7,13 +7,9 @@ import pandas as pd
 import pytest
 
 import gtx
-from tests.tables import TINY, molecules
+from tests.tables import TINY_ESTIMATOR, molecules
 
-QUICK = {
-    "epochs": 1,
-    "model_arguments": TINY["model_arguments"],
-    "settings": {"threads": 1, "accelerator": "cpu"},
-}
+QUICK = TINY_ESTIMATOR | {"epochs": 1}
 
 
 @pytest.fixture(scope="module")

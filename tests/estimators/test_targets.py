@@ -9,13 +9,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import cross_val_score
 
 import gtx
-from tests.tables import TINY, molecules
+from tests.tables import TINY_ESTIMATOR, molecules
 
-QUICK = {
-    "epochs": 2,
-    "model_arguments": TINY["model_arguments"],
-    "settings": {"threads": 1, "accelerator": "cpu"},
-}
+QUICK = TINY_ESTIMATOR | {"epochs": 2}
 
 
 @pytest.fixture(scope="module")
