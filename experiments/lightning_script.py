@@ -1,6 +1,6 @@
-"""A Lightning script of one's own: a table, a data module, a model, a Trainer.
+"""A Lightning script of one's own: a table, a data module, a model, a Trainer, and a model file at the end.
 
-python -m experiments.lightning_script examples/solvation.csv dG_water
+python -m experiments.lightning_script examples/solvation.csv dG_water model.gtx
 """
 
 from __future__ import annotations
@@ -10,21 +10,39 @@ import sys
 from pytorch_lightning import Trainer
 
 from gtx.dataset import DataSettings
-from gtx.models import standard
+from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.training import MoleculeData, PropertyModule
+from gtx.prediction import Predictor
+from gtx.training import Member, MoleculeData, PropertyModule
+from gtx.training.optimise import KeepBest, WeightAverage
 
 
-def main(table: str, target: str, **options: object) -> dict[str, float]:
-    """Train on 80 % of the rows, print and give the scores of the test rows; options are the Trainer's."""
-    data = MoleculeData.from_table(DataSettings(table, (target,)))
+def main(table: str, target: str, file: str, **options: object) -> dict[str, float]:
+    """Train on 80 % of the rows, write the best epoch as a model file, and return the scores of the test rows.
+
+    Args:
+        table, target: the data.
+        file: the model file, for `gtx predict` and `gtx.load`.
+        options: of the Trainer, such as precision="bf16-mixed" or gradient_clip_val=1.0.
+    """
     read = Featuriser()
-    sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
-    model = standard(data.task.out_channels, **sizes)  # or any module: batch -> [molecules, out_channels]
+    data = MoleculeData.from_table(DataSettings(table, (target,), featuriser=read))
+    sizes = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
+    arguments = {"out_channels": data.task.out_channels, **sizes, "num_descriptors": read.num_descriptors}
+    spec = {"name": "standard", "arguments": arguments}
+    model = build_model(spec)  # or any module: batch -> [molecules, out_channels]
     model.observe(data.train)  # gtx's own models learn here which atoms there are, and the scale of descriptors
-    trainer = Trainer(reload_dataloaders_every_n_epochs=1, **options)  # batches are drawn anew each epoch
-    trainer.fit(PropertyModule(model, data.task), data)
-    (scores,) = trainer.test(trainer.model, data)
+
+    average = WeightAverage(0.99)  # validation sees the averaged weights
+    best = KeepBest(average, patience=0)
+    trainer = Trainer(callbacks=[average, best], num_sanity_val_steps=0, **options)
+    module = PropertyModule(model, data.task)
+    trainer.fit(module, data)
+
+    model.load_state_dict(best.weights)
+    (scores,) = trainer.test(module, data)
+    member = Member(model.cpu().eval(), data.task, [], best.epoch, best.score)
+    Predictor.of([member], read, spec=spec).save(file)
     return scores
 
 

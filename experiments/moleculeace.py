@@ -20,7 +20,7 @@ import pandas as pd
 
 from experiments import archive
 from experiments.archive import RESULTS, ROOT
-from experiments.contenders import MODELS
+from experiments.models import MODELS
 from experiments.public_sets import PublicSet
 from experiments.recipe import main
 from gtx.data.named_sets import SETS as NAMED

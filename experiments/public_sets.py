@@ -21,8 +21,6 @@ class PublicSet(NamedTuple):
         splits: the columns of the table that hold a split each.
         folder: the name of the set in the results.
         featuriser: arguments of `gtx.molecules.Featuriser` that the rules of the benchmark demand.
-        settings: of `gtx.training.TrainSettings`, likewise; gtx itself follows them.
-        task: options of the task, likewise.
     """
 
     name: str
@@ -30,38 +28,26 @@ class PublicSet(NamedTuple):
     splits: tuple[str, ...]
     folder: str
     featuriser: Mapping[str, Any] = {}
-    settings: Mapping[str, Any] = {}
-    task: Mapping[str, Any] = {}
 
     def data(self, split: int) -> DataSettings:
         """The set with one of its splits; it is downloaded if it is not at hand."""
         from gtx.data.named_sets import load_set
         from gtx.dataset import DataSettings
         from gtx.molecules import Featuriser
-        from gtx.tasks import Inferred
 
         named = load_set(self.name)
-        column = self.splits[split]
         return DataSettings(
             str(named.path),
             named.targets,
             smiles_column=named.smiles_column,
-            task=Inferred(named.targets, **self.task) if self.task else None,
-            split_column=column,
+            split_column=self.splits[split],
             featuriser=Featuriser(**self.featuriser),
             units=dict(named.units),
         )
 
 
 class Run(NamedTuple):
-    """One model, on one split of one set, from one seed.
-
-    Attributes:
-        public_set: the set.
-        model: its name in `experiments.contenders`.
-        split: the number of the split; 0 if there is only one.
-        seed: of everything that is random.
-    """
+    """One model, by its name, on one split (by number) of one set, from one seed."""
 
     public_set: PublicSet
     model: str
@@ -77,11 +63,11 @@ class Run(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What `experiments.archive` knows it by: its set's folder and its name."""
+        """Its set's folder and its name, by which the archive knows it."""
         return self.public_set.folder, self.name
 
     def folder(self, runs: Path) -> Path:
-        """What it keeps while it runs, below the folder of all runs."""
+        """The folder where it keeps files, below that of all runs."""
         return runs / self.public_set.folder / self.name
 
 
@@ -120,16 +106,18 @@ class LoadedRun(NamedTuple):
 
 
 class FitResult(NamedTuple):
-    """What a trained model predicts, and what decided it.
+    """The predictions of a trained model, and what decided them.
 
     Attributes:
         prediction: float64 `[m, T]` of all molecules, in the targets' own units; for classes, the probability of 1.
         parameters: the number of trained weights; None if the model has none that can be counted.
         settings: all that decided the result, also what was chosen on validation rows.
         versions: of libraries beyond those of gtx.
+        figures: of the training, such as its title and its best epoch.
     """
 
     prediction: np.ndarray
     parameters: int | None = None
     settings: Mapping[str, Any] = {}
     versions: Mapping[str, str] = {}
+    figures: Mapping[str, Any] = {}

@@ -23,88 +23,72 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
-from experiments import archive, coordinate_models
-from experiments.jobs import Job, job_options, run_jobs
-from experiments.on_store import Study, execute
-from experiments.public_sets import PublicSet, Run
-from experiments.qm_sets import SIZES, SOURCES, molecules
-from experiments.record import kept
-from experiments.summary import lines
+from experiments.coordinate_models import FAMILY, make
+from experiments.models import fit_network
+from experiments.public_sets import FitResult, LoadedRun, PublicSet, Run
+from experiments.qm_sets import SIZES, TARGETS, load
+from experiments.recipe import Job, options_of, print_scores, run_jobs
+from experiments.record import execute
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
 
 SPLITS = ("random 0", "random 1", "random 2")
-SETS = {name: PublicSet(name, "mae", SPLITS, name) for name in ("qm9-gap", "qm9-u0", "qm7-energy")}
+SETS = {name: PublicSet(name, "mae", SPLITS, name) for name in TARGETS}
 SETTINGS = {"epochs": 200, "jitter": 0.2, "batch_molecules": 32, "ema": 0.999, "threads": 1}
-MODELS: dict[str, dict[str, Any]] = {
-    "gtx": {"name": "space", "arguments": {"channels": 96, "layers": 2, "pair_channels": 64, "dropout": 0.0}},
-    "schnet": {"name": "schnet", "arguments": {}, "settings": {"lr": 5e-4}},
-    **{name: {"name": f"atoms_{name}", "arguments": {}} for name in coordinate_models.FAMILY},
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "gtx": {"channels": 96, "layers": 2, "pair_channels": 64, "dropout": 0.0},
+    "schnet": {},
+    **{name: {} for name in FAMILY},
 }
-TITLES = {"gtx": "gtx, full attention in space", "schnet": "SchNet of PyG"}
-TITLES |= {name: f"{name} of gtx" for name in coordinate_models.FAMILY}
+TITLES = {
+    "gtx": "gtx, full attention in space",
+    "schnet": "SchNet of PyG",
+    **{name: f"{name} of gtx" for name in FAMILY},
+}
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Make the runs that are requested and not there yet; the exit status is 1 if one failed."""
-    options = _read(words)
-    requested = [(name, model, split) for split in options.splits for name in options.sets for model in options.models]
-    runs = {_run(*one, options).key: one for one in requested}
-    missing = [one for one in requested if kept(_run(*one, options), _command(*one, options), options.out) is None]
-    failed = run_jobs([_job(*one, options) for one in missing], options, ["--no-progress"])
-    print(*lines(run for run in archive.runs(options.out) if (run["folder"], run["name"]) in runs), sep="\n")
-    return bool(failed)
-
-
-def _job(name: str, model: str, split: int, options: argparse.Namespace) -> Job:
-    command = _command(name, model, split, options)
-
-    def work() -> None:
-        execute(_study(name, model, split, options), options.out, options.runs)
-
-    return Job(" ".join(_run(name, model, split, options).key), command, work)
-
-
-def _study(name: str, model: str, split: int, options: argparse.Namespace) -> Study:
-    of, extensive = MODELS[model], SOURCES[name].extensive
-    arguments = {"out_channels": 1, **SIZES, "extensive": extensive, **of["arguments"], **options.model_arguments}
-    chosen = SETTINGS | of.get("settings", {}) | options.settings
-    settings = TrainSettings(**chosen, seed=split, progress=options.progress)
-    spec = {"name": of["name"], "arguments": arguments}
-    title = TITLES[model] + (f", {options.name}" if options.name else "")
-    run, command = _run(name, model, split, options), _command(name, model, split, options)
-    given = molecules(name, split)
-    task = Regression(given.names, loss="mae", element_reference=extensive)
-    make = partial(coordinate_models.MODELS[of["name"]].make, **arguments)
-    return Study(run, given, task, make, spec, settings, title, command)
-
-
-def _run(name: str, model: str, split: int, options: argparse.Namespace) -> Run:
-    return Run(SETS[name], f"{model}-{options.name}" if options.name else model, split, 0)
-
-
-def _command(name: str, model: str, split: int, options: argparse.Namespace) -> str:
-    words = [f"python -m experiments.qm --sets {name} --models {model}"]
-    for option in ("model_arguments", "settings"):
-        if given := getattr(options, option):
-            words.append(f"--{option.replace('_', '-')} '{json.dumps(given)}'")
-    return " ".join([*words, *[f"--name {options.name}"] * bool(options.name), f"--splits {split}"])
-
-
-def _read(words: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--models", nargs="+", default=list(ARGUMENTS), choices=list(ARGUMENTS))
     parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2], choices=range(len(SPLITS)))
-    parser.add_argument("--name", default="", help="added to the models' names, for a trial with other settings")
-    parser.add_argument("--model-arguments", type=json.loads, default={}, help="JSON, beside the model's own")
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
     parser.add_argument("--no-progress", dest="progress", action="store_false", help="show no bar")
-    job_options(parser)
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    jobs = [_job(*one, options) for one in product(options.splits, options.sets, options.models)]
+    failed = run_jobs(jobs, options, more=["--no-progress"])
+    print_scores({job.key for job in jobs}, options.out)
+    return int(failed)
+
+
+def _job(split: int, name: str, model: str, options: argparse.Namespace) -> Job:
+    settings = f" --settings '{json.dumps(options.settings)}'" if options.settings else ""
+    command = f"python -m experiments.qm --sets {name} --models {model}{settings} --splits {split}"
+    run = Run(SETS[name], model, split, 0)
+
+    def work() -> None:
+        execute(load(run, options.runs), partial(fit_model, options=options), command, options.out, measured=True)
+
+    return Job(run.key, command, work)
+
+
+def fit_model(loaded: LoadedRun, options: argparse.Namespace) -> FitResult:
+    """Train one of the models on the absolute error, and predict all molecules."""
+    model, extensive = loaded.run.model, TARGETS[loaded.run.public_set.name].extensive
+    task = Regression(loaded.names, loss="mae", element_reference=extensive)
+    loaded = loaded._replace(dataset=replace(loaded.dataset, task=task))
+    arguments = {**SIZES, "extensive": extensive, **ARGUMENTS[model]}
+    rate = {"lr": 5e-4} if model == "schnet" else {}
+    settings = TrainSettings(**SETTINGS | rate | options.settings, seed=loaded.run.split, progress=options.progress)
+    return fit_network(
+        loaded, settings, {"name": model, "arguments": arguments}, partial(make, model, **arguments), TITLES[model]
+    )
 
 
 if __name__ == "__main__":

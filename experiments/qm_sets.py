@@ -2,71 +2,81 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import tarfile
+from collections.abc import Iterable, Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
+import pandas as pd
 import torch
+from rdkit import Chem
 
-from experiments.on_store import Molecules
-from experiments.qm_files import obtain
+from experiments.public_sets import LoadedRun, Run
+from experiments.zinc import offsets, on_store
 from gtx.data import MoleculeStore, random_split
+from gtx.data.named_sets import fetch
+from gtx.dataset import DataSettings
+from gtx.errors import InputError
 from gtx.molecules import ATOM_COLUMNS
 
 RADII = {1: 0.31, 5: 0.84, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57, 14: 1.11, 15: 1.07, 16: 1.05, 17: 1.02, 35: 1.20}
 """Covalent radii, Å (Cordero et al. 2008, https://doi.org/10.1039/B801115J)."""
 REACH = 1.15  # two atoms nearer than so many times the sum of their radii are bonded; 1.2 joins carbons across cages
 SIZES = {"atom_sizes": [len(values) + 1 for values in ATOM_COLUMNS.values()], "bond_sizes": [2]}
+HARTREE = 27.211386  # eV
+QM9_EVERY, QM9_LAST = 40, 119_961  # gdb_1, gdb_41, ... gdb_119961
 
 
-class Source(NamedTuple):
+class Target(NamedTuple):
     """A target of one of the files.
 
     Attributes:
         file: below the folder of data sets.
-        target: its name; a column of `targets`, or an array of its own.
-        unit: as a reader is told.
-        factor: from the file's unit to that one.
+        name: a column of `targets`, or an array of its own.
+        factor: from the file's unit to that of the results.
         extensive: whether it grows with the molecule: the sum over atoms, and a reference per element is taken off.
     """
 
     file: str
-    target: str
-    unit: str
+    name: str
     factor: float = 1.0
     extensive: bool = True
 
 
-HARTREE = 27.211386  # eV
-SOURCES = {
-    "qm9-gap": Source("qm9/qm9_3d_3000.npz", "gap", "meV", 1000 * HARTREE, extensive=False),
-    "qm9-u0": Source("qm9/qm9_3d_3000.npz", "u0_atom", "kcal/mol"),
-    "qm7-energy": Source("qm7/qm7_qml_7101.npz", "energy_pbe0", "kcal/mol"),
+TARGETS = {
+    "qm9-gap": Target("qm9/qm9_3d_3000.npz", "gap", 1000 * HARTREE, extensive=False),  # meV
+    "qm9-u0": Target("qm9/qm9_3d_3000.npz", "u0_atom"),  # kcal/mol
+    "qm7-energy": Target("qm7/qm7_qml_7101.npz", "energy_pbe0"),
 }
 
 
-def molecules(name: str, split: int) -> Molecules:
+def load(run: Run, runs: Path) -> LoadedRun:
     """The molecules of one target, downloaded if need be; a tenth for validation, a tenth for test, by a seed.
 
     Raises:
         InputError: the file is neither at hand nor to be had.
     """
-    source = SOURCES[name]
+    target = TARGETS[run.public_set.name]
     root = Path(os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
-    if not (root / source.file).is_file():
-        obtain(root / source.file)
-    with np.load(root / source.file) as arrays:
-        if source.target in arrays:
-            y = arrays[source.target]
+    if not (file := root / target.file).is_file():
+        obtain(file)
+    with np.load(file) as arrays:
+        if target.name in arrays:
+            y = arrays[target.name]
         else:
-            y = arrays["targets"][:, arrays["target_names"].tolist().index(source.target)]
-        made = store(arrays["num_atoms"], arrays["Z"], arrays["R"]).with_targets(source.factor * y[:, None])
-    count = len(made)
-    return Molecules(made, random_split(count, seed=split), np.arange(count), [source.target], root / source.file)
+            y = arrays["targets"][:, arrays["target_names"].tolist().index(target.name)]
+        store = store_of(arrays["num_atoms"], arrays["Z"], arrays["R"]).with_targets(target.factor * y[:, None])
+    data = DataSettings(str(file), (target.name,))
+    return on_store(run, store, random_split(len(store), seed=run.split), data, runs)
 
 
-def store(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) -> MoleculeStore:
+def store_of(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) -> MoleculeStore:
     """Molecules laid end to end; of the columns of `ATOM_COLUMNS` the element alone is told, the others say "other".
 
     Args:
@@ -83,8 +93,8 @@ def store(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) -> 
         bonds=torch.from_numpy(ends.astype(np.int32)),
         bond_codes=torch.ones(ends.shape[1], 1, dtype=torch.uint8),
         descriptors=torch.zeros(len(num_atoms), 0),
-        atom_ptr=_offsets(num_atoms),
-        bond_ptr=_offsets(bond_counts),
+        atom_ptr=offsets(num_atoms),
+        bond_ptr=offsets(bond_counts),
         positions=torch.from_numpy(positions).float(),
         atom_columns=tuple(ATOM_COLUMNS),
     )
@@ -113,5 +123,87 @@ def perceived_bonds(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.nd
     return np.concatenate(ends, axis=1), np.array(counts)
 
 
-def _offsets(counts: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]))
+class Source(NamedTuple):
+    """Where a file comes from, and the SHA-256 of its molecules, see `digest`."""
+
+    url: str
+    sha256: str
+
+
+SOURCES = {
+    "qm7_qml_7101.npz": Source(
+        "https://codeload.github.com/qmlcode/qml/tar.gz/8bb833cdbbe69405384d6796920c5418dc53b6ba",
+        "952536732ee51ad09700aaa900e1497cfb0fb305fc263566d1b39cf48dabdef2",
+    ),
+    "qm9_3d_3000.npz": Source(
+        "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets/molnet_publish/qm9.zip",
+        "7f1cf7f5b2615598cd7366263010c22dea541823654316524c1d4f7e1d2b716f",
+    ),
+}
+"""QM7 (Rupp et al. 2012, https://doi.org/10.1103/PhysRevLett.108.058301) as the tests of qmlcode/qml have it, QM9
+(Ramakrishnan et al. 2014, https://doi.org/10.1038/sdata.2014.22) as MoleculeNet serves it."""
+
+
+def obtain(file: Path) -> None:
+    """Download what a file is made of, and make it: `num_atoms` `[m]`, `Z` `[n]`, `R` `[n, 3]` Å, and targets.
+
+    Raises:
+        InputError: it cannot be had.
+    """
+    source = SOURCES[file.name]
+    try:
+        arrays = (qm7 if file.name.startswith("qm7") else qm9)(fetch(source.url))
+        if (found := digest(arrays)) != source.sha256:
+            raise ValueError(f"its molecules should have SHA-256 {source.sha256} and have {found}")
+    except (OSError, HTTPException, ValueError, LookupError, tarfile.TarError, BadZipFile) as reason:
+        raise InputError(
+            f"{file} is not there, and cannot be made of {source.url}: {reason}. A copy made elsewhere can be put there"
+        ) from None
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial.npz")
+    np.savez_compressed(partial, **arrays)
+    partial.replace(file)
+
+
+def digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of sizes, atomic numbers and positions in 0.0001 Å, whatever the precision they are kept in."""
+    parts = arrays["num_atoms"], arrays["Z"], np.rint(arrays["R"] * 1e4)
+    return hashlib.sha256(b"".join(part.astype("<i4").tobytes() for part in parts)).hexdigest()
+
+
+def qm7(archive: bytes) -> dict[str, np.ndarray]:
+    """QM7 out of qml's archive: an XYZ file per molecule, and energies of atomisation (PBE0), kcal/mol, in a list."""
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
+        texts = {member.name.partition("/")[2]: tar.extractfile(member) for member in tar if member.isfile()}
+        texts = {name: opened.read().decode() for name, opened in texts.items() if name.startswith("tests/")}
+    heats = dict(line.split()[:2] for line in texts["tests/data/hof_qm7.txt"].splitlines() if line)
+    names = sorted(Path(name).name for name in texts if name.startswith("tests/qm7/") and name.endswith(".xyz"))
+    mols = [Chem.MolFromXYZBlock(texts[f"tests/qm7/{name}"]) for name in names]
+    return {"xyz_name": np.array(names), "energy_pbe0": np.array([float(heats[name]) for name in names])} | _flat(mols)
+
+
+def qm9(archive: bytes) -> dict[str, np.ndarray]:
+    """Every 40th molecule of QM9 out of MoleculeNet's archive: `gdb9.sdf` and `gdb9.sdf.csv`, QM9's own units."""
+    with ZipFile(io.BytesIO(archive)) as files:
+        inside = {Path(name).name: name for name in files.namelist()}
+        table = pd.read_csv(files.open(inside["gdb9.sdf.csv"]))
+        number = table["mol_id"].str.removeprefix("gdb_").astype(int)
+        taken = (number % QM9_EVERY == 1) & (number <= QM9_LAST)
+        with files.open(inside["gdb9.sdf"]) as sdf:
+            reader = Chem.ForwardSDMolSupplier(sdf, sanitize=False, removeHs=False)
+            wanted, mols = set(table["mol_id"][taken]), {}
+            for mol in reader:
+                if (name := mol.GetProp("_Name").strip()) in wanted:
+                    mols[name] = mol
+    values = table[taken].set_index("mol_id")
+    told = {"mol_id": values.index.to_numpy(str), "target_names": values.columns.to_numpy(str)}
+    return told | {"targets": values.to_numpy(float)} | _flat(mols[name] for name in values.index)
+
+
+def _flat(mols: Iterable[Chem.Mol]) -> dict[str, np.ndarray]:
+    mols = list(mols)
+    return {
+        "num_atoms": np.array([mol.GetNumAtoms() for mol in mols], np.int8),
+        "Z": np.array([atom.GetAtomicNum() for mol in mols for atom in mol.GetAtoms()], np.int8),
+        "R": np.concatenate([mol.GetConformer().GetPositions() for mol in mols]),
+    }

@@ -1,55 +1,57 @@
-"""What is written of a run: its line and predictions in the archive, and a line in the ledger of test evaluations."""
+"""Make a run, score it, and write its line and its predictions."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
 import platform
+import resource
+import shutil
 import subprocess
-import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from experiments import archive
 from experiments.archive import ROOT, KeptPredictions
-from experiments.public_sets import FitResult, LoadedRun, Run
+from experiments.public_sets import FitResult, LoadedRun
 
 if TYPE_CHECKING:
     from gtx.dataset import Dataset
 
-LEDGER = "test_evaluations.csv"
-LEDGER_COLUMNS = ("date", "commit", "folder", "model", "split", "seed", "metric", "test")
 
-
-def write(
+def execute(
     loaded: LoadedRun,
-    answer: FitResult,
-    figures: Mapping[str, Any],
+    fit_predict: Callable[[LoadedRun], FitResult],
     command: str,
     results: Path,
+    overwrite: bool = False,
     threads: int = 1,
-    measured: np.ndarray | None = None,
+    measured: bool = False,
 ) -> dict[str, Any]:
-    """Score an answer on all parts of the split, and write it down.
+    """Do one run in this process, and give what is written of it.
 
     Args:
         loaded: the run and its molecules.
-        answer: the predictions.
-        figures: of the run: seconds and the like.
+        fit_predict: trains a model, and predicts all molecules.
         command: that makes it again.
         results: the folder of all results.
-        threads: it computed with.
-        measured: the targets of the test rows `[n, T]`, of a set that is no table.
+        overwrite: begin anew, whatever the folder of the run holds.
+        threads: it computes with.
+        measured: keep the targets of the test rows too, for a set that is no table.
     """
     from gtx.dataset import sha256
 
     run, dataset = loaded.run, loaded.dataset
+    if overwrite:
+        shutil.rmtree(loaded.folder, ignore_errors=True)
+    resumed = loaded.folder.exists()  # then the seconds are those of the last part alone
+    loaded.folder.mkdir(parents=True, exist_ok=True)
+    wall, processor = time.perf_counter(), _processor_seconds()
+    answer = fit_predict(loaded)
+    wall, processor = time.perf_counter() - wall, _processor_seconds() - processor
     scores = {
         part: dataset.task.evaluate(dataset.y[rows], answer.prediction[rows]) for part, rows in dataset.split.items()
     }
@@ -66,29 +68,19 @@ def write(
         "task": dataset.task.name,
         "metric": run.public_set.metric,
         "rows": {part: len(rows) for part, rows in dataset.split.items()},
-        **{part: scores[part] for part in ("train", "val", "test")},
+        **scores,
         "parameters": answer.parameters,
         "settings": dict(answer.settings),
-        **figures,
+        "seconds": round(wall, 1),
+        "cpu_seconds": round(processor, 1),
+        "resumed": resumed,
+        **answer.figures,
         "sha256": {"data": sha256(loaded.data.data), "split": split_digest(dataset)},
         **circumstances(command, threads, answer.versions),
     }
     test = dataset.split["test"]
-    results.mkdir(parents=True, exist_ok=True)
-    enter(results / LEDGER, result)
-    found = KeptPredictions(dataset.rows[test], tuple(loaded.names), answer.prediction[test], measured)
-    archive.put(results, result, found)
-    return result
-
-
-def kept(run: Run, command: str, results: Path) -> dict[str, Any] | None:
-    """A run that is there; if another command made it, that is said on stderr. None where it is not there."""
-    result = archive.run_named(results, *run.key)
-    if result is not None and result["command"] != command:
-        print(
-            f"{'/'.join(run.key)} is kept, made by `{result['command']}`; another --name keeps another run",
-            file=sys.stderr,
-        )
+    y = dataset.y[test] if measured else None
+    archive.put(results, result, KeptPredictions(dataset.rows[test], tuple(loaded.names), answer.prediction[test], y))
     return result
 
 
@@ -98,26 +90,8 @@ def split_digest(dataset: Dataset) -> str:
     return hashlib.sha256("".join(f"{row} {parts[row]}\n" for row in sorted(parts)).encode()).hexdigest()
 
 
-def enter(ledger: Path, result: Mapping[str, Any]) -> None:
-    """Add a line to the ledger: test rows were looked at once more. Lines are never removed."""
-    values = {**result, "test": result["test"][result["metric"]]}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    if not ledger.exists():
-        writer.writerow(LEDGER_COLUMNS)
-    writer.writerow(values[name] for name in LEDGER_COLUMNS)
-    with ledger.open("a") as file:
-        file.write(text.getvalue())
-
-
 def circumstances(command: str, threads: int = 1, versions: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Where and by what a run is made.
-
-    Args:
-        command: that makes it again.
-        threads: it computes with.
-        versions: of libraries beyond those of gtx.
-    """
+    """Machine, versions (some beyond gtx's own), commit, date and command of a run."""
     from gtx.prediction import library_versions
 
     return {
@@ -150,3 +124,8 @@ def commit() -> str | None:
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def _processor_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)

@@ -1,4 +1,4 @@
-"""All results as one page, `experiments/RESULTS.md`, its figures, and its short form in the README.
+"""All results as one page, `experiments/RESULTS.md`, and the tables of `docs/results.md` and the README.
 
     python -m experiments.results
 
@@ -9,26 +9,17 @@ or downloaded; `--without-data` leaves the differences out.
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import statistics
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.aims import AIMS
 from experiments.archive import RESULTS, ROOT, predicted_runs
-from experiments.contenders import MODELS, WHOLE
-from experiments.error_analysis import SETS, table
-from experiments.forest_average import forest_average_section
-from experiments.learning import curve
-from experiments.model_comparison import difference_text
-from experiments.parts import PARTS
-from experiments.record import LEDGER
-from experiments.result_figures import learning_curves, score_plot
-from experiments.rivals.published import Published, published, source
-from experiments.summary import HIGHER, OURS, ModelRuns, places, rows
+from experiments.goals import AIMS, MUBEN, SOURCES, Published, published
+from experiments.learning import SETS, curve
+from experiments.models import MODELS, PARTS, WHOLE
+from experiments.summary import HIGHER, ModelRuns, difference_text, places, rows
 
 WORDS = {"rmse": "RMSE", "mae": "MAE", "roc_auc": "ROC-AUC", "r2": "R²"}
 INTRODUCTION = """# How accurate gtx is
@@ -54,8 +45,22 @@ runs first, and its seconds are those of averaging alone. Only the first run com
 read them. [TRIED.md](TRIED.md) says what was tried for the default model and why it misses some aims.
 `python -m experiments.results` makes this page anew.
 """
-BEGIN, END = "<!-- measured: python -m experiments.results -->", "<!-- until here -->"
-"""Around the table in the README."""
+BEGIN, FRONT = (f"<!-- {mark}: python -m experiments.results -->" for mark in ("measured", "front"))
+END = "<!-- until here -->"
+"""Marks around the tables in docs/results.md and in the README."""
+FRONT_ROWS = {
+    "mat-freesolv": "FreeSolv, random splits",
+    "scaffold-esol": "ESOL, scaffold split",
+    "scaffold-bbbp": "BBBP, scaffold split",
+    "scaffold-bace": "BACE, scaffold split",
+    "scaffold-tox21": "Tox21, scaffold split",
+}
+FRONT_COLUMNS = {
+    "`gtx train`": ("gtx-mix",),
+    "chemprop": ("chemprop", "chemprop-rdkit"),
+    "GPS": ("gps",),
+    "random forest": ("forest-counts", "forest-descriptors"),
+}
 
 
 def gather(results: Path) -> dict[str, list[ModelRuns]]:
@@ -67,7 +72,7 @@ def gather(results: Path) -> dict[str, list[ModelRuns]]:
 
 
 def results_page(results: Path, data: bool = True) -> str:
-    """The page in Markdown; its figures are drawn on the way.
+    """The page in Markdown.
 
     Args:
         results: the folder of all results.
@@ -75,10 +80,8 @@ def results_page(results: Path, data: bool = True) -> str:
     """
     found = gather(results)
     order = [folder for folder in AIMS if folder in found] + sorted(set(found) - set(AIMS))
-    looks = evaluations(results / LEDGER)
     parts = [INTRODUCTION, overview(found)]
-    parts += [section(folder, found[folder], looks.get(folder, Counter()), results, data) for folder in order]
-    parts += [forest_average_section(found)] if data else []
+    parts += [section(folder, found[folder], results, data) for folder in order]
     return "\n".join(parts)
 
 
@@ -107,7 +110,7 @@ def overview(found: Mapping[str, Sequence[ModelRuns]]) -> str:
 
 
 def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
-    """A line per set that gtx was run on, for the README; arguments as `results_page`."""
+    """A line per set that gtx was run on, for `docs/results.md`; arguments as `results_page`."""
     heads = [
         "set",
         "metric",
@@ -115,7 +118,7 @@ def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
         "its network alone",
         "five of these averaged",
         "best other measured here",
-        "it minus the network",
+        "difference to the network",
         "best published quoted",
     ]
     lines = [f"| {' | '.join(heads)} |", "|---|---|--:|--:|--:|---|--:|---|"]
@@ -138,27 +141,42 @@ def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
     return "\n".join(lines)
 
 
-def into(readme: str, table: str) -> str:
-    """The README with its table renewed."""
+def front(found: Mapping[str, Sequence[ModelRuns]]) -> str:
+    """Five rows for the README: `gtx train` beside the better variant of each rival; the best of a row is bold."""
+    lines = [f"| set, score | {' | '.join(FRONT_COLUMNS)} |", "|---|" + "--:|" * len(FRONT_COLUMNS)]
+    for folder, name in FRONT_ROWS.items():
+        models = {row.model: row for row in found.get(folder, ())}
+        if "gtx-mix" not in models:
+            continue
+        best = [ranked([models[n] for n in names if n in models])[:1] for names in FRONT_COLUMNS.values()]
+        winner = ranked([rows[0] for rows in best if rows])[0]
+        cells = [score_text(rows[0]) if rows else "" for rows in best]
+        cells = [f"**{cell}**" if rows and rows[0] is winner else cell for rows, cell in zip(best, cells, strict=True)]
+        metric = models["gtx-mix"].metric
+        sign = "↑" if metric in HIGHER else "↓"
+        lines.append(f"| {name}, {WORDS[metric]} {sign} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def into(page: str, begin: str, table: str) -> str:
+    """Replace the table behind the mark `begin`."""
     return re.sub(
-        rf"(?s)({re.escape(BEGIN)}\n).*?(\n{re.escape(END)})", lambda found: found[1] + table + found[2], readme
+        rf"(?s)({re.escape(begin)}\n).*?({re.escape(END)})", lambda found: found[1] + table + "\n" + found[2], page
     )
 
 
-def section(folder: str, models: Sequence[ModelRuns], looks: Counter, results: Path, data: bool) -> str:
-    """One set: its table, its picture, where errors are, and what each part is worth."""
+def section(folder: str, models: Sequence[ModelRuns], results: Path, data: bool) -> str:
+    """One set: its table, its learning curves, and what each part is worth."""
     aim, metric = AIMS.get(folder), models[0].metric
     quoted = published(folder, metric)
     ours = next((row for row in models if row.model == "gtx"), None)
     parts = [row for row in models if row.model in PARTS]
+    every = models
     models = [row for row in models if row not in parts]
     shown = sorted(ranked(models), key=lambda row: not row.ours)
     unit = f" ({aim.unit})" if aim and aim.unit else ""
     axis = f"test {WORDS[metric]}{unit}, {'higher' if metric in HIGHER else 'lower'} is better"
-    picture = results / "figures" / f"{folder}.svg"
-    drawn = [row for row in shown if row.model != "mean"]  # so far off that the others would fall together
-    score_plot(drawn, [title(row) for row in drawn], quoted, aim, axis, picture)
-    lines = [f"## {aim.title if aim else folder}", "", about(models, looks), ""]
+    lines = [f"## {aim.title if aim else folder}", "", about(every), ""]
     if aim and aim.beside:
         lines += [f"Known before: {aim.beside}.", ""]
     lines += [
@@ -171,15 +189,7 @@ def section(folder: str, models: Sequence[ModelRuns], looks: Counter, results: P
         cells.append(f"`{command(row)}`" if command(row) else "")
         lines.append(f"| {' | '.join(cells)} |")
     lines += [f"| {one.model} | {quote(one)} | published | | | | | |" for one in quoted]
-    lines += [
-        "",
-        f"Published rows: {source(folder)}; not measured here." if quoted else "",
-        f"![{folder}](results/figures/{picture.name})",
-        "",
-    ]
-    rival = next(iter(rivals({row.model: row for row in models})), None)
-    if data and ours and rival and folder in SETS and "predictions" in rival.results[0]:
-        lines += table(ours, rival, {row.model: title(row) for row in (ours, rival)})
+    lines += ["", f"Published rows: {SOURCES.get(folder, MUBEN)}; not measured here.\n"] if quoted else [""]
     lines += learnt(folder, metric, results)
     if parts and ours:
         lines += ablation(parts, ours, data)
@@ -187,13 +197,11 @@ def section(folder: str, models: Sequence[ModelRuns], looks: Counter, results: P
 
 
 def learnt(folder: str, metric: str, results: Path) -> list[str]:
-    """The learning curves of a set, drawn and in numbers."""
+    """The learning curves of a set, in numbers."""
     points = curve(folder, results) if folder in SETS else []
     if not points:
         return []
     titles = {model: MODELS[model].title for model in dict.fromkeys(point.model for point in points)}
-    picture = results / "figures" / f"{folder}-learning.svg"
-    learning_curves(points, titles, f"validation {WORDS[metric]}", picture)
     lines = ["The score on validation rows by the number of training rows, for three samples of each size:", ""]
     lines += ["| training molecules | " + " | ".join(titles.values()) + " |", "|--:|" + "--:|" * len(titles)]
     for size in sorted({point.rows for point in points}):
@@ -204,7 +212,7 @@ def learnt(folder: str, metric: str, results: Path) -> list[str]:
         }
         lines.append(f"| {size:,} | {' | '.join(at.get(model, '') for model in titles)} |")
     command = f"python -m experiments.learning --sets {folder} --models {' '.join(titles)}"
-    return [*lines, "", f"`{command}`", "", f"![learning curves of {folder}](results/figures/{picture.name})", ""]
+    return [*lines, "", f"`{command}`", ""]
 
 
 def ablation(parts: Sequence[ModelRuns], ours: ModelRuns, data: bool) -> list[str]:
@@ -230,27 +238,15 @@ def ablation(parts: Sequence[ModelRuns], ours: ModelRuns, data: bool) -> list[st
     return [*lines, *rows, ""] if rows else []
 
 
-def about(models: Sequence[ModelRuns], looks: Counter) -> str:
-    """Rows, and how often the test rows were looked at."""
+def about(models: Sequence[ModelRuns]) -> str:
+    """Rows, and how often the test rows were scored."""
     first = next((row.results[0] for row in models if "rows" in row.results[0]), None)
     counts = ", ".join(f"{n:,} {part}" for part, n in first["rows"].items()) + " rows. " if first else ""
-    ours = sum(n for model, n in looks.items() if model.startswith(OURS))
-    mixed = [
-        row.model for row in models if row.model == "gtx" and len({str(r.get("settings")) for r in row.results}) > 1
-    ]
-    warning = " **The runs of gtx were not all made with the same settings.**" if mixed else ""
-    return f"{counts}Test rows were scored {looks.total()} times, {ours} of them for gtx (`results/{LEDGER}`).{warning}"
-
-
-def evaluations(ledger: Path) -> dict[str, Counter]:
-    """How often test rows were scored, by set and model; runs that were made anew count again."""
-    if not ledger.exists():
-        return {}
-    found: dict[str, Counter] = {}
-    with ledger.open(newline="") as file:
-        for line in csv.DictReader(file):
-            found.setdefault(line["folder"], Counter())[line["model"]] += 1
-    return found
+    looks = [(row.ours, sum(run.get("evaluations", 1) for run in row.results)) for row in models]
+    ours = sum(count for own, count in looks if own)
+    settings = {str(run.get("settings")) for row in models if row.model == "gtx" for run in row.results}
+    warning = " **The runs of gtx were not all made with the same settings.**" if len(settings) > 1 else ""
+    return f"{counts}Test rows were scored {sum(count for _, count in looks)} times, {ours} of them for gtx.{warning}"
 
 
 def rivals(models: Mapping[str, ModelRuns]) -> list[ModelRuns]:
@@ -341,9 +337,14 @@ def main(words: Sequence[str] | None = None) -> int:
     if not options.without_data and not published("scaffold-esol", "rmse"):
         print("published/scaffold_published.csv is not below $GTX_DATA: the page goes without it", file=sys.stderr)
     (options.results.parent / "RESULTS.md").write_text(results_page(options.results, not options.without_data))
-    readme = ROOT / "README.md"
-    if options.results.resolve() == RESULTS and readme.exists():
-        readme.write_text(into(readme.read_text(), short(gather(options.results), not options.without_data)))
+    if options.results.resolve() == RESULTS:
+        found = gather(options.results)
+        short_table = short(found, not options.without_data)
+        for page, begin, table in (
+            (ROOT / "docs/results.md", BEGIN, short_table),
+            (ROOT / "README.md", FRONT, front(found)),
+        ):
+            page.write_text(into(page.read_text(), begin, table))
     return 0
 
 

@@ -4,7 +4,7 @@ gtx train mat/esol --split random --split-sizes 0.7 0.15 0.15 --model tanimoto -
 python -m experiments.similarity_intervals runs/esol
 
 The held-out rows of finished runs, validation and test together, are halved at random 100 times. On one half intervals
-are fitted, of one width and by `gtx.tasks.uncertainty.similarity`; the other half says how many values they hold.
+are fitted, of one width and by `gtx.tasks.uncertainty.methods`; the other half says how many values they hold.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pandas as pd
 
 import gtx
 from gtx.data import featurise
-from gtx.tasks.conformal import conformal_half_width
+from gtx.tasks.calibration import conformal_half_width
 from gtx.tasks.uncertainty.evaluation import evaluate_spread
-from gtx.tasks.uncertainty.similarity import distance_slopes
+from gtx.tasks.uncertainty.methods import distance_slopes
 
 HALVES = 100
 SCORES = [f"{score}{third}" for score in ("coverage", "width") for third in ("", "_far", "_middle", "_near")]

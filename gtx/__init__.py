@@ -9,7 +9,15 @@ Nothing heavy is imported until it is asked for, so `import gtx` and `gtx --help
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gtx.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gtx.errors import InputError
+    from gtx.estimators import MoleculeClassifier, MoleculeRegressor
+    from gtx.prediction import load
+
 
 __version__ = "0.1.0"
 
@@ -22,3 +30,9 @@ __getattr__, __dir__ = lazy_names(
         "errors": ("InputError",),
     },
 )
+__all__ = [
+    "InputError",
+    "MoleculeClassifier",
+    "MoleculeRegressor",
+    "load",
+]

@@ -101,9 +101,9 @@ DESCRIBED = {
         "atoms and bonds as tokens of a plain Transformer", "Kim et al. 2022, arXiv:2207.02505", "none", 126_057
     ),
 }
-"""What `gtx train --model` takes to train."""
+"""Models that `gtx train --model` trains by gradient descent."""
 
-SOLVED = {
+CLOSED_FORM = {
     "kernel": Described(
         "no network: ridge regression with a kernel of circular substructures and descriptors, in closed form",
         "Griffiths et al. 2023, arXiv:2212.04450",
@@ -117,4 +117,4 @@ SOLVED = {
         0,
     ),
 }
-"""What `gtx train --model` takes beside them, without weights that gradients train."""
+"""Models that `gtx train --model` solves in closed form, without gradient descent."""

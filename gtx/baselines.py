@@ -1,4 +1,4 @@
-"""What one gets without a neural network: the mean, a linear model, a random forest and kernel ridge regression.
+"""Baselines without a neural network: the mean, a linear model, a random forest and kernel ridge regression.
 
 They learn from the rows and for the targets of the model they stand beside, and see the descriptors that it sees, so
 that its scores mean something.
@@ -22,11 +22,11 @@ from sklearn.preprocessing import StandardScaler
 from gtx.closed_form import fit_closed_form, outputs_of, solvable
 from gtx.data import MoleculeStore
 from gtx.errors import printable
-from gtx.models import SOLVED
-from gtx.report.words import TITLES
+from gtx.models import CLOSED_FORM
+from gtx.report.kinds import TITLES
 from gtx.tasks import Together
-from gtx.tasks.joint_answers import joint_baselines
 from gtx.tasks.numbers import NumberTask
+from gtx.tasks.together import joint_baselines
 
 if TYPE_CHECKING:
     from gtx.dataset import Dataset
@@ -52,9 +52,21 @@ class Method(NamedTuple):
     scoring: str | None = None
 
 
+class Baselines(NamedTuple):
+    """Scores and predictions of the baselines.
+
+    Attributes:
+        scores: by baseline, `train`, `val` and `test` as of `NumberTask.evaluate`, and `settings`; all of it JSON.
+        predictions: by baseline, float64 `[n, P]` of all molecules, where the task has numbers or classes of them.
+    """
+
+    scores: dict[str, dict[str, Any]]
+    predictions: dict[str, np.ndarray]
+
+
 def score_baselines(
     dataset: Dataset, task: Task, seed: int = 0, progress: bool = False, kernel: KernelRidge | None = None
-) -> dict[str, Any]:
+) -> Baselines:
     """Score the usual baselines on the rows of a data set, beside a model that learned the fitted task from them.
 
     Args:
@@ -69,9 +81,10 @@ def score_baselines(
 
     if isinstance(task, Together):
         of_parts = [score_baselines(task.seen_by(part, dataset), part, seed, progress, kernel) for part in task.parts]
-        return joint_baselines(of_parts, task.parts)
+        predictions = {name: each for part in of_parts for name, each in part.predictions.items()}
+        return Baselines(joint_baselines([part.scores for part in of_parts], task.parts), predictions)
     if not isinstance(task, NumberTask):
-        return task.baselines(dataset.store, dataset.split)
+        return Baselines(task.baselines(dataset.store, dataset.split), {})
     console = Console(stderr=True, quiet=not progress)
     with console.status("Baselines") as status:
 
@@ -84,22 +97,19 @@ def score_baselines(
 
 def baselines(
     smiles: Sequence[str], y: np.ndarray, split: Mapping[str, np.ndarray], task: NumberTask, **more: Any
-) -> dict[str, dict[str, Any]]:
-    """Score the usual baselines on the split of a model; arguments as of `predict_baselines`.
-
-    Returns:
-        By baseline, `train`, `val` and `test` as of `NumberTask.evaluate`, and `settings`; all of it JSON.
-    """
-    y = np.asarray(y, dtype=np.float64)
-    return {
-        name: {part: task.evaluate(y[rows], prediction[rows]) for part, rows in split.items()} | {"settings": settings}
-        for name, prediction, settings in predict_baselines(smiles, y, split, task, **more)
-    }
+) -> Baselines:
+    """Score the usual baselines on the split of a model; arguments as of `predict_baselines`."""
+    y, found = np.asarray(y, dtype=np.float64), Baselines({}, {})
+    for name, prediction, settings in predict_baselines(smiles, y, split, task, **more):
+        scores = {part: task.evaluate(y[rows], prediction[rows]) for part, rows in split.items()}
+        found.scores[name] = scores | {"settings": settings}
+        found.predictions[name] = prediction
+    return found
 
 
 def beside(store: MoleculeStore, task: NumberTask) -> dict[str, Any]:
-    """What a model reads and its baselines are to read too, as arguments of `baselines`: `store`, `descriptors`,
-    `known`."""
+    """Collect the inputs that a model reads and its baselines shall read too, as arguments of `baselines`: `store`,
+    `descriptors`, `known`."""
     return {"store": store, "descriptors": store.descriptors.cpu().numpy(), "known": task.known_part(store)}
 
 
@@ -190,7 +200,7 @@ def _by_similarity(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Predictions of a kernel, and its settings."""
     if kernel is None:
-        kernel = SOLVED["kernel"](task.num_predictions, num_descriptors=store.descriptors.shape[1])
+        kernel = CLOSED_FORM["kernel"](task.num_predictions, num_descriptors=store.descriptors.shape[1])
         fit_closed_form(kernel, task, store.subset(train))
     outputs = outputs_of(deepcopy(kernel).cpu(), store)
     share = 0.0 if kernel.descriptors is None else float(kernel.descriptors.share)
@@ -256,7 +266,7 @@ def _learnable(y: np.ndarray, task: NumberTask) -> bool:
 
 
 def _second_class(y: np.ndarray) -> int:
-    """How many rows the second most frequent class has."""
+    """Count the rows of the second most frequent class."""
     return int(np.sort(np.unique(y, return_counts=True)[1])[-2])
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gtx.errors import InputError
 from gtx.tasks import NumberTask
-from gtx.tasks.losses import masked_mean
+from gtx.tasks.metrics import masked_mean
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -52,14 +52,14 @@ def fit_closed_form(model: KernelRidge, task: NumberTask, train: MoleculeStore) 
 
 
 def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:
-    """What a model says of all molecules of a store, float64 `[m, C]`."""
+    """Compute the outputs of a model for all molecules of a store, float64 `[m, C]`."""
     index = torch.arange(len(store))
     parts = [model(store.batch(rows)).double() for rows in index.split(TOGETHER)]
     return torch.cat([model.offset.new_zeros(0, len(model.offset), dtype=torch.float64), *parts])
 
 
 def solvable(task: Task, train: MoleculeStore) -> Tensor | None:
-    """What a model in closed form can fit of a task; None for nothing."""
+    """Return the regression targets of a task that a closed-form model can fit, or None if there are none."""
     if not isinstance(task, NumberTask) or train.weights is not None or train.bounds is not None:
         return None
     return task.regressands(train)

@@ -27,7 +27,7 @@ from gtx.code_cache import cache_folder, find, keep
 
 
 def njit(function: Callable | None = None, *, cache: bool = False, **options: Any) -> Any:
-    """As `numba.njit`, used alike.
+    """Compile a function with `numba.njit`, which it replaces.
 
     Args:
         function: to be compiled.
@@ -88,8 +88,8 @@ class FunctionCache(NullCache):
 
 
 def fingerprint(function: FunctionType, callers: frozenset[FunctionType] = frozenset()) -> tuple:
-    """What a compiled function is made of: its module, which its compiled form imports, its code, and what it finds by
-    name, the functions that it calls included.
+    """Collect everything that a compiled function depends on: its module, its code, and the objects that it finds by
+    name, including the functions that it calls.
 
     Args:
         function: the Python function.

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
+
+from gtx.errors import InputError
 
 
 def lazy_names(
@@ -25,6 +29,27 @@ def lazy_names(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return getter, lambda: sorted({*vars(import_module(package)), *home})
+
+
+def annex(name: str, user: str | None = None) -> ModuleType | None:
+    """Import a room of gtx that may have been deleted.
+
+    Args:
+        name: of its folder, and after a dot of a module in it.
+        user: what cannot do without it, such as "a folder of tables".
+
+    Returns:
+        The room or its module; None where it is gone and nobody needs it.
+
+    Raises:
+        InputError: it is gone, and `user` needs it.
+    """
+    room = name.partition(".")[0]
+    if find_spec(f"gtx.{room}"):
+        return import_module(f"gtx.{name}")
+    if user is None:
+        return None
+    raise InputError(f"{user} needs gtx/{room}, which this gtx lacks")
 
 
 @dataclass(frozen=True)

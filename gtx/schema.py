@@ -1,4 +1,4 @@
-"""What plain values from outside, such as JSON, may be; a message names the entry that is something else.
+"""A schema for plain values from outside, such as JSON; a message names the entry that does not fit.
 
 counts = Record({"limit": whole(1, 100), "names": ListOf(text(), least=1)})
 counts.check({"limit": 0, "names": ["a"]}, "header")  # InputError: header.limit: expected a whole number ...
@@ -9,7 +9,7 @@ from __future__ import annotations
 import reprlib
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
@@ -19,13 +19,15 @@ LARGEST = 10**6
 """No count and no size that a file asks for is larger."""
 LONGEST = 100
 """No list of arguments is longer."""
+LONGEST_TEXT = 10_000
+"""Characters of a text, unless another limit is given."""
 _SHORT = reprlib.Repr()
 _SHORT.maxlist = _SHORT.maxtuple = 12
 _SHORT.maxstring = 60
 
 
 class Kind(Protocol):
-    """What a value may be."""
+    """Type of value that a schema accepts."""
 
     def check(self, value: Any, entry: str) -> None:
         """Raise an `InputError` that names the entry if the value is something else."""
@@ -46,6 +48,37 @@ class Value:
     def check(self, value: Any, entry: str) -> None:
         if not self.holds(value):
             raise InputError(f"{entry}: expected {self.words}, got {shown(value)}")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of at most so many characters, none of them a lone surrogate, such as a stray byte is read as."""
+
+    most: int
+
+    def check(self, value: Any, entry: str) -> None:
+        if not isinstance(value, str):
+            raise InputError(f"{entry}: expected a text, got {shown(value)}")
+        if len(value) > self.most:
+            raise InputError(f"{entry}: expected a text of at most {self.most:,} characters, got {len(value):,}")
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise InputError(f"{entry}: expected a text in UTF-8, got {shown(value)}")
+
+
+@dataclass(frozen=True)
+class Anything:
+    """Whatever JSON can hold, whose texts are as `text()` takes them."""
+
+    def check(self, value: Any, entry: str) -> None:
+        left = [value]
+        while left:
+            one = left.pop()
+            if isinstance(one, str):
+                text().check(one, entry)
+            elif isinstance(one, dict):
+                left += [*one, *one.values()]
+            elif isinstance(one, (list, tuple)):
+                left += one
 
 
 @dataclass(frozen=True)
@@ -85,6 +118,7 @@ class MappingOf:
     def check(self, value: Any, entry: str) -> None:
         _check_mapping(value, entry)
         for name, item in value.items():
+            text().check(name, entry)
             self.kind.check(item, f"{entry}.{printable(name)}")
 
 
@@ -105,12 +139,12 @@ class Record:
                 raise InputError(f"{place}: this entry is missing")
 
 
-def anything() -> Value:
-    return Value("anything", lambda value: True)
+def anything() -> Anything:
+    return Anything()
 
 
-def text() -> Value:
-    return Value("a text", lambda value: isinstance(value, str))
+def text(most: int = LONGEST_TEXT) -> Text:
+    return Text(most)
 
 
 def flag() -> Value:
@@ -128,19 +162,57 @@ def number(low: float = -1e308, high: float = 1e308) -> Value:
     return Value(words, lambda value: _is((int, float), value) and low <= value <= high)
 
 
+def storable() -> Value:
+    """Accept what a model file can store: finite numbers of 64 bits, texts, and lists and mappings of such."""
+
+    def holds(value: Any) -> bool:
+        if isinstance(value, (list, tuple, dict)):
+            return all(map(holds, value.values() if isinstance(value, dict) else value))
+        return not isinstance(value, (int, float)) or abs(value) < 2**63  # which NaN is not
+
+    return Value("finite numbers of at most 64 bits", holds)
+
+
 def one_of(values: Sequence[Any]) -> Value:
     return Value(f"one of {', '.join(map(repr, values))}", lambda value: isinstance(value, str) and value in values)
 
 
 @cache
 def kinds_of(function: Callable[..., Any]) -> Mapping[str, Kind]:
-    """What each argument of a function may be, by its annotation.
+    """Derive the accepted value of each argument of a function from its annotation.
 
     A whole number is a count or a size, from 0 to `LARGEST`; a list has at most `LONGEST` values. Arguments that no
     plain value can stand for, such as modules, are left out.
     """
     kinds = {name: _kind(hint) for name, hint in get_type_hints(function).items() if name != "return"}
     return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def plain(value: Any) -> Any:
+    """Convert scalars and arrays of numpy, also within lists, tuples and dicts, to Python's own numbers and lists."""
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def plain_fields(settings: Any, **kinds: Kind) -> None:
+    """Make the values of a frozen dataclass `plain`, and check them.
+
+    Args:
+        settings: an instance.
+        kinds: of fields, by name, where neither their metadata nor their annotation says what they may be.
+
+    Raises:
+        InputError: a value is of another kind than its field.
+    """
+    kinds = {**kinds_of(type(settings)), **kinds}
+    for entry in fields(settings):
+        value, kind = plain(getattr(settings, entry.name)), entry.metadata.get("kind") or kinds.get(entry.name)
+        if kind is not None:
+            (OrNone(kind) if entry.default is None else kind).check(value, entry.name)
+        object.__setattr__(settings, entry.name, value)
 
 
 def shown(value: Any) -> str:

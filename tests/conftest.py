@@ -21,6 +21,14 @@ def usual_trees() -> Iterator[dict[bool, float]]:
         yield usual
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_terminal() -> Iterator[None]:
+    """Remove the width of the terminal that starts the tests, so that tables come out alike everywhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data sets beside the project, or `$GTX_SHARED_DATA`; tests that need it skip without it."""

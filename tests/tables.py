@@ -30,7 +30,11 @@ ALONE = {"baselines": False, "report": False}
 
 TINY_WORDS = [
     "--epochs=3",
-    '--model-arguments={"channels": 16, "layers": 1, "heads": 2, "pair_channels": 8}',
+    "--model-arguments",
+    "channels=16",
+    "layers=1",
+    "heads=2",
+    "pair_channels=8",
     "--no-progress",
     "--threads=1",
 ]

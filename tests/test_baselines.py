@@ -33,7 +33,7 @@ def classes(y: np.ndarray) -> np.ndarray:
 
 
 def test_a_sum_of_contributions_is_what_ridge_learns_and_a_forest_nearly(y):
-    found = baselines(SMILES, y, SPLIT, NUMBERS)
+    found = baselines(SMILES, y, SPLIT, NUMBERS).scores
     assert list(found) == ["mean", "ridge", "random_forest"]
     rmse = {name: scores["test"]["per_target"]["additive"]["rmse"] for name, scores in found.items()}
     assert rmse["ridge"] < 0.1 * rmse["mean"]
@@ -87,7 +87,7 @@ def test_classes_get_probabilities(classes):
     assert list(found) == ["mean", "logistic", "random_forest"]
     for prediction in found.values():
         assert prediction.min() >= 0 and prediction.max() <= 1
-    scores = baselines(SMILES, classes, SPLIT, CLASSES)
+    scores = baselines(SMILES, classes, SPLIT, CLASSES).scores
     assert scores["mean"]["test"]["roc_auc"] == 0.5
     assert scores["logistic"]["test"]["roc_auc"] > 0.95
 
@@ -113,7 +113,7 @@ def test_of_several_classes_each_has_a_probability(y):
 
 def test_a_target_never_measured_in_training_has_no_prediction(y):
     y[SPLIT["train"], 0] = np.nan
-    scores = baselines(SMILES, y, SPLIT, NUMBERS)
+    scores = baselines(SMILES, y, SPLIT, NUMBERS).scores
     for name in scores:
         assert scores[name]["test"]["per_target"]["additive"]["rmse"] is None
         assert scores[name]["test"]["per_target"]["letters"]["rmse"] > 0
@@ -122,7 +122,7 @@ def test_a_target_never_measured_in_training_has_no_prediction(y):
 def test_of_many_rows_some_are_drawn(y, monkeypatch):
     monkeypatch.setattr(gtx.baselines, "MOST_ROWS", 40)
     monkeypatch.setattr(gtx.baselines, "MOST_ROWS_OF_A_TREE", 30)
-    found = baselines(SMILES, y, SPLIT, NUMBERS)
+    found = baselines(SMILES, y, SPLIT, NUMBERS).scores
     assert found["ridge"]["settings"]["training_rows"] == 40
     assert found["random_forest"]["settings"]["rows_per_tree"] == 30
     assert found["ridge"]["test"]["per_target"]["letters"]["r2"] > 0.5
@@ -134,8 +134,8 @@ def test_descriptors_are_read_beside_the_counts(y, classes, task):
     hidden = (noise > 0 if task.discrete else noise).astype(float)[:, None]  # no matter of structure
     told = np.stack([1e6 + 1e4 * noise, np.full(len(noise), 7.0)], 1)
     told[SPLIT["test"][0], 0], told[SPLIT["train"][0], 0], told[SPLIT["train"][1], 0] = np.nan, np.inf, np.nan
-    without = baselines(SMILES, hidden, SPLIT, task, descriptors=np.zeros((len(SMILES), 0)))
-    found = baselines(SMILES, hidden, SPLIT, task, descriptors=told)
+    without = baselines(SMILES, hidden, SPLIT, task, descriptors=np.zeros((len(SMILES), 0))).scores
+    found = baselines(SMILES, hidden, SPLIT, task, descriptors=told).scores
     metric, least = ("roc_auc", 0.8) if task.discrete else ("r2", 0.5)
     for name in [name for name in found if name != "mean"]:
         assert without[name]["test"][metric] < least < found[name]["test"][metric], name
@@ -149,7 +149,7 @@ def test_what_a_reference_says_is_no_matter_of_learning(y):
     plain, beside = predictions(y), predictions(y + known, known=known)
     for name in ("ridge", "random_forest"):
         np.testing.assert_allclose(beside[name], plain[name] + known, rtol=1e-6, atol=1e-4)
-    told = baselines(SMILES, y + known, SPLIT, NUMBERS, known=known)["ridge"]["settings"]["inputs"]
+    told = baselines(SMILES, y + known, SPLIT, NUMBERS, known=known).scores["ridge"]["settings"]["inputs"]
     assert told.endswith("; extensive targets minus the model's reference per element")
     assert np.ptp(beside["mean"], axis=0).max() == 0  # the mean of what was measured, as ever
 
@@ -174,7 +174,7 @@ def test_freesolv(shared_data, usual_trees, monkeypatch):
     monkeypatch.setattr(gtx.baselines, "SHARED_WORK", usual_trees)
     table = pd.read_csv(shared_data / "mat" / "freesolv.csv")
     split = {part: np.flatnonzero(table["split_random_0"] == part) for part in ("train", "val", "test")}
-    found = baselines(list(table["smiles"]), table[["y"]].to_numpy(), split, Regression("y"))
+    found = baselines(list(table["smiles"]), table[["y"]].to_numpy(), split, Regression("y")).scores
     rmse = {name: scores["test"]["rmse"] for name, scores in found.items()}
     # at home: 0.978, 0.344 and 0.493; a baseline much worse would flatter every model
     assert rmse["mean"] == pytest.approx(0.978, abs=0.002)

@@ -56,3 +56,28 @@ def test_there_is_one_for_the_processor_and_one_for_cuda() -> None:
 def test_what_is_no_instruction_is_found() -> None:
     with pytest.raises(ValueError, match="no instruction: RNU pip"):
         instructions("FROM a:1\nRNU pip \\\n  install x\n")
+
+
+CUDA_BUILD = {
+    "cuda-toolkit": "13.0.3",
+    "nvidia-cudnn-cu13": "9.20.0.48",
+    "nvidia-cusparselt-cu13": "0.8.1",
+    "nvidia-nccl-cu13": "2.29.7",
+    "nvidia-nvshmem-cu13": "3.4.5",
+    "triton": "3.7.1",
+}
+"""What the CUDA build of torch 2.13.0 requires by exact version, from its metadata on PyPI (`Requires-Dist`). The build
+for processors requires none of it, so that pins at odds with this go unnoticed where that one is installed."""
+
+
+def test_the_pins_install_with_the_cuda_build_of_torch() -> None:
+    pins = dict(re.findall(r"^(\S+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    assert pins["torch"] == "2.13.0"  # with another, look up what its CUDA build requires
+    assert {name: version for name, version in pins.items() if CUDA_BUILD.get(name, version) != version} == {}
+    assert pins["triton"] == CUDA_BUILD["triton"]
+    for file in ("Makefile", "docker/cuda.Dockerfile"):  # torch by its pin, the rest within the same constraints
+        text = (ROOT / file).read_text()
+        assert re.search(r"torch==\S*sed -n 's/\^torch==//p' \S*constraints\.txt", text)
+        assert re.search(r"(-c|--constraint) \S*constraints\.txt", text) and not re.search(
+            "triton|nvidia-[a-z]+=", text
+        )

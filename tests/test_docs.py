@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from gtx.cli import main, train
+from gtx.cli import command_module, main, train
 from gtx.cli.parser import Parser
 from gtx.dataset import load
 from tests.tables import write_shown
@@ -29,6 +28,8 @@ PAGES = [
             "features",
             "foundation",
             "index",
+            "molecules-in-space",
+            "results",
             "splits",
             "targets",
             "tuning",
@@ -63,7 +64,7 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def run_up_to_the_first_epoch(word: str, line: str) -> None:
     """Read the options of a command, and if it trains read the table and divide its rows."""
-    module, parser = import_module(f"gtx.cli.{word}"), Parser(f"gtx {word}")
+    module, parser = command_module(word), Parser(f"gtx {word}")
     module.add(parser)
     arguments = parser.parse_args(shlex.split(line))
     if word == "train":
@@ -75,16 +76,3 @@ def run_up_to_the_first_epoch(word: str, line: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert not [link for link in links if not (page.parent / link).exists()]
-
-
-def test_the_files_of_the_default_layer_say_which_one_is_read_next() -> None:
-    order, file = [], "gtx/models/graph_transformer.py"
-    while file:
-        order.append(file)
-        following = re.search(r"Read next: `([^`]+)`", (ROOT / file).read_text())
-        file = following and following[1]
-    assert order == [
-        *("gtx/models/graph_transformer.py", "gtx/nn/transformer_layer.py", "gtx/nn/edge_attention.py"),
-        *("gtx/attention/sums.py", "gtx/attention/complete.py", "gtx/attention/scores.py"),
-        "gtx/attention/normalisers.py",
-    ]

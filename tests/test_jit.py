@@ -139,7 +139,8 @@ def test_loops_that_are_compiled_at_once_for_different_types_each_find_their_own
 
 
 def test_every_kept_loop_of_gtx_uses_this_cache() -> None:
-    from gtx.encodings import path_kernels, walk_kernels
+    from gtx.encodings import kernels as path_kernels
+    from gtx.encodings import kernels as walk_kernels
 
     for loop in (path_kernels.distances, path_kernels.along, walk_kernels.walks):
         assert isinstance(loop._cache, FunctionCache)

@@ -13,6 +13,8 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 

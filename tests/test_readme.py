@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +12,7 @@ import pytest
 import torch
 
 import gtx
+from gtx.cli import command_module
 from gtx.cli.parser import Parser
 from tests.tables import write_shown
 
@@ -34,8 +34,7 @@ def test_links_lead_to_files(page: Path) -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    settings, citation = (ROOT / "pyproject.toml").read_text(), (ROOT / "CITATION.cff").read_text()
-    assert f'\nversion = "{gtx.__version__}"\n' in settings and f"\nversion: {gtx.__version__}\n" in citation
+    assert f"\nversion: {gtx.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"## [{gtx.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
@@ -45,7 +44,7 @@ def test_every_command_has_these_options(line: str, tmp_path: Path, monkeypatch:
         write_shown((ROOT / "docs" / "tuning.md").read_text(), tmp_path)
         monkeypatch.chdir(tmp_path)
     _, command, *words = shlex.split(line)
-    module, parser = import_module(f"gtx.cli.{command}"), Parser(f"gtx {command}")
+    module, parser = command_module(command), Parser(f"gtx {command}")
     module.add(parser)
     parser.parse_args(words)
 
@@ -53,25 +52,14 @@ def test_every_command_has_these_options(line: str, tmp_path: Path, monkeypatch:
 def test_the_python_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On fewer molecules, for one epoch, and with a small model in place of the one that the commands train."""
     monkeypatch.chdir(tmp_path)
-    for folder in ("examples", "run"):
-        (tmp_path / folder).mkdir()
-    pd.read_csv(ROOT / "examples" / "solvation.csv").head(60).to_csv("examples/solvation.csv", index=False)
+    (tmp_path / "run").mkdir()
     shutil.copy(ROOT / "tests" / "prediction" / "golden" / "regression.gtx", "run/model.gtx")
-    shorter = {
-        "Regressor()": "Regressor(epochs=1)",
-        "Classifier()": "Classifier(epochs=1)",
-        "TrainSettings()": "TrainSettings(epochs=1)",
-        "ForestClassifier(200)": "ForestClassifier(3)",
-    }
-    names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
-        for usual, short in shorter.items():
-            block = block.replace(usual, short)
-        if "pair_attr" in block:  # two molecules, of three atoms and of two
-            names |= {"x": torch.randn(5, 64), "batch": torch.tensor([0, 0, 0, 1, 1]), "pair_attr": torch.randn(13, 8)}
-            names |= {"edge_index": torch.tensor([[0, 1, 3], [1, 2, 4]]), "edge_attr": torch.randn(3, 8)}
-        exec(block, names)
-    assert names["classifier"].predict_proba(["CCO"]).shape == (1, 3)
-    assert len(names["members"]) == 1 and Path("own/config.yaml").exists()
-    assert names["model"](names["store"].batch(torch.arange(3))).shape == (3, 1)
-    assert names["both"].predict(["CCO"])[0] in ("strong", "medium", "weak")
+    table = pd.read_csv(ROOT / "examples" / "solvation.csv").head(60)
+    names: dict = {"smiles": table.smiles, "y": table.dG_water}  # two molecules, of three atoms and of two:
+    names |= {"x": torch.randn(5, 64), "batch": torch.tensor([0, 0, 0, 1, 1]), "pair_attr": torch.randn(13, 8)}
+    names |= {"edge_index": torch.tensor([[0, 1, 3], [1, 2, 4]]), "edge_attr": torch.randn(3, 8)}
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block.replace("Regressor()", "Regressor(epochs=1)"), names)
+    assert len(README.split()) <= 900

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import lru_cache
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 # each room and the rooms it may know
 ROOMS = {
     "errors": set(),
-    "lazy": set(),
+    "lazy": {"errors"},
     "schema": {"errors"},
     "architectures": set(),
     "threads": set(),
@@ -26,6 +27,7 @@ ROOMS = {
     "jit": {"code_cache"},
     "termination": set(),
     "files": set(),
+    "folders": {"errors", "files"},
     "graph": {"threads"},
     "attention": {"graph", "threads", "code_cache"},
     "encodings": {"graph", "gelu", "threads", "jit"},
@@ -34,16 +36,33 @@ ROOMS = {
     "kernel": {"nn", "errors", "jit"},
     "models": {"kernel", "architectures", "schema", "errors", "nn", "attention", "encodings", "graph", "sequence"},
     "molecules": {"schema", "errors", "jit"},
-    "data": {"graph", "molecules", "errors", "files", "threads", "jit"},
-    "report": {"data", "molecules", "errors", "files"},
-    "tasks": {"schema", "report", "sequence", "data", "molecules", "errors"},
+    "data": {"graph", "molecules", "errors", "files", "folders", "threads", "jit"},
+    "tasks": {"schema", "sequence", "data", "molecules", "errors"},
     "closed_form": {"tasks", "kernel", "data", "errors"},
-    "baselines": {"closed_form", "models", "tasks", "report", "data", "molecules", "errors"},
     "dataset": {"tasks", "data", "molecules", "errors", "files"},
-    "training": {"closed_form", "dataset", "tasks", "nn", "data", "errors", "files", "termination"},
+    "report": {"dataset", "tasks", "data", "molecules", "errors", "files"},
+    "baselines": {
+        *("closed_form", "dataset", "kernel", "models", "tasks", "report", "data", "molecules", "errors"),
+    },
+    "training": {
+        "schema",
+        "closed_form",
+        "dataset",
+        "tasks",
+        "nn",
+        "data",
+        "errors",
+        "files",
+        "folders",
+        "termination",
+    },
     "prediction": {"kernel", "schema", "tasks", "models", "data", "molecules", "errors", "files"},
     "explain": {"prediction", "tasks", "models", "graph", "data", "molecules", "errors", "files"},
-    "serve": {"explain", "prediction", "data", "molecules", "errors"},
+    "library": {
+        *("cli", "prediction", "training", "dataset", "tasks", "data", "molecules"),
+        *("errors", "files", "folders", "termination"),
+    },
+    "serve": {"cli", "termination", "explain", "prediction", "data", "molecules", "errors"},
     "workflow": {
         *(
             "baselines",
@@ -58,11 +77,13 @@ ROOMS = {
             "data",
             "molecules",
         ),
-        *("errors", "files"),
+        *("schema", "errors", "files", "folders"),
     },
-    "estimators": {"dataset", "workflow", "prediction", "training", "tasks", "models", "data", "molecules", "errors"},
+    "estimators": {
+        *("dataset", "workflow", "prediction", "training", "tasks", "models", "data", "molecules", "schema", "errors"),
+    },
     "cli": {
-        *("workflow", "explain", "serve", "dataset", "prediction", "training", "tasks", "report", "data", "molecules"),
+        *("workflow", "explain", "dataset", "prediction", "training", "tasks", "report", "data", "molecules"),
         *("architectures", "errors", "termination"),
     },
 }
@@ -72,14 +93,11 @@ LIBRARIES = {
     "lightning": set(),
     "numba": {"jit"},
     "optuna": {"workflow"},
-    "ray": {"prediction"},
+    "ray": {"library"},
     "dask": set(),
     "fastapi": {"serve"},
     "uvicorn": {"serve"},
 }
-
-
-ANNOTATED = {"baselines", "prediction", "report", "tasks"}  # their annotations still name rooms above
 
 
 @lru_cache
@@ -88,13 +106,17 @@ def parsed(file: Path) -> ast.Module:
 
 
 def imports(file: Path, types: bool = False) -> set[str]:
-    """Dotted names a file imports at run time; what stands under `if TYPE_CHECKING` is not run, but `types` counts."""
+    """Dotted names a file imports at run time; what stands under `if TYPE_CHECKING` is not run, but `types` counts.
+
+    In an `__init__` that stands for the names which the package imports when they are asked for, and never counts.
+    """
     tree = parsed(file)
     found = set()
     skipped = {
         id(inner)
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING" and not types
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        if not types or file.name == "__init__.py"
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
@@ -115,7 +137,7 @@ def test_a_room_knows_only_the_rooms_below(file: Path) -> None:
     room = file.relative_to(ROOT / "gtx").parts[0].removesuffix(".py")
     if room in ("__init__", "__main__"):
         return
-    known = {name.split(".")[1] for name in imports(file, room not in ANNOTATED) if name.startswith("gtx.")}
+    known = {name.split(".")[1] for name in imports(file, types=True) if name.startswith("gtx.")}
     own_package_names = {"__version__", "load", "InputError", "lazy"}
     assert known - own_package_names <= ROOMS[room] | {room}
     for library, rooms in LIBRARIES.items():
@@ -173,6 +195,22 @@ def test_no_circle_of_files_within_a_room_by_annotations_either() -> None:
     for name, others in known.items():
         known[name] = {other for other in others if other.split(".")[1:2] == name.split(".")[1:2]}
     assert len(list(TopologicalSorter(known).static_order())) == len(known)
+
+
+LAZY = [file for file in FILES if file.name == "__init__.py" and "lazy_names(" in file.read_text()]
+
+
+@pytest.mark.parametrize("file", LAZY, ids=module_name)
+def test_editors_see_the_names_that_a_package_imports_late(file: Path) -> None:
+    """The table of `lazy_names` and the imports under `if TYPE_CHECKING` are the same, and `__all__` has them."""
+    tree, package = parsed(file), module_name(file)
+    table = next(n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "lazy_names")
+    late = {f"{package}.{module}": {*names} for module, names in ast.literal_eval(table.args[1]).items()}
+    shown = next(node for node in tree.body if isinstance(node, ast.If) and node.test.id == "TYPE_CHECKING")
+    assert {each.module: {name.name for name in each.names} for each in shown.body} == late
+    at_once = [each for each in tree.body if isinstance(each, ast.ImportFrom) and each.module.startswith(f"{package}.")]
+    own = {name.name for each in at_once for name in each.names} - {"lazy_names"}
+    assert {*import_module(package).__all__} == own.union(*late.values())
 
 
 def test_the_word_of_a_task_stands_in_tasks_and_on_the_command_line_alone() -> None:

@@ -13,14 +13,15 @@ from mkdocs.exceptions import Abort
 
 import gtx
 from docs.hooks.reference import PACKAGES, exported
+from gtx.cli import COMMANDS, annexes
 
 ROOT = Path(__file__).parents[1]
 
 
 def build_site(out: Path, **options: object) -> None:
-    """The site without its search index and with one name of each package in the reference, which halves the time."""
+    """The site without its search index and with two names of each package in the reference, which halves the time."""
     config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(out), **options)
-    config.extra["names_per_package"] = 1
+    config.extra["names_per_package"] = 2
     config.plugins["material/search"].config["enabled"] = False
     build(config)
 
@@ -48,14 +49,20 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
 
 
 def test_a_link_out_of_docs_leads_to_a_page_of_that_file(site: Path) -> None:
-    text = (site / "your-own-task" / "index.html").read_text()
-    (link,) = re.findall(r'href="([^"]+gtx/tasks/task\.py/)"', text)
-    assert "class Task" in re.sub("<.*?>", "", (site / "your-own-task" / link / "index.html").resolve().read_text())
+    text = (site / "your-own-task.html").read_text()
+    (link,) = re.findall(r'href="([^"]+gtx/tasks/task\.py\.html)"', text)
+    assert "class Task" in re.sub("<.*?>", "", (site / link).read_text())
 
 
 def test_notebooks_and_formulas_are_drawn(site: Path) -> None:
-    text = (site / "repository" / "notebooks" / "1_attention_step_by_step.ipynb" / "index.html").read_text()
+    text = (site / "repository" / "notebooks" / "1_attention_step_by_step.ipynb.html").read_text()
     assert text.count("data:image/png;base64,") == 7 and text.count("<math") > 10 and "$$" not in text
+
+
+def test_the_page_of_commands_and_the_reference_show_what_can_be_set(site: Path) -> None:
+    commands = re.sub("<.*?>", "", (site / "commands.html").read_text())
+    assert all(f"gtx {name}" in commands for name in COMMANDS | annexes()) and "--split-sizes" in commands
+    assert "random_state" in (site / "reference" / "gtx.html").read_text()  # an estimator's parameter
 
 
 def test_every_page_of_docs_is_in_the_contents() -> None:

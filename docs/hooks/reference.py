@@ -8,8 +8,8 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from gtx.tasks.options import TASKS
-
+LATER_IN_SEARCH = "---\nsearch:\n  boost: 0.05\n---"
+"""Front matter of a page that a search shows behind the guides."""
 PACKAGES = {
     "gtx": "Load a model, and scikit-learn's estimators",
     "gtx.prediction": "Predictors and model files",
@@ -25,6 +25,7 @@ PACKAGES = {
     "gtx.sequence": "Sequences",
     "gtx.kernel": "Kernel ridge regression",
     "gtx.explain": "Explanations",
+    "gtx.library": "Folders of tables, stores on disk, data frames",
     "gtx.workflow": "What the commands do",
 }
 
@@ -34,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     root = Path(config.config_file_path).parent
     for package, title in PACKAGES.items():
         names = exported(package, root)[: config.extra.get("names_per_package")]
-        text = "\n\n".join([f"# {title}", f"`{package}`", *(f"::: {name}" for name in names)])
+        text = "\n\n".join([LATER_IN_SEARCH, f"# {title}", f"`{package}`", *(f"::: {name}" for name in names)])
         files.append(File.generated(config, f"reference/{package}.md", content=text))
     return files
 
@@ -46,7 +47,7 @@ def exported(package: str, root: Path) -> list[str]:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             found = {name: f"{package}.{name}" for name in ast.literal_eval(node.value)} | found
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lazy_names":
-            modules = eval(ast.unparse(node.args[1]), {"TASKS": TASKS})  # gtx's own text
+            modules = ast.literal_eval(node.args[1])
             found |= {name: _path(f"{package}.{module}", name, root) for module in modules for name in modules[module]}
     return sorted(found.values())
 

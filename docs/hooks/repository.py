@@ -14,10 +14,11 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from reference import LATER_IN_SEARCH
 from shown import is_page, shown
 
 LINK = re.compile(r"(?<=\]\()(?!https?:|data:|#)([^)#\s]+)")
-START = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "notebooks")
+START = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "notebooks")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -35,7 +36,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         known.add(uri)
         if is_page(root / path):
             text = shown(root / path)
-            files.append(File.generated(config, uri, content=text))
+            files.append(File.generated(config, uri, content=f"{LATER_IN_SEARCH}\n\n{text}"))
             waiting += _links(text, path, root)
         else:
             files.append(File.generated(config, uri, abs_src_path=str(root / path)))

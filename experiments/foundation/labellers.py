@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 
-from gtx.molecules.rdkit_descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors
+from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors
 
 SEED = 9
+TOGETHER = 32
+"""Molecules of a batch of MiniMol."""
 
 
 class Labels(NamedTuple):
@@ -27,22 +29,38 @@ class LabelError(Exception):
     """A molecule without labels; the message is the reason."""
 
 
+Label = tuple[np.ndarray, np.ndarray] | LabelError
+"""Of a molecule, `[K]` and `[atoms, A]`; or why it has none."""
+
+
 class Labeller(NamedTuple):
     """A kind of labels.
 
     Attributes:
         molecule: names of what it says of a molecule, K.
         atom: names of what it says of each atom, A.
-        label: of a molecule, `[K]` and `[atoms, A]`.
+        label: of some molecules, each one's label.
         shard: molecules a file, some minutes of work at the most.
-        failures: what it raises for a molecule that it cannot label.
+        digits: the type by which labels of molecules are written down.
     """
 
     molecule: tuple[str, ...]
     atom: tuple[str, ...]
-    label: Callable[[Chem.Mol], tuple[np.ndarray, np.ndarray]]
+    label: Callable[[Sequence[Chem.Mol]], list[Label]]
     shard: int
-    failures: tuple[type[Exception], ...] = (LabelError,)
+    digits: type = np.float32
+
+
+def one_by_one(label: Callable[[Chem.Mol], tuple[np.ndarray, np.ndarray]]) -> Callable[[Sequence[Chem.Mol]], list]:
+    """Of what labels one molecule."""
+
+    def each(mol: Chem.Mol) -> Label:
+        try:
+            return label(mol)
+        except LabelError as reason:
+            return reason
+
+    return lambda mols: [each(mol) for mol in mols]
 
 
 def of_descriptors(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
@@ -89,14 +107,47 @@ def conformer(mol: Chem.Mol) -> Chem.Mol:
     return whole
 
 
+def of_minimol(mols: Sequence[Chem.Mol]) -> list[Label]:
+    """The 512 numbers of MiniMol; none of atoms."""
+    from experiments.foundation.minimol import teacher
+
+    found: list[Label] = []
+    for mol in mols:
+        try:
+            found.append(teacher().features(Chem.MolToSmiles(mol)))
+        except (ValueError, RuntimeError) as reason:
+            found.append(LabelError(f"MiniMol: {reason}"))
+    read = [place for place, one in enumerate(found) if not isinstance(one, LabelError)]
+    for some in (read[i : i + TOGETHER] for i in range(0, len(read), TOGETHER)):
+        for place, vector in zip(some, teacher().embed([found[place] for place in some]), strict=True):
+            found[place] = vector, np.empty((mols[place].GetNumAtoms(), 0))
+    return found
+
+
+def of_jazzy(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
+    """Strengths of hydrogen bonds and free energies of hydration; none of atoms."""
+    from jazzy.api import molecular_vector_from_smiles
+    from jazzy.exception import JazzyError
+
+    try:
+        found = molecular_vector_from_smiles(Chem.MolToSmiles(mol))
+    except (JazzyError, IndexError, KeyError, ValueError) as reason:
+        raise LabelError(f"jazzy: {reason}") from reason
+    return np.array([found[name] for name in JAZZY]), np.empty((mol.GetNumAtoms(), 0))
+
+
+JAZZY = ("sdc", "sdx", "sa", "dga", "dgp", "dgtot")
 LABELLERS = {
-    "descriptors": Labeller(RDKIT_DESCRIPTORS, (), of_descriptors, shard=2_000),
+    "descriptors": Labeller(RDKIT_DESCRIPTORS, (), one_by_one(of_descriptors), shard=2_000),
+    "minimol": Labeller(tuple(f"minimol_{i}" for i in range(512)), (), of_minimol, shard=10_000, digits=np.float16),
+    "jazzy": Labeller(JAZZY, (), one_by_one(of_jazzy), shard=1_000),
     "xtb": Labeller(
         ("solvation_water", "solvation_octanol", "octanol_minus_water", "gap", "dipole"),
         ("charge",),
-        of_xtb,
+        one_by_one(of_xtb),
         shard=100,
     ),
 }
 """The kinds by name. GFN2-xTB: Bannwarth, Ehlert and Grimme 2019, doi:10.1021/acs.jctc.8b01176; ALPB: Ehlert, Stahn,
-Spicher and Grimme 2021, doi:10.1021/acs.jctc.1c00471."""
+Spicher and Grimme 2021, doi:10.1021/acs.jctc.1c00471. MiniMol: Kläser et al. 2024, arXiv:2404.14986. jazzy: Ghiandoni
+and Caldeweyher 2023, doi:10.1038/s41598-023-30089-x."""

@@ -1,6 +1,8 @@
-"""Labels of a corpus, to pretrain on: RDKit's descriptors, or quantum chemistry by GFN2-xTB.
+"""Labels of a corpus, to pretrain on: RDKit's descriptors, a teacher's embedding, or quantum chemistry by GFN2-xTB.
 
     OMP_NUM_THREADS=1 python -m experiments.foundation.labels descriptors corpus.smi.xz --first 250000 --jobs 2
+    OMP_NUM_THREADS=1 python -m experiments.foundation.labels minimol corpus.smi.xz
+    OMP_NUM_THREADS=1 python -m experiments.foundation.labels jazzy corpus.smi.xz
     OMP_NUM_THREADS=1 python -m experiments.foundation.labels xtb corpus.smi.xz --first 50000 --jobs 2
 
 Worker processes label shards of the corpus, each file whole or not there, so that the same command goes on where it was
@@ -21,8 +23,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments.foundation.corpus import read_corpus
-from experiments.foundation.labellers import LABELLERS, Labels
-from gtx.data.workers import in_workers
+from experiments.foundation.labellers import LABELLERS, LabelError, Labels
+from gtx.data.featurising import in_workers
 from gtx.files import whole_file
 from gtx.molecules import Featuriser, MoleculeError
 
@@ -33,7 +35,7 @@ class Shard(NamedTuple):
     """Labels of consecutive molecules of the corpus.
 
     Attributes:
-        molecule: float32 `[n, K]`, NaN where there is none.
+        molecule: `[n, K]`, NaN where there is none.
         atom: float32 `[atoms, A]` of all their atoms, in the order in which gtx numbers them.
         atoms: int64 `[n]`, how many of `atom` belong to each; 0 for a molecule that cannot be read.
         error: `[n]`, why there are no labels; empty where there are.
@@ -48,21 +50,21 @@ class Shard(NamedTuple):
 def label(kind: str, texts: Sequence[str]) -> Shard:
     """The labels of some SMILES."""
     labeller, read = LABELLERS[kind], Featuriser().read
-    nothing = np.full(len(labeller.molecule), np.nan)
-    molecules, atoms, errors = [], [np.empty((0, len(labeller.atom)))], []
-    for text in texts:
-        molecule, atom, error = nothing, np.empty((0, len(labeller.atom))), ""
+    molecule = np.full((len(texts), len(labeller.molecule)), np.nan, labeller.digits)
+    atoms, errors = [np.empty((0, len(labeller.atom)))] * len(texts), [""] * len(texts)
+    mols = {}
+    for row, text in enumerate(texts):
         try:
-            mol = read(text)
-            atom = np.full((mol.GetNumAtoms(), len(labeller.atom)), np.nan)
-            molecule, atom = labeller.label(mol)
-        except (MoleculeError, *labeller.failures) as reason:
-            error = str(reason)
-        molecules.append(molecule)
-        atoms.append(atom)
-        errors.append(error)
-    counts = np.array([len(each) for each in atoms[1:]], np.int64)
-    return Shard(np.array(molecules, np.float32), np.concatenate(atoms, dtype=np.float32), counts, np.array(errors))
+            mols[row] = read(text)
+        except MoleculeError as reason:
+            errors[row] = str(reason)
+    for (row, mol), found in zip(mols.items(), labeller.label(list(mols.values())), strict=True):
+        if isinstance(found, LabelError):
+            atoms[row], errors[row] = np.full((mol.GetNumAtoms(), len(labeller.atom)), np.nan), str(found)
+        else:
+            molecule[row], atoms[row] = found
+    counts = np.array([len(each) for each in atoms], np.int64)
+    return Shard(molecule, np.concatenate(atoms, dtype=np.float32), counts, np.array(errors))
 
 
 def read_labels(folder: Path, molecules: int) -> Labels:

@@ -13,31 +13,18 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rdkit import Chem
 from rich.progress import track
 
 from experiments.foundation.corpus import read_corpus
 from gtx.data import open_table
 from gtx.data.named_sets import SETS, load_set
 from gtx.errors import InputError
-from gtx.molecules import MoleculeError, read_smiles, standardise
-from gtx.molecules.stereo import quietly
-
-
-def flat_parent(text: str) -> str | None:
-    """The flat SMILES of a molecule's neutral parent; None of what cannot be read."""
-    try:
-        with quietly():
-            mol = standardise(read_smiles(text))
-            Chem.RemoveStereochemistry(mol)
-            return Chem.MolToSmiles(mol)
-    except MoleculeError:
-        return None
+from gtx.prediction.foundation import identity
 
 
 def flat(texts: Iterable[str]) -> set[str]:
-    """Of several, without those that cannot be read."""
-    return set(map(flat_parent, texts)) - {None}
+    """The flat SMILES of molecules' neutral parents, without those that cannot be read."""
+    return {identity(text)[0] for text in texts} - {""}
 
 
 def main() -> int:

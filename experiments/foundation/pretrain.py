@@ -130,7 +130,7 @@ def main() -> None:
         "seed": args.seed,
         "cpu_seconds": round(sum(row["cpu_seconds"] for row in member.history)),
         "machine": machine(args.threads)["processor"],
-        "r2": member.history[member.best_epoch]["val_r2"],
+        "r2": member.history[member.best_epoch - 1]["val_r2"],
     }
     header = ModelHeader(
         task, featuriser, spec, settings=settings.decisive() | {"tuning": TUNING, "pretraining": facts}

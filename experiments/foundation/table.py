@@ -16,10 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from scipy.stats import t
 
 from experiments.archive import RESULTS
-from experiments.model_comparison import formatted, shared_splits, split_difference
-from experiments.paired import Difference
 from experiments.results import WORDS, gather, ranked, score_text
-from experiments.summary import HIGHER, ModelRuns
+from experiments.summary import HIGHER, Difference, ModelRuns, formatted, shared_splits, split_difference
 
 PAGE = RESULTS / "foundation.md"
 AIMS = {
@@ -64,7 +62,7 @@ too, which no published model does; of the baselines those *of all rows* do. A s
 mean ± the standard deviation over seeds; in brackets that of the validation rows, by which alone choices are made,
 and the number of seeds, or of splits, where seeds are averaged first. The *difference* is foundation minus scratch,
 of the default models where both were run, of the networks otherwise, on the same test molecules, with its 95%
-interval (`experiments/paired.py`). Seeds and sets without a figure were not run.
+interval (`experiments/summary.py`). Seeds and sets without a figure were not run.
 An aim is reached by `gtx train`, which starts from scratch, or by the model of these five that the validation rows of
 the set choose. `python -m experiments.foundation.table` makes this page anew.
 

@@ -1,21 +1,25 @@
 """chemprop's D-MPNN (Yang et al. 2019, arXiv:1904.01561) by its own command, with its defaults, on the same rows.
 
-It runs in an environment of its own, made at the first call (`experiments.rivals.chemprop_env`). `chemprop-rdkit` adds
-its normalised RDKit features, unscaled, as its manual advises.
+It runs in an environment of its own so that its requirements and those of gtx never meet, made at the first call below
+`$XDG_CACHE_HOME/gtx` (or `~/.cache/gtx`), with the torch of `constraints.txt`. An attempt that failed is remembered in
+`failed.txt` there and not made again until that is removed. `chemprop-rdkit` adds its normalised RDKit features,
+unscaled, as its manual advises.
 """
 
 from __future__ import annotations
 
-import csv
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
+from experiments.archive import ROOT
 from experiments.public_sets import FitResult, LoadedRun
-from experiments.rivals import chemprop_env
 from gtx.errors import InputError
 
 FEATURES = ("--molecule-featurizers", "v1_rdkit_2d_normalized", "--no-descriptor-scaling")
@@ -34,10 +38,7 @@ def fit_predict(loaded: LoadedRun) -> FitResult:
     Raises:
         InputError: chemprop cannot be installed or fails; the message ends with its last line.
     """
-    try:
-        python = chemprop_env.python()
-    except chemprop_env.Unavailable as reason:
-        raise InputError(str(reason)) from None
+    python = environment()
     command = python.with_name("chemprop")
     table, out, predicted = (loaded.folder / name for name in ("data.csv", "chemprop", "predicted.csv"))
     write_table(loaded, table)
@@ -58,33 +59,51 @@ def fit_predict(loaded: LoadedRun) -> FitResult:
 
 
 def write_table(loaded: LoadedRun, path: Path) -> None:
-    """The molecules as the data set writes them, blanks as blanks, with the part each belongs to."""
+    """Write the molecules as the data set has them, blanks as blanks, with the part each belongs to."""
     dataset = loaded.dataset
-    part = np.full(len(dataset.y), "", dtype=object)
+    table = pd.DataFrame(dataset.y, columns=loaded.names)
+    table.insert(0, "smiles", [dataset.files[0].rows[row].text for row in dataset.rows])
     for name, rows in dataset.split.items():
-        part[rows] = name
-    if (part == "").any():
+        table.loc[rows, "split"] = name
+    if table["split"].isna().any():
         raise InputError("chemprop: expected every molecule to belong to a part of the split")
-    texts = [dataset.files[0].rows[row].text for row in dataset.rows]
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["smiles", *loaded.names, "split"])
-        for text, values, name in zip(texts, dataset.y, part, strict=True):
-            writer.writerow([text, *("" if np.isnan(value) else repr(float(value)) for value in values), name])
+    table.to_csv(path, index=False)
 
 
 def read_table(path: Path, names: Sequence[str]) -> np.ndarray:
     """The predictions `[m, T]` that chemprop wrote; NaN where it gave no number."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return np.array([[_number(row[name]) for name in names] for row in rows])
+    return pd.read_csv(path)[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
 
 
-def _number(cell: str) -> float:
+def environment() -> Path:
+    """The Python of the environment that holds chemprop, made at the first call.
+
+    Raises:
+        InputError: it cannot be installed, now or at the attempt before.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gtx" / "chemprop"
+    python, done, failed = home / "bin" / "python", home / "installed.txt", home / "failed.txt"
+    if done.is_file():
+        return python
+    if failed.is_file():
+        raise InputError(failed.read_text().strip())
+    torch = next(line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("torch=="))
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", torch]
     try:
-        return float(cell)
-    except ValueError:
-        return np.nan
+        _run([sys.executable, "-m", "venv", home])
+        _run(pip)  # first, so that the build at hand is taken
+        _run([*pip, "chemprop"])
+    except (OSError, InputError) as error:
+        home.mkdir(parents=True, exist_ok=True)
+        failed.write_text(f"chemprop could not be installed: {error}\n")
+        raise InputError(f"chemprop could not be installed: {error}") from None
+    done.write_text(version(python))
+    return python
+
+
+def version(python: Path) -> str:
+    """chemprop's version in that environment."""
+    return _run([python, "-c", "import importlib.metadata as m; print(m.version('chemprop'))"]).strip()
 
 
 def _run(command: Sequence[object]) -> str:
@@ -93,3 +112,7 @@ def _run(command: Sequence[object]) -> str:
         last = (done.stderr.strip() or done.stdout.strip() or "without a word").splitlines()[-1]
         raise InputError(f"chemprop failed: {last}")
     return done.stdout
+
+
+if __name__ == "__main__":
+    print(environment())

@@ -6,7 +6,7 @@
     python -m experiments.speed --topics layer --cases tiny     # the cases whose name holds a regular expression
     python -m experiments.speed --page                          # the pages, from the results there are
 
-A topic is a file `bench_<topic>.py`. Once measured, its results are kept, and its page is written in
+A topic is a file `bench_<topic>.py`. Its results are kept after each group of cases, and its page is written in
 experiments/results: `speed.md`, or `speed-cuda.md` of a GPU. What is quick or not all cases goes to runs/speed.
 """
 
@@ -29,8 +29,9 @@ def main(words: Sequence[str]) -> None:
         print(f"## {topic}\n", flush=True)
         module = import_module(f"experiments.speed.bench_{topic}")
         own = options(words, **getattr(module, "DEFAULTS", {}))
-        records = measure_topic(module, own, GPU_TOPICS[topic] if own.device == "cuda" else math.inf)
-        keep(topic, own, shlex.join(["python", "-m", "experiments.speed", *words]), records)
+        records, command = [], shlex.join(["python", "-m", "experiments.speed", *words])
+        for records in measure_topic(module, own, GPU_TOPICS[topic] if own.device == "cuda" else math.inf):
+            keep(topic, own, command, records)  # after each group: what ends the command loses no more
         print(*tables(module, records), write_page(own.out, PAGES[own.device]), sep="\n", flush=True)
     for name in TITLES if read.page else ():
         if (file := write_page(read.out, name)).exists():

@@ -106,14 +106,17 @@ def _gtx(**parts: bool) -> Contender:
 
 Contender = tuple[Callable[[int], nn.Module], Callable[[nn.Module, Batch, Tensor, Tensor], Tensor]]
 """A module of so many channels; a call of it on x `[N, channels]` and edge_attr `[num_pairs, EDGE_DIM]`."""
-CAPTURED = "captured padded SDPA"
+CAPTURED = ("captured gtx", "captured padded SDPA")
+"""Those whose step is a CUDA graph, as a step of gtx's training is: on a GPU alone."""
 PYG: dict[str, Contender] = {
     "TransformerConv": (
         lambda c: TransformerConv(c, c // HEADS, HEADS, edge_dim=EDGE_DIM, root_weight=False),
         lambda layer, batch, x, e: layer(x, batch.edge_index, e),
     )
 }
-PADDED = dict.fromkeys(("padded SDPA", CAPTURED), (PaddedAttention, lambda layer, batch, *xe: layer(*xe, batch.padded)))
+PADDED = dict.fromkeys(
+    ("padded SDPA", CAPTURED[1]), (PaddedAttention, lambda layer, batch, *xe: layer(*xe, batch.padded))
+)
 WITHOUT_PAIRS: dict[str, Contender] = {
     "MultiheadAttention": (  # on nodes that are padded already, as in a padded model
         lambda c: nn.MultiheadAttention(c, HEADS, batch_first=True),
@@ -123,8 +126,8 @@ WITHOUT_PAIRS: dict[str, Contender] = {
 }
 CONTENDERS: dict[str, dict[str, Contender]] = {
     "key and value": {"gtx": _gtx(edge_bias=False, edge_key=True, edge_value=True), **PYG},
-    "bias": {"gtx": _gtx(project=True), **PYG, **PADDED, **WITHOUT_PAIRS},
-    "bias and value": {"gtx": _gtx(project=True, edge_value=True), **PYG, **PADDED},
+    "bias": {**dict.fromkeys(("gtx", CAPTURED[0]), _gtx(project=True)), **PYG, **PADDED, **WITHOUT_PAIRS},
+    "bias and value": {**dict.fromkeys(("gtx", CAPTURED[0]), _gtx(project=True, edge_value=True)), **PYG, **PADDED},
 }
 """By function and name."""
 

@@ -7,7 +7,7 @@ the score (and W_o), and "bias and value", where pair features enter the value t
 `MultiheadAttention` and `GPSConv` take no pair features and padded SDPA takes them as a bias alone, so they do less;
 `TransformerConv` does its own function everywhere. "forward" is inference; "forward + backward" yields the gradients of
 weights, nodes and pair features. What depends on neither weights nor features is made once per batch and not counted;
-features are random. float32 on a CPU; bfloat16 and float32 on a GPU, where padded SDPA is also a CUDA graph.
+features are random. float32 on a CPU; bfloat16 and float32 on a GPU, where gtx and padded SDPA are also CUDA graphs.
 
 Memory is the peak during a step above what the process held before it: inputs, weights and indices do not count.
 """
@@ -41,7 +41,7 @@ def groups(options: Namespace) -> list[list[str]]:
     elif gpu:
         functions, kinds, channels = ["bias and value", "bias"], ["drug-like", "peptide-like"], [128]
     return [
-        [f"{function}, {kind}, {c}, {d}, {name}" for name in CONTENDERS[function] if gpu or name != CAPTURED]
+        [f"{function}, {kind}, {c}, {d}, {name}" for name in CONTENDERS[function] if gpu or name not in CAPTURED]
         for function, kind, c, d in product(functions, kinds, channels, ["float32", "bfloat16"] if gpu else ["float32"])
     ]
 
@@ -60,7 +60,7 @@ def make(name: str, options: Namespace) -> Work:
         step()  # libraries load parts of themselves at first use: that is nobody's memory
     batch = Batch(nodes, *how)
     steps = _steps(function, who, batch)
-    if who == CAPTURED:
+    if who in CAPTURED:
         steps = {step: captured(run) for step, run in steps.items()}
     facts = {"nodes": batch.graph.num_nodes, "pairs": batch.graph.num_pairs, "channels": batch.channels}
     return Work(steps, facts | {"rival": f"{name.rpartition(', ')[0]}, gtx"})

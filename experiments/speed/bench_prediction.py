@@ -3,8 +3,8 @@
 The molecules are those of ZINC-12k, repeated as often as need be. The model is the default of `gtx train`, untrained.
 gtx reads molecules in this process, in one worker process, in two (on a GPU: in this process and in eight);
 `MolFromSmiles` runs over the same texts in the same processes. The first run, in which worker processes start, does not
-count. "Where it goes" has reading and the model each alone, and what the model's matrix products would take at the rate
-of `bench_floor`. Memory is the peak of the largest process of `gtx predict` on 10,000 rows, libraries included.
+count. "Where it goes" has reading and the model each alone.
+Memory is the peak of the largest process of `gtx predict` on 10,000 rows, libraries included.
 """
 
 from __future__ import annotations
@@ -19,13 +19,9 @@ from collections.abc import Sequence
 from itertools import cycle, islice
 from pathlib import Path
 
-import torch
 from joblib.externals.loky import get_reusable_executor
 from rdkit import Chem, RDLogger
-from torch.utils.flop_counter import FlopCounterMode
 
-from experiments.speed import bench_floor
-from experiments.speed.bench_floor import MATRIX
 from experiments.speed.harness import Record, Work
 from experiments.speed.measure import high_water, timed
 from experiments.speed.pages import megabytes, molecule_rate, ratio, rival_tables, table
@@ -44,14 +40,11 @@ def groups(options: Namespace) -> list[list[str]]:
     """Each way of reading, then the memory."""
     ways = [HERE, "8 worker processes"] if options.device == "cuda" else [*PROCESSES][:3]
     cases = [[f"{what}, {how}" for what in (BARE, GTX)] for how in ways]
-    cases[0] += [MATRIX] * (options.device == "cpu")
     return [*cases, [f"{MEMORY}, {1000 if options.quick else 10_000}"]]
 
 
 def make(name: str, options: Namespace) -> Work:
     """A case, such as "gtx, 2 worker processes" or "memory of gtx predict, 10000"."""
-    if name == MATRIX:
-        return bench_floor.make(name, options)
     what, how = name.split(", ")
     count = int(how) if what == MEMORY else 1000 if options.quick else 20_000
     smiles = list(dict.fromkeys(sampled("zinc12k")["smiles"]))  # rows repeat as little as they can
@@ -69,11 +62,7 @@ def make(name: str, options: Namespace) -> Work:
         words = [str(saved), str(file), "--out", str(out), "--device", options.device]
         return Work({"all": lambda: folder.name and _memory(words)}, facts, seconds=0.0, once=True)
     predictor = load(saved, options.device)
-    if parted := how == HERE and options.device == "cpu":
-        some = featurise(featuriser, smiles[:CHUNK], workers=0, smiles=False).store
-        with FlopCounterMode(display=False) as counter, torch.inference_mode():  # it sees what its own thread does
-            model(some.batch(torch.arange(len(some))))
-        facts["products"] = counter.get_total_flops() / 2 / len(some)
+    parted = how == HERE and options.device == "cpu"
 
     def step() -> Record:
         wall, _ = timed(lambda: predict_table(predictor, file, out, workers=PROCESSES[how]), options.device)
@@ -111,17 +100,15 @@ def tables(records: Sequence[Record]) -> list[str]:
     rates = [record for case, record in found.items() if case.startswith((BARE, GTX))]
     peaks = [record | {"case": f"{int(c.split(', ')[1]):,}"} for c, record in found.items() if c.startswith(MEMORY)]
     made = rival_tables(rates, "SMILES file to predictions", ["what", "where"], figures, ", ")
-    gtx, bare, matrix = (found.get(case, {}) for case in (f"{GTX}, {HERE}", f"{BARE}, {HERE}", MATRIX))
+    gtx, bare = (found.get(f"{what}, {HERE}", {}) for what in (GTX, BARE))
     if "parts" in gtx:
-        made.append(_where_it_goes(gtx, bare.get("seconds", math.nan), matrix.get("seconds", math.nan)))
+        made.append(_where_it_goes(gtx, bare.get("seconds", math.nan)))
     return made + rival_tables(peaks, "Memory of gtx predict", ["rows"], peak)
 
 
-def _where_it_goes(gtx: Record, bare: float, matrix: float) -> str:
+def _where_it_goes(gtx: Record, bare: float) -> str:
     """Of the last turn, by part."""
     spent = {what: gtx["parts"][part] / gtx["molecules"] for what, part in PARTS.items()}
-    products = f"its matrix products alone, {gtx['products'] / 1e6:.1f} M multiplications, at the machine's rate"
-    spent[products] = gtx["products"] * matrix / bench_floor.SIDE**3
     over = {what: f"{own / bare * gtx['molecules']:.2f}x" for what, own in spent.items()}
     rows = [{"what": w, "per molecule": f"{spent[w] * 1e6:.0f} µs", "over MolFromSmiles": over[w]} for w in spent]
     return table(f"Where it goes, {HERE}", rows)

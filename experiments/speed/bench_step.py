@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from experiments.rivals.networks import Configuration, Network, with_walks
+from experiments.rivals.pyg import Configuration, Network, with_walks
 from experiments.speed.attentions import Padded
 from experiments.speed.harness import Record, Work
 from experiments.speed.measure import captured, timed

@@ -2,9 +2,9 @@
 
 ESOL (the first random split of Maziarka et al. 2020; 50 epochs) and ZINC-12k (4,000 rows; 3 epochs), the same rows,
 epochs and cores for all; chemprop (D-MPNN) with the defaults of its command, gtx with those of `gtx train`, GPS as wide
-and deep as gtx's default model and with batches as large (`experiments.rivals.networks`; walks made once beforehand,
+and deep as gtx's default model and with batches as large (`experiments.rivals.pyg`; walks made once beforehand,
 attention without pair features). An epoch includes validation. "Around" is reading, encoding and testing. chemprop is
-installed if need be (see `experiments.rivals.chemprop_env`).
+installed if need be (see `experiments.rivals.chemprop`).
 """
 
 from __future__ import annotations
@@ -14,30 +14,26 @@ import statistics
 import subprocess
 import tempfile
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from experiments.archive import ROOT
 from experiments.public_sets import LoadedRun, PublicSet, Run
-from experiments.rivals import chemprop_env, networks, pyg
+from experiments.rivals import chemprop, pyg
 from experiments.speed.harness import Record, Work
-from experiments.speed.measure import count_training
 from experiments.speed.pages import megabytes, rival_tables
 from experiments.speed.samples import sampled
 from gtx.dataset import DataSettings
 from gtx.dataset import load as load_dataset
-from gtx.training import PropertyModule, TrainSettings
+from gtx.training import TrainSettings
 from gtx.workflow import train
 from gtx.workflow.specs import default_width
 
 SETS = {"esol": (None, 50), "zinc12k": (4000, 3)}
 """Training rows at most, and epochs."""
-PARTS, LABELS = ("forward", "backward", "optimiser"), ["set", "model"]
 
 
 def groups(options: Namespace) -> list[list[str]]:
@@ -51,7 +47,7 @@ def make(name: str, options: Namespace) -> Work:
     data = sampled(set, rows)
     facts = {"molecules": int((data["split"] == "train").sum()), "rows": len(data)}
     if contender == CHEMPROP:
-        facts["version"] = chemprop_env.version(chemprop_env.python())
+        facts["version"] = chemprop.version(chemprop.environment())
 
     def step() -> Record:
         with tempfile.TemporaryDirectory() as folder:
@@ -62,35 +58,26 @@ def make(name: str, options: Namespace) -> Work:
 
 
 def _gtx(file: Path, epochs: int, threads: int) -> Record:
-    count_training(spent := Counter(), PropertyModule)
     settings = TrainSettings(epochs=epochs, threads=threads, progress=False, accelerator="cpu")
     data, out = _rows(file, workers=threads if threads > 1 else 0), file.with_name("run")
     outcome = train(data, settings, out, baselines=False)
     (log,) = out.rglob("log.csv")
-    return {"epochs": pd.read_csv(log)["seconds"].tolist(), "parts": spent, "rmse": outcome.metrics["test"]["rmse"]}
+    return {"epochs": pd.read_csv(log)["seconds"].tolist(), "rmse": outcome.metrics["test"]["rmse"]}
 
 
 def _gps(file: Path, epochs: int, threads: int) -> Record:
-    count_training(spent := Counter(), networks.Network)
-    parts, data, train_network = {}, _rows(file), pyg.train_network
+    data = _rows(file)
     dataset = load_dataset(data)
-    count = len(dataset.split["train"])
-    how = networks.Configuration(4, 0.1, True, default_width(count), 8, TrainSettings().molecules_per_batch(count))
+    count, test = len(dataset.split["train"]), dataset.split["test"]
+    how = pyg.Configuration(4, 0.1, True, default_width(count), 8, TrainSettings().molecules_per_batch(count))
     loaded = LoadedRun(Run(PublicSet("", "rmse", ("split",), ""), "gps", 0, 0), data, dataset, file.parent)
-
-    def trained(*given: Any) -> networks.Trained:
-        found = train_network(*given)
-        parts.update(spent)  # what is predicted afterwards is no part of an epoch
-        return found
-
-    pyg.train_network, test = trained, dataset.split["test"]
     found = pyg.fitted(loaded, how, epochs)
-    return {"epochs": found.seconds, "parts": parts, "rmse": _rmse(found.prediction[test], dataset.y[test])}
+    return {"epochs": found.seconds, "rmse": _rmse(found.prediction[test], dataset.y[test])}
 
 
 def _chemprop(file: Path, epochs: int, threads: int) -> Record:
     out = file.with_name("run")
-    command = [chemprop_env.python(), "-m", "experiments.speed.chemprop_run", file, out, epochs, threads]
+    command = [chemprop.environment(), "-m", "experiments.speed.chemprop_run", file, out, epochs, threads]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or ["chemprop ended without a word"])[-1])
@@ -112,9 +99,8 @@ CONTENDERS = {GTX: _gtx, "GPS of PyG's GPSConv": _gps, (CHEMPROP := "chemprop, D
 
 
 def tables(records: Sequence[Record]) -> list[str]:
-    """Rates and totals; the parts of an epoch."""
-    ended = [record for record in records if "failed" not in record]
-    rates = {record["case"]: _rate(record) for record in ended}
+    """Rates and totals."""
+    rates = {record["case"]: _rate(record) for record in records if "failed" not in record}
 
     def gtx_over(record: Record) -> str:
         gtx = rates.get(f"{record['case'].split('; ')[0]}; {GTX}")
@@ -129,14 +115,7 @@ def tables(records: Sequence[Record]) -> list[str]:
         "peak memory": megabytes,
         "test RMSE": lambda record: f"{record['rmse']:.3f}",
     }
-    shares = {part: lambda record, part=part: f"{_share(record, part):.0%}" for part in PARTS}
-    shares["not in the model"] = lambda record: f"{1 - sum(_share(record, part) for part in PARTS):.0%}"
-    made = rival_tables(records, "Training", LABELS, speeds, "; ")
-    return made + rival_tables(ended, "Where an epoch goes", LABELS, shares, "; ")
-
-
-def _share(record: Record, part: str) -> float:
-    return record["parts"].get(part, 0.0) / sum(record["epochs"])
+    return rival_tables(records, "Training", ["set", "model"], speeds, "; ")
 
 
 def _rate(record: Record) -> float:

@@ -8,9 +8,7 @@ import re
 import resource
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -84,22 +82,3 @@ def captured(step: Callable[[], Any]) -> Callable[[], dict[str, int]]:
         step()
     peak = {"peak": torch.cuda.max_memory_allocated() - held}
     return lambda: graph.replay() or peak
-
-
-def count_seconds(spent: Counter[str], owner: object, name: str, part: str) -> None:
-    """Add the seconds of every call of `owner.name`, from now on in this process, to `spent[part]`."""
-    function = getattr(owner, name)
-
-    def call(*arguments: object, **named: object) -> object:
-        seconds, given = timed(lambda: function(*arguments, **named), "cpu")
-        spent[part] += seconds
-        return given
-
-    setattr(owner, name, call)
-
-
-def count_training(spent: Counter[str], model: type, forward: str = "forward") -> None:
-    """Count "forward" of a class of models, "backward" and "optimiser" (the update of Adam and AdamW)."""
-    count_seconds(spent, model, forward, "forward")
-    count_seconds(spent, torch.autograd, "backward", "backward")
-    count_seconds(spent, import_module("torch.optim.adam"), "adam", "optimiser")

@@ -1,4 +1,4 @@
-"""What was measured, a line of `speed.csv` for each case and step; the tables and the pages made of it."""
+"""What was measured of a topic, as a run of `runs.csv` with its records; the tables and the pages made of it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ import torch
 
 from experiments import archive
 from experiments.record import circumstances
-from experiments.sheet import Sheet
 from experiments.speed.harness import MEMORY, TOPICS, Record
 
-FILE = "speed.csv"
-SHEET = Sheet(("page", "topic", "case", "step", "failed"), ("seconds", "wall", "cpu", "runs", "peak", "turns"))
 MACHINE = ("processor", "cores", "threads", "clock", "memory_GiB", "memory_limit_GiB", "system", "device", "cuda")
-TITLES = {"speed": "How fast gtx is", "speed-cuda": "How fast gtx is on a GPU", "speed-before": "How fast gtx was"}
+TITLES = {"speed": "How fast gtx is", "speed-cuda": "How fast gtx is on a GPU"}
 PAGES = {"cpu": "speed", "cuda": "speed-cuda"}
 """By device."""
 
@@ -32,10 +29,8 @@ def keep(topic: str, options: argparse.Namespace, command: str, records: Sequenc
     made["machine"]["memory_GiB"] = round(MEMORY / 2**30, 1)
     if options.device == "cuda":
         made["machine"] |= {"device": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
-    with archive.lock(results):
-        others = [line for line in SHEET.read(results / FILE) if (line["page"], line["topic"]) != (page, topic)]
-        SHEET.write(results / FILE, [*others, *({"page": page, "topic": topic, **record} for record in records)])
-    archive.put(results, {"recipe": "speed", "folder": page, "name": topic, "settings": {"topic": topic}, **made})
+    run = {"recipe": "speed", "folder": page, "name": topic, "settings": {"topic": topic}, **made}
+    archive.put(results, run | {"records": list(records)})
 
 
 def write_page(results: Path, name: str) -> Path:
@@ -47,7 +42,6 @@ def write_page(results: Path, name: str) -> Path:
 
 def page(results: Path, name: str) -> str:
     """All tables of a page, in Markdown; nothing where there are no results."""
-    lines = [line for line in SHEET.read(results / FILE) if line["page"] == name]
     runs = archive.runs(results, "speed", name)
     by = "python -m experiments.speed --device cuda" if name == PAGES["cuda"] else "make bench"
     parts = [
@@ -61,7 +55,7 @@ def page(results: Path, name: str) -> str:
         machine = ", ".join(f"{key} {value}" for key, value in (facts | run["versions"]).items())
         made_at = f", commit {run['commit']}" if run.get("commit") else ""
         parts.append(f"## {run['name']}\n\n{about}\n\n{run['date']}{made_at}: {machine}. `{run['command']}`\n")
-        parts += tables(topic, [line for line in lines if line["topic"] == run["name"]])
+        parts += tables(topic, run["records"])
     return "\n".join(parts) if runs else ""
 
 

@@ -35,15 +35,7 @@ MAX_STEPS = 300
 BONDED = 1.25  # times the sum of covalent radii
 KCAL = 627.5094740631  # kcal/mol a hartree
 DEBYE = 2.541746473  # debye an atomic unit of dipole
-UNPAIRED = {
-    "H": 1,
-    "C": 2,
-    "N": 3,
-    "O": 2,
-    "F": 1,
-    "S": 2,
-    "Cl": 1,
-}  # ground-state atoms: doublet, triplet, quartet
+UNPAIRED = {"H": 1, "C": 2, "N": 3, "O": 2, "F": 1, "S": 2, "Cl": 1}  # ground-state atoms: doublet, triplet, quartet
 
 
 class LeftOutError(Exception):
@@ -116,11 +108,7 @@ def free_atom(symbol: str) -> float:
 def targets(numbers: np.ndarray, positions: np.ndarray) -> dict[str, float]:
     """The five labels of one geometry; positions (n, 3) in Å. Units: eV, debye, then kcal/mol."""
     gas = singlepoint(numbers, positions)
-    energy, orbitals, occupations = (
-        gas.get("energy"),
-        gas.get("orbital-energies"),
-        gas.get("orbital-occupations"),
-    )
+    energy, orbitals, occupations = map(gas.get, ("energy", "orbital-energies", "orbital-occupations"))
     homo = int(np.nonzero(occupations > 1.0)[0][-1])
     atoms = sum(free_atom(symbol) for symbol in Atoms(numbers=numbers).symbols)
     solvated = {solvent: total_energy(numbers, positions, solvent=solvent) for solvent in ("water", "octanol")}
@@ -215,13 +203,7 @@ def main() -> None:
             file.flush()
             if count % 20 == 0 or count == len(todo):
                 each = (time.perf_counter() - start) / count
-                left = each * (len(todo) - count) / 60
-                print(
-                    f"\r{count}/{len(todo)}  good {good}  {each:.3f} s each  {left:.0f} min left",
-                    end="",
-                    flush=True,
-                )
-    print()
+                print(f"{count}/{len(todo)}, {good} good, {each * (len(todo) - count) / 60:.0f} min left", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Packs the labels of xtb9 into one Parquet file with splits, and prints the figures of its data card.
+"""Packs the labels of xtb9 into one Parquet file with splits, and prints its figures.
 
     python -m experiments.xtb9.pack        # reads candidates.smi and labels.jsonl, writes xtb9.parquet
 
@@ -120,38 +120,6 @@ def kept(done: list[dict]) -> list[dict]:
     return [record for record in done if record["status"] == "ok"]
 
 
-def figures(done: list[dict], good: list[dict], packed: pa.Table) -> str:
-    """The measured figures of the data card, in Markdown."""
-    lines = [f"- candidates labelled: {len(done)}", f"- molecules: {len(good)}"]
-    reasons = Counter(record["status"] for record in done)
-    lines += [f"- left out, {reason}: {count}" for reason, count in sorted(reasons.items()) if reason != "ok"]
-    seconds = np.array([record["seconds"] for record in done])
-    lines += [f"- seconds a candidate: mean {seconds.mean():.3f}, max {seconds.max():.2f}"]
-    lines += [f"- LBFGS steps: mean {np.mean([r['steps'] for r in good]):.1f}, max {max(r['steps'] for r in good)}"]
-    lines += ["", "| target | unit | min | mean | max | standard deviation |", "|---|---|---|---|---|---|"]
-    for name in DECIMALS:
-        x = packed[name].to_numpy()
-        lines += [f"| `{name}` | {UNITS[name]} | {x.min():.2f} | {x.mean():.2f} | {x.max():.2f} | {x.std():.2f} |"]
-    for name in ("split_random", "split_scaffold"):
-        sizes = Counter(packed[name].to_pylist())
-        lines += ["", f"`{name}`: " + ", ".join(f"{part} {sizes[part]}" for part in ("train", "val", "test"))]
-    mols = [Chem.MolFromSmiles(smiles) for smiles in packed["smiles"].to_pylist()]
-    heavy = Counter(mol.GetNumHeavyAtoms() for mol in mols)
-    rings = Counter(mol.GetRingInfo().NumRings() for mol in mols)
-    elements = Counter(symbol for mol in mols for symbol in {a.GetSymbol() for a in mol.GetAtoms()})
-    scaffolds = {MurckoScaffoldSmiles(mol=mol, includeChirality=False) for mol in mols}
-    atoms = packed["num_atoms"].to_numpy()
-    lines += ["", f"heavy atoms: {dict(sorted(heavy.items()))}", f"rings: {dict(sorted(rings.items()))}"]
-    lines += [f"molecules with element: {dict(elements.most_common())}"]
-    lines += [f"aromatic: {sum(any(a.GetIsAromatic() for a in mol.GetAtoms()) for mol in mols)}"]
-    lines += [f"with marked stereochemistry: {sum(any(c in s for c in '@/') for s in packed['smiles'].to_pylist())}"]
-    lines += [
-        f"scaffolds: {len(scaffolds)}",
-        f"atoms with hydrogens: mean {atoms.mean():.1f}, max {atoms.max()}",
-    ]
-    return "\n".join(lines)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--candidates", type=Path, default=Path("build/xtb9/candidates.smi"))
@@ -175,8 +143,7 @@ def main() -> None:
         row_group_size=len(good),
         store_schema=True,
     )
-    print(figures(done, good, packed))
-    print(f"\n{args.out}: {args.out.stat().st_size} bytes")
+    print(Counter(record["status"] for record in done), packed.to_pandas().describe().to_string(), sep="\n")
 
 
 if __name__ == "__main__":

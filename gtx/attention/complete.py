@@ -1,21 +1,106 @@
-"""Attention over the pairs of a complete graph in plain torch: matrix products in size buckets.
-
-`attend_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its parts.
-"""
+"""Attention over complete graphs as matrix products, in buckets of like sizes."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch_geometric.nn.inits import glorot
 
 from gtx.attention.dropout import dropout as drop
-from gtx.attention.edge_features import EdgeFeatures
+from gtx.attention.edge_states import EdgeFeatures
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.receivers import PairReceivers
 from gtx.attention.scores import Score
 from gtx.graph import CompleteGraph
+
+# --- How the heads become one vector.
+
+
+class Merge(nn.Module):
+    """Module that merges the outputs of the heads, `[N, H, C]`, into `[N, width]`."""
+
+    def width(self, heads: int, channels: int) -> int:
+        """Channels that come out: as many as of one head, unless said otherwise."""
+        return channels
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class ConcatHeads(Merge):
+    """Side by side."""
+
+    def width(self, heads: int, channels: int) -> int:
+        return heads * channels
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return heads.flatten(1)
+
+
+class MeanHeads(Merge):
+    """Their mean (Veličković et al. 2018, eq. 6, arXiv:1710.10903)."""
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return heads.mean(1)
+
+
+class MaxHeads(Merge):
+    """The largest, channel by channel."""
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return heads.amax(1)
+
+
+class WeightedHeads(Merge):
+    r"""A learned weight per head, \(\bar e_{ij} = \sum_h w_h \bar e_{ihj}\), started at the mean.
+
+    Args:
+        heads: H.
+    """
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.weight, 1 / len(self.weight))
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return torch.einsum("nhj,h->nj", heads, self.weight)
+
+
+class WeightTensor(Merge):
+    r"""Merge by one weight tensor, \(\bar e_{il} = \sum_{jh} \bar e_{ihj}\, w_{jhl}\).
+
+    Written out, this is concatenation followed by \(W_o\): row \((h, j)\) of \(W_o\) is \(w_{jh\cdot}\).
+
+    Args:
+        heads: H.
+        channels: channels of a head, j.
+        out_channels: l.
+    """
+
+    def __init__(self, heads: int, channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels, heads, out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        glorot(self.weight)
+
+    def width(self, heads: int, channels: int) -> int:
+        return self.weight.shape[-1]
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return torch.einsum("nhj,jhl->nl", heads, self.weight)
+
+
+# --- Attention over the pairs of a complete graph in plain torch: matrix products in size buckets.
+#
+# `attend_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its parts.
 
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
 
@@ -46,8 +131,10 @@ def attend_pairs(
     return_weights: bool = False,
     return_states: bool = False,
 ) -> Attended:
-    """As `gtx.attention.attend`, of at least one node: bucket by bucket, and where a score has no matrix form, some
-    receivers of a bucket at a time."""
+    """Attend over the pairs of a complete graph with at least one node, as `gtx.attention.attend`.
+
+    It proceeds bucket by bucket, and where a score has no matrix form, by some receivers of a bucket at a time.
+    """
 
     def buckets(pairs: Tensor | None) -> list:
         none = [None] * len(graph.buckets)
@@ -92,7 +179,7 @@ def attend_block(
     dropout: float = 0.0,
     states: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The sum itself, for some receivers of b padded graphs and all their senders: o, w and the score's states.
+    """Compute the sum itself, for some receivers of b padded graphs and all their senders: o, w and the score's states.
 
     Args:
         query: `[b, r, H, C]`.
@@ -134,7 +221,7 @@ def attend_block(
 
 
 def _matrix_form(score: Score, edges: EdgeFeatures, states: bool) -> bool:
-    """Whether all scores of a block come from matrix products: no key and no state of each pair is needed."""
+    """Return whether matrix products yield all scores of a block: no pair needs a key or a state of its own."""
     by_pair = edges.key is not None and not score.bilinear
     vectors = edges.state_value is not None or (states and score.state_channels > 1)
     return score.matrix_form and not by_pair and not vectors

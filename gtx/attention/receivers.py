@@ -23,23 +23,23 @@ class Receivers(ABC):
 
     @abstractmethod
     def sum(self, values: Tensor) -> Tensor:
-        """For each edge, the sum over all edges into its receiver."""
+        """Sum over all edges into the receiver of each edge."""
 
     @abstractmethod
     def max(self, values: Tensor) -> Tensor:
-        """For each edge, the largest value of all edges into its receiver."""
+        """Take the largest value over all edges into the receiver of each edge."""
 
     @abstractmethod
     def only(self, values: Tensor) -> Tensor:
-        """The values where there is an edge, 0 where there is none."""
+        """Keep the values where there is an edge, 0 elsewhere."""
 
 
 class EdgeListReceivers(Receivers):
-    """Of an edge list.
+    """Receivers of the edges of an edge list.
 
     Args:
-        receiver: int64 `[E]`.
-        num_receivers: how many there are.
+        receiver: int64 `[E]`, the receiver of each edge.
+        num_receivers: their number.
     """
 
     def __init__(self, receiver: Tensor, num_receivers: int) -> None:
@@ -59,7 +59,7 @@ class EdgeListReceivers(Receivers):
 
 
 class PairReceivers(Receivers):
-    """Of a bucket of complete graphs; the softmax is taken in the memory order `[b, H, receivers, senders]`.
+    """Receivers of a bucket of complete graphs; softmax in the memory order `[b, H, receivers, senders]`.
 
     Args:
         absent: bool `[b, receivers or 1, senders, 1]`, True where there is no edge: padding, or masked.
@@ -72,7 +72,7 @@ class PairReceivers(Receivers):
         self.penalty = torch.zeros_like(absent, dtype=torch.get_default_dtype()).masked_fill_(nothing, -torch.inf)
 
     def block(self, rows: slice) -> PairReceivers:
-        """The same for some of the receivers."""
+        """Select some of the receivers."""
         if self.absent.shape[1] == 1:
             return self
         return PairReceivers(self.absent[:, rows], self.padding_only)

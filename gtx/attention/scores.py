@@ -1,14 +1,18 @@
-"""Scores: how well the query of a receiver fits the key of a sender (phi^e, first half).
-
-Read next: `gtx/attention/normalisers.py`, from scores to weights.
-"""
+"""Scores: a number per edge and head, from query, key and pair features."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.inits import glorot
+
+# --- Scores: how well the query of a receiver fits the key of a sender (phi^e, first half).
+#
+# Read next: `gtx/attention/normalisers.py`, from scores to weights.
 
 
 class Score(nn.Module):
@@ -44,7 +48,7 @@ class Score(nn.Module):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        order = {name: _place(cls, name) for name in ("forward", "prepare", "pairs", "state", "weigh")}
+        order = {name: _inheritance_depth(cls, name) for name in ("forward", "prepare", "pairs", "state", "weigh")}
         last = cls.__mro__.index(Score)  # methods of this class are of no equation
         cls.bilinear = order["prepare"] <= order["forward"] < last
         cls.matrix_form = cls.bilinear or order["pairs"] <= order["forward"] < last
@@ -59,32 +63,32 @@ class Score(nn.Module):
         raise TypeError(f"{type(self).__name__} does not say how to score a query and a key")
 
     def state(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        """What an edge state is updated from, `[..., H, state_channels]`."""
+        """Compute the values from which an edge state is updated, `[..., H, state_channels]`."""
         return self(query, key, edge).unsqueeze(-1)
 
     def weigh(self, state: Tensor) -> Tensor:
-        """From states `[..., H, state_channels]` to scores `[..., H]`."""
+        """Map states `[..., H, state_channels]` to scores `[..., H]`."""
         return state.squeeze(-1)
 
     def prepare(self, query: Tensor) -> Tensor:
-        """For a bilinear score: the query' `[..., H, C]` with score(query, key) = query' · key."""
+        """Map the query to the query' `[..., H, C]` with score(query, key) = query' · key, if the score is bilinear."""
         raise TypeError(f"{type(self).__name__} is not bilinear, so it has no matrix form")
 
     def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        """All pairs at once: `[b, r, H, C]`, `[b, s, H, C]` and `[b, r, s, K]` to `[b, r, s, H]`."""
+        """Score all pairs at once: `[b, r, H, C]`, `[b, s, H, C]` and `[b, r, s, K]` to `[b, r, s, H]`."""
         return dots(self.prepare(query), key)
 
     def reset_parameters(self) -> None:
         """Draw new initial weights."""
 
 
-def _place(cls: type, name: str) -> int:
-    """How far up the class is whose method this is: 0 for `cls` itself."""
+def _inheritance_depth(cls: type, name: str) -> int:
+    """Return how far up the inheritance `name` is defined: 0 for `cls` itself."""
     return next(i for i, base in enumerate(cls.__mro__) if name in vars(base))
 
 
 def dots(query: Tensor, key: Tensor) -> Tensor:
-    """The dot product of every query `[b, r, H, C]` with every key `[b, s, H, C]`, `[b, r, s, H]`: a matrix product."""
+    """Multiply every query `[b, r, H, C]` with every key `[b, s, H, C]`: dot products `[b, r, s, H]`."""
     return (query.transpose(1, 2) @ key.permute(0, 2, 3, 1)).permute(0, 2, 3, 1)
 
 
@@ -141,3 +145,204 @@ class General(Score):
 
     def __repr__(self) -> str:
         return f"General({self.weight.shape[0]}, {self.weight.shape[1]})"
+
+
+# --- Additive scores: query and key are added, not multiplied, and one learned vector reads the sum.
+
+
+class _Additive(Score):
+    """A learned vector a per head, `[H, C]`."""
+
+    def __init__(self, heads: int, channels: int) -> None:
+        super().__init__()
+        self.heads, self.channels = heads, channels
+        self.vector = nn.Parameter(torch.empty(heads, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        glorot(self.vector)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.vector.shape[0]}, {self.vector.shape[1]})"
+
+
+class Concat(_Additive):
+    r"""\(a \cdot \tanh(q + k)\): with the projections in q and k this is \(a \cdot \tanh(W [v_r \,\|\, v_s])\).
+
+    Sources: Bahdanau et al. 2015 (arXiv:1409.0473); Luong et al. 2015, "concat" (arXiv:1508.04025, eq. 8).
+
+    Args:
+        heads: H.
+        channels: channels C of query and key, per head.
+    """
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return ((query + key).tanh() * self.vector).sum(-1)
+
+
+class GATv2(_Additive):
+    r"""\(a \cdot \mathrm{LeakyReLU}(q + k)\): which sender scores highest depends on the receiver.
+
+    With the projections in q and k, and edge features in the key, this is
+    \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
+
+    Source: Brody et al. 2022, eq. 7 (arXiv:2105.14491).
+
+    Args:
+        heads: H.
+        channels: channels C of query and key, per head.
+        slope: of the LeakyReLU below zero.
+    """
+
+    def __init__(self, heads: int, channels: int, slope: float = 0.2) -> None:
+        super().__init__(heads, channels)
+        self.slope = slope
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return (F.leaky_relu(query + key, self.slope) * self.vector).sum(-1)
+
+
+class GAT(Score):
+    r"""\(\mathrm{LeakyReLU}(a_r \cdot q + a_s \cdot k)\): one number of the receiver plus one of the sender.
+
+    With one projection shared by query, key and value, \(q = W v_r\) and \(k = W v_s\), this is
+    \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\). The order of the senders is the same for every receiver, which
+    `GATv2` mends.
+
+    Source: Veličković et al. 2018, eq. 3 (arXiv:1710.10903).
+
+    Args:
+        heads: H.
+        channels: channels C of query and key, per head.
+        slope: of the LeakyReLU below zero.
+    """
+
+    def __init__(self, heads: int, channels: int, slope: float = 0.2) -> None:
+        super().__init__()
+        self.heads, self.channels = heads, channels
+        self.receiver, self.sender = (nn.Parameter(torch.empty(heads, channels)) for _ in range(2))
+        self.slope = slope
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        glorot(self.receiver)
+        glorot(self.sender)
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        of_receiver, of_sender = (query * self.receiver).sum(-1), (key * self.sender).sum(-1)
+        return F.leaky_relu(of_receiver + of_sender, self.slope)
+
+    def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return self(query[:, :, None], key[:, None])  # one number each: nothing of width C per pair
+
+    def __repr__(self) -> str:
+        return f"GAT({self.receiver.shape[0]}, {self.receiver.shape[1]})"
+
+
+# --- R-MAT's score: relative embeddings of a pair beside query and key.
+
+
+class RelativeDot(Score):
+    r"""Query, key and the relative embedding \(b_{rs} = W e_{rs}\) of the pair, each with each, and two global terms.
+
+    \[ s_{rs} = \frac{q_r \cdot k_s + (q_r + k_s) \cdot b_{rs}}{\sqrt{C}} + u \cdot k_s + w \cdot b_{rs} \]
+
+    The global content term \(u \cdot k_s\) is of the SENDER: were it of the receiver, the softmax would cancel it. Add
+    the embedding to the values by `edge_value=True`.
+
+    Source: Maziarka et al. 2021, "Relative molecule self-attention transformer" (arXiv:2110.05841), after Dai et al.
+    2019, Transformer-XL (arXiv:1901.02860).
+
+    Args:
+        heads: H.
+        channels: channels C of query and key, per head.
+        edge_dim: channels K of the edge features.
+
+    Raises:
+        ValueError: no edge features come.
+    """
+
+    def __init__(self, heads: int, channels: int, edge_dim: int) -> None:
+        super().__init__()
+        self.heads, self.channels = heads, channels
+        self.edge = nn.Parameter(torch.empty(heads, channels, edge_dim))  # W
+        self.content, self.position = (nn.Parameter(torch.empty(heads, channels)) for _ in range(2))  # u, w
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for parameter in (self.edge, self.content, self.position):
+            glorot(parameter)
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        relative = torch.einsum("...k,hck->...hc", _needed(edge), self.edge)
+        scaled = (query * key).sum(-1) + ((query + key) * relative).sum(-1)
+        return scaled * query.shape[-1] ** -0.5 + (self.content * key).sum(-1) + (self.position * relative).sum(-1)
+
+    def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        edge, root = _needed(edge), query.shape[-1] ** 0.5
+        # (q/√C + w)·W e = ((q/√C + w) W)·e, and the same for k/√C: vectors [., n, H, K]
+        by_receiver = torch.einsum("brhc,hck->brhk", query / root + self.position, self.edge)
+        by_sender = torch.einsum("bshc,hck->bshk", key / root, self.edge)
+        of_receiver = edge @ by_receiver.transpose(2, 3)  # [b, r, s, H]
+        of_sender = (edge.transpose(1, 2) @ by_sender.transpose(2, 3)).transpose(1, 2)
+        return dots(query / root + self.content, key) + of_receiver + of_sender
+
+    def __repr__(self) -> str:
+        return f"RelativeDot({', '.join(map(str, self.edge.shape))})"
+
+
+def _needed(edge: Tensor | None) -> Tensor:
+    if edge is None:
+        raise ValueError("this score needs edge features: expected [E, edge_dim], got None")
+    return edge
+
+
+# --- A score in which the edge scales every channel of query and key.
+
+
+class ModulatedDot(Score):
+    r"""A dot product whose every channel a projection of the edge multiplies.
+
+    \[ s_{rs} = \sum_c q_{rc}\, k_{sc}\, a(W_e e_{rs})_c \cdot f \]
+
+    Sources: Shirzad et al. 2023, Exphormer (arXiv:2303.06147), a the identity and \(f = 1/\sqrt{C}\), as in
+    Dwivedi & Bresson 2020 (arXiv:2012.09699); Thölke & De Fabritiis 2022, TorchMD-NET (arXiv:2202.02541), a the SiLU
+    and f = 1.
+
+    Args:
+        heads: H.
+        channels: channels C of query and key, per head.
+        edge_dim: channels K of the edge features.
+        scale: f; default \(1/\sqrt{C}\).
+        activation: a; default none.
+        clip: bound of the score, or None; a published setting is 5.
+    """
+
+    def __init__(
+        self,
+        heads: int,
+        channels: int,
+        edge_dim: int,
+        scale: float | None = None,
+        activation: nn.Module | None = None,
+        clip: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.heads, self.channels, self.clip = heads, channels, clip
+        self.scale = channels**-0.5 if scale is None else scale
+        self.lin_edge = Linear(edge_dim, heads * channels)
+        self.activation = activation
+
+    def reset_parameters(self) -> None:
+        self.lin_edge.reset_parameters()
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        if edge is None:
+            raise ValueError("this score needs edge features: expected [E, edge_dim], got None")
+        factor = self.lin_edge(edge).unflatten(-1, (self.heads, self.channels))
+        factor = factor if self.activation is None else self.activation(factor)
+        score = self.scale * (query * key * factor).sum(-1)
+        return score if self.clip is None else score.clamp(-self.clip, self.clip)
+
+    def __repr__(self) -> str:
+        return f"ModulatedDot({self.heads}, {self.channels}, {self.lin_edge.in_channels})"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gtx.attention import fast
 from gtx.attention.complete import Attended, attend_pairs
-from gtx.attention.edge_features import EdgeFeatures
+from gtx.attention.edge_states import EdgeFeatures
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.scores import Score
 from gtx.graph import CompleteGraph

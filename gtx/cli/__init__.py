@@ -1,31 +1,38 @@
-"""The command line: words to calls. Each command is a module with `add(parser)` and `run(arguments)`."""
+"""The command line: words to calls. Each command is a module with `add(parser)` and `run(arguments)`.
+
+An annex of gtx is a room that nothing else imports, and that may be deleted: `gtx/NAME` with a module `command`, which
+also says `NAME`, the word of the command, and `ABOUT`, its line of `gtx --help`. Another package adds a command by an
+entry point of the group `gtx.commands`.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
 import gtx
-from gtx.cli.printing import note
+from gtx.cli.printing import be_quiet, in_words, say
 from gtx.errors import InputError, did_you_mean
 from gtx.termination import Terminated, terminable
 
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
     "predict": "predict the molecules of a table with a trained model",
-    "serve": "answer requests for predictions, and show a page for people",
     "explain": "draw what is behind one prediction: attention, atoms or substructures, similar molecules",
     "info": "show what a model file holds",
     "adapt": "train a pretrained model further on your molecules, without labels",
-    "prepare": "read molecules once, for trainings on more of them than fit into memory",
     "tune": "search for settings that are better than the defaults, on your table",
     "benchmark": "compare gtx with ridge and a random forest on your table, by cross-validation",
     "demo": "train on the molecules that come with gtx, and see all results",
     "models": "list the architectures",
 }
+"""The commands of the core."""
 RESUMED = ("train", "tune", "adapt", "benchmark", "demo")
 
 EXAMPLES = """
@@ -45,18 +52,22 @@ gtx COMMAND --help explains a command.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status: 0, 2 where the input is at fault, 130 after Ctrl-C, 143 after SIGTERM."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    # PyG's import calls torch.jit.script; from torch 2.14 on that is a warning to users, who can do nothing about it
+    warnings.filterwarnings("ignore", r".torch\.jit\.script. is deprecated", FutureWarning)
     _share_cores()
+    in_words(sys.stdout)
+    in_words(sys.stderr)
     command = next(iter(words), "")
     goes_on = "; the same command goes on where it stopped" * (command in RESUMED)
     try:
         with terminable():
-            if command not in COMMANDS:
+            if (module := command_module(command)) is None:
                 return _refuse_or_help(command)
-            return _run(command, words[1:]) or 0
+            return _run(command, module, words[1:]) or 0
     except InputError as error:
         # before processes that torchrun has started know of each other, all make the same mistake: the first says it
         if error.speaks_for_all or "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0":
-            note(f"gtx: {error}")
+            say(f"gtx: {error}", sys.stderr)
         return 2
     except (KeyboardInterrupt, Terminated) as end:
         word, status = ("terminated", end.code) if isinstance(end, Terminated) else ("interrupted", 130)
@@ -68,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:  # a folder that cannot be made, a full disk
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        note(f"gtx: {error.filename or 'writing'}: {error.strerror or error}{goes_on * full}")
+        say(f"gtx: {error.filename or 'writing'}: {error.strerror or error}{goes_on * full}", sys.stderr)
         return 2
 
 
@@ -91,27 +102,49 @@ def _share_cores() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 
-def _run(command: str, words: Sequence[str]) -> int | None:
-    """Only the command that is called is imported, to keep `gtx --help` immediate."""
+def annexes() -> dict[str, ModuleType]:
+    """The commands of the annexes that are there, each with its module."""
+    files = sorted(Path(gtx.__file__).parent.glob("*/command.py"))
+    modules = [import_module(f"gtx.{file.parent.name}.command") for file in files]
+    return {module.NAME: module for module in modules}
+
+
+def command_module(command: str) -> ModuleType | None:
+    """The module of a command; only the one that is called is imported, to keep `gtx --help` immediate."""
+    if command in COMMANDS:
+        return import_module(f"gtx.cli.{command}")
+    if not command or command.startswith("-"):
+        return None
+    if module := annexes().get(command):
+        return module
+    from importlib.metadata import entry_points  # which takes some 50 ms: the last to be asked
+
+    return next((one.load() for one in entry_points(group="gtx.commands", name=command)), None)
+
+
+def _run(command: str, module: ModuleType, words: Sequence[str]) -> int | None:
     from gtx.cli.parser import Parser
 
-    module, about = import_module(f"gtx.cli.{command}"), COMMANDS[command]
+    about = COMMANDS.get(command) or module.ABOUT
     parser = Parser(f"gtx {command}", description=f"{about[0].upper()}{about[1:]}.")
     module.add(parser)
-    return module.run(parser.parse_args(words))
+    arguments = parser.parse_args(words)
+    be_quiet(arguments.quiet)
+    return module.run(arguments)
 
 
 def _refuse_or_help(word: str) -> int:
     """What is to be done about a first word that is no command: an option of gtx itself, or a mistake."""
     from gtx.cli.parser import Parser
 
+    commands = COMMANDS | {name: module.ABOUT for name, module in annexes().items()}
     if word and not word.startswith("-"):
-        raise InputError(f"there is no command {word!r}{did_you_mean(word, COMMANDS)} (gtx --help)")
+        raise InputError(f"there is no command {word!r}{did_you_mean(word, commands)} (gtx --help)")
     parser = Parser(
         "gtx",
         usage="gtx COMMAND ...",
         description="Graph transformers for molecules: from a CSV to honest predictions.",
-        epilog="\n".join(["commands:", *(f"  {name:<11}{about}" for name, about in COMMANDS.items()), EXAMPLES]),
+        epilog="\n".join(["commands:", *(f"  {name:<11}{about}" for name, about in commands.items()), EXAMPLES]),
     )
     parser.add_argument(
         "--version", action="version", version=f"gtx {gtx.__version__}", help="show the version and exit"

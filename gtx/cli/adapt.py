@@ -8,6 +8,11 @@ from gtx.cli.parser import Parser
 from gtx.cli.printing import note, say
 
 EXAMPLES = """
+examples:
+  gtx adapt foundation molecules.csv --out mine.gtx
+  gtx train measured.csv --target-columns y --from mine.gtx --out run/
+"""
+NOTES = """
 The pretrained model has learned RDKit's descriptors of drug-like molecules. Where yours are of another kind (peptides,
 dyes, additives), it can learn the descriptors of yours first: gtx computes them, and no measured value is needed. Give
 it all molecules you have, also those without a measurement. A tenth of them is held out and chooses the epoch.
@@ -16,17 +21,13 @@ Then start from the file that it wrote. Whether that is better than to start fro
 of both trainings tell.
 
 The same command again continues an interrupted run, and says so when it is finished.
-
-examples:
-  gtx adapt foundation molecules.csv --out mine.gtx
-  gtx train measured.csv --target-columns y --from mine.gtx --out run/
 """
 
 
 def add(parser: Parser) -> None:
     """Options."""
     parser.usage = "gtx adapt MODEL MOLECULES --out FILE [options]"
-    parser.epilog = EXAMPLES
+    parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("model", metavar="MODEL", help="foundation, or a file that gtx adapt wrote")
     parser.add_argument("molecules", metavar="MOLECULES", help="a table, a SMILES file or an SDF")
     parser.add_argument("--out", required=True, metavar="FILE", help="the model file to write")

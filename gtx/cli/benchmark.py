@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,12 +9,20 @@ from typing import TYPE_CHECKING
 
 from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, settings_from
 from gtx.cli.parser import Parser
-from gtx.cli.printing import cell, note, say
+from gtx.cli.printing import cell, console, note, say
 
 if TYPE_CHECKING:
     from gtx.workflow.benchmark import Benchmark
 
 EXAMPLES = """
+examples:
+  gtx benchmark examples/solvation.csv --target-columns dG_water --out bench/
+  gtx benchmark tox.csv --target-columns NR-AR NR-ER --split scaffold --out b/
+  gtx benchmark data.csv --target-columns y --repeats 3 --jobs 2 --out bench/
+  gtx benchmark freesolv --folds 10 --repeats 1 --out bench/
+  gtx benchmark data.csv --target-columns y --model gps --out bench-gps/
+"""
+NOTES = """
 Is gtx better than ridge and a random forest on YOUR molecules, and by more than chance? The rows are divided into
 folds, several times. Each fold is the test set once; a tenth of the other rows chooses the epoch, and the rest trains.
 gtx and the baselines (the mean, a linear model, and a random forest on Morgan counts and gtx's descriptors) learn from
@@ -38,22 +45,34 @@ There are folds x repeats trainings. --jobs 2 runs two of them at a time. Fewer 
 in which gtx looks worse than it is. The same command again goes on where it stopped; with more --repeats it adds to the
 results that are there.
 
-examples:
-  gtx benchmark examples/solvation.csv --target-columns dG_water --out bench/
-  gtx benchmark tox.csv --target-columns NR-AR NR-ER --split scaffold --folds 5 --repeats 3 --jobs 2 --out bench/
-  gtx benchmark freesolv --folds 10 --repeats 1 --out bench/
-  gtx benchmark data.csv --target-columns y --model gps --ensemble 3 --out bench-gps/
-
 FOLDER then holds benchmark.csv (the table), benchmark.png, benchmark.json (the scores of every split, the settings, the
 SHA-256 of the data), and predictions.csv: every row as it was, with each method's prediction by models that did not
 learn from this row, or an error.
 """
+COMMON = (
+    "data",
+    "target_columns",
+    "out",
+    "overwrite",
+    "folds",
+    "repeats",
+    "jobs",
+    "config",
+    "task",
+    "smiles_column",
+    "split",
+    "seed",
+    "model",
+    "epochs",
+    "ensemble",
+    "accelerator",
+)
 
 
 def add(parser: Parser) -> None:
     """Options of the data and the folds, then every field of `TrainSettings`."""
-    parser.usage = "gtx benchmark TABLE --target-columns NAME [NAME ...] --out FOLDER [options]"
-    parser.epilog = EXAMPLES
+    parser.usage = "gtx benchmark TABLE --target-columns NAME --out FOLDER [options]"
+    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
     add_table(parser)
     add_task(parser, ["regression", "classification", "multiclass"])
     add_run(parser)
@@ -87,11 +106,10 @@ def run(arguments: Namespace) -> int:
 
 def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
     """Print each target's methods: scores over the splits, and gtx's leading metric minus theirs."""
-    from rich.console import Console
     from rich.table import Table
 
     from gtx.report.comparison import IN_UNITS, MEAN
-    from gtx.report.words import TITLES, score, signed, titles
+    from gtx.report.kinds import TITLES, score, signed, titles
 
     metrics = titles(found.task.metrics)
     leading = next(iter(metrics))
@@ -102,10 +120,10 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
         [f"difference: {metrics[leading]} of gtx minus that of the method", *(shares if leading in IN_UNITS else [])]
     )
     table = Table(title="test scores, mean ± sd over splits", caption=caption)
-    table.add_column("target")
-    table.add_column("method")
+    table.add_column("target", overflow="fold", min_width=6)
+    table.add_column("method", min_width=8)
     for name in (*metrics.values(), "difference", "95% interval", "p"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right")
     for target in dict.fromkeys(row["target"] for row in found.table):
         own = {(row["method"], row["metric"]): row for row in found.table if row["target"] == target}
         best = (min if found.task.metrics[leading].lower else max)(
@@ -126,4 +144,4 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
             table.add_row(cell(title), TITLES.get(method, method), *scores, difference, interval, told)
             title = ""
         table.add_section()
-    Console(width=None if sys.stdout.isatty() else 180).print(table)
+    console().print(table)

@@ -9,12 +9,14 @@ from gtx.cli.printing import say
 from gtx.training import TrainSettings
 
 EXAMPLES = """
+examples:
+  gtx demo
+  gtx demo --epochs 5 --split scaffold --out quick/
+"""
+NOTES = """
 gtx trains one model for all five targets of the bundled set xtb9 (11,495 small molecules, GFN2-xTB). It takes about
 four minutes on two cores. Then it prints the test scores beside those of ridge and a random forest, which learn from
 the same descriptors and from Morgan counts.
-
-example:
-  gtx demo --out demo/
 """
 EPOCHS = 20
 
@@ -22,7 +24,7 @@ EPOCHS = 20
 def add(parser: Parser) -> None:
     """Options."""
     parser.usage = "gtx demo [options]"
-    parser.epilog = EXAMPLES
+    parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("--out", default="demo", metavar="FOLDER", help="the folder for all files; it need not exist")
     parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N", help="passes over the training molecules")
     parser.add_argument(

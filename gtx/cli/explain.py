@@ -5,20 +5,29 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from gtx.architectures import SOLVED
+from gtx.architectures import CLOSED_FORM
 from gtx.cli.parser import Pairs, Parser
+from gtx.cli.predict import check_order
 from gtx.cli.printing import say
 from gtx.errors import InputError
 
 EXAMPLES = """
+examples:
+  gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg
+  gtx explain run/model.gtx "CCOC(C)=O" --method substructures --out p.svg
+  gtx explain run/model.gtx "CCOC(C)=O" --method rationale --threshold -5
+  gtx explain run/model.gtx "CCOC(C)=O" --layer 0 --head 2 --out page.html
+"""
+NOTES = """
 The figure shows the attention of one layer and head, and two scores of the atoms: attention rollout and
 gradient-weighted attention. It also shows how the prediction changes when the attention of the highest-scored atoms is
 removed, beside the same for random atoms and for a network with random weights. Atoms, layers and heads are counted
 from 0; the order of the atoms is that of the SMILES.
 
 With --method shapley the figure is the molecule, each atom coloured by its Shapley value: what it brings to the
-prediction by the attention to and from it, on average over all orders in which atoms are taken away. The values sum to
-the prediction minus that without attention. With --method substructures whole substructures are taken away: what is
+prediction of the whole model, on average over all orders in which atoms are taken away. Of a network its attention is
+taken away, of a kernel its exact contributions. The values sum to the prediction minus a baseline; the output says what
+of it is the network's and what the kernel's. With --method substructures whole substructures are taken away: what is
 left when the bonds of BRICS are cut. Up to 10 atoms or substructures all sets of them are taken, above --draws orders
 and their reverses, and a standard error stands beside each value.
 
@@ -27,19 +36,14 @@ the whole model by itself predicts on the same side of --threshold, hydrogens in
 
 The training molecules that are most similar to the molecule stand below the numbers, with what was measured of them, if
 the model file keeps training rows. For a model of the kernel alone (--model kernel) they are all there is.
-
-examples:
-  gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg
-  gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --method substructures --out parts.svg
-  gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --method rationale --threshold -5 --out part.svg
-  gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --layer 0 --head 2 --receiver 8 --out page.html
 """
+COMMON = ("model", "smiles", "out", "method", "target", "layer", "head", "receiver", "threshold")
 
 
 def add(parser: Parser) -> None:
     """Options."""
     parser.usage = "gtx explain MODEL SMILES [options]"
-    parser.epilog = EXAMPLES
+    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
     parser.add_argument("smiles", metavar="SMILES", help="one molecule")
     parser.add_argument(
@@ -96,11 +100,12 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction import load
     from gtx.prediction.beside import lines
 
+    check_order(arguments.model, arguments.smiles)
     check_name(arguments.out)
     if Path(arguments.smiles).is_file():
         raise InputError(f"{arguments.smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
     predictor = load(arguments.model, "cpu")
-    if predictor.header.model["name"] in SOLVED and arguments.method != "rationale":
+    if predictor.header.model["name"] in CLOSED_FORM and arguments.method != "rationale":
         for line in lines(predictor, arguments.smiles):
             say(line)
         return 0

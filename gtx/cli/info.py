@@ -5,36 +5,37 @@ from __future__ import annotations
 from argparse import Namespace
 
 from gtx.cli.parser import Parser
-from gtx.cli.printing import cell
+from gtx.cli.printing import cell, console
 
 EXAMPLES = """
+examples:
+  gtx info run/model.gtx
+  gtx info foundation
+"""
+NOTES = """
 It prints the architecture, the targets, how molecules are read, the split, the intervals, the versions of the libraries
 and the scores.
 
 Of the pretrained model that comes with gtx, foundation, it prints the data card too.
-
-examples:
-  gtx info run/model.gtx
-  gtx info foundation
 """
 
 
 def add(parser: Parser) -> None:
     """Options."""
     parser.usage = "gtx info MODEL"
-    parser.epilog = EXAMPLES
+    parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx, or foundation")
 
 
 def run(arguments: Namespace) -> int:
     """Print the header of a model file."""
-    from rich.console import Console
     from rich.table import Table
 
     from gtx.cli.scores import metric_lines
     from gtx.data.columns import listed
     from gtx.prediction import FOUNDATION, foundation_card
     from gtx.prediction.model_file import read_model
+    from gtx.report.kinds import in_unit
 
     members, header, partner = read_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())
@@ -44,11 +45,12 @@ def run(arguments: Namespace) -> int:
     table.add_column(overflow="fold")  # a checksum is whole
     facts = {
         "task": header.task.name,
-        "targets": ", ".join(header.targets),
+        "targets": ", ".join(name + in_unit(header.units.get(name, "")) for name in header.targets),
         "model": f"{header.model['name']}, "
         + (f"{len(members)} × {weights:,} weights" if held is None else f"{held:,} training molecules"),
         "mix": partner and partner.words(header.task),
         "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
+        "foundation": (seen := header.settings.get("seen")) and f"has learned from {seen}, of the test rows",
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
         "features": header.features and listed(header.features.columns),
@@ -61,10 +63,10 @@ def run(arguments: Namespace) -> int:
         facts |= foundation_card()
     for part in ("train", "val", "test"):
         if part in header.metrics:
-            facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part]))
+            facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part], header.task.metrics, header.units))
     for name, fact in facts.items():
         if fact is None:
             continue
         table.add_row(f"[bold]{name}[/]", cell(fact))
-    Console().print(table)
+    console().print(table)
     return 0

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 
 from gtx.cli.parser import Parser
+from gtx.cli.printing import console
 
 EXAMPLES = """
-It prints what each architecture is, its source, whether it uses coordinates, and its number of weights at its defaults.
-
-example:
+examples:
+  gtx models
   gtx train data.csv --target-columns y --model gps --out run/
+"""
+NOTES = """
+It prints what each architecture is, its source, whether it uses coordinates, and its number of weights at its defaults.
 """
 
 
 def add(parser: Parser) -> None:
     """No options."""
-    parser.usage, parser.epilog = "gtx models", EXAMPLES
+    parser.usage = "gtx models"
+    parser.examples, parser.epilog = EXAMPLES, NOTES
 
 
 def run(arguments: Namespace) -> int:
     """Print the architectures there are, what each needs, and its number of weights at its defaults."""
-    from rich.console import Console
     from rich.table import Table
 
-    from gtx.architectures import DESCRIBED, SOLVED
+    from gtx.architectures import CLOSED_FORM, DESCRIBED
 
-    table = Table("name", "what", "source", "coordinates", "parameters", title="gtx train --model NAME")
-    for name, entry in (DESCRIBED | SOLVED).items():
+    table = Table(title="gtx train --model NAME", show_edge=False)
+    for column in ("name", "what", "source", "coordinates", "parameters"):
+        table.add_column(column, overflow="fold", min_width=16 if column == "source" else None)  # arXiv:1234.56789
+    for name, entry in (DESCRIBED | CLOSED_FORM).items():
         table.add_row(name, entry.about, entry.source, entry.coordinates, f"{entry.weights:,}")
-    Console(width=None if sys.stdout.isatty() else 180).print(table)
+    console().print(table)
     return 0

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from gtx.cli.parser import Parser, option_of
+from gtx.cli.parser import Parser, Texts, choices_of, option_of
 from gtx.data import SPLIT_METHODS
 from gtx.errors import InputError
 from gtx.tasks.options import TASKS, chosen
@@ -40,6 +40,13 @@ def add_table(parser: Parser) -> Group:
     group.add_argument("data", metavar="TABLE", help="a file, or the name of a public set; for gtx train also a store")
     group.add_argument(
         "--target-columns", nargs="+", metavar="NAME", help="the columns to predict; a public set has its own default"
+    )
+    group.add_argument(
+        "--units",
+        action=Texts,
+        default={},
+        help="the units of targets, such as dG_water=kcal/mol; scores, reports and pages show them, and the model file "
+        "keeps them",
     )
     for option, item in (("target", "number"), ("class", "class")):
         for part in ("atom", "bond"):
@@ -95,7 +102,9 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
     """What is learned, and every option that one of these tasks has."""
     group = parser.add_argument_group("task")
     group.add_argument(
-        "--task", choices=words, help="default: classification if every target has two classes, otherwise regression"
+        "--task",
+        **choices_of(words),
+        help=f"{', '.join(words)}; default: classification if every target has two classes, otherwise regression",
     )
     for kind in dict.fromkeys(TASKS[word].options for word in words):
         types = get_type_hints(kind)
@@ -103,10 +112,18 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
             having = [word for word in words if field.name in get_type_hints(TASKS[word].options)]
             if TASKS[having[0]].options is not kind:
                 continue  # it is there already
-            having = " and ".join((", ".join(having[:-1]), having[-1])[not having[:-1] :])
-            text = f"for {having}: {field.metadata['help'].replace('%', '%%').removesuffix('.')}"
+            about = field.metadata["help"].replace("%", "%%").removesuffix(".")
+            text = (
+                f"for {' and '.join(filter(None, (', '.join(having[:-1]), having[-1])))}: {about[0].lower()}{about[1:]}"
+            )
             text += "" if "default" in text or field.default is False else f" (default: {field.default})"
-            group.add_argument(f"--{field.name.replace('_', '-')}", **option_of(types[field.name]), help=text)
+            option = group.add_argument(
+                f"--{field.name.replace('_', '-')}",
+                **option_of(types[field.name], field.default),
+                default=None,
+                help=text,
+            )
+            option.tasks = having
     return group
 
 
@@ -119,8 +136,6 @@ def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred 
     of_parts = {word: given.get(columns) for word, columns in COLUMNS.items()}
     if any(of_parts.values()):
         return _together(given["task"], {"regression": targets} | of_parts, options)
-    if given["task"] == "together":
-        raise InputError("--task together: give --atom-target-columns, --bond-class-columns or the like too")
     if given["task"] is None:
         return tasks.Inferred(targets, **options) if options else None
     return tasks.make(getattr(tasks, TASKS[given["task"]].task), targets, options)
@@ -131,7 +146,7 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
     from gtx import tasks
 
     columns = {name: names for name, names in columns.items() if names}
-    if word not in (None, "together", *([*columns] if len(columns) == 1 else [])):
+    if word not in (None, *([*columns] if len(columns) == 1 else [])):
         alone = "targets of atoms and bonds go with --task regression's alone; leave it out"
         classes = "; classes of atoms are --atom-class-columns, of bonds --bond-class-columns"
         raise InputError(f"--task {word}: {alone}{classes * (word in ('classification', 'multiclass'))}")
@@ -148,7 +163,13 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
 def add_run(parser: Parser) -> Group:
     """Where results go."""
     group = parser.add_argument_group("results")
-    group.add_argument("--out", required=True, metavar="FOLDER", help="the folder for all files; it need not exist")
+    group.add_argument(
+        "--out",
+        required=True,
+        metavar="FOLDER",
+        help="the folder for all files; it need not exist. Its cache holds the molecules of the table as SMILES: "
+        "delete it before you give the folder to others, if they are secret",
+    )
     group.add_argument("--overwrite", action="store_true", help="delete the run that the folder holds and start again")
     return group
 
@@ -159,7 +180,7 @@ def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
     able = {name: one for name, one in SPLIT_METHODS.items() if one.groups or not folds}
     group.add_argument(
         "--split",
-        choices=list(able),
+        **choices_of(list(able)),
         help="; ".join(f"{name}: {one.about}" for name, one in able.items())
         + ("" if folds else "; default: that of a public set which has its own, else random"),
     )
@@ -173,7 +194,14 @@ def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
 def add_reading(parser: Parser) -> Group:
     """How molecules are read."""
     group = parser.add_argument_group("molecules")
-    group.add_argument("--max-atoms", type=int, default=1000, metavar="N", help="a larger molecule is an error")
+    group.add_argument(
+        "--max-atoms",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="a larger molecule is an error; one of 400 atoms takes half a second of a core and 150 MB to predict, "
+        "one of 1,000 four seconds and 250 MB",
+    )
     group.add_argument("--standardise", action="store_true", help="keep only the largest fragment, and neutralise it")
     group.add_argument("--hydrogens", action="store_true", help="make every hydrogen an atom of the graph")
     group.add_argument(
@@ -214,7 +242,9 @@ def add_settings(parser: Parser) -> None:
             group = parser.add_argument_group(SECTIONS[field.name])
         text = field.metadata["help"].removesuffix(".").replace("%", "%%")
         option = {"default": getattr(defaults, field.name), "help": text[0].lower() + text[1:]}
-        group.add_argument(f"--{field.name.replace('_', '-')}", **option_of(types[field.name]), **option)
+        group.add_argument(
+            f"--{field.name.replace('_', '-')}", **option_of(types[field.name], option["default"]), **option
+        )
 
 
 def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
@@ -226,7 +256,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
     if named and "split_column" in more and not any(_divided(given, more)):
         more["split_column"] = named.own_split
     targets = tuple(given["target_columns"] or (named and named.targets) or ())
-    task = task_from(given, targets)
+    task, known = task_from(given, targets), named.units if named else {}
     data = DataSettings(
         str(named.path) if named else given["data"],
         getattr(task, "targets", targets),
@@ -240,7 +270,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         workers=given["workers"],
         weight_column=given["weight_column"],
         features=features_from(given),
-        units=dict(named.units) if named else {},
+        units={name: unit for name, unit in known.items() if name in targets} | given["units"],
         **more,
     )
     return data, settings

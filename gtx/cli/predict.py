@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gtx.cli.parser import Parser
-from gtx.cli.printing import note
-from gtx.errors import InputError
-from gtx.termination import Terminated
+from gtx.cli.printing import note, shows_progress
+from gtx.errors import InputError, printable
+from gtx.lazy import annex
 
 if TYPE_CHECKING:
     from gtx.data.ledger import Ledger
-    from gtx.prediction.answering import Answering
+    from gtx.prediction.streaming import Answering
 
 EXAMPLES = """
-Every input row comes out, in order and with its cells as they were. After them come <target>_pred (and, where the model
-has them, _std, _low and _high), an error where the row could not be used, and a warning where the molecule has
-something that training did not have. If the table holds the target, the scores are printed too; where molecules of the
-table trained the model, a line says how many, and the scores of the others stand below. A model that writes sequences
-gives <target>_pred, its <target>_log_probability and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if not.
-
-Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
-or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.
-
-A folder is predicted shard by shard into a folder of Parquet files. The same command again goes on where it stopped.
-Scores are not printed for a folder.
-
 examples:
   gtx predict run/model.gtx molecules.csv --out predictions.csv
   gtx predict run/model.gtx library.parquet --out predictions.parquet
@@ -38,29 +24,50 @@ examples:
   gtx predict run/model.gtx molecules.csv --neighbours 3 --out predictions.csv
   gtx predict run/model.gtx molecules.csv --members --out predictions.csv
   gtx predict writer/model.gtx molecules.csv --beams 5 --out products.csv
-  gtx predict run/model.gtx library.csv --filter "y_pred > 7 and y_std < 0.5" --out hits.csv
-  gtx predict run/model.gtx library/ --out predictions/
-  gtx predict run/model.gtx library/ --top 1000 --by y_pred --out best/
-  gtx predict run/model.gtx library/ --engine ray --address auto --out predictions/
+  gtx predict run/model.gtx lib.csv --filter "y_pred > 7" --out hits.csv
 """
+NOTES = """
+Every input row comes out, in order and with its cells as they were. After them come <target>_pred (and, where the model
+has them, _std, _low and _high), an error where the row could not be used, and a warning where the molecule has
+something that training did not have. If the table holds the target, the scores are printed too; where molecules of the
+table trained the model, a line says how many, and the scores of the others stand below. A model that writes sequences
+gives <target>_pred, its <target>_log_probability and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if not.
+
+Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
+or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.
+"""
+COMMON = (
+    "model",
+    "molecules",
+    "out",
+    "smiles_column",
+    "neighbours",
+    "members",
+    "filter",
+    "top",
+    "by",
+    "on_error",
+    "workers",
+    "device",
+)
 
 
 def add(parser: Parser) -> None:
     """Options."""
     parser.usage = "gtx predict MODEL MOLECULES [SMILES ...] [options]"
-    parser.epilog = EXAMPLES
+    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
     parser.add_argument(
         "molecules",
         nargs="+",
         metavar="MOLECULES",
-        help="a table, a SMILES file or an SDF; a folder of them; - for standard input; or SMILES, one or several",
+        help="a table, a SMILES file or an SDF; - for standard input; or SMILES, one or several",
     )
     parser.add_argument(
         "--out",
         default="-",
         metavar="FILE",
-        help=".csv, .tsv or .parquet; default: standard output, as CSV; for a folder of molecules, a folder",
+        help=".csv, .tsv or .parquet; default: standard output, as CSV",
     )
     parser.add_argument(
         "--smiles-column",
@@ -109,7 +116,8 @@ def add(parser: Parser) -> None:
         "--device", metavar="NAME", help="where to compute: cpu, cuda or cuda:1; default: a GPU if there is one"
     )
     _add_selection(parser)
-    _add_library(parser)
+    if folders := annex("library.command"):
+        folders.add_folder_options(parser)
 
 
 def _add_selection(parser: Parser) -> None:
@@ -124,27 +132,17 @@ def _add_selection(parser: Parser) -> None:
     group.add_argument("--lowest", action="store_true", help="with --top: the lowest number is the best")
 
 
-def _add_library(parser: Parser) -> None:
-    group = parser.add_argument_group("folders")
-    group.add_argument(
-        "--engine",
-        choices=["ray"],
-        help="who works at a folder: Ray's actors, on one machine or many; default: processes of this machine",
-    )
-    group.add_argument("--address", metavar="TEXT", help="of a running Ray cluster; default: a Ray of this machine")
-    group.add_argument("--shard-rows", type=int, metavar="N", help="rows of a Parquet file written; default: 50,000")
-
-
 def run(arguments: Namespace) -> int:
     """Predict, and print how many rows could not be read; status 2 if none of them could."""
+    check_order(arguments.model, arguments.molecules[0])
     molecules = arguments.molecules if len(arguments.molecules) > 1 else arguments.molecules[0]
     several = isinstance(molecules, list)
-    if several and arguments.engine:
-        raise InputError(f"--engine {arguments.engine} works at a folder or a file, not at several SMILES")
-    if not several and (arguments.engine or os.path.isdir(molecules)):
-        return _run_library(arguments, molecules)
-    if given := [name for name in ("address", "shard_rows") if getattr(arguments, name) is not None]:
-        raise InputError(f"--{given[0].replace('_', '-')} is for a folder of molecules, or --engine ray")
+    if not several and (os.path.isdir(molecules) or getattr(arguments, "engine", None)):
+        return annex("library.command", f"{printable(molecules)}, a folder,").predict_folder(arguments, molecules)
+    for name in ("engine", "address", "shard_rows"):
+        if getattr(arguments, name, None) is not None:
+            single = "or one file" if name == "engine" else "or a file with --engine ray"
+            raise InputError(f"--{name.replace('_', '-')} is for a folder of molecules, {single}")
     from gtx.cli.scores import metric_lines
     from gtx.prediction import Selection, predict_table
 
@@ -160,18 +158,25 @@ def run(arguments: Namespace) -> int:
         on_error=arguments.on_error,
         selection=selection,
         workers=arguments.workers,
-        progress=sys.stderr.isatty(),
+        progress=shows_progress(),
     )
     note(outcome.ledger.summary())
+    known = predictor.header.task.metrics, predictor.header.units
     if not selection.keeps_all:
         note(f"{outcome.kept:,} of them are written")
-    for line in (*outcome.notes, *(metric_lines(outcome.metrics) if outcome.metrics else ())):
+    for line in (*outcome.notes, *(metric_lines(outcome.metrics, *known) if outcome.metrics else ())):
         note(line)
     if outcome.overlap is not None:
         note(str(outcome.overlap))
-        for line in metric_lines(outcome.overlap.metrics) if outcome.overlap.metrics else ():
+        for line in metric_lines(outcome.overlap.metrics, *known) if outcome.overlap.metrics else ():
             note(line)
-    return _status(outcome.ledger)
+    return status(outcome.ledger)
+
+
+def check_order(model: str, molecule: str) -> None:
+    """Raise an `InputError` if the model and the molecules were given in each other's place."""
+    if not os.path.exists(model) and os.path.isfile(molecule) and molecule.endswith(".gtx"):
+        raise InputError(f"there is no model file {printable(model)!r}: the model comes first, then the molecules")
 
 
 def opened(model: str | os.PathLike[str], neighbours: int | None, members: bool, **options: object) -> Answering:
@@ -183,39 +188,8 @@ def opened(model: str | os.PathLike[str], neighbours: int | None, members: bool,
     return predictor if neighbours is None else WithNeighbours(predictor, neighbours)
 
 
-def _run_library(arguments: Namespace, molecules: str) -> int:
-    from gtx.prediction import Selection, predict_library
-
-    if arguments.out == "-":
-        raise InputError("the predictions of a folder go to a folder: give --out")
-    rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
-    try:
-        outcome = predict_library(
-            arguments.model,
-            molecules,
-            arguments.out,
-            smiles_column=arguments.smiles_column,
-            smiles_columns=arguments.smiles_columns,
-            beams=arguments.beams,
-            device=arguments.device,
-            on_error=arguments.on_error,
-            selection=Selection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest),
-            workers=arguments.workers,
-            engine=arguments.engine,
-            address=arguments.address,
-            progress=sys.stderr.isatty(),
-            load=partial(opened, neighbours=arguments.neighbours, members=arguments.members),
-            **rows,
-        )
-    except (KeyboardInterrupt, Terminated):
-        note("gtx: what is predicted is kept; the same command goes on where it stopped")
-        raise
-    for line in outcome.told("rows written"):
-        note(line)
-    return 2 if outcome.problems else _status(outcome.ledger)
-
-
-def _status(ledger: Ledger) -> int:
+def status(ledger: Ledger) -> int:
+    """Exit status; 2 if no row could be used."""
     if 0 < ledger.rows == ledger.num_errors:
         note("gtx: no row can be used; the column 'error' of the output says why")
         return 2

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-from gtx.cli.printing import cell
+from gtx.cli.printing import cell, console
 from gtx.tasks import Metric
 
 METHODS = {
@@ -23,10 +22,16 @@ METHODS = {
 }
 
 
+MANY, MOST = 6, 20
+"""With more targets than `MANY` one metric is shown of each, and of no more than `MOST` targets any."""
+
+
 def score_table(
     metrics: Mapping[str, Any], kinds: Mapping[str, Metric], units: Mapping[str, str] | None = None
 ) -> None:
-    """Print test scores of the model beside the baselines, target by target, the best in bold.
+    """Print test scores of the model beside the baselines, the best in bold: of several targets first their mean.
+
+    Methods that a narrow terminal has no room for are named below the table.
 
     Args:
         metrics: as in `metrics.json`.
@@ -41,42 +46,72 @@ def score_table(
         ),
         "train",
     )
+    screen = console()
     if part != "test":
         bounds = sum(scores.get("bounds", 0) for scores in metrics["test"]["per_target"].values())
         why = f"all {bounds:,} test values are bounds, and scores are of exact values" if bounds else "no test values"
-        Console().print(f"no test scores: {why}", highlight=False, soft_wrap=True)
+        screen.print(f"no test scores: {why}", highlight=False, soft_wrap=True)
     rows = {"gtx": metrics[part]} | {METHODS.get(k, k): v[part] for k, v in metrics.get("baseline", {}).items()}
-    names = list(metrics[part]["per_target"])
-    shown = [name for name in kinds if name in metrics[part]]
+    fitting = list(rows)
+    while (
+        _table(part, rows, fitting, kinds, units or {}).__rich_measure__(screen, screen.options).minimum
+        > (screen.width)
+        and len(fitting) > 1
+    ):
+        fitting.pop()
+    screen.print(_table(part, rows, fitting, kinds, units or {}))
+    hints = [f"no room for {', '.join(left)}"] if (left := [name for name in rows if name not in fitting]) else []
+    if (count := len(metrics[part]["per_target"])) > MANY:
+        hints.append(f"of {count} targets one metric each" + f", and {MOST} of them" * (count > MOST))
+    if hints:
+        screen.print(f"{'; '.join(hints)}; metrics.json has all scores", highlight=False, soft_wrap=True)
+
+
+def _table(
+    part: str,
+    rows: Mapping[str, Mapping[str, Any]],
+    methods: Sequence[str],
+    kinds: Mapping[str, Metric],
+    units: Mapping[str, str],
+) -> Table:
+    """The scores of some of the methods."""
+    names = list(rows["gtx"]["per_target"])
+    shown = [name for name in kinds if name in rows["gtx"]]
     table = Table(title=f"{part} scores")
     table.add_column("target", overflow="fold")
     table.add_column("metric")
-    for method in rows:
+    for method in methods:
         table.add_column("\n".join(wrap(method, 8)), justify="right", no_wrap=True)  # names give way, numbers do not
-    summed = [name for name in shown if kinds[name].summed]
-    for target in [*names, *([None] if summed and len(names) > 1 else [])]:  # None is all of them
-        own = summed if target is None else [name for name in shown if name in metrics[part]["per_target"][target]]
-        for metric in own:
+    same = len({units.get(name) for name in names}) == 1 and names[0] in units  # else errors have no mean
+    together = [name for name in shown if kinds[name].summed] or [m for m in shown if same or not kinds[m].in_units]
+    for target in [*([None] if together and len(names) > 1 else []), *names[: MOST if len(names) > MANY else None]]:
+        own = together if target is None else [name for name in shown if name in rows["gtx"]["per_target"][target]]
+        for metric in own[: 1 if target is not None and len(names) > MANY else None]:
             scores = [(row if target is None else row["per_target"][target])[metric] for row in rows.values()]
             defined = [score for score in scores if score is not None]
             best = (min if kinds[metric].lower else max)(defined, default=None)
-            unit = (units or {}).get(target, "") if kinds[metric].in_units else ""
+            unit = units.get(names[0] if target is None else target, "") if kinds[metric].in_units else ""
             cells = ["-" if s is None else f"[bold]{s:.4g}[/]" if s == best else f"{s:.4g}" for s in scores]
-            table.add_row(
-                cell(target or "all") if metric == own[0] else "",
-                cell(f"{metric} {unit}".strip()),
-                *cells,
-            )
-        if kept := metrics[part]["per_target"].get(target, {}).get("bounds"):
-            share = metrics[part]["per_target"][target]["bounds_kept"]
-            table.add_row("", f"{kept} bounds kept", f"{share:.0%}", *[""] * (len(rows) - 1))
-        table.add_section()
-    Console().print(table)
+            title = ("all" if kinds[metric].summed else "mean") if target is None else cell(target)
+            table.add_row(title if metric == own[0] else "", cell(f"{metric} {unit}".strip()), *cells[: len(methods)])
+        if target is not None and (kept := rows["gtx"]["per_target"][target].get("bounds")):
+            share = rows["gtx"]["per_target"][target]["bounds_kept"]
+            table.add_row("", f"{kept} bounds kept", f"{share:.0%}", *[""] * (len(methods) - 1))
+        if target is None or len(names) <= MANY:
+            table.add_section()
+    return table
 
 
-def metric_lines(metrics: Mapping[str, Any]) -> list[str]:
-    """Scores of a table that held the target, a line per target."""
+def metric_lines(
+    metrics: Mapping[str, Any], kinds: Mapping[str, Metric] | None = None, units: Mapping[str, str] | None = None
+) -> list[str]:
+    """Scores of a table that held the target, a line per target; those in the target's unit with it."""
+
+    def words(target: str, name: str, value: float) -> str:
+        in_units = kinds and name in kinds and kinds[name].in_units
+        return f"{name} {value:.4g} {(units or {}).get(target, '') if in_units else ''}".rstrip()
+
     return [
-        f"{target}: " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items() if value is not None)
+        f"{target}: " + ", ".join(words(target, name, value) for name, value in scores.items() if value is not None)
         for target, scores in metrics["per_target"].items()
     ]

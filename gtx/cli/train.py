@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from gtx.training import TrainSettings
 
 EXAMPLES = """
+examples:
+  gtx train examples/solvation.csv --target-columns dG_water --out run/
+  gtx train esol --out run/
+  gtx train tox.csv --target-columns NR-AR NR-ER --split scaffold --out tox/
+  gtx train a.csv --val b.csv --test c.csv --target-columns y --out run/
+  gtx train data.csv --target-columns y --model gps --ensemble 5 --out gps/
+  gtx train few.csv --target-columns y --from foundation --out tuned/
+  gtx train reactions.csv --task sequence --target-columns product --out w/
+  gtx train molecules.sdf --target-columns energy --coordinates --out energies/
+"""
+NOTES = """
 TABLE is a CSV or TSV file (separated by commas, semicolons or tabs; .gz too), a Parquet, SMILES or SDF file, or the
 name of a public set. gtx downloads esol, freesolv, lipo, bbbp, bace, tox21, qm9, zinc12k, mat/esol, scaffold/esol and
 others; xtb9 comes with gtx. It may also be a folder that gtx prepare made, for a set that does not fit into memory. An
@@ -29,29 +40,33 @@ The same command again continues an interrupted run. Of a finished run it prints
 
 A GPU is used if there is one. --accelerator cpu trains on the processor; --devices 2 trains on two GPUs. Under torchrun
 several machines train together, see docs/many-machines.md.
-
-examples:
-  gtx train examples/solvation.csv --target-columns dG_water --out run/
-  gtx train esol --out run/
-  gtx train store/ --target-columns y --out run/
-  gtx train tox.csv --target-columns NR-AR NR-ER --split scaffold --ensemble 5 --out tox/
-  gtx train data.csv --target-columns y --split time --split-by measured_on --out run/
-  gtx train data.csv --target-columns y --split-column fold --out run/
-  gtx train train.csv --val val.csv --test test.csv --target-columns y --out run/
-  gtx train data.csv --target-columns y --model gps --model-arguments channels=128 layers=6 --out gps/
-  gtx train few.csv --target-columns y --from foundation --out tuned/
-  gtx train more.csv --target-columns y --from run/model.gtx --lr 3e-4 --rates all=0.1 head=1 --out tuned/
-  gtx train reactions.csv --task sequence --target-columns product --out writer/
-  gtx train molecules.sdf --target-columns energy --coordinates --model-arguments moments=128 --out energies/
 """
+COMMON = (
+    "data",
+    "target_columns",
+    "out",
+    "overwrite",
+    "config",
+    "task",
+    "smiles_column",
+    "split",
+    "split_column",
+    "seed",
+    "from",
+    "model",
+    "model_arguments",
+    "epochs",
+    "ensemble",
+    "accelerator",
+)
 
 
 def add(parser: Parser) -> None:
     """Options of the data, the split and the run, then every field of `TrainSettings`."""
-    parser.usage = "gtx train TABLE --target-columns NAME [NAME ...] --out FOLDER [options]"
-    parser.epilog = EXAMPLES
+    parser.usage = "gtx train TABLE --target-columns NAME --out FOLDER [options]"
+    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
     add_table(parser)
-    add_task(parser, list(TASKS))
+    add_task(parser, [word for word in TASKS if word != "together"])  # which the options of columns say
     run = add_run(parser)
     run.add_argument(
         "--from",
@@ -127,14 +142,12 @@ def train_and_print(data: DataSettings, settings: TrainSettings, out: str, **opt
     from gtx.cli.scores import score_table
     from gtx.workflow import train
 
-    outcome = train(data, settings, out, **options)
+    outcome = train(data, settings, out, tell=note, **options)
     if outcome is None:
         return 0
-    for line in outcome.notes:
-        note(line)
     if outcome.was_finished:
         say(f"The run in {out} is finished; --overwrite trains it again.")
-    score_table(outcome.metrics, outcome.task.metrics, data.units)
+    score_table(outcome.metrics, outcome.task.metrics, outcome.units)
     say(f"model   {Path(out) / 'model.gtx'}")
     if (report := Path(out) / "report.html").exists():
         say(f"report  {report}")

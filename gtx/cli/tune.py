@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, settings_from
 from gtx.cli.parser import Parser
-from gtx.cli.printing import cell, note, say
+from gtx.cli.printing import cell, console, note, say
 
 if TYPE_CHECKING:
+    from gtx.workflow.trials import Tried
     from gtx.workflow.tuning import Tuned
-    from gtx.workflow.tuning_study import Tried
 
 EXAMPLES = """
+examples:
+  gtx tune data.csv --target-columns y --trials 50 --hours 1 --out study/
+  gtx tune data.csv --target-columns y --trials 20 --folds 5 --out study/
+  gtx tune esol --model gps --trials 30 --out study/
+  gtx train --config study/best.yaml --out run/
+"""
+NOTES = """
 Are there better settings for YOUR table than the defaults? gtx trains many models, each with other settings, and
 compares their scores of the validation rows. What varies: from scratch or from the foundation, the model, its width
 (channels), layers, dropout and encodings, the learning rate, the batch and the epochs. An option that you give does not
@@ -30,23 +37,35 @@ The test rows are never seen in choosing. They score two models at the end, the 
 With few rows, one such score is mostly luck: --folds 5 makes five studies more, each without a fifth of the rows, which
 then scores what was chosen without it.
 
-examples:
-  gtx tune examples/solvation.csv --target-columns dG_water --trials 50 --hours 1 --out study/
-  gtx tune examples/solvation.csv --target-columns dG_water --trials 20 --folds 5 --epochs 30 --out study/
-  gtx tune esol --model gps --trials 30 --out study/
-  gtx train --config study/best.yaml --out run/
-
 FOLDER then holds best.yaml (options for gtx train), best/ (the run of the best trial, with model.gtx and report.html),
 trials.csv, importance.png (what mattered) and tuning.json.
 """
+COMMON = (
+    "data",
+    "target_columns",
+    "out",
+    "overwrite",
+    "trials",
+    "hours",
+    "folds",
+    "models",
+    "config",
+    "task",
+    "smiles_column",
+    "split",
+    "split_column",
+    "seed",
+    "from",
+    "accelerator",
+)
 OWN = ("trials", "hours", "folds", "models", "overwrite", "out", "config")
 VARIED = ("model", "lr", "batch_molecules", "epochs")
 
 
 def add(parser: Parser) -> None:
     """Options of the study, then those of `gtx train`."""
-    parser.usage = "gtx tune TABLE --target-columns NAME [NAME ...] --out FOLDER [options]"
-    parser.epilog = EXAMPLES
+    parser.usage = "gtx tune TABLE --target-columns NAME --out FOLDER [options]"
+    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
     study = parser.add_argument_group("study")
     study.add_argument("--trials", type=int, default=50, metavar="N", help="how many the study is to have")
     study.add_argument(
@@ -85,7 +104,7 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Search, and print what it gained."""
-    from gtx.report.words import count
+    from gtx.report.kinds import count
     from gtx.workflow.tuning import tune
 
     given = vars(arguments)
@@ -147,7 +166,6 @@ def _print(found: Tuned) -> None:
 
 def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
     """Test scores, which had no part in choosing."""
-    from rich.console import Console
     from rich.table import Table
 
     metric = next(iter(scores["main"]["tuned"]["test"]))
@@ -170,7 +188,7 @@ def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
         ]
         table.add_section()
         table.add_row("test, mean ± sd of folds", *each)
-    Console().print(table)
+    console().print(table)
     say("The test rows were never seen in choosing. The validation scores were, and flatter what was chosen.")
     say("Scores of trials are those of training: lower is better, not in the units of the table.")
 

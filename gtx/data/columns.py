@@ -1,33 +1,48 @@
-"""Which column is meant."""
+"""Columns and rows: names, SMILES, and the cells of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from gtx.data import limits
 from gtx.errors import InputError, did_you_mean, printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gtx.molecules.featuriser import Text
+
+
+# --- Finding a column by name.
 
 FIRST_ROWS = 20  # that are looked at where no name says which column holds the molecules
 _LONGEST = 1000  # characters of a cell that is tried
 
 
-class Wanted(NamedTuple):
+class MoleculeColumn(NamedTuple):
     """The column of molecules that is looked for: the one asked for, or else the usual one if there is one."""
 
-    asked: str | None = None
+    requested: str | None = None
     usual: str | None = None
 
     @property
     def names(self) -> list[str]:
-        """What it may be called, in lower case."""
-        return [name.strip().lower() for name in (self.asked, self.usual, "smiles") if name]
+        """Names that the column may have, in lower case."""
+        return [name.strip().lower() for name in (self.requested, self.usual, "smiles") if name]
 
-    def among(self, columns: Sequence[str], parts: bool = True) -> list[int]:
-        """The positions of the columns that the best rule finds: the name asked for, the usual one, "smiles" in any
-        case, and, with `parts`, any name that contains that."""
+    def find(self, columns: Sequence[str], parts: bool = True) -> list[int]:
+        """Find the positions of the columns by the first rule that matches.
+
+        The rules: the name asked for, the usual one, "smiles" in any case, and, with `parts`, any name that contains
+        "smiles".
+        """
         bare = [column.strip() for column in columns]
         rules: list[Callable[[str], bool]] = [
-            lambda name: self.asked is not None and name == self.asked.strip(),
+            lambda name: self.requested is not None and name == self.requested.strip(),
             lambda name: self.usual is not None and name == self.usual.strip(),
             lambda name: name.lower() == "smiles",
             lambda name: parts and "smiles" in name.lower(),
@@ -37,7 +52,10 @@ class Wanted(NamedTuple):
 
 
 def column_index(columns: Sequence[str], name: str) -> int:
-    """The position of a column, blanks around its name aside; `InputError` if there is none, or more than one."""
+    """Return the position of a column, blanks around its name aside.
+
+    Raises `InputError` if there is none, or more than one.
+    """
     found = [i for i, column in enumerate(columns) if column == name]
     found = found or [i for i, column in enumerate(columns) if column.strip() == name.strip()]
     if not found:
@@ -48,31 +66,39 @@ def column_index(columns: Sequence[str], name: str) -> int:
     return found[0]
 
 
-def smiles_index(columns: Sequence[str], wanted: Wanted, first_rows: Callable[[], Sequence[Sequence[str]]]) -> int:
-    """The position of the column of molecules, by its name or else because no other has cells that read as molecules.
+def smiles_index(
+    columns: Sequence[str],
+    wanted: MoleculeColumn,
+    first_rows: Callable[[], Sequence[Sequence[str]]],
+    remedy: str = "say which with --smiles-column",
+) -> int:
+    """Return the position of the column of molecules, by its name, or if it alone has cells that read as molecules.
 
     Args:
         columns: their names.
         wanted: which one is asked for, and which is usual.
         first_rows: gives the cells of some rows, if it comes to that.
+        remedy: what to do where it cannot be told.
     """
-    if wanted.asked is not None:
-        return column_index(columns, wanted.asked)
-    found, why = wanted.among(columns), "several columns are called so"
+    if wanted.requested is not None:
+        return column_index(columns, wanted.requested)
+    found, why = wanted.find(columns), "several columns are called so"
     if not found:
-        rows = first_rows()
-        found = [i for i in range(len(columns)) if _are_molecules([row[i] for row in rows])]
+        found = molecule_columns(first_rows())
         number = "several columns" if found else "no column"
         why = f"there is no column called 'smiles', and {number} of which the first rows can be read as molecules"
     if len(found) != 1:
-        raise InputError(
-            f"which column holds the SMILES? {why}: say which with --smiles-column; the columns are {listed(columns)}"
-        )
+        raise InputError(f"which column holds the SMILES? {why}: {remedy}; the columns are {listed(columns)}")
     return found[0]
 
 
+def molecule_columns(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the positions of the columns whose cells can be read as molecules."""
+    return [i for i, cells in enumerate(zip(*rows, strict=True)) if _are_molecules(cells)]
+
+
 def is_molecule(text: str) -> bool:
-    """Whether a text can be read as a SMILES, as far as it is short enough to be tried."""
+    """Return whether a text can be read as a SMILES; long ones are not tried."""
     from gtx.molecules import MoleculeError, read_smiles
 
     try:
@@ -82,12 +108,131 @@ def is_molecule(text: str) -> bool:
 
 
 def _are_molecules(cells: Sequence[str]) -> bool:
-    """Whether half of the cells that are not blank or more, and at least one, can be read as molecules."""
+    """Return whether at least half of the non-blank cells, and at least one, can be read as molecules."""
     filled = [cell for cell in cells if cell.strip()]
     return bool(filled) and 2 * sum(map(is_molecule, filled)) >= len(filled)
 
 
 def listed(columns: Sequence[str], most: int = 40) -> str:
-    """The names of columns as a message shows them."""
+    """Return the names of columns as a message shows them."""
     names = ", ".join(f"'{printable(column)}'" for column in columns[:most])
     return names + (f" and {len(columns) - most} more" if len(columns) > most else "")
+
+
+# --- A row of a table, and a table as a stream of rows.
+
+
+class RowFeatures(NamedTuple):
+    """Features of one row beside its molecule.
+
+    Attributes:
+        molecule: float32 `[F]`.
+        atoms, bonds: float64 `[a]` by column, a number for each atom or bond as the text of the molecule has them;
+            without the columns whose cell is blank.
+    """
+
+    molecule: np.ndarray
+    atoms: dict[str, np.ndarray]
+    bonds: dict[str, np.ndarray]
+
+
+class Row(NamedTuple):
+    """Row of a table.
+
+    Attributes:
+        number: from 1, without the header.
+        cells: one string per column, as written in the file; surplus cells of a ragged row are joined to the last.
+        text: the molecule, a SMILES or a mol block.
+        coordinates: float32, flat, Å, if the table has them.
+        error: reason why the row cannot be used, or None.
+        record: typed cells of a Parquet file: a batch of its rows, and the index in it.
+        features: inputs beside the molecule, see `gtx.data.FeatureColumns`.
+        others: further molecules of the row, see `gtx.data.with_components`.
+        fault: category of the error, see `gtx.data.Ledger.error`.
+    """
+
+    number: int
+    cells: list[str]
+    text: str
+    coordinates: np.ndarray | None = None
+    error: str | None = None
+    record: tuple[pa.RecordBatch, int] | None = None
+    features: RowFeatures | None = None
+    others: tuple[str, ...] = ()
+    fault: str = "with a broken row"
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes."""
+        return sum(map(len, self.cells)) + 50 * len(self.cells) + len(self.text)
+
+    @property
+    def readable(self) -> Text:
+        """The text to featurise, or one for each of several components; empty for a row that is broken."""
+        if self.others:
+            return ("",) * (1 + len(self.others)) if self.error else (self.text, *self.others)
+        return "" if self.error else self.text
+
+    @property
+    def shown(self) -> str | None:
+        """The molecule as a message shows it: not a whole mol block."""
+        return None if "\nM  END" in self.text else self.text
+
+    def place(self, column: str) -> tuple[str | None, str | None]:
+        """Return the column and the text of the molecule, for a message.
+
+        Both are empty for several components, of which the message itself names the one at fault.
+        """
+        return (None, None) if self.others else (column, self.shown)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table open for reading; like a file, it is read once, from the front.
+
+    Attributes:
+        columns: their names, in order, repeated names included.
+        smiles_column: the one that holds the molecules (for an SDF, the one that shows them).
+        rows: all rows, one by one.
+        length: how many rows there are, where that is known without reading them.
+        schema: of a Parquet file, the types of the columns.
+    """
+
+    columns: list[str]
+    smiles_column: str
+    rows: Iterator[Row]
+    length: int | None = None
+    schema: pa.Schema | None = None
+
+    def chunks(self, size: int) -> Iterator[list[Row]]:
+        """Yield lists of `size` rows.
+
+        The last may be shorter, and so may lists of large rows.
+        """
+        chunk, weight = [], 0
+        for row in self.rows:
+            chunk.append(row)
+            weight += row.weight
+            if len(chunk) == size or weight > limits.HEAVIEST:
+                yield chunk
+                chunk, weight = [], 0
+        if chunk:
+            yield chunk
+
+    def index(self, column: str) -> int:
+        """Return the position of a column; `InputError` if it is missing or there are several of that name."""
+        return column_index(self.columns, column)
+
+
+def passed_over(rows: Iterator[Row], first: int) -> Iterator[Row]:
+    """Return the rows that have `first` rows or more before them in their file."""
+    return (row for row in rows if row.number > first) if first else rows
+
+
+def damage(text: str) -> str | None:
+    """Describe damage that makes a text unreadable, or return None; RDKit would silently stop at a NUL."""
+    if "\0" in text:
+        return "holds a NUL byte"
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        return "is not UTF-8 text; save the table as UTF-8"
+    return None

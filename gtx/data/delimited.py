@@ -1,13 +1,135 @@
-"""Comma-, semicolon- or tab-separated text, record by record, damaged quoting included."""
+"""Text tables: lines within limits, delimiters, numbers as people write them."""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
+import os
 import re
+import sys
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
+from typing import BinaryIO, TextIO
+
+import numpy as np
 
 from gtx.data import limits
+from gtx.errors import InputError
+
+# --- Lines of a text, compressed or not, with a bound on their length.
+
+
+def file_lines(path: str) -> Iterator[str | None]:
+    """Yield the lines of a text file, see `text_lines`."""
+    try:
+        with open(path, "rb") as raw:
+            yield from text_lines(raw, path)
+    except OSError as reason:
+        raise InputError(f"cannot read {path}: {reason}") from None
+
+
+def text_lines(raw: io.BufferedReader, name: str) -> Iterator[str | None]:
+    """Yield the lines of a text with their ends, unpacked where gzip packed it; see `bounded`.
+
+    It is UTF-8, with or without a byte-order mark; bytes that are not survive as surrogates.
+
+    Raises:
+        InputError: `name` cannot be read, or not to its end; or it is a workbook or UTF-16 text.
+    """
+    try:
+        stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+        refuse_workbook(stream.peek(HEAD)[:HEAD], name)
+        yield from bounded(io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline=""))
+    except (OSError, EOFError, zlib.error) as reason:
+        raise InputError(f"cannot read {name}: {reason}") from None
+
+
+def bounded(text: TextIO) -> Iterator[str | None]:
+    """Yield the lines of a text with their ends, and None for a line above `gtx.data.limits.LONGEST_ROW` characters."""
+    most = limits.LONGEST_ROW
+    line = text.readline(most + 2)  # the two are its end
+    while line:
+        if len(line) <= most or len(line.rstrip("\r\n")) <= most:
+            yield line
+            line = text.readline(most + 2)
+            continue
+        yield None
+        while line and line[-1] not in "\r\n":
+            line = text.readline(most + 2)
+        cut, line = line, text.readline(most + 2)
+        if cut.endswith("\r") and line == "\n":  # an end of two characters that was cut in two
+            line = text.readline(most + 2)
+
+
+def standard_input() -> io.BufferedReader:
+    """Open standard input, whose first four bytes can be peeked at however slowly they come; closing does no harm."""
+    stream = sys.stdin.buffer
+    return io.BufferedReader(_Rejoined(stream.read(4), stream))
+
+
+class _Rejoined(io.RawIOBase):
+    """The first bytes of a stream, read before, and then the rest."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self.head, self.rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        if not self.head:
+            return self.rest.readinto1(buffer)
+        count = min(len(buffer), len(self.head))
+        buffer[:count], self.head = self.head[:count], self.head[count:]
+        return count
+
+
+# --- The largest absolute value of a target.
+
+LARGEST = 1e30
+"""The largest target, with either sign. Squares and their sums stay far below the largest float64, 1.8e308, and the
+target itself below the largest float32, 3.4e38. What file formats write for a missing number (9.97e36, 1.8e308) is
+larger."""
+
+LIMIT = f"a target lies between -{LARGEST:g} and {LARGEST:g}; leave the cell empty where there is no value"
+
+
+def too_large(y: np.ndarray) -> tuple[int, int] | None:
+    """Row and column of the first target that is beyond the limit; None if there is none.
+
+    Args:
+        y: `[n, T]`, NaN for blanks.
+    """
+    found = np.argwhere(np.abs(y) > LARGEST)
+    return tuple(found[0].tolist()) if len(found) else None
+
+
+# --- Files mistaken for text tables: workbooks, and UTF-16 text of spreadsheets.
+
+HEAD = 4
+"""Number of first bytes that identify such a file."""
+_REMEDY = "save it as CSV UTF-8"
+_ZIP = b"PK\x03\x04"  # .xlsx, .xlsm, .xlsb, .ods
+_OLE = b"\xd0\xcf\x11\xe0"  # .xls, and a workbook with a password
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what Excel calls Unicode text
+
+
+def refuse_workbook(head: bytes, name: str) -> None:
+    """Raise an `InputError` for the first bytes of a file that is no text of UTF-8, with what to do about it."""
+    if head.startswith(_UTF_16):
+        raise InputError(f"{name} is UTF-16 text: {_REMEDY}")
+    ending = os.path.splitext(name.lower())[1]
+    if head.startswith(_ZIP) and ending == ".zip":
+        raise InputError(f"{name} is a ZIP file: unpack it, and give the table inside")
+    if head.startswith(_ZIP) and ending == ".ods":
+        raise InputError(f"{name} is a LibreOffice workbook: {_REMEDY}")
+    if head.startswith((_ZIP, _OLE)):
+        raise InputError(f"{name} is an Excel workbook: {_REMEDY}")
+
+
+# --- Comma-, semicolon- or tab-separated text, record by record, damaged quoting included.
 
 DELIMITERS = ",;\t"
 END = object()  # of the lines
@@ -16,7 +138,7 @@ csv.field_size_limit(2**31 - 1)  # the library's default of 128 KiB would refuse
 
 
 def sniff(header: str, columns: Iterable[str] = (), default: str = ",") -> str:
-    """The delimiter of a table, from its header line alone; quoted text does not count.
+    """Return the delimiter of a table, from its header line alone; quoted text does not count.
 
     Args:
         header: the first line.
@@ -34,7 +156,7 @@ def sniff(header: str, columns: Iterable[str] = (), default: str = ",") -> str:
 
 
 def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
-    """The cells of each record, and None or what is wrong with it; a blank line has no cells.
+    """Yield the cells of each record, and None or what is wrong with it; a blank line has no cells.
 
     A quote that is never closed, or closed amid a cell, costs its own line (given with the quotes as they are) and not
     the rest of the file: reading goes on with the next line. So does a line that was too long to be kept.

@@ -1,4 +1,4 @@
-"""How the rows of a table are divided by one of the split methods: the settings, and what follows from them."""
+"""Divisions and folds: which rows train, validate and test, by a method and a seed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,85 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data.folds import repeated_splits
 from gtx.data.ledger import Ledger, describe
 from gtx.data.split_methods import SPLIT_METHODS, Candidates, SplitMethod, split_method
 from gtx.data.splits import SPLITS, Split, check_shares, leakage
 from gtx.errors import InputError
+
+# --- Folds: every row is a test row once.
+
+INNER = 10  # of the rows that are not test, a tenth validates
+
+
+def k_folds(
+    groups: Sequence[str], folds: int, seed: int | Sequence[int] = 0, classes: Sequence[int] | None = None
+) -> list[np.ndarray]:
+    """Deal rows to folds of like size, so that no group is in two of them.
+
+    Groups are shuffled, then dealt the largest first, each to the fold with fewest rows. A group of more than
+    `n / folds` rows (in a set of small molecules those without a ring, if groups are scaffolds) makes a larger fold.
+
+    Args:
+        groups: one per row, e.g. canonical SMILES, so that a molecule measured twice is in one fold, or scaffolds.
+        folds: how many, 2 or more.
+        seed: decides who is dealt where.
+        classes: one per row; each class is then spread evenly, as far as groups allow. A group counts as its first
+            row's.
+
+    Returns:
+        Row indices of each fold, int64, ascending; together each row once.
+
+    Raises:
+        InputError: fewer groups than folds, or fewer than 2 folds.
+    """
+    _, first, group = np.unique(np.asarray(groups, dtype=str), return_index=True, return_inverse=True)
+    sizes = np.bincount(group, minlength=len(first))
+    if folds < 2:
+        raise InputError(f"folds: expected 2 or more, got {folds}")
+    if len(sizes) < folds:
+        raise InputError(f"{folds} folds need as many groups of rows that stay together, and there are {len(sizes)}")
+    kinds = np.zeros(len(sizes), int) if classes is None else np.unique(classes, return_inverse=True)[1][first]
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    held = np.zeros((folds, kinds.max() + 1), int)
+    fold = np.empty(len(sizes), int)
+    for g in order:
+        fold[g] = np.lexsort((held.sum(1), held[:, kinds[g]]))[0]
+        held[fold[g], kinds[g]] += sizes[g]
+    return [np.flatnonzero(fold[group] == f) for f in range(folds)]
+
+
+def cross_splits(
+    groups: Sequence[str], folds: int, seed: int | Sequence[int] = 0, classes: Sequence[int] | None = None
+) -> list[Split]:
+    """Make one split per fold: its rows are test, a tenth of the others validation, the rest training.
+
+    The arguments are those of `k_folds`.
+
+    Raises:
+        InputError: fewer groups than folds, or too few of them to validate on.
+    """
+    splits = []
+    groups = np.asarray(groups, dtype=str)
+    for test in k_folds(groups, folds, seed, classes):
+        rest = np.setdiff1d(np.arange(len(groups)), test)
+        inner = min(INNER, len(set(groups[rest].tolist())))
+        if inner < 2:
+            raise InputError("the rows that are not test are one group of rows that stay together: none can validate")
+        parts = k_folds(groups[rest], inner, seed, None if classes is None else np.asarray(classes)[rest])
+        val = min(parts, key=lambda part: abs(len(part) - len(rest) / INNER))  # not the one that is a large group
+        splits.append({"train": np.delete(rest, val), "val": rest[val], "test": test})
+    return splits
+
+
+def repeated_splits(
+    groups: Sequence[str], folds: int, repeats: int, seed: int = 0, classes: Sequence[int] | None = None
+) -> list[list[Split]]:
+    """`cross_splits` as often as `repeats` says, the rows dealt anew each time, from the seeds `(seed, repeat)`."""
+    return [cross_splits(groups, folds, (seed, repeat), classes) for repeat in range(repeats)]
+
+
+# --- Settings of a split, and the split that follows from them.
 
 
 @dataclass(frozen=True)
@@ -26,7 +100,7 @@ class Division:
         folds: test on one of so many folds, a tenth of the other rows validates; None for a split by sizes.
         fold: which one, 1 to `folds`.
         seed: of all that is drawn.
-        together: whether a random split keeps all rows of a molecule in one part.
+        group_duplicates: whether a random split keeps all rows of a molecule in one part.
 
     Raises:
         InputError: a value is out of its range, or two of them do not go together.
@@ -38,7 +112,7 @@ class Division:
     folds: int | None = None
     fold: int = 1
     seed: int = 0
-    together: bool = True
+    group_duplicates: bool = True
 
     def __post_init__(self) -> None:
         method = self.method
@@ -66,13 +140,13 @@ class Division:
 
     @property
     def method(self) -> SplitMethod:
-        """That of the name."""
+        """Split method of that name."""
         return split_method(self.split)
 
     def candidates(
         self, cells: Sequence[str] | None, numbers: Sequence[int], smiles: Sequence[str], ledger: Ledger
     ) -> tuple[np.ndarray, Candidates]:
-        """What the method divides: positions of the rows that it can use, and what it knows of them.
+        """Select the rows that the method can divide, and what it needs to know of them.
 
         Args:
             cells: of the column `by`, per row; None without one.
@@ -92,7 +166,7 @@ class Division:
                     ledger.warn(int(number), self.by, cell, f"{wrong}; the row is in no part of the split")
             self._check_enough(cells, numbers, values, usable)
             kept, values = kept[usable], values[usable]
-        return kept, Candidates([smiles[i] for i in kept], self.sizes, self.seed, values, self.together)
+        return kept, Candidates([smiles[i] for i in kept], self.sizes, self.seed, values, self.group_duplicates)
 
     def _check_enough(
         self, cells: Sequence[str], numbers: Sequence[int], values: np.ndarray, usable: np.ndarray
@@ -108,7 +182,7 @@ class Division:
             raise InputError(f"split {self.split}: {few}; the first that cannot: {first}")
 
     def divide(self, rows: Candidates, classes: np.ndarray | None = None) -> Split:
-        """The split, by sizes or the one fold; `classes` as of `repeated`."""
+        """Make the split, by sizes or the one fold; `classes` as of `repeated`."""
         if self.folds is None:
             return self.method.divide(rows)
         return self.repeated(rows, self.folds, 1, classes)[0][self.fold - 1]
@@ -116,7 +190,7 @@ class Division:
     def repeated(
         self, rows: Candidates, folds: int, repeats: int, classes: np.ndarray | None = None
     ) -> list[list[Split]]:
-        """The rows dealt to folds, `repeats` times anew; the groups are those of the method.
+        """Return the rows dealt to folds, `repeats` times anew; the groups are those of the method.
 
         Args:
             rows: n of them.
@@ -126,8 +200,8 @@ class Division:
         groups = self.method.groups(rows)
         return repeated_splits(groups, folds, repeats, self.seed, classes if self.method.spreads else None)
 
-    def words(self, smiles: Sequence[str], split: Split) -> str:
-        """How rows with these SMILES were divided."""
+    def describe(self, smiles: Sequence[str], split: Split) -> str:
+        """Describe how rows with these SMILES were divided."""
         parts = [self.split if self.by is None else f"{self.split} by column {self.by!r}"]
         if self.folds is not None:
             parts.append(f"fold {self.fold} of {self.folds}")
@@ -140,7 +214,7 @@ class Division:
     def marks(self) -> dict[str, Any]:
         """Plain values that tell it from any other."""
         marks: dict[str, Any] = {"split": self.split, "split_sizes": list(self.sizes), "split_seed": self.seed}
-        if self.split == "random" and self.together:  # absent before there was a choice: they were not
+        if self.split == "random" and self.group_duplicates:  # absent before there was a choice: they were not
             marks["group_duplicates"] = True
         if self.by is not None:
             marks["split_by"] = self.by

@@ -1,22 +1,177 @@
-"""What a table knows of a row beside its molecule, such as a temperature, as further inputs of a model."""
+"""Columns that a model reads beside the molecule, among them lists of atoms and bonds."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from gtx.data.columns import column_index
+from gtx.data.columns import Row, RowFeatures, Table, column_index
+from gtx.data.delimited import LARGEST
 from gtx.data.featurising import Featurised
-from gtx.data.lists import cell_text, parse_list, place_lists
-from gtx.data.magnitude import LARGEST
-from gtx.data.rows import Row, RowFeatures, Table
-from gtx.data.targets import COMMA_HINT, has_comma, parse_number
+from gtx.data.targets import BLANKS, COMMA_HINT, has_comma, parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser
+
+# --- Lists in a cell: a number, or the label of a class, for each atom or bond of a molecule.
+
+
+def parse_list(cell: str) -> np.ndarray | None:
+    """Parse the numbers of a cell: JSON, such as `[0.1, null, -0.2]`, or an atom property list of an SDF file, such as
+    `0.1 n/a -0.2`.
+
+    Args:
+        cell: numbers, and blanks such as `null`, in brackets or not, with commas or white space between.
+
+    Returns:
+        float64 `[a]`, NaN for blanks; None for a blank cell.
+
+    Raises:
+        InputError: what is wrong with an item.
+    """
+    text = cell.strip()
+    if text.lower() in BLANKS:
+        return None
+    items = _items(text)
+    values = np.array([np.inf if item == "" else parse_number(item) for item in items], np.float64)
+    for i in np.flatnonzero(np.abs(values) > LARGEST)[:1]:
+        item = f"item {i + 1}, '{printable(items[i], 20)}',"
+        if np.isfinite(values[i]):
+            raise InputError(f"{item} is too large: a number lies between -{LARGEST:g} and {LARGEST:g}")
+        raise InputError(f"is no list of numbers: {item} is neither a finite number nor null")
+    return values
+
+
+def parse_labels(cell: str) -> list[str | None] | None:
+    """Parse the labels of a cell.
+
+    It holds JSON, such as `["sp3", null, "sp2"]`, `[0, 1, 1]` or `[true, false]`; a Python list, `['sp3', None]`; or
+    words separated by commas or white space.
+
+    Args:
+        cell: labels, and blanks such as `null`. A word in quotes is a label, even if it is `"Na"`; without quotes this
+            is a blank, see `gtx.data.targets.BLANKS`.
+
+    Returns:
+        A text for each item, None for blanks; None for a blank cell.
+
+    Raises:
+        InputError: what is wrong with an item.
+    """
+    text = cell.strip()
+    if text.lower() in BLANKS:
+        return None
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError):  # not JSON
+        return [_label(i, item) for i, item in enumerate(_items(text), 1)]
+    items = items if isinstance(items, list) else [items]
+    for i, item in enumerate(items, 1):
+        if isinstance(item, (list, dict)):
+            raise InputError(f"is no list of classes: item {i} is neither a word nor a number nor null")
+    return [item.strip() or None if isinstance(item, str) else _label(0, _item_text(item)) for item in items]
+
+
+def _items(text: str) -> list[str]:
+    """Split a list at commas, or at white space if it has no comma; brackets are optional."""
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1].strip()
+    return [item.strip() for item in text.split(",")] if "," in text else text.split()
+
+
+def _label(number: int, item: str) -> str | None:
+    """Parse a label in a list, in quotes or not; Python's True and False become those of JSON.
+
+    Returns None for a blank.
+    """
+    quote = item[:1]
+    if quote in ("'", '"'):
+        if len(item) == 1 or item[-1] != quote:
+            raise InputError(f"is no list of classes: item {number}, {printable(item, 20)}, has a quote on one side")
+        return item[1:-1].strip() or None
+    if "[" in item or "{" in item:
+        raise InputError(f"is no list of classes: item {number}, '{printable(item, 20)}', is a list in the list")
+    if item.lower() in BLANKS:
+        return None
+    return item.lower() if item in ("True", "False") else item
+
+
+def list_text(values: np.ndarray) -> str:
+    """Numbers `[a]` as a JSON list, nine digits each; or texts, of which those that are numbers are written as such."""
+    if values.dtype == object:
+        return f"[{', '.join(map(_label_text, values))}]"
+    return f"[{', '.join(f'{value:.9g}' for value in values)}]"
+
+
+def _label_text(item: str) -> str:
+    return item if np.isfinite(parse_number(item)) else json.dumps(item, ensure_ascii=False)
+
+
+def cell_text(value: Any) -> str:
+    """Return a list as a frame or a request holds it, in the text of a cell; anything else as its own text."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        items = np.atleast_1d(np.asarray(value, dtype=object)).tolist()
+        return f"[{', '.join(map(_item_text, items))}]"
+    return "" if value is None else str(value)
+
+
+def _item_text(item: Any) -> str:
+    """Write an item as text: words in quotes, numbers and blanks unchanged."""
+    if isinstance(item, str):
+        bare = item in BLANKS or np.isfinite(parse_number(item))
+        return item if bare else json.dumps(item, ensure_ascii=False)
+    if isinstance(item, (bool, np.bool_)):
+        return str(item).lower()
+    return "null" if item is None else str(item)
+
+
+def attach_lists(
+    lists: Sequence[Mapping[str, np.ndarray]],
+    names: Sequence[str],
+    ptr: np.ndarray,
+    per: Literal["atom", "bond"],
+    items: tuple[str, str] = ("number", "numbers"),
+) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
+    """Place the lists of M molecules at the rows of their atoms or bonds.
+
+    Args:
+        lists: of each molecule by name; a name that it lacks has no values.
+        names: of the T columns.
+        ptr: int64 `[M + 1]`, of a `gtx.data.MoleculeStore`; molecule m has the rows `ptr[m]` to `ptr[m + 1]`, a bond
+            one in each direction.
+        per: what has a value each.
+        items: what one value is called, and what several are.
+
+    Returns:
+        float64 `[R, T]`, NaN where there is no value; and of each molecule that has a list of another length than it
+        has atoms or bonds, by its number, the name of that list and what is wrong. Such a molecule has no values.
+    """
+    each = 2 if per == "bond" else 1
+    values, wrong = np.full((int(ptr[-1]), len(names)), np.nan), {}
+    for molecule, (found, start, stop) in enumerate(zip(lists, ptr.tolist(), ptr[1:].tolist(), strict=False)):
+        expected = (stop - start) // each
+        for t, name in enumerate(names):
+            if (given := found.get(name)) is None:
+                continue
+            if len(given) != expected:
+                wrong[molecule] = name, _misfit(per, expected, len(given), items)
+                values[start:stop] = np.nan
+                break
+            values[start:stop, t] = given.repeat(each)
+    return values, wrong
+
+
+def _misfit(per: str, expected: int, found: int, items: tuple[str, str]) -> str:
+    parts = f"{expected} {per}{'' if expected == 1 else 's'}"
+    hint = "; --hydrogens makes atoms of hydrogens too" if per == "atom" and found > expected else ""
+    return f"has {found} {items[found != 1]}; expected one for each of the molecule's {parts}{hint}"
+
+
+# --- Feature columns, such as a temperature: inputs of a model beside the molecule.
 
 BAD_FEATURE = "with an unusable feature"
 
@@ -26,7 +181,8 @@ class FeatureColumns:
     """Columns of numbers that a model reads beside the molecule, scaled on the training rows.
 
     Those of the molecule join its descriptors and are seen at the readout. Those of its atoms and bonds are lists, see
-    `gtx.data.lists.parse_list`, and are seen where atoms and bonds are embedded. Prediction needs all of them.
+    `gtx.data.feature_columns.parse_list`, and are seen where atoms and bonds are embedded. Prediction needs all of
+    them.
 
     Attributes:
         names: of the columns with a number for the molecule.
@@ -62,7 +218,7 @@ class FeatureColumns:
 
     @property
     def widths(self) -> dict[str, int]:
-        """How many numbers each atom and each bond has, under the names of a store's fields; none that is 0."""
+        """Number of features of each atom and each bond, by the field of the store; zeros are left out."""
         widths = {"atom_features": len(self.atoms), "bond_features": len(self.bonds)}
         return {name: width * (1 + self.blanks) for name, width in widths.items() if width}
 
@@ -79,7 +235,7 @@ class FeatureColumns:
 
     @property
     def remedy(self) -> str:
-        """What to do where a feature is missing."""
+        """Advice for the user where a feature is missing."""
         return f"give a table with a column for each of: SMILES, {', '.join(map(printable, self.columns))}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +254,7 @@ class FeatureColumns:
             raise InputError(f"{option} are of the atoms as they are written: leave out --standardise")
 
     def of_table(self, table: Table) -> Table:
-        """The same table, its rows with `features`; a cell that cannot be used is its row's error.
+        """Add `features` to the rows of a table; a cell that cannot be used is an error of its row.
 
         Raises:
             InputError: the table lacks a column, or has several of that name.
@@ -147,7 +303,7 @@ class FeatureColumns:
         return rows
 
     def of_one(self, given: Mapping[str, Any]) -> list[RowFeatures]:
-        """The same of one molecule, its values by name.
+        """Read the features of one molecule, given by name.
 
         Raises:
             InputError: one is missing, or cannot be used.
@@ -158,13 +314,13 @@ class FeatureColumns:
         return self.of_columns({name: [value] for name, value in given.items()}, 1)
 
     def joined(self, done: Featurised, rows: Sequence[RowFeatures | None]) -> Featurised:
-        """What became of n texts, with what their rows say beside them.
+        """Attach the features of rows to featurised molecules.
 
-        A list of another length than its molecule has atoms or bonds is an error of the text.
+        A list whose length is not the number of atoms or bonds of its molecule is an error of the text.
 
         Args:
-            done: the outcome.
-            rows: of each text; those of texts that could not be read are not looked at.
+            done: the featurised texts.
+            rows: features of each text; those of unreadable texts are ignored.
         """
         good, errors = done.good, list(done.errors)
         own = [rows[i] for i in good]
@@ -174,7 +330,7 @@ class FeatureColumns:
             atoms = name == "atom_features"
             ptr, columns = (store.atom_ptr, self.atoms) if atoms else (store.bond_ptr, self.bonds)
             lists = [row.atoms if atoms else row.bonds for row in own]
-            values, wrong = place_lists(lists, columns, ptr.numpy(), "atom" if atoms else "bond")
+            values, wrong = attach_lists(lists, columns, ptr.numpy(), "atom" if atoms else "bond")
             store = replace(store, **{name: torch.from_numpy(self._marked(values))})
             for molecule, (column, reason) in wrong.items():
                 errors[good[molecule]] = f'column "{printable(column)}" {reason}'
@@ -188,10 +344,10 @@ class FeatureColumns:
             raise InputError(f"feature column {name!r}: {error}; {self.remedy}") from None
 
     def _read(self, cells: Sequence[str]) -> RowFeatures:
-        """What the cells of a row say, in the order of `columns`.
+        """Read the cells of a row, in the order of `columns`.
 
         Raises:
-            _UnusableError: which of them cannot be used.
+            _UnusableError: a cell cannot be used.
         """
         first = len(self.names)
         numbers = [self._number(i, cell) for i, cell in enumerate(cells[:first])]

@@ -1,37 +1,195 @@
-"""Texts to a store: molecules are read and featurised in worker processes, and the result is cached by content."""
+"""Featurising: texts to molecules, in this process or in workers, with a cache."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
+from joblib.externals.loky import ProcessPoolExecutor, get_reusable_executor
+from joblib.externals.loky.backend.utils import kill_process_tree
 from safetensors import SafetensorError
 
 from gtx.data.store import MoleculeStore, saved_words
-from gtx.data.workers import default_workers, in_workers
-from gtx.errors import InputError
+from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
 from gtx.molecules.featuriser import Text
+
+# --- Worker processes: their number, a stream of work through them, and shutdown.
+
+Made = TypeVar("Made")
+Chunk = tuple[Any, ...]
+
+DEADLY = "has ended two worker processes that read it, and was not tried again"
+_GLANCES = 0.5  # seconds between a worker's looks at whether its parent is still there
+
+
+def default_workers() -> int:
+    """Worker processes used unless told otherwise: the cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def process_pool(count: int, begin: Callable[..., object] | None = None, *arguments: Any) -> ProcessPoolExecutor:
+    """Make a pool of processes that end when this one has gone, even by SIGKILL, which nobody can tell them.
+
+    loky's processes need no `if __name__ == "__main__"` in the script of a user.
+
+    Args:
+        count: how many.
+        begin: called with `arguments` in each process at its start.
+        arguments: of `begin`.
+    """
+    return ProcessPoolExecutor(count, initializer=_begin, initargs=(os.getpid(), begin, *arguments))
+
+
+def _begin(parent: int, begin: Callable[..., object] | None, *arguments: Any) -> None:
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_GLANCES)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    if begin is not None:
+        begin(*arguments)
+
+
+def in_workers(function: Callable[..., Made], chunks: Iterable[Chunk], workers: int, ahead: int = 2) -> Iterator[Made]:
+    """`function(*chunk)` for every chunk, in order, never more than `ahead` chunks per worker in hand.
+
+    If a worker dies, the chunks in hand are done again, each in a process of its own. Of a chunk that ends this process
+    too, each row is tried alone. A text that ends another process is left out, and its entry in the `errors` of what
+    `function` returns is `DEADLY`.
+
+    Args:
+        function: it and all it returns can be pickled.
+        chunks: tuples of sequences with an entry for each row, or None; texts come first. They are drawn only as they
+            are needed, so memory stays bounded.
+        workers: processes, one or more.
+        ahead: chunks in hand per worker.
+
+    Raises:
+        InputError: processes end that have begun nothing; or they end at a chunk, and no row is the cause or `function`
+            returns no `errors`.
+    """
+    chunks = iter(chunks)
+    alone = _Alone()
+
+    def given() -> Executor:  # these processes outlive the call; broken ones are replaced
+        return get_reusable_executor(workers, initializer=_begin, initargs=(os.getpid(), None))
+
+    def submit(count: int) -> list[tuple[Chunk, Future | None]]:
+        return [(chunk, _submitted(given(), function, chunk)) for chunk in islice(chunks, count)]
+
+    waiting = deque(submit(workers * ahead))
+    try:
+        while waiting:
+            chunk, future = waiting.popleft()
+            try:
+                made = _again(alone, function, chunk) if future is None else future.result()
+            except BrokenProcessPool:
+                made = _again(alone, function, chunk)
+            waiting.extend(submit(1))
+            yield made
+    except BaseException:  # nobody reads on, after an error or a signal: the workers must not either
+        stop_workers(given())
+        raise
+    finally:
+        alone.close()
+
+
+def _submitted(pool: Executor, function: Callable[..., Made], chunk: Chunk) -> Future | None:
+    try:
+        return pool.submit(function, *chunk)
+    except BrokenProcessPool:  # and nobody has noticed yet
+        return None
+
+
+def stop_workers(pool: Executor) -> None:
+    """End loky's workers at once, whatever they have in hand; nobody wants it any more.
+
+    Its own `shutdown(kill_workers=True)` fails in a thread, with a traceback, where tasks wait for a worker.
+    """
+    for process in list((pool._processes or {}).values()):
+        kill_process_tree(process)
+    pool.shutdown()
+
+
+class _Alone:
+    """Single worker process, which is replaced when it has died."""
+
+    pool: ProcessPoolExecutor | None = None
+
+    def dies(self, function: Callable[..., Made], chunk: Chunk) -> tuple[bool, Made | None]:
+        """Return whether the process dies in `function(*chunk)`, and if not, the result."""
+        if self.pool is None:
+            self.pool = process_pool(1)
+            try:
+                self.pool.submit(os.getpid).result()
+            except BrokenProcessPool:
+                raise InputError("worker processes end before they begin: is there memory enough?") from None
+        try:
+            return False, self.pool.submit(function, *chunk).result()
+        except BrokenProcessPool:
+            self.close()
+            return True, None
+
+    def close(self) -> None:
+        if self.pool is not None:
+            stop_workers(self.pool)
+            self.pool = None
+
+
+def _again(alone: _Alone, function: Callable[..., Made], chunk: Chunk) -> Made:
+    """Return the outcome of a chunk that was in hand when a worker died."""
+    died, made = alone.dies(function, chunk)
+    if not died:
+        return made
+    by_row = all(part is None or isinstance(part, Sequence) for part in chunk)
+    rows = range(len(chunk[0]) if by_row else 0)
+    deadly = [i for i in rows if alone.dies(function, tuple(part and part[i : i + 1] for part in chunk))[0]]
+    if deadly:
+        texts = list(chunk[0])
+        for i in deadly:
+            texts[i] = "" if isinstance(texts[i], str) else ("",) * len(texts[i])
+        died, made = alone.dies(function, (texts, *chunk[1:]))
+        if not died and hasattr(made, "errors"):
+            for i in deadly:
+                made.errors[i] = DEADLY
+            return made
+        raise InputError(f"{printable(str(chunk[0][deadly[0]]))} {DEADLY}")
+    raise InputError(
+        f"worker processes end at {f'{len(rows)} rows together, and at none alone' if rows else 'the same work'}: "
+        "is there memory enough?"
+    )
+
+
+# --- Texts to a store: molecules are read and featurised in worker processes, and the result is cached by content.
 
 Coordinates = Sequence[np.ndarray | None] | None
 
 
 @dataclass(frozen=True)
 class Featurised:
-    """What became of n texts.
+    """Outcome of featurising n texts.
 
     Attributes:
-        store: the m molecules that could be read, in order.
-        smiles: per text, the canonical SMILES, or None; all None where none were asked for.
-        errors: per text, why it could not be read, or None.
-        warnings: per text, what was odd about it.
+        store: the m readable molecules, in order.
+        smiles: per text, the canonical SMILES, or None; all None if not requested.
+        errors: per text, the reason why it could not be read, or None.
+        warnings: per text, its warnings.
     """
 
     store: MoleculeStore
@@ -46,7 +204,7 @@ class Featurised:
 
     @classmethod
     def join(cls, parts: Sequence[FlatMolecules]) -> Featurised:
-        """The outcome of chunks, one after the other."""
+        """Return the outcome of chunks, one after the other."""
 
         def chain(name: str) -> list:
             return [entry for part in parts for entry in getattr(part, name)]
@@ -170,7 +328,7 @@ def _save(done: Featurised, file: Path) -> None:
 
 
 def _open(file: Path) -> Featurised | None:
-    """What `_save` wrote; None where there is nothing, or it is damaged."""
+    """Open what `_save` wrote; return None if there is nothing, or it is damaged."""
     try:
         words, checksum = json.loads(saved_words(file)["texts"])
         store = MoleculeStore.open(file)

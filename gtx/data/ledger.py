@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Literal
 from gtx.errors import InputError, printable
 
 if TYPE_CHECKING:
-    from gtx.data.rows import Row
+    from gtx.data.columns import Row
 
 
 class Ledger:
-    """What became of each row of a table: read, or an error; and what there is to warn of.
+    """Record of the outcome of each row of a table: read, or an error; and of warnings.
 
-    Counts are kept for good; messages until they are taken with `pop`, so that a stream of any length can be followed
-    in bounded memory.
+    Counts are permanent; messages are held until `pop` removes them, so that streams of any length need bounded
+    memory.
 
     Args:
-        on_error: "report" notes an error and goes on; "fail" raises `InputError` at the first.
+        on_error: "report" notes an error and continues; "fail" raises `InputError` at the first.
 
     Attributes:
-        rows: how many rows were entered.
-        kinds: how many rows have an error, by the kind of their first.
-        warned: how many rows have a warning.
+        rows: number of rows entered.
+        kinds: number of rows with an error, by the kind of the first one.
+        warned: number of rows with a warning.
         errors, warnings: row number to message or messages, of the rows not yet taken.
     """
 
@@ -91,16 +91,16 @@ class Ledger:
         self.warnings.setdefault(row, []).append(describe(row, column, value, reason))
 
     def pop(self, row: int) -> tuple[str | None, list[str]]:
-        """The error (or None) and the warnings of a row, which are forgotten; the counts stay."""
+        """Return the error (or None) and the warnings of a row, which are forgotten; the counts stay."""
         return self.errors.pop(row, None), self.warnings.pop(row, [])
 
     @property
     def num_errors(self) -> int:
-        """How many rows have an error."""
+        """Number of rows with an error."""
         return self.kinds.total()
 
     def summary(self) -> str:
-        """One line: `12050 rows: 12000 read, 50 errors (48 with an unusable molecule, ...), 7 with warnings`."""
+        """Summarise: `12050 rows: 12000 read, 50 errors (48 with an unusable molecule, ...), 7 with warnings`."""
         line = f"{counted(self.rows, 'row')}: {self.rows - self.num_errors} read, {counted(self.num_errors, 'error')}"
         if self.kinds:
             line += f" ({', '.join(f'{n} {kind}' for kind, n in self.kinds.most_common())})"

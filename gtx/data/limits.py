@@ -1,6 +1,6 @@
-"""How much one row may hold, so that no file fills the memory, however small it is on disk.
+"""Limits on the size of one row, so that no file fills the memory, however small it is on disk.
 
-Whoever needs more sets these, as in `gtx.data.limits.LONGEST_ROW = 2**26`, before a table is opened.
+To raise one, set e.g. `gtx.data.limits.LONGEST_ROW = 2**26` before a table is opened.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ HEAVIEST = 2**25  # bytes, about, of rows that are in hand together
 
 
 def too_long() -> str:
-    """What is wrong with a row that is longer than that."""
+    """Describe the error of a row above the limit."""
     return f"has more than {LONGEST_ROW:,} characters; its cells are left out"
 
 
 def too_many_columns(count: int) -> str:
-    """What is wrong with a table of more columns than that."""
+    """Describe the error of a table with too many columns."""
     return f"{count:,} columns or more came; the limit is {MOST_COLUMNS:,}"

@@ -1,24 +1,176 @@
-"""Public data sets by name: where they come from, what their columns mean, and that they are what they were."""
+"""Public data sets by name: where they are, their columns and checksums."""
 
 from __future__ import annotations
 
+import ast
+import codecs
+import csv
 import hashlib
+import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from pickle import UnpicklingError
+from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from gtx.data import assembling
-from gtx.data.activity_sets import ACTIVITY_SETS
 from gtx.data.tables import open_table
 from gtx.errors import InputError, did_you_mean
+
+# --- Public sets that come in several files, put together as one table: a molecule a row, its targets, its split.
+#
+# Each function takes the official files in the order of `NamedSet.sources` and gives the bytes of a CSV file.
+
+_PARTS = ("train", "val", "test")
+_ARRAY_PARTS = {
+    "_reconstruct": np.zeros(0).__reduce__()[0],
+    "ndarray": np.ndarray,
+    "dtype": np.dtype,
+    "encode": codecs.encode,
+}
+
+
+def molecule_attention_transformer(files: Sequence[bytes], kind: str) -> bytes:
+    """Assemble a set of Maziarka et al. 2020 (https://arxiv.org/abs/2002.08264): a CSV file, then one file per split.
+
+    Args:
+        files: the table (smiles, y), then arrays of row indices.
+        kind: "random" or "scaffold", for the names of the split columns.
+    """
+    table, *splits = files
+    header, *rows = _csv(table)
+    columns = []
+    for file in splits:
+        column = np.empty(len(rows), dtype=object)
+        for part, indices in zip(_PARTS, _object_array(file), strict=True):
+            column[indices] = part
+        columns.append(column)
+    names = [f"split_{kind}_{i}" for i in range(len(splits))]
+    cells = ([smiles.strip(), y, *split] for (smiles, y), *split in zip(rows, *columns, strict=True))
+    return _written([*header, *names], cells)
+
+
+def muben(files: Sequence[bytes], targets: Sequence[str]) -> bytes:
+    """Assemble a scaffold split of MUBen (Li et al. 2023, https://arxiv.org/abs/2306.10060): one CSV file per part."""
+
+    def rows() -> Iterator[list[str]]:
+        for part, file in zip(_PARTS, files, strict=True):
+            for _, smiles, labels, masks in _csv(file)[1:]:
+                known = zip(ast.literal_eval(labels), ast.literal_eval(masks), strict=True)
+                yield [smiles, *(str(float(label)) if mask else "" for label, mask in known), part]
+
+    return _written(["smiles", *targets, "split"], rows())
+
+
+def zinc12k(files: Sequence[bytes]) -> bytes:
+    """ZINC-12k (Dwivedi et al. 2020, https://arxiv.org/abs/2003.00982), with the SMILES its graphs were made from.
+
+    The benchmark holds graphs alone; its index files number the molecules of the lists of JT-VAE. The targets are those
+    of PyG's own copy, which it downloads, and unpickles as it always does.
+
+    Args:
+        files: JT-VAE's lists of SMILES for train, val and test, then the benchmark's indices for them.
+    """
+    with TemporaryDirectory() as folder:
+        return _written(["smiles", "y", "split", "source_index"], _zinc12k_rows(files, folder))
+
+
+def activity_cliffs(files: Sequence[bytes]) -> bytes:
+    """Read a set of MoleculeACE (van Tilborg et al. 2022, https://doi.org/10.1021/acs.jcim.2c01073), one file.
+
+    Of its columns the activity on a logarithmic scale is kept, -log10 mol/L, and whether a molecule is part of a cliff.
+    """
+    (table,) = files
+    header, *rows = _csv(table)
+    chosen = [header.index(name) for name in ("smiles", "y [pEC50/pKi]", "cliff_mol", "split")]
+    return _written(["smiles", "y", "cliff", "split"], ([row[i] for i in chosen] for row in rows))
+
+
+def _zinc12k_rows(files: Sequence[bytes], folder: str) -> Iterator[list[str]]:
+    from torch_geometric.datasets import ZINC
+
+    for part, smiles_file, index_file in zip(_PARTS, files[:3], files[3:], strict=True):
+        smiles = smiles_file.decode().split()
+        y = ZINC(folder, subset=True, split=part).y.numpy()
+        for index, target in zip(index_file.decode().strip().split(","), y, strict=True):
+            yield [smiles[int(index)], np.format_float_positional(target, trim="0"), part, index]
+
+
+def _csv(content: bytes) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(content.decode(), newline="")))
+
+
+def _written(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _object_array(content: bytes) -> np.ndarray:
+    """Read an array of arrays from a `.npy` file, which is a pickle inside; nothing but arrays can come out of it."""
+    stream = io.BytesIO(content)
+    np.lib.format.read_magic(stream)
+    np.lib.format.read_array_header_1_0(stream)
+    return _ArraysOnly(stream).load()
+
+
+class _ArraysOnly(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> object:
+        if module.split(".")[0] in ("numpy", "_codecs") and name in _ARRAY_PARTS:
+            return _ARRAY_PARTS[name]
+        raise pickle.UnpicklingError(f"{module}.{name} has no place in an array")
+
+
+# --- The thirty sets of MoleculeACE: activities of ligands of one protein, by its ChEMBL identifier.
+#
+# van Tilborg et al. 2022, https://doi.org/10.1021/acs.jcim.2c01073.
+
+ACTIVITY_SETS = {
+    "CHEMBL1862_Ki": "c1a10583c9b8fb44bb3f40080d6657b5203166390ea211dd00bdcdf218e57cf9",
+    "CHEMBL1871_Ki": "d8023c94f7b737eb04cdd78cc29e42c335ddae748633513b5dd2522a6497ac54",
+    "CHEMBL2034_Ki": "2c18ee705446cbd37afddfe10b2c79c2e6b21b0bbc1689055f5bd9cb86bd9a0c",
+    "CHEMBL2047_EC50": "9268f02e0d4c57f83ca22e2ab15bb19da42210fb95b45639d3155f62d3e3a964",
+    "CHEMBL204_Ki": "a8f03516d47a9fb0843cbf480c2034e8cf602ead4f28c71e9b1dcf7baa324608",
+    "CHEMBL2147_Ki": "52af2f80a6524463f26210ca5db08897f77cc52f097276877534d2d0d57f22e2",
+    "CHEMBL214_Ki": "d43751c2e64800e4050a05fb5e232cd756c3fa07f81b69d4ae8d4a301151f1f5",
+    "CHEMBL218_EC50": "b8cdf7a55ba26222f3e792659bb9f1e74864ab1cf6346d060a969f3316f1ef09",
+    "CHEMBL219_Ki": "6ac0d28c57cf915ed6b794929b15a04a32bf5df8305d2b1860028621ebf89619",
+    "CHEMBL228_Ki": "a6e566ca176f6a0cd510438afac157ba8c93fd3338d1ffece59efe47bc924b92",
+    "CHEMBL231_Ki": "e0454d85df1079baab3f27a6b4537de6fd1399d1bd653ca2fa4ded40eed505be",
+    "CHEMBL233_Ki": "e8adc5c3964dbdd9ff9c33569b95d2834afc64191cedd20edf1a5d829b664720",
+    "CHEMBL234_Ki": "6ed1f754b10172021bdc25c511ecc740e81f7f655a364f5c59b856e5855ed510",
+    "CHEMBL235_EC50": "fce62387ffd7e2f078504609abd86dc75a7262db40eb517b2c2565685f7920ae",
+    "CHEMBL236_Ki": "d847aacd2402d0ff495865d4adadaa5bd7c5e0358a80fc6d4b590427f3aa8b82",
+    "CHEMBL237_EC50": "e250d5adc4c61c473f8857066fe065ad461c293ff0954dba2aac57c0af772c93",
+    "CHEMBL237_Ki": "24dca6464ff5243eb411b34e9ce93f7f651d303a6a294532f6845a297984ccb5",
+    "CHEMBL238_Ki": "b121f4e58884b6de79660e8664b64c7ed74924626565856f4f985cd08a819101",
+    "CHEMBL239_EC50": "853e40f75338d5bc78b978be642e8823527a4d4a4177e7d284b3194261cda31a",
+    "CHEMBL244_Ki": "7389fc0937e21e066dad58ac352b1bfed2db836488147bb4570c6cafc0c4cb5e",
+    "CHEMBL262_Ki": "9eff184060c135272e4fb7c0d9502fb077ff946428bb2a7d840f9b12abcff9a2",
+    "CHEMBL264_Ki": "d3b4927f64e9d2100407d97d13575c8601158c2e268fc23d064b49da69341794",
+    "CHEMBL2835_Ki": "de39f85b70f7b5e191dd1720ce2782198254c86cb002180f3d554c91e83fdf8f",
+    "CHEMBL287_Ki": "98538dec4fa558339f7a5d255aba56d5f253c201c7e4ed277d566585bf040fab",
+    "CHEMBL2971_Ki": "abcaee66ee68ad921b7032878ed98d72b738953d4c6ccd24e488bbc52efff3df",
+    "CHEMBL3979_EC50": "50a009707061a19ea946c3d36be2e1b1716b2e9bf1d2f872ac2b0e52485d2ac8",
+    "CHEMBL4005_Ki": "3552f6a70dd53010b5aa3ced2b3b647ae3fc0cf6faf4c3c29cc7e14b0d93dc65",
+    "CHEMBL4203_Ki": "6cd88cbd24f42a1f12c25187f1fb079e3b74b01d4b0638e397f6a13aa7fd591c",
+    "CHEMBL4616_EC50": "abe80160a4cfff2ac0d85c09c4404aef6876af74e76944dce4a397c3b06f7db3",
+    "CHEMBL4792_Ki": "c531f45ecb1fe94ba4d11a6f4f362b45cd23bb7613b9535e9edeb0bc6bfccc3b",
+}
+"""SHA-256 of the tables that `gtx.data.store.activity_cliffs` makes, by name."""
+
+
+# --- Public data sets by name: addresses, columns, and checksums.
 
 _MOLECULENET = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
 _RAW = "https://raw.githubusercontent.com"
@@ -76,7 +228,7 @@ class NamedSet:
 
 
 def _moleculenet(name: str, about: str, targets: tuple[str, ...], file: str, **more: object) -> NamedSet:
-    """A file of MoleculeNet, laid out as PyG's `MoleculeNet(root)` does."""
+    """Fetch a file of MoleculeNet, laid out as PyG's `MoleculeNet(root)` does."""
     return NamedSet(
         name, about, Path("moleculenet", name, "raw", file), targets, sources=(f"{_MOLECULENET}/{file}",), **more
     )
@@ -92,7 +244,7 @@ def _mat(name: str, about: str, kind: str, sha256: str, **more: object) -> Named
         split_columns=tuple(f"split_{kind}_{i}" for i in range(6)),
         sources=tuple(f"{_MAT}/{name}/{file}" for file in files),
         sha256=sha256,
-        assemble=partial(assembling.molecule_attention_transformer, kind=kind),
+        assemble=partial(molecule_attention_transformer, kind=kind),
         **more,
     )
 
@@ -106,7 +258,7 @@ def _scaffold(name: str, about: str, sha256: str, targets: tuple[str, ...] = ("y
         split_columns=("split",),
         sources=tuple(f"{_MUBEN}/{name}/{part}.csv" for part in ("train", "valid", "test")),
         sha256=sha256,
-        assemble=partial(assembling.muben, targets=targets),
+        assemble=partial(muben, targets=targets),
         **more,
     )
 
@@ -123,7 +275,7 @@ def _activity(name: str, sha256: str) -> NamedSet:
         licence="CC BY-SA 3.0 (ChEMBL)",
         validated=False,
         sha256=sha256,
-        assemble=assembling.activity_cliffs,
+        assemble=activity_cliffs,
     )
 
 
@@ -147,6 +299,7 @@ SETS: dict[str, NamedSet] = {
             "solubility in water, log mol/L (Delaney 2004)",
             ("measured log solubility in mols per litre",),
             "delaney-processed.csv",
+            units={"measured log solubility in mols per litre": "log mol/L"},
             sha256="8c06a76f0c6487d29ab0f903e6a7a7139f189ab3c1178f159c8be8964602f189",
         ),
         _moleculenet(
@@ -154,6 +307,7 @@ SETS: dict[str, NamedSet] = {
             "hydration free energy, kcal/mol (Mobley & Guthrie 2014)",
             ("expt",),
             "SAMPL.csv",
+            units={"expt": "kcal/mol"},
             sha256="ab5895d914ee87cb563bd7b9611e869527bba45bec6b014d34dc495a0f9dcb72",
             **_FREE,
         ),
@@ -198,7 +352,7 @@ SETS: dict[str, NamedSet] = {
             ),
             licence="ZINC, free to use",
             sha256="035301d87179ce3e9422ae334417cd64a51bf1f6e8be02b0cc3c70e8125ea154",
-            assemble=assembling.zinc12k,
+            assemble=zinc12k,
         ),
         _mat(
             "esol",
@@ -235,7 +389,7 @@ SETS: dict[str, NamedSet] = {
 
 
 def load_set(name: str, root: str | os.PathLike[str] | None = None, download: bool = True) -> NamedSet:
-    """A public data set, downloaded if need be; read its file with `open_table(loaded.path, loaded.smiles_column)`.
+    """Load a public data set, downloaded if need be; open it with `open_table(loaded.path, loaded.smiles_column)`.
 
     Args:
         name: one of `SETS`.
@@ -251,7 +405,10 @@ def load_set(name: str, root: str | os.PathLike[str] | None = None, download: bo
     if name not in SETS:
         near = did_you_mean(name, SETS)
         raise InputError(f"there is no data set {name!r}{near or ';'} the names are {', '.join(SETS)}")
-    root = Path(root or os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
+    try:
+        root = Path(root or os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
+    except RuntimeError:
+        raise InputError("public sets need a folder, and no home folder is known: name one by GTX_DATA") from None
     entry = replace(SETS[name], path=root / SETS[name].path)
     if entry.path.is_file():
         _check(entry, _sha256(entry.path.read_bytes()))
@@ -297,7 +454,8 @@ def _unavailable(entry: NamedSet, reason: Exception) -> InputError:
 def _check(entry: NamedSet, digest: str) -> None:
     """Refuse a file whose hash is not the one in `SETS` or, without one there, the one recorded at its download."""
     record = _record(entry.path)
-    expected = entry.sha256 or (record.read_text().split()[0] if record.is_file() else digest)
+    recorded = record.read_text(errors="replace").split() if record.is_file() else [digest]
+    expected = entry.sha256 or next(iter(recorded), "that is recorded beside it, which is empty,")
     if digest != expected:
         raise InputError(
             f"data set {entry.name!r}: {entry.path} should have SHA-256 {expected} and has {digest}; "
@@ -314,10 +472,10 @@ def _sha256(content: bytes) -> str:
 
 
 def fetch(url: str) -> bytes:
-    """What lies at an address, with a progress bar on stderr.
+    """Download an address, with a progress bar on stderr.
 
     Raises:
-        OSError: it cannot be had, or not all of it.
+        OSError: the download failed or is incomplete.
     """
     content = bytearray()
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()

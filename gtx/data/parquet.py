@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,20 +14,23 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from gtx.data import limits
-from gtx.data.columns import FIRST_ROWS, Wanted, smiles_index
-from gtx.data.rows import Row, Table, damage, passed_over
-from gtx.errors import InputError
+from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, passed_over, smiles_index
+from gtx.errors import InputError, printable
 
 if TYPE_CHECKING:
-    from gtx.data.rows import Record
+    from gtx.data.columns import Record
 
 BATCH = 4096  # rows decoded at a time, at most
 NESTED_BATCH = 256  # the same where columns hold lists, whose lengths no file says beforehand
-_FAULTS = (OSError, MemoryError, ValueError, pa.ArrowException)  # a name that is no text is a ValueError
+UNPACKED = 2**28, 1000
+"""Bytes that the lists of a column may take in memory, in one row group; or so many times what they take in the file,
+as the zeros of a fingerprint do. A kilobyte may say that a row has a billion numbers, all the same."""
+_FAULTS = (OSError, MemoryError, ValueError, LookupError, TypeError, pa.ArrowException)
+"""Exceptions of a damaged file; a name that is no text is a ValueError."""
 
 
-def read_parquet(path: str, wanted: Wanted, name: str, first: int = 0) -> Table:
-    """A Parquet file, called `name` in messages; see `gtx.data.tables.open_table`.
+def read_parquet(path: str, wanted: MoleculeColumn, name: str, first: int = 0) -> Table:
+    """Open a Parquet file, called `name` in messages; see `gtx.data.tables.open_table`.
 
     Whole row groups before the first row that is wanted are not read.
 
@@ -37,7 +41,9 @@ def read_parquet(path: str, wanted: Wanted, name: str, first: int = 0) -> Table:
         file = pq.ParquetFile(path, pre_buffer=False)  # buffering ahead would hold a whole row group
         # a row that is too long comes out as nulls
         schema = pa.schema([field.with_nullable(True) for field in file.schema_arrow], file.schema_arrow.metadata)
-        texts = [field.name for field in schema if _is_text(field.type)]
+        leaves = [file.schema.column(i) for i in range(file.metadata.num_columns)]
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        heaviest = _unpacked(path, leaves)
         packed = pq.ParquetFile(path, metadata=file.metadata, pre_buffer=False, read_dictionary=texts)
         names = schema.names
     except _FAULTS as reason:
@@ -50,7 +56,7 @@ def read_parquet(path: str, wanted: Wanted, name: str, first: int = 0) -> Table:
 
     def first_rows() -> list[tuple[str, ...]]:
         try:
-            first = (batch.select(others).slice(0, FIRST_ROWS) for batch, _ in _batches(packed, schema))
+            first = (batch.select(others).slice(0, FIRST_ROWS) for batch, _ in _batches(packed, schema, heaviest))
             return list(zip(*map(strings, next(first).columns), strict=True))
         except StopIteration:
             return []
@@ -62,7 +68,7 @@ def read_parquet(path: str, wanted: Wanted, name: str, first: int = 0) -> Table:
     def rows() -> Iterator[Row]:
         group, number = _group(file.metadata, first)
         try:
-            for batch, kept in _batches(packed, schema, group):
+            for batch, kept in _batches(packed, schema, heaviest, group):
                 record = batch.select(others)
                 table = zip(*map(strings, record.columns), strict=True)
                 where = map(_flat, batch.column(places[0])) if places else [None] * batch.num_rows
@@ -85,7 +91,7 @@ def read_parquet(path: str, wanted: Wanted, name: str, first: int = 0) -> Table:
 
 
 def gathered(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.ChunkedArray]:
-    """The columns of some rows of a Parquet file, given as `Row.record`; nulls where a row has none."""
+    """Return the columns of some rows of a Parquet file, given as `Row.record`; nulls where a row has none."""
     runs = []  # neighbours are copied together
     numbered = enumerate(records)
     for batch, run in groupby(numbered, lambda one: one[1] and (id(one[1][0]), one[1][1] - one[0])):
@@ -99,7 +105,7 @@ def gathered(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.Chu
 
 
 def _group(metadata: pq.FileMetaData, first: int) -> tuple[int, int]:
-    """The row group in which the row stands that has so many before it, and how many stand before that group."""
+    """Return the row group in which the row stands that has so many before it, and how many stand before that group."""
     before = 0
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group).num_rows
@@ -110,11 +116,12 @@ def _group(metadata: pq.FileMetaData, first: int) -> tuple[int, int]:
 
 
 def _batches(
-    file: pq.ParquetFile, schema: pa.Schema, first_group: int = 0
+    file: pq.ParquetFile, schema: pa.Schema, heaviest: float, first_group: int = 0
 ) -> Iterator[tuple[pa.RecordBatch, list[bool]]]:
-    """Some rows at a time: those that can be kept, decoded, and of each whether it can."""
-    groups = range(first_group, file.metadata.num_row_groups)
-    for batch in file.iter_batches(_batch_size(file.metadata, schema), row_groups=list(groups)):
+    """Yield some rows at a time: the decoded rows within the limits, and a flag for every row."""
+    size = _batch_size(file.metadata, schema, heaviest)
+    groups = range(first_group, file.metadata.num_row_groups)  # in one batch two of them could not keep nested texts
+    for batch in chain.from_iterable(file.iter_batches(size, row_groups=[group]) for group in groups):
         weights = _weights(batch)
         kept = weights <= limits.LONGEST_ROW
         for start, stop in _pieces(np.where(kept, weights, 0)):
@@ -124,29 +131,116 @@ def _batches(
             yield _decoded(part, schema), mask.tolist()
 
 
-def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema) -> int:
-    """Rows of which `gtx.data.limits.HEAVIEST` bytes come on average, by what the file says of itself.
+def _unpacked(path: str, leaves: Sequence[pq.ColumnSchema]) -> float:
+    """Bytes that the lists and the texts of fixed length of a row take at most in memory, on average of a row group.
 
-    Of its columns one by one nothing is asked: pyarrow 26 aborts where that is damaged.
+    Nothing is decoded: what the file says of itself, which tells no more than how many values a row group has, must do.
+
+    Raises:
+        InputError: a column is beyond `UNPACKED`, or holds longer texts than a row may have characters.
     """
+    fixed = [leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" for leaf in leaves]
+    listed = [leaf.max_repetition_level > 0 for leaf in leaves]
+    if not any(fixed + listed):  # numbers; or texts, which are weighed before they are unpacked
+        return 0.0
+    heaviest = 0.0
+    for group in _footer(path)[4]:
+        for i, column in enumerate(group[1]):
+            name, width = printable(leaves[i].path), leaves[i].length if fixed[i] else 8
+            if width > limits.LONGEST_ROW:
+                raise InputError(f"column {name!r} holds {width:,} bytes in each row")
+            packed, size = column[3][7], width * column[3][5]
+            if listed[i] and not 0 <= size <= max(UNPACKED[0], UNPACKED[1] * packed):
+                raise InputError(f"column {name!r} would grow from {packed:,} to {size:,} bytes")
+            if fixed[i] or listed[i]:
+                heaviest = max(heaviest, size / max(group[3], 1))
+    return heaviest
+
+
+def _footer(path: str) -> dict[int, Any]:
+    """Read the metadata of a file, by the field numbers of the Parquet format.
+
+    pyarrow 26 aborts the process where it is asked for a column whose description is damaged.
+    """
+    with open(path, "rb") as file:
+        file.seek(-8, os.SEEK_END)
+        size = int.from_bytes(file.read(4), "little")
+        file.seek(-8 - size, os.SEEK_END)
+        return _Thrift(file.read(size)).value(12)
+
+
+class _Thrift:
+    """Values in Thrift's compact protocol; a structure is a dictionary, and texts are passed over.
+
+    Definition: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def value(self, kind: int) -> Any:
+        if kind in (4, 5, 6):
+            number = self._number()
+            return number >> 1 ^ -(number & 1)
+        if kind in (7, 8):  # a number of eight bytes, a text
+            length = 8 if kind == 7 else self._number()
+            self.at += length
+            return None
+        if kind in (9, 10):
+            head = self._byte()
+            count = self._number() if head >> 4 == 15 else head >> 4
+            return [self.value(3 if head & 15 < 3 else head & 15) for _ in range(count)]
+        if kind == 12:
+            fields, number = {}, 0
+            while head := self._byte():
+                number = number + (head >> 4) if head >> 4 else self.value(4)
+                fields[number] = None if head & 15 < 3 else self.value(head & 15)
+            return fields
+        if kind == 3:
+            return self._byte()
+        raise ValueError(f"its footer has a value of the unknown kind {kind}")
+
+    def _byte(self) -> int:
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def _number(self) -> int:
+        number, shift = 0, 0
+        while (byte := self._byte()) > 127:
+            number, shift = number | (byte & 127) << shift, shift + 7
+        return number | byte << shift
+
+
+def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema, heaviest: float) -> int:
+    """Rows of which `gtx.data.limits.HEAVIEST` bytes come on average, by what the file says of itself."""
     groups = (metadata.row_group(g) for g in range(metadata.num_row_groups))
     most = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=0)
-    most += 50 * len(schema)  # what the string of a cell takes
+    most = max(most, heaviest) + 50 * len(schema)  # what the string of a cell takes
     nested = any(types.is_nested(field.type) for field in schema)
     return int(np.clip(limits.HEAVIEST / most, 1, NESTED_BATCH if nested else BATCH))
 
 
 def _weights(batch: pa.RecordBatch) -> np.ndarray:
-    """Per row, about how many bytes its texts and lists take; int64 `[n]`."""
-    weights = np.zeros(batch.num_rows, np.int64)
-    for column in batch.columns:
-        if types.is_dictionary(column.type) and _is_text(column.type.value_type):
-            weights += _lengths(pc.binary_length(column.dictionary).take(column.indices))
-        elif _is_text(column.type):
-            weights += _lengths(pc.binary_length(column))
-        elif column.nbytes > limits.LONGEST_ROW:
-            weights += [column.slice(i, 1).nbytes for i in range(len(column))]
-    return weights
+    """Per row, about how many bytes it takes unpacked; int64 `[n]`."""
+    return sum(map(_weight, batch.columns), np.zeros(batch.num_rows, np.int64))
+
+
+def _weight(column: pa.Array) -> np.ndarray:
+    kind = column.type
+    if types.is_dictionary(kind) and _is_text(kind.value_type):
+        return _lengths(pc.binary_length(column.dictionary).take(column.indices))
+    if _is_text(kind):
+        return _lengths(pc.binary_length(column))
+    if types.is_struct(kind):
+        return sum(map(_weight, column.flatten()), np.zeros(len(column), np.int64))
+    if types.is_map(kind):
+        entries = pa.StructArray.from_arrays([column.keys, column.items], ["key", "item"])
+        column = pa.ListArray.from_arrays(column.offsets, entries)
+    if _is_list(column.type):
+        rows = pc.list_parent_indices(column).to_numpy()
+        return np.bincount(rows, 4 + _weight(column.flatten()), len(column)).astype(np.int64)
+    fixed = types.is_primitive(kind) or types.is_fixed_size_binary(kind)
+    return np.full(len(column), kind.bit_width // 8 if fixed else 8)
 
 
 def _lengths(lengths: pa.Array) -> np.ndarray:
@@ -154,7 +248,7 @@ def _lengths(lengths: pa.Array) -> np.ndarray:
 
 
 def _pieces(weights: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Where to cut so that no piece of more than one row weighs more than `gtx.data.limits.HEAVIEST`."""
+    """Yield the start and end of pieces, each one row or no heavier than `gtx.data.limits.HEAVIEST`."""
     ends, start = np.cumsum(weights), 0
     while start < len(weights):
         before = ends[start - 1] if start else 0
@@ -164,9 +258,9 @@ def _pieces(weights: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same rows, with the types of the file."""
+    """Cast the rows to the types of the file."""
     pairs = zip(batch.columns, schema, strict=True)
-    columns = [c if c.type == field.type else c.dictionary_decode().cast(field.type) for c, field in pairs]
+    columns = [c if c.type == field.type else c.cast(field.type) for c, field in pairs]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

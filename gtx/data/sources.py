@@ -1,4 +1,4 @@
-"""What is meant by the name of a table: a file, standard input, a SMILES, or something that does not exist."""
+"""Sources of tables by name: a file, standard input, or a SMILES; and errors for names that do not exist."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> No
         InputError: there is no such thing; the message has the nearest name among the sets and the files of the folder.
     """
     name, sets = os.fspath(source), list(sets)
-    if name == "-" or os.path.exists(name):
+    if name.endswith(".gtx") and os.path.isfile(name):
+        raise InputError(f"{name} is a model file; a table of molecules was expected in its place")
+    if name == "-" or os.path.isfile(name) or os.path.isdir(name):
         return
-    near = did_you_mean(name, [*sets, *_files_beside(name)])
+    if os.path.exists(name):  # a device or a pipe, which may never end and cannot be read twice
+        raise InputError(f"{name} is no file; what a pipe brings is read as standard input, with - in its place")
+    near = did_you_mean(name, [*sets, *_sibling_files(name)])
     if isinstance(source, os.PathLike) or _looks_like_path(name):
         raise InputError(f"no such file: {name}{near}")
     from gtx.molecules import MoleculeError, read_smiles
@@ -55,8 +59,8 @@ def _looks_like_path(name: str) -> bool:
     return bool(_FILE_NAME.search(name)) or name.startswith(("/", "~", "./", "../")) or "_" in name
 
 
-def _files_beside(name: str) -> list[str]:
-    """The files of the folder where a file is said to be, written the same way."""
+def _sibling_files(name: str) -> list[str]:
+    """Return the files of the folder where a file is said to be, written the same way."""
     folder = os.path.dirname(name)
     try:
         with os.scandir(folder or ".") as entries:

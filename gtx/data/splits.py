@@ -94,7 +94,7 @@ def ordered_split(
 
 
 def column_split(values: Sequence[str], ledger: Ledger | None = None, column: str = "split") -> Split:
-    """The split that a column of the table spells out; a part that it does not name is empty.
+    """Return the split that a column of the table spells out; a part that it does not name is empty.
 
     Args:
         values: the column's cells: train; val, valid, validation or dev; test; in any case.
@@ -118,12 +118,12 @@ def column_split(values: Sequence[str], ledger: Ledger | None = None, column: st
 
 
 def spelled(cell: str) -> str | None:
-    """The part that a cell names: train, val or test; None for any other text."""
+    """Return the part that a cell names: train, val or test; None for any other text."""
     return _SPELLINGS.get(cell.strip().lower())
 
 
 def leakage(smiles: Sequence[str | None], split: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
-    """How many molecules stand on both sides of each two parts, those pairs alone that share any.
+    """Count the molecules that two parts of a split share, for each pair of parts that shares any.
 
     Args:
         smiles: canonical SMILES per row; None, or an empty one, is no molecule.
@@ -170,7 +170,7 @@ def check_shares(sizes: Sequence[float]) -> None:
 
 
 def part_counts(n: int, sizes: Sequence[float]) -> list[int]:
-    """How many of n rows are in each part: three whole numbers that add up to n, each at least 1."""
+    """Compute the sizes of the three parts of n rows: integers that add up to n, each at least 1."""
     _require_positive(sizes)
     if n < len(SPLITS):
         raise InputError(f"{n} rows cannot be split in three")
@@ -181,7 +181,7 @@ def part_counts(n: int, sizes: Sequence[float]) -> list[int]:
 
 
 def _grouped(labels: Iterable[Hashable]) -> list[list[int]]:
-    """The rows of each label, in the order in which the labels first come."""
+    """Return the rows of each label, in the order in which the labels first come."""
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for i, label in enumerate(labels):
         groups[label].append(i)
@@ -189,7 +189,7 @@ def _grouped(labels: Iterable[Hashable]) -> list[list[int]]:
 
 
 def _filled(groups: Sequence[list[int]], counts: Sequence[int], otherwise: str) -> Split:
-    """Each group, in turn, in the first part that has room for it or in the part `otherwise`; the first one trains."""
+    """Put each group into the first part with room for it, or into `otherwise`; the first group is for training."""
     room = dict(zip(SPLITS, counts, strict=True))
     parts: dict[str, list[list[int]]] = {name: [] for name in SPLITS}
     for group in groups:

@@ -1,13 +1,9 @@
-"""All molecules of a set in a few flat tensors, out of which batches are cut.
-
-A store of a million is as quick to cut as one of ten, wherever its tensors live: on a processor, in memory or mapped
-from disk, by compiled loops over the molecules of the batch, elsewhere by index arithmetic.
-"""
+"""The store: all molecules of a table in a few flat tensors, from which batches are cut."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -27,14 +23,36 @@ from gtx.files import whole_file
 if TYPE_CHECKING:
     from gtx.molecules import FlatMolecules
 
+
+LEVELS = {
+    "atoms": "atom",
+    "bonds": "bond",
+    "bond_codes": "bond",
+    "descriptors": "molecule",
+    "positions": "atom",
+    "y": "molecule",
+    "bounds": "molecule",
+    "weights": "molecule",
+    "atom_y": "atom",
+    "bond_y": "bond",
+    "parts": "molecule",
+    "atom_features": "atom",
+    "bond_features": "bond",
+}
+"""The tensors of a store, and what each has a row of; `bonds` alone has its bonds in the second dimension."""
+IN_BATCH = {"atoms": "x", "bonds": "edge_index", "bond_codes": "edge_attr", "descriptors": "u", "positions": "pos"}
+"""Names that PyG has for them in a batch; the others keep theirs."""
+_IN_LOOPS = ("atoms", "bonds", "bond_codes", "descriptors", "positions", "y")  # those that compiled loops cut
 _EMPTY = Batch(_base_cls=Data)
 
 
 @dataclass(frozen=True)
 class MoleculeStore:
-    """M molecules with N atoms and E directed bonds in all.
+    """M molecules with N atoms and E directed bonds in all, in a few flat tensors, out of which batches are cut.
 
-    Only what was read is kept; path distances, random walks and the like are functions of a batch (`gtx.encodings`).
+    A store of a million is as quick to cut as one of ten, wherever its tensors live: on a processor, in memory or
+    mapped from disk, by compiled loops over the molecules of the batch, elsewhere by index arithmetic. Only what was
+    read is kept; path distances, random walks and the like are functions of a batch (`gtx.encodings`).
 
     Attributes:
         atoms: uint8 `[N, A]`, one code per atom and column.
@@ -84,22 +102,14 @@ class MoleculeStore:
             parts: what `gtx.molecules.featurise_texts` made, with one featuriser; the molecules that could be read.
             y: targets `[M, T]` of those molecules in their own units, NaN for blanks.
         """
-        from gtx.molecules import ATOM_COLUMNS
+        from gtx.molecules import ATOM_COLUMNS, FlatMolecules
 
-        def join(name: str, axis: int = 0) -> Tensor | None:
-            arrays = [getattr(part, name) for part in parts]
-            return None if arrays[0] is None else torch.from_numpy(np.concatenate(arrays, axis))
-
+        flat = FlatMolecules.join(parts)._asdict()
         store = cls(
-            atoms=join("atoms"),
-            bonds=join("bonds", axis=1),
-            bond_codes=join("bond_codes"),
-            descriptors=join("descriptors"),
-            atom_ptr=_offsets(join("atom_counts")),
-            bond_ptr=_offsets(join("bond_counts")),
-            positions=join("positions"),
+            **{name: torch.from_numpy(flat[name]) for name in LEVELS if flat.get(name) is not None},
+            atom_ptr=_offsets(flat["atom_counts"]),
+            bond_ptr=_offsets(flat["bond_counts"]),
             atom_columns=tuple(ATOM_COLUMNS),
-            parts=join("parts"),
         )
         return store if y is None else store.with_targets(y)
 
@@ -150,27 +160,11 @@ class MoleculeStore:
 
     def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
         """The molecules `index` (int64 `[B]`), in that order."""
-        index, atom, bond = self._cut(index)
-        return MoleculeStore(
-            atoms=self.atoms[atom],
-            bonds=self.bonds[:, bond],
-            bond_codes=self.bond_codes[bond],
-            descriptors=self.descriptors[index],
-            atom_ptr=_offsets(self.sizes[index]),
-            bond_ptr=_offsets(self.bond_ptr.diff()[index]),
-            positions=None if self.positions is None else self.positions[atom],
-            y=None if self.y is None else self.y[index],
-            atom_columns=self.atom_columns,
-            bounds=None if self.bounds is None else self.bounds[index],
-            weights=None if self.weights is None else self.weights[index],
-            atom_y=None if self.atom_y is None else self.atom_y[atom],
-            bond_y=None if self.bond_y is None else self.bond_y[bond],
-            parts=None if self.parts is None else self.parts[index],
-            atom_features=None if self.atom_features is None else self.atom_features[atom],
-            bond_features=None if self.bond_features is None else self.bond_features[bond],
-        )
+        index = torch.as_tensor(index, device=self.device)
+        ptr = {"atom_ptr": _offsets(self.sizes[index]), "bond_ptr": _offsets(self.bond_ptr.diff()[index])}
+        return replace(self, **self._rows(index, self._held), **ptr)
 
-    def apart(self, further: int = 0) -> MoleculeStore:
+    def as_molecules(self, further: int = 0) -> MoleculeStore:
         """The components of all molecules, each a molecule of its own, `[M K]`; without targets and the like.
 
         Args:
@@ -215,27 +209,13 @@ class MoleculeStore:
         index = torch.arange(len(self)) if index is None else index
         index = torch.as_tensor(index, device=self.device)
         loops = index.device.type == "cpu" and index.dtype == torch.long and index.dim() == 1
-        bond_ptr, ptr, *made, pos, y = self._cut_in_loops(index) if loops else self._cut_by_indices(index)
+        ptr, bond_ptr, batch, made = self._cut_in_loops(index) if loops else self._cut_by_indices(index)
         count = ptr.shape[0] - 1
         whole, still = torch.from_numpy(np.arange(count + 1)), torch.from_numpy(np.zeros(count, np.int64))
-        contents = dict(zip(("x", "edge_index", "edge_attr", "u", "batch"), made, strict=True))
-        contents["ptr"], contents["row"] = ptr, index
-        slices = {"x": ptr, "edge_index": bond_ptr, "edge_attr": bond_ptr, "u": whole, "row": whole}
-        if self.positions is not None:
-            contents["pos"], slices["pos"] = pos, ptr
-        if self.y is not None:
-            contents["y"], slices["y"] = y, whole
-        for name in ("bounds", "weights"):
-            if (held := getattr(self, name)) is not None:
-                contents[name], slices[name] = held[index].float(), whole
-        for per, of, begins in (("atom", self.atom_ptr, ptr), ("bond", self.bond_ptr, bond_ptr)):
-            held = {name: getattr(self, name) for name in (f"{per}_y", f"{per}_features")}
-            held = {name: values for name, values in held.items() if values is not None}
-            rows = _ranges(of, index) if held else None
-            for name, values in held.items():
-                contents[name], slices[name] = values[rows].float(), begins
-        if self.parts is not None:
-            contents["parts"], slices["parts"] = self.parts[index], whole
+        begins = {"molecule": whole, "atom": ptr, "bond": bond_ptr}
+        contents = {IN_BATCH.get(name, name): tensor for name, tensor in made.items()}
+        slices = {IN_BATCH.get(name, name): begins[LEVELS[name]] for name in made} | {"row": whole}
+        contents |= {"batch": batch, "ptr": ptr, "row": index}
         increments = {**dict.fromkeys(slices, still), "edge_index": ptr}
         return as_batch(contents, _num_graphs=count, _slice_dict=slices, _inc_dict=increments)
 
@@ -271,43 +251,48 @@ class MoleculeStore:
         held = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in held.items() if isinstance(value, Tensor)}
 
-    def _cut_in_loops(self, index: Tensor) -> Iterable[Tensor]:
-        """`bond_ptr`, `ptr`, `x`, `edge_index`, `edge_attr`, `u`, `batch`, `pos`, `y`, by compiled loops."""
+    @cached_property
+    def _held(self) -> list[str]:
+        """The names of `LEVELS` that this store has."""
+        return [name for name in LEVELS if getattr(self, name) is not None]
+
+    def _rows(self, index: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
+        """What tensors of these names have of the molecules `index`, by index arithmetic."""
+        levels = {LEVELS[name] for name in names}
+        rows = {"molecule": index}
+        rows |= {level: _ranges(getattr(self, f"{level}_ptr"), index) for level in levels - {"molecule"}}
+        found = {name: (getattr(self, name), rows[LEVELS[name]]) for name in names}
+        return {name: values[:, at] if name == "bonds" else values[at] for name, (values, at) in found.items()}
+
+    def _cut_in_loops(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+        """`ptr`, `bond_ptr`, `batch`, and the tensors by name as a batch has them; by compiled loops."""
         from gtx.data.store_kernels import cut
 
         try:
-            return map(torch.from_numpy, cut(index.contiguous().numpy(), *self._arrays))
+            bond_ptr, ptr, *made, batch, pos, y = map(torch.from_numpy, cut(index.contiguous().numpy(), *self._arrays))
         except IndexError:
             wrong = index[(index < 0) | (index >= len(self))].tolist()
             raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {wrong[0]}") from None
+        looped = dict(zip(_IN_LOOPS, (*made, pos, y), strict=True))
+        others = self._rows(index, [name for name in self._held if name not in _IN_LOOPS])
+        made = {name: looped[name] if name in looped else widened(others[name]) for name in self._held}
+        return ptr, bond_ptr, batch, made
 
     @cached_property
     def _arrays(self) -> list[np.ndarray]:
         """The tensors as compiled loops read them; what there is none of has no columns."""
-        every = (self.atom_ptr, self.bond_ptr, self.atoms, self.bonds, self.bond_codes, self.descriptors)
-        positions = np.empty((0, 0), np.float32) if self.positions is None else self.positions.contiguous().numpy()
-        y = np.empty((0, 0)) if self.y is None else self.y.contiguous().numpy()
-        return [*(tensor.contiguous().numpy() for tensor in every), positions, y]
+        none = {"positions": torch.empty(0, 0, dtype=torch.float32), "y": torch.empty(0, 0, dtype=torch.float64)}
+        every = [self.atom_ptr, self.bond_ptr, *(getattr(self, name) for name in _IN_LOOPS[:4])]
+        every += [none[name] if getattr(self, name) is None else getattr(self, name) for name in none]
+        return [tensor.contiguous().numpy() for tensor in every]
 
-    def _cut_by_indices(self, index: Tensor) -> Iterable[Tensor | None]:
+    def _cut_by_indices(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """The same by index arithmetic, wherever the store lies."""
-        part = self.subset(index)
-        ptr, bond_ptr = part.atom_ptr, part.bond_ptr
-        return (
-            bond_ptr,
-            ptr,
-            part.atoms.long(),
-            part.bonds.long() + torch.repeat_interleave(ptr[:-1], bond_ptr.diff()),
-            part.bond_codes.long(),
-            part.descriptors,
-            torch.repeat_interleave(torch.arange(len(part), device=self.device), part.sizes),
-            part.positions,
-            None if part.y is None else part.y.float(),
-        )
-
-    def _cut(self, index: Tensor | np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
-        index = torch.as_tensor(index, device=self.device)
-        return index, _ranges(self.atom_ptr, index), _ranges(self.bond_ptr, index)
+        some = self.subset(index)
+        made = {name: widened(getattr(some, name)) for name in self._held}
+        made["bonds"] += torch.repeat_interleave(some.atom_ptr[:-1], some.bond_ptr.diff())
+        batch = torch.repeat_interleave(torch.arange(len(some), device=self.device), some.sizes)
+        return some.atom_ptr, some.bond_ptr, batch, made
 
 
 def saved_words(path: str | Path) -> dict[str, str]:
@@ -316,7 +301,12 @@ def saved_words(path: str | Path) -> dict[str, str]:
         return json.loads((file.metadata() or {}).get("words", "{}"))
 
 
-def _offsets(counts: Sequence[int] | Tensor) -> Tensor:
+def widened(values: Tensor) -> Tensor:
+    """Numbers as a batch has them: float32 or int64."""
+    return values.float() if values.is_floating_point() else values.long()
+
+
+def _offsets(counts: Sequence[int] | np.ndarray | Tensor) -> Tensor:
     counts = torch.as_tensor(counts, dtype=torch.long)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 

@@ -9,7 +9,7 @@ from gtx.jit import njit
 
 @njit(cache=True, nogil=True)
 def cut(index, atom_ptr, bond_ptr, atoms, bonds, bond_codes, descriptors, positions, y):
-    """The molecules `index`, end to end, one table after the other, as `gtx.data.MoleculeStore.batch` describes them.
+    """Concatenate the molecules `index`, one table after the other, as `gtx.data.MoleculeStore.batch` describes them.
 
     Returns:
         The offsets of bonds, `ptr`, `x`, `edge_index`, `edge_attr`, `u`, `batch`, `pos`, `y`.
@@ -52,7 +52,7 @@ def cut(index, atom_ptr, bond_ptr, atoms, bonds, bond_codes, descriptors, positi
 
 @njit(cache=True, nogil=True)
 def offsets(index, ptr):
-    """Where each of the molecules `index` starts when they lie end to end, and where the last ends."""
+    """Compute the offsets of the concatenated molecules `index`, the end of the last included."""
     starts = np.zeros(len(index) + 1, np.int64)
     for b, i in enumerate(index):
         starts[b + 1] = starts[b] + ptr[i + 1] - ptr[i]
@@ -61,7 +61,7 @@ def offsets(index, ptr):
 
 @njit(cache=True, nogil=True)
 def copy(source, goal, columns, index, ptr, starts):
-    """From a flat table of so many columns, the rows of the molecules `index` end to end to another."""
+    """Copy the rows of the molecules `index`, concatenated, from one flat table to another."""
     for b, i in enumerate(index):
         old, new = source[ptr[i] * columns :], goal[starts[b] * columns :]
         for k in range((starts[b + 1] - starts[b]) * columns):

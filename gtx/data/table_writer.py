@@ -19,10 +19,10 @@ from gtx.files import whole_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gtx.data.rows import Record, Row
+    from gtx.data.columns import Record, Row
 
 TEXT_ENDINGS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-"""Of the names of text files, each with its delimiter; `.gz` may follow."""
+"""Delimiter of text files by file extension; `.gz` may follow."""
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 
@@ -174,14 +174,14 @@ class TableWriter:
 
 
 def as_text(cell: Cell) -> str:
-    """A cell as text has it: nine digits of a number, nothing for what is missing, 1 and 0 for yes and no."""
+    """Return a cell as text has it: nine digits of a number, nothing for what is missing, 1 and 0 for yes and no."""
     if cell is None or cell != cell:
         return ""
     return str(cell) if isinstance(cell, str) else f"{cell:.9g}"
 
 
 def _as_typed(cell: Cell) -> Cell:
-    """A cell as Parquet has it: null for what is missing, and text in UTF-8."""
+    """Return a cell as Parquet has it: null for what is missing, and text in UTF-8."""
     if isinstance(cell, str):
         return cell if cell.isascii() else cell.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return None if cell != cell else cell
@@ -198,12 +198,12 @@ def fresh_name(columns: Collection[str], name: str) -> str:
 
 
 def output_row(row: Row, answer: Sequence[Cell], error: str | None, warnings: Sequence[str]) -> list[Cell]:
-    """The cells of a row, as they were, then an answer or an error, and the warnings."""
+    """Return the cells of a row, as they were, then an answer or an error, and the warnings."""
     return [*row.cells, *([None] * len(answer) if error else answer), error, "; ".join(warnings) or None]
 
 
 def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
-    """The columns of a table of such rows."""
+    """Return the columns of a table of such rows."""
     header = [*columns, *named]
     for name in ("error", "warning"):
         header.append(fresh_name(header, name))

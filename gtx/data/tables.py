@@ -17,10 +17,8 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TypeVar
 
 from gtx.data import limits
-from gtx.data.columns import FIRST_ROWS, Wanted, is_molecule, smiles_index
-from gtx.data.delimited import records, sniff
-from gtx.data.lines import file_lines, standard_input, text_lines
-from gtx.data.rows import Row, Table, damage, passed_over
+from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, is_molecule, passed_over, smiles_index
+from gtx.data.delimited import file_lines, records, sniff, standard_input, text_lines
 from gtx.data.sources import check_smiles, check_source
 from gtx.errors import InputError
 
@@ -58,7 +56,7 @@ def open_table(
         InputError: for a missing, unreadable or empty file, one without such a column, a SMILES that cannot be read,
             or a list with the name of a file.
     """
-    wanted = Wanted(smiles_column, usual_column)
+    wanted = MoleculeColumn(smiles_column, usual_column)
     if isinstance(source, io.BufferedReader):
         table = _read_stream(source, wanted, "the table")
         return replace(table, rows=passed_over(table.rows, first))
@@ -79,8 +77,8 @@ def open_table(
     return replace(table, rows=passed_over(table.rows, first))
 
 
-def _opened(name: str, wanted: Wanted) -> Table:
-    """What is no Parquet file by its name."""
+def _opened(name: str, wanted: MoleculeColumn) -> Table:
+    """Open a table that is not a Parquet file by its name."""
     if name == "-":
         return _read_stream(standard_input(), wanted, STDIN)
     if not os.path.exists(name):
@@ -106,24 +104,26 @@ def _of_smiles(every: Sequence[str]) -> Table:
 # What no name tells
 
 
-def _read_stream(raw: io.BufferedReader, wanted: Wanted, name: str) -> Table:
-    """What a file of the same content would be; what must be read twice is kept in a file meanwhile."""
+def _read_stream(raw: io.BufferedReader, wanted: MoleculeColumn, name: str) -> Table:
+    """Read a stream as a file of the same content; formats that must be read twice are copied to a temporary file."""
     if raw.peek(4)[:4] == b"PAR1":
         from gtx.data.parquet import read_parquet
 
-        kept = _kept(lambda file: shutil.copyfileobj(raw, file), name)
+        kept = _temporary_copy(lambda file: shutil.copyfileobj(raw, file), name)
         return _holding(kept, read_parquet(kept.name, wanted, name))
     kind, lines = _kind(text_lines(raw, name), wanted)
     if kind == "sdf":
         too_long = " " * (limits.LONGEST_ROW + 1) + "\n"
         texts = (too_long if line is None else line for line in lines)
-        kept = _kept(lambda file: file.writelines(text.encode("utf-8", "surrogateescape") for text in texts), name)
+        kept = _temporary_copy(
+            lambda file: file.writelines(text.encode("utf-8", "surrogateescape") for text in texts), name
+        )
         return _holding(kept, _read_sdf(lambda: file_lines(kept.name), wanted, name))
     return _read_smiles(lines) if kind == "smiles" else _read_delimited(lines, wanted, name)
 
 
-def _kind(lines: Lines, wanted: Wanted) -> tuple[str, Lines]:
-    """What the first lines of a text look like, "sdf", "smiles" or "delimited"; and all lines, the first ones again."""
+def _kind(lines: Lines, wanted: MoleculeColumn) -> tuple[str, Lines]:
+    """Detect the format from the first lines, "sdf", "smiles" or "delimited"; return it and all lines."""
     head: list[str | None] = []
     for line in islice(lines, 200):
         head.append(line)
@@ -138,16 +138,16 @@ def _kind(lines: Lines, wanted: Wanted) -> tuple[str, Lines]:
     return kind, chain(head, lines)
 
 
-def _is_smiles(line: str, wanted: Wanted) -> bool:
-    """Whether the first line of a text that is no SDF is one of a SMILES file, and not the header of a table."""
+def _is_smiles(line: str, wanted: MoleculeColumn) -> bool:
+    """Return whether the first line belongs to a SMILES file, and is not the header of a table."""
     names = line.rstrip("\r\n").split(sniff(line, wanted.names))
-    if wanted.among(names) and (len(names) > 1 or not line.split()[1:]):
+    if wanted.find(names) and (len(names) > 1 or not line.split()[1:]):
         return False
     return len(names) == 1 or is_molecule(line.split()[0])
 
 
-def _kept(write: Callable[[IO[bytes]], object], name: str) -> IO[bytes]:
-    """A file that is gone when it is closed."""
+def _temporary_copy(write: Callable[[IO[bytes]], object], name: str) -> IO[bytes]:
+    """Open a temporary file that is deleted when it is closed."""
     try:
         file = NamedTemporaryFile()  # noqa: SIM115 it is closed when the table has been read
         write(file)
@@ -158,7 +158,7 @@ def _kept(write: Callable[[IO[bytes]], object], name: str) -> IO[bytes]:
 
 
 def _holding(file: IO[bytes], table: Table) -> Table:
-    """The same table; the file is closed when it has been read."""
+    """Close the file when the table has been read."""
 
     def rows() -> Iterator[Row]:
         with file:
@@ -170,7 +170,7 @@ def _holding(file: IO[bytes], table: Table) -> Table:
 # Delimited text
 
 
-def _read_delimited(lines: Lines, wanted: Wanted, name: str, default: str = ",") -> Table:
+def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: str = ",") -> Table:
     header = next((line for line in lines if line is None or line.strip()), "")
     if not header:
         raise InputError(f"{name} is empty" if header == "" else f"the header of {name} {limits.too_long()}")
@@ -235,7 +235,7 @@ def _without_last_blanks(items: Iterable[T], blank: T) -> Iterator[T]:
 
 
 def _read_smiles(lines: Lines) -> Table:
-    """A SMILES a line, white space and a name; a first line that says "smiles" is a header."""
+    """Read one SMILES per line, white space and a name; a first line that says "smiles" is a header."""
     first = next(lines, "")
     if first == "":
         raise InputError("there is nothing to read: not one line")
@@ -254,7 +254,7 @@ def _read_smiles(lines: Lines) -> Table:
 # SDF
 
 
-def _read_sdf(lines: Callable[[], Lines], wanted: Wanted, name: str) -> Table:
+def _read_sdf(lines: Callable[[], Lines], wanted: MoleculeColumn, name: str) -> Table:
     from gtx.molecules import MoleculeError
     from gtx.molecules.sdf import molblock_smiles, sdf_records
 
@@ -271,7 +271,7 @@ def _read_sdf(lines: Callable[[], Lines], wanted: Wanted, name: str) -> Table:
     if broken := damage("".join(properties)):
         raise InputError(f"the property names of {name} cannot be read: {broken}")
     names = list(properties)
-    shown = [names[i] for i in wanted.among(names, parts=False)]
+    shown = [names[i] for i in wanted.find(names, parts=False)]
     smiles = shown[0] if shown else "smiles"
     title = "name" if titled and "name" not in properties else None
     columns = ([] if shown else [smiles]) + ([title] if title else []) + list(properties)

@@ -1,27 +1,57 @@
-"""Targets: cells to numbers, blanks kept apart from mistakes; and molecules that a table holds more than once."""
+"""Targets, weights and components: the columns that a model learns from."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
-from gtx.data.ledger import counted
+from gtx.data.columns import Row, Table, column_index, damage
+from gtx.data.delimited import LARGEST
+from gtx.data.ledger import Ledger, counted
 from gtx.errors import printable
 
+# --- Rows with several components, such as a solute and a solvent, one per column.
+
+
+def with_components(table: Table, columns: Sequence[str]) -> Table:
+    """Add further components to the rows of a table.
+
+    Args:
+        table: its molecules are the first component.
+        columns: columns of the other components.
+
+    Raises:
+        InputError: the table lacks a column, or has several of that name.
+    """
+    places = [table.index(column) for column in columns]
+
+    def rows() -> Iterator[Row]:
+        for row in table.rows:
+            others = tuple(row.cells[place] for place in places)
+            named = zip(columns, map(damage, others), strict=True)
+            wrong = next((f'column "{printable(name)}" {why}' for name, why in named if why), None)
+            yield row._replace(others=others, error=row.error or wrong)
+
+    return replace(table, rows=rows())
+
+
+# --- Targets: cells to numbers, with blanks distinct from mistakes; and molecules that occur more than once.
+
 BLANKS = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "#nv", "none", "null"})
-"""What a cell without a value may say, in any case; such a target is masked, never imputed."""
+"""Spellings of a blank cell, in lower case; such a target is masked, never imputed."""
 
 
 COMMA_HINT = "with a decimal point: 1.5 and not 1,5. Save the table with points"
 
 
 def has_comma(cell: str) -> bool:
-    """Whether a cell is a number with a decimal comma."""
+    """Return whether a cell is a number with a decimal comma."""
     return re.fullmatch(r"\s*[+-]?\d*,\d+\s*", cell) is not None
 
 
@@ -29,7 +59,7 @@ BLANK_WORDS = "an empty cell, NA, N/A, NaN, None, null, #N/A or #NV"
 
 
 def parse_number(cell: str) -> float:
-    """The number in a cell: NaN for a blank, infinity for anything that is not a finite number."""
+    """Parse the number in a cell: NaN for a blank, infinity for anything that is not a finite number."""
     cell = cell.strip()
     if cell.lower() in BLANKS:
         return np.nan
@@ -42,7 +72,7 @@ def parse_number(cell: str) -> float:
 
 
 def no_numbers(cells: Sequence[str], name: str) -> str:
-    """What is wrong with a target column that holds no value: text, or nothing at all."""
+    """Describe the error of a target column without a number: text, or blank in all rows."""
     text = [cell for cell in cells if np.isinf(parse_number(cell))]
     held = f"holds text, e.g. '{printable(text[0])}'" if text else f"is blank in all of the {len(cells)} rows"
     return f"target column {name!r} {held}; numbers were expected"
@@ -84,3 +114,21 @@ def conflicting_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Dupli
         known = ((t, [i for i in rows if not np.isnan(y[i, t])]) for t in range(y.shape[1]))
         conflicts += list(islice(((t, own) for t, own in known if len(set(y[own, t])) > 1), 1))
     return Duplicates(len(repeated), sum(map(len, repeated)), conflicts)
+
+
+# --- Weights of rows in the loss, read from a column.
+
+
+def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger: Ledger) -> np.ndarray:
+    """Parse the weights in a column, float64 `[n]`, 0 or more; any other cell is an error of its row, which gets 0.
+
+    Raises:
+        InputError: there is no such column, or several.
+    """
+    place = column_index(columns, name)
+    weights = np.array([0.0 if row.error else parse_number(row.cells[place]) for row in rows], np.float64)
+    bad = ~((weights >= 0) & (weights <= LARGEST))
+    for i in np.flatnonzero(bad):
+        reason = "is no weight: a number of 0 or more was expected"
+        ledger.error(rows[i].number, name, rows[i].cells[place], reason, kind="with a bad weight")
+    return np.where(bad, 0, weights)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from gtx.dataset.dividing import candidates, spread
-from gtx.dataset.loading import load
-from gtx.dataset.rows import Dataset, File
-from gtx.dataset.settings import DataSettings, fingerprint, sha256
+from gtx.data import File
+from gtx.dataset.loading import candidates, load, spread
+from gtx.dataset.settings import Dataset, DataSettings, LabelledMolecules, fingerprint, sha256
 
-__all__ = ["DataSettings", "Dataset", "File", "candidates", "fingerprint", "load", "sha256", "spread"]
+__all__ = [
+    "DataSettings",
+    "Dataset",
+    "File",
+    "LabelledMolecules",
+    "candidates",
+    "fingerprint",
+    "load",
+    "sha256",
+    "spread",
+]

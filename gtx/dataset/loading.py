@@ -1,8 +1,8 @@
-"""From a table to molecules with labels."""
+"""Loading: a table read, featurised and divided into training, validation and test rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -12,11 +12,15 @@ import torch
 from torch import Tensor
 
 from gtx.data import (
+    Candidates,
+    Division,
     Featurised,
     Ledger,
     MoleculeStore,
     Row,
+    Split,
     column_index,
+    column_split,
     conflicting_duplicates,
     featurise,
     leakage,
@@ -24,13 +28,142 @@ from gtx.data import (
     with_components,
 )
 from gtx.data.columns import listed
-from gtx.data.weights import read_weights
-from gtx.dataset.dividing import divided
-from gtx.dataset.repeats import warn_of_conflicts
-from gtx.dataset.rows import Dataset, File, named
-from gtx.dataset.settings import DataSettings
-from gtx.errors import InputError
-from gtx.tasks import Inferred, Task
+from gtx.data.file import File, named
+from gtx.data.ledger import counted
+from gtx.data.targets import read_weights
+from gtx.dataset.settings import Dataset, DataSettings
+from gtx.errors import InputError, printable
+from gtx.tasks import Inferred, NumberTask, Regression, Task
+
+# --- Outliers among the targets: typing errors, other units, or values that span magnitudes.
+
+FAR = 20
+"""Interquartile ranges from the median; of a normal distribution no value is so far off."""
+
+
+def outlier_lines(dataset: Dataset) -> list[str]:
+    """Return a line for each target with such values."""
+    if not isinstance(dataset.task, Regression):
+        return []
+    lines = []
+    for name, y in zip(dataset.task.targets, dataset.y.T, strict=True):
+        known = np.flatnonzero(~np.isnan(y))
+        low, middle, high = np.percentile(y[known], (25, 50, 75)) if len(known) else (0, 0, 0)
+        off = np.abs(y[known] - middle)
+        far = int((off > FAR * (high - low)).sum())
+        if high > low and far:
+            first = known[off.argmax()]
+            most = f"{counted(far, 'value')} far from the others, half of which lie from {low:.4g} to {high:.4g}"
+            lines.append(
+                f"warning: {name} has {most}; the farthest is {y[first]:.4g} in {dataset.describe_place(first)}: a "
+                "typing error, or another unit? Of values that span magnitudes, train on the logarithm"
+            )
+    return lines
+
+
+# --- Molecules with conflicting rows.
+
+FIRST = 3  # molecules, and rows of each, that a line names
+_LONGEST = 30  # characters of a value
+
+
+def describe_duplicates(dataset: Dataset) -> str:
+    """Report the number of molecules in several rows, and the first conflicts of labels; "" if there are none."""
+    found = dataset.duplicates
+    if not found.molecules:
+        return ""
+    each = []
+    for target, values in _conflicts(dataset):
+        said = [f"{value} in {place}" for _, _, place, value in values[:FIRST]]
+        more = f" and {len(values) - FIRST} more" if len(values) > FIRST else ""
+        each.append(f"{target} is {', '.join(said)}{more}")
+        if len(each) == FIRST:
+            break
+    named = f"{', the first' if len(found.conflicts) > FIRST else ''}: {'; '.join(each)}" if each else ""
+    return f"{found}{named}"
+
+
+def warn_of_conflicts(dataset: Dataset) -> None:
+    """Enter in the ledger each row that gives a molecule another value than another row, with that one."""
+    for target, values in _conflicts(dataset):
+        for file, number, place, value in values:
+            other = next(((p, v) for _, _, p, v in values if v != value), values[0][2:])
+            reason = f"{other[0]}, of the same molecule, has {other[1]}"
+            if other[0] != place:
+                file.ledger.warn(number, target, value, reason)
+
+
+def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[File, int, str, str]]]]:
+    """Yield the target of each conflict, and the file, number, description and cell of each of its rows."""
+    for t, molecules in dataset.duplicates.conflicts:
+        target, values = dataset.task.targets[t], []
+        for molecule in molecules:
+            file, row = dataset.place(molecule)
+            cell = row.cells[column_index(file.columns, target)].strip()
+            values.append((file, row.number, dataset.describe_place(molecule), printable(cell, _LONGEST)))
+        yield target, values
+
+
+# --- The split.
+
+
+def divided(
+    files: Sequence[File], settings: DataSettings, labelled: np.ndarray, done: Featurised, task: Task, y: np.ndarray
+) -> tuple[Split, str]:
+    """Row indices of each part, and how they were chosen, in words."""
+    first = files[0]
+    if settings.split_column is not None:
+        if settings.val or settings.test:
+            raise InputError("the split is given twice: by a column and by files; give one of them")
+        at = column_index(first.columns, settings.split_column)
+        cells = [row.cells[at] for row in first.rows]
+        return column_split(cells, first.ledger, settings.split_column), f"column {settings.split_column!r}"
+    own = {file.source: np.arange(file.start, file.start + len(file.rows)) for file in files}
+    fixed = {part: own[source] for part, source in (("val", settings.val), ("test", settings.test)) if source}
+    rest = labelled[labelled < len(first.rows)]
+    if len(fixed) == 2:
+        return {"train": rest, **fixed}, f"files {settings.val} and {settings.test}"
+    division = settings.division
+    kept, rows = candidates(files, division, rest, [done.smiles[i] for i in rest])
+    rest = rest[kept]
+    if fixed:  # the share of the part that a file gives falls to the one that is cut out here
+        train, val, test = rows.sizes
+        half = (val if "test" in fixed else test) / 2
+        rows = replace(rows, sizes=(train, half, half))
+    part = division.divide(rows, spread(task, y[rest]))
+    words = division.describe(rows.smiles, part)
+    part = {name: rest[index] for name, index in part.items()}
+    if fixed:
+        held_out = np.sort(np.concatenate([part["val"], part["test"]]))
+        missing = "val" if "test" in fixed else "test"
+        (name, source), *_ = [(name, getattr(settings, name)) for name in fixed]
+        return {"train": part["train"], missing: held_out, **fixed}, f"{words}; {name} from {source}"
+    return part, words
+
+
+def candidates(
+    files: Sequence[File], division: Division, rows: np.ndarray, smiles: Sequence[str]
+) -> tuple[np.ndarray, Candidates]:
+    """`Division.candidates` of `rows` of the table, whose ledger gets the warnings.
+
+    Raises:
+        InputError: there is no such column, or no cell of it can be used.
+    """
+    table, cells = files[0], None
+    with named(table):
+        if division.by is not None:
+            at = column_index(table.columns, division.by)
+            cells = [table.rows[row].cells[at] for row in rows]
+        numbers = [table.rows[row].number for row in rows]
+        return division.candidates(cells, numbers, smiles, table.ledger)
+
+
+def spread(task: Task, y: np.ndarray) -> np.ndarray | None:
+    """Return the classes that folds spread evenly: those of a single target."""
+    return y[:, 0].astype(int) if isinstance(task, NumberTask) and task.discrete and y.shape[1] == 1 else None
+
+
+# --- Loading: from a table to molecules with labels.
 
 
 def load(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
@@ -53,7 +186,7 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     weights = _weights(files, settings, task)
     rows = [row for file in files for row in file.rows]
     done = _featurise(files, rows, settings, cache, progress)
-    read = done.store if lists is None else _placed(files, task, done, lists)
+    read = done.store if lists is None else _attach_lists(files, task, done, lists)
     if settings.on_error == "fail":
         for file in files:
             if file.ledger.errors:  # the first by row, whichever check found it
@@ -76,15 +209,16 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     store = read.subset(np.searchsorted(done.good, keep)).with_targets(y[keep])
     store = replace(store, bounds=_kept(bounds, keep), weights=_kept(weights, keep))
     dataset = Dataset(
-        files,
-        task,
-        store,
-        keep,
-        smiles,
-        split,
-        words,
-        conflicting_duplicates(smiles, y[keep]),
-        leakage(smiles, split),
+        task=task,
+        store=store,
+        smiles=smiles,
+        split=split,
+        split_summary=words,
+        smiles_column=files[0].smiles_column,
+        files=files,
+        rows=keep,
+        duplicates=conflicting_duplicates(smiles, y[keep]),
+        leaked=leakage(smiles, split),
     )
     warn_of_conflicts(dataset)
     return dataset
@@ -113,7 +247,7 @@ def _read(settings: DataSettings) -> list[File]:
 
 
 def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.ndarray, np.ndarray | None]:
-    """The task, settled, and the targets of all rows; and bounds of those that were not measured, if there are any."""
+    """Infer the task, and parse the targets of all rows, and their bounds if there are any."""
     for file in files:
         for name in (file.smiles_column, *settings.featuriser.components):
             if name in settings.target_columns:
@@ -133,16 +267,18 @@ def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.nd
 
 
 def _lists(files: Sequence[File], task: Task) -> list[dict[str, np.ndarray]] | None:
-    """The targets of atoms or bonds of all rows; None where the task has none."""
+    """Return the targets of atoms or bonds of all rows; None where the task has none."""
     parts = [task.parse_lists(file.rows, file.columns) for file in files]
     return None if parts[0] is None else list(chain(*parts))
 
 
-def _placed(
+def _attach_lists(
     files: Sequence[File], task: Task, done: Featurised, lists: Sequence[dict[str, np.ndarray]]
 ) -> MoleculeStore:
-    """The molecules that could be read, with targets of their atoms or bonds; a list that does not fit its molecule is
-    an error of the row."""
+    """Attach targets of atoms or bonds to the readable molecules.
+
+    A list whose length does not fit its molecule is an error of the row.
+    """
     store, wrong = task.placed(done.store, [lists[i] for i in done.good])
     for molecule, (target, reason) in wrong.items():
         at = done.good[molecule]
@@ -164,7 +300,7 @@ def _kept(values: np.ndarray | None, rows: np.ndarray) -> Tensor | None:
 
 
 def _weights(files: Sequence[File], settings: DataSettings, task: Task) -> np.ndarray | None:
-    """The weights of all rows, float64 `[n]`; a cell that is none is an error of its row."""
+    """Return the weights of all rows, float64 `[n]`; a cell that is none is an error of its row."""
     name = settings.weight_column
     if name is None:
         return None

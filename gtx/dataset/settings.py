@@ -1,30 +1,49 @@
-"""Which table, which columns, how molecules are read and rows are divided."""
+"""Settings and rows of a data set: which columns are read, and what came of each row."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from gtx.data import Division, FeatureColumns
-from gtx.data.preparing import is_store, store_marks
-from gtx.errors import InputError
+import numpy as np
+
+from gtx.data import (
+    Division,
+    Duplicates,
+    FeatureColumns,
+    MoleculeStore,
+    Nearest,
+    Row,
+    Split,
+    column_index,
+    nearest,
+)
+from gtx.data.file import File
+from gtx.errors import InputError, did_you_mean
+from gtx.lazy import annex
 from gtx.molecules import Featuriser
 from gtx.tasks import Inferred, Task
+
+# --- Settings.
+
+LONGEST_UNIT = 40
 
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Which table, which columns, how molecules are read and rows are divided.
+    """Settings of the data: table, columns, featuriser, and split.
 
     Attributes:
         data: what `gtx.data.open_table` reads.
         target_columns: the targets, where `task` does not name them.
         smiles_column: default as `gtx.data.open_table` says; of several components, see `featuriser`, their names are
             those of their columns.
-        task: what is learned of them; default: as `gtx.tasks.Inferred` says.
-        split: a name of `gtx.data.SPLIT_METHODS`, where neither a column nor files say.
+        task: the kind of target; default: as `gtx.tasks.Inferred` says.
+        split: a name of `gtx.data.SPLIT_METHODS`, unless a column or files define the split.
         split_by: the column that a split reads: of groups for "group", of numbers or dates for "time".
         split_column: the column that spells the split out.
         val: a file of validation rows beside `data`.
@@ -37,12 +56,12 @@ class DataSettings:
         on_error: "report" keeps bad rows with their error, "fail" stops at the first.
         featuriser: how molecules are read.
         workers: processes that read molecules; default as many as there are cores.
-        units: of targets, by name, for the report.
+        units: of targets, by name, as people are to see them.
         features: columns that the model reads beside the molecule.
-        weight_column: how much say each row has in the loss, 0 or more; a training row of 0 is left out.
+        weight_column: weights of the rows in the loss, 0 or more; a training row of weight 0 is left out.
 
     Raises:
-        InputError: what says how rows are divided is out of its range or does not go together, see
+        InputError: the settings of the split are out of range or contradict each other, see
             `gtx.data.Division`.
     """
 
@@ -83,10 +102,17 @@ class DataSettings:
             if self.target_columns and tuple(self.target_columns) != self.task.targets:
                 raise InputError(f"target_columns {self.target_columns} are not those of the task, {self.task.targets}")
             object.__setattr__(self, "target_columns", self.task.targets)
+        for name, unit in self.units.items():
+            if name not in self.target_columns:
+                raise InputError(f"--units: {name!r} is not predicted{did_you_mean(name, self.target_columns)}")
+            if not unit or not unit.isprintable() or len(unit) > LONGEST_UNIT:
+                raise InputError(
+                    f"--units {name}: expected a text of 1 to {LONGEST_UNIT} characters, such as kcal/mol, got {unit!r}"
+                )
 
     @property
     def division(self) -> Division:
-        """How the rows are divided, where neither a column nor files say."""
+        """Split of the rows, unless a column or files define it."""
         return Division(
             self.split, self.split_by, self.split_sizes, self.folds, self.fold, self.seed, self.group_duplicates
         )
@@ -99,8 +125,8 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
         if source is None:
             return None
         path = Path(source)
-        if is_store(path):
-            return {"file": path.name, "sha256": store_marks(path)}
+        if path.is_dir():
+            return {"file": path.name, "sha256": annex("library", "a store").store_marks(path)}
         return {"file": path.name, "sha256": sha256(path)} if path.is_file() else None
 
     how = {"split_column": settings.split_column} if settings.split_column else settings.division.marks()
@@ -119,6 +145,129 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
 
 
 def sha256(path: str | Path) -> str:
-    """Of a file's bytes."""
+    """Hash the bytes of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- Labelled molecules and their split; of a table, with its files and rows.
+
+
+@dataclass(frozen=True)
+class LabelledMolecules:
+    """Molecules with targets, divided into parts: all that training needs.
+
+    Attributes:
+        task: what is learned, settled by the table.
+        store: the m molecules that could be read, with targets `[m, T]` in their own units, NaN for blanks.
+        smiles: their canonical SMILES.
+        split: molecule indices of "train", "val" and "test"; molecules without any label are in none.
+        split_summary: how the rows were divided.
+        smiles_column: what the column with the molecules is called.
+    """
+
+    task: Task
+    store: MoleculeStore
+    smiles: Sequence[str]
+    split: Split
+    split_summary: str
+    smiles_column: str
+
+    @property
+    def y(self) -> np.ndarray:
+        """float64 `[m, T]`: the targets in their own units."""
+        return self.store.y.numpy()
+
+    @property
+    def train(self) -> MoleculeStore:
+        """The molecules that train."""
+        return self.store.subset(self.split["train"])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many molecules each part has."""
+        return {part: len(index) for part, index in self.split.items()}
+
+    def fitted(self) -> Task:
+        """Return the task with what it learns of the training rows before the network is, see `Task.fitted`."""
+        train = self.task.labelled(self.train)
+        if not len(train):
+            raise InputError("there are no training molecules with a target value")
+        return self.task.fitted(train)
+
+    def row_number(self, molecule: int) -> int:
+        """The number of a molecule's row, from 1."""
+        return molecule + 1
+
+    def cells(self, molecule: int) -> list[str]:
+        """Cells of a molecule in the target columns."""
+        cells = []
+        for t, value in enumerate(self.y[molecule].tolist()):
+            word = f"{value:.9g}" if not self.task.discrete or np.isnan(value) else self.task.labels(t)[int(value)]
+            cells.append("" if np.isnan(value) else word)
+        return cells
+
+
+@dataclass(frozen=True)
+class Dataset(LabelledMolecules):
+    """All rows of the files, and the molecules that could be read.
+
+    Attributes:
+        files: the table, then the files of validation and test rows, if any.
+        rows: int64 `[m]`, the molecules' row indices among all rows.
+        duplicates: molecules found more than once.
+        leaked: molecules on both sides of two parts.
+    """
+
+    files: list[File]
+    rows: np.ndarray
+    duplicates: Duplicates
+    leaked: dict[tuple[str, str], int]
+
+    @property
+    def unlabelled(self) -> int:
+        """Number of readable molecules with neither a value nor a bound for any target."""
+        blank = self.store.y.isnan().all(1)
+        if self.store.bounds is not None:
+            blank &= self.store.bounds.isnan().all(1)
+        return int(blank.sum())
+
+    errors_stand: ClassVar[str] = "each stands in the row's predictions"
+    """Place where all messages can be found, for the summary."""
+
+    def row_number(self, molecule: int) -> int:
+        return self.place(molecule)[1].number
+
+    def cells(self, molecule: int) -> list[str]:
+        file, row = self.place(molecule)
+        return [row.cells[column_index(file.columns, name)] for name in self.task.targets]
+
+    @cached_property
+    def nearest(self) -> Nearest | None:
+        """Similarity of test molecules (or, without any, validation molecules) to the training molecules."""
+        judged = next((part for part in ("test", "val") if len(self.split[part])), None)
+        return None if judged is None else nearest(self.smiles, self.split, judged)
+
+    def without_test(self) -> Dataset:
+        """Leave out the test rows, so that no choice can depend on them."""
+        kept = np.sort(np.concatenate([self.split["train"], self.split["val"]]))
+        split = {part: np.searchsorted(kept, self.split[part]) for part in ("train", "val")}
+        return replace(
+            self,
+            store=self.store.subset(kept),
+            rows=self.rows[kept],
+            smiles=[self.smiles[i] for i in kept],
+            split={**split, "test": np.array([], np.int64)},
+            leaked={parts: number for parts, number in self.leaked.items() if "test" not in parts},
+        )
+
+    def place(self, molecule: int) -> tuple[File, Row]:
+        """Return the file and the row of a molecule."""
+        at = self.rows[molecule]
+        file = next(file for file in reversed(self.files) if file.start <= at)
+        return file, file.rows[at - file.start]
+
+    def describe_place(self, molecule: int) -> str:
+        """Name the row of a molecule, and its file, if there are several."""
+        file, row = self.place(molecule)
+        return f"row {row.number}" + (f" of {file.source}" if len(self.files) > 1 else "")

@@ -1,6 +1,8 @@
-"""The distance in space, and the base class of its radial bases."""
+"""Encodings of the distance in space: radial bases, the distance itself and its sum."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +11,31 @@ from torch_geometric.data import Data
 from gtx.encodings.encoding import Encoding, Values
 from gtx.graph import CompleteGraph
 
+# --- A polynomial that leads to zero smoothly.
+
+
+def envelope(x: Tensor, exponent: int) -> Tensor:
+    r"""1 at x = 0, and 0 with its first two derivatives from x = 1 on.
+
+    \[ u(x) = 1 - \frac{(p+1)(p+2)}{2} x^p + p(p+2) x^{p+1} - \frac{p(p+1)}{2} x^{p+2} \]
+
+    Source: Gasteiger et al. 2020, DimeNet (arXiv:2003.03123), eq. 8; with p = 3 it is the cutoff function of PhysNet,
+    Unke & Meuwly 2019 (arXiv:1902.08408).
+
+    Args:
+        x: distance over cutoff, `[*]`, not negative.
+        exponent: p, at least 1.
+    """
+    p = exponent
+    inside = 1 - (p + 1) * (p + 2) / 2 * x**p + p * (p + 2) * x ** (p + 1) - p * (p + 1) / 2 * x ** (p + 2)
+    return torch.where(x < 1, inside, 0.0)
+
+
+# --- The distance in space, and the base class of its radial bases.
+
 
 def pair_distance(data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
-    r"""The distance \(d_{rs} = |x_r - x_s|\) of every pair, and whether it is known.
+    r"""Return the distance \(d_{rs} = |x_r - x_s|\) of every pair, and whether it is known.
 
     A node whose coordinates are unknown has NaN in its row of `pos`; its pairs have distance 0 and are not known. The
     derivative with respect to `pos` is finite everywhere: where two nodes coincide, as a node does with itself, it is
@@ -61,7 +85,7 @@ class RadialBasis(Encoding):
         raise TypeError(f"{type(self).__name__} does not say what its basis is")
 
     def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
-        """The distance `[num_pairs]` as the basis takes it: unchanged, unless a subclass overrides this."""
+        """Return the distance `[num_pairs]` as the basis takes it: unchanged, unless a subclass overrides this."""
         return distance
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
@@ -81,3 +105,254 @@ def check_basis(channels: int, cutoff: float, least: int = 1) -> None:
     """ValueError unless there are `least` channels and the cutoff is positive."""
     if channels < least or cutoff <= 0:
         raise ValueError(f"expected at least {least} channels and a positive cutoff, got {channels} and {cutoff}")
+
+
+# --- Gaussians of the distance in space.
+
+
+class GaussianDistance(RadialBasis):
+    r"""Gaussians of the distance between two nodes.
+
+    \[ \exp\left(-\frac{(a_{t_r t_s} d_{rs} + b_{t_r t_s} - \mu_k)^2}{2\sigma_k^2}\right) \]
+
+    The K centres \(\mu_k\) are spread evenly from 0 to `cutoff` and \(\sigma_k\) is their spacing; both stay so unless
+    they are learned. Scale a and shift b are 1 and 0 unless `pair_types` lets them be learned for each ordered pair of
+    atom types. The distance itself does not enter otherwise, so all pairs far above the cutoff have the same features.
+
+    Sources: fixed, Schütt et al. 2017, SchNet (arXiv:1706.08566), eq. 3; learned, with pair types, Shi et al.
+    2022, Graphormer-3D (arXiv:2203.04810), and Zhou et al. 2023, Uni-Mol (ICLR 2023), there with the factor
+    \(1/\sqrt{2\pi}\sigma_k\), here without.
+
+    Args:
+        channels: K.
+        cutoff: the last centre, Å.
+        learned: learn centres and widths.
+        pair_types: learn scale and shift for so many atom types, the codes of the first column of `x`.
+
+    Reads `pos` `[N, 3]`, Å, NaN where unknown, and with `pair_types` the first column of `x`, int64 `[N, F]`. Yields
+    pair values `[num_pairs, K + 1]`, the last 1 where the distance is known; where it is not, all are 0.
+
+    Raises:
+        ValueError: fewer than 2 channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    def __init__(
+        self, channels: int = 32, cutoff: float = 10.0, learned: bool = False, pair_types: int | None = None
+    ) -> None:
+        check_basis(channels, cutoff, least=2)
+        super().__init__(channels)
+        self.cutoff, self.learned, self.pair_types = cutoff, learned, pair_types
+        self._constant("centres", torch.linspace(0.0, cutoff, channels), learned)
+        self._constant("log_widths", torch.full((channels,), cutoff / (channels - 1)).log(), learned)
+        if pair_types is not None:
+            self.scale = nn.Parameter(torch.ones(pair_types, pair_types))
+            self.shift = nn.Parameter(torch.zeros(pair_types, pair_types))
+
+    def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
+        if self.pair_types is None:
+            return distance
+        sender, receiver = data.x[:, 0][graph.pair_index]
+        return self.scale[receiver, sender] * distance + self.shift[receiver, sender]
+
+    def basis(self, distance: Tensor) -> Tensor:
+        return torch.exp(-0.5 * ((distance[:, None] - self.centres) / self.log_widths.exp()).square())
+
+    def __repr__(self) -> str:
+        options = (", learned=True" if self.learned else "") + (
+            "" if self.pair_types is None else f", pair_types={self.pair_types}"
+        )
+        return f"GaussianDistance({self.channels}, cutoff={self.cutoff}{options})"
+
+
+# --- Spherical Bessel functions of the distance in space.
+
+
+class BesselDistance(RadialBasis):
+    r"""The spherical waves of order zero that vanish at the cutoff c, led smoothly to zero there.
+
+    \[ \sqrt{\frac{2}{c}}\, \frac{\sin(n \pi d_{rs} / c)}{d_{rs}}\, u(d_{rs} / c), \qquad n = 1, \ldots, K \]
+
+    where u is `envelope`. For a node with itself it is the limit, \(\sqrt{2/c}\, n \pi / c\).
+
+    Source: Gasteiger et al. 2020, DimeNet (arXiv:2003.03123), eqs. 7 and 8.
+
+    Args:
+        channels: K.
+        cutoff: c, Å.
+        exponent: p of the envelope.
+        learned: learn the n, as DimeNet does.
+
+    Reads `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, K + 1]`, the last 1 where the distance
+    is known; where it is not, all are 0.
+
+    Raises:
+        ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    def __init__(self, channels: int = 16, cutoff: float = 5.0, exponent: int = 6, learned: bool = False) -> None:
+        check_basis(channels, cutoff)
+        super().__init__(channels)
+        self.cutoff, self.exponent = cutoff, exponent
+        self._constant("orders", torch.arange(1.0, channels + 1), learned)
+
+    def basis(self, distance: Tensor) -> Tensor:
+        x = (distance / self.cutoff)[:, None]
+        apart = x > 0  # torch.sinc has no second derivative at 0, where a loss on forces would take it
+        pi_x = math.pi * torch.where(apart, x, 1.0)
+        waves = torch.where(apart, (self.orders * pi_x).sin() / pi_x, self.orders)
+        return math.sqrt(2 / self.cutoff) * math.pi / self.cutoff * waves * envelope(x, self.exponent)
+
+    def __repr__(self) -> str:
+        return f"BesselDistance({self.channels}, cutoff={self.cutoff})"
+
+
+# --- Gaussians of the exponential of the distance in space.
+
+
+class ExpNormDistance(RadialBasis):
+    r"""Gaussians of \(e^{-d}\), narrow for near pairs and wide for far ones.
+
+    \[ u(d_{rs} / c)\, \exp\left(-\beta_k (e^{-d_{rs}} - \mu_k)^2\right) \]
+
+    The K centres \(\mu_k\) are spread evenly from \(e^{-c}\) to 1, \(\beta_k = (\frac{2}{K} (1 - e^{-c}))^{-2}\), d is
+    in Å, and u is `envelope` with p = 3.
+
+    Source: Unke & Meuwly 2019, PhysNet (arXiv:1902.08408), the radial basis functions.
+
+    Args:
+        channels: K.
+        cutoff: c, Å.
+        learned: learn centres and widths, as PhysNet does.
+
+    Reads `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, K + 1]`, the last 1 where the distance
+    is known; where it is not, all are 0.
+
+    Raises:
+        ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    def __init__(self, channels: int = 32, cutoff: float = 10.0, learned: bool = False) -> None:
+        check_basis(channels, cutoff)
+        super().__init__(channels)
+        self.cutoff = cutoff
+        last = math.exp(-cutoff)
+        self._constant("centres", torch.linspace(last, 1.0, channels), learned)
+        self._constant("log_betas", torch.full((channels,), -2 * math.log(2 / channels * (1 - last))), learned)
+
+    def basis(self, distance: Tensor) -> Tensor:
+        near = (-distance[:, None]).exp()
+        gaussians = torch.exp(-self.log_betas.exp() * (near - self.centres).square())
+        return gaussians * envelope(distance[:, None] / self.cutoff, exponent=3)
+
+    def __repr__(self) -> str:
+        return f"ExpNormDistance({self.channels}, cutoff={self.cutoff})"
+
+
+# --- Sines and cosines of the distance in space.
+
+
+class FourierDistance(RadialBasis):
+    r"""The first harmonics on the interval from 0 to the cutoff c.
+
+    \[ \left[\sin\frac{\pi k d_{rs}}{c}, \cos\frac{\pi k d_{rs}}{c}\right], \qquad k = 1, \ldots, K/2 \]
+
+    The finest wavelength is \(4c / K\), 1.25 Å by default. Distances that differ by 2c have the same
+    features, so c should be no less than half the longest distance that matters.
+
+    Source: Fourier features, Tancik et al. 2020 (arXiv:2006.10739), eq. 5, with evenly spaced frequencies \(k / 2c\).
+
+    Args:
+        channels: K, even.
+        cutoff: c, Å.
+
+    Reads `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, K + 1]`, sines, cosines, and last 1
+    where the distance is known; where it is not, all are 0.
+
+    Raises:
+        ValueError: channels not even, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    def __init__(self, channels: int = 32, cutoff: float = 10.0) -> None:
+        check_basis(channels, cutoff, least=2)
+        if channels % 2:
+            raise ValueError(f"expected an even number of channels, got {channels}")
+        super().__init__(channels)
+        self.cutoff = cutoff
+        self._constant("frequencies", torch.arange(1.0, channels // 2 + 1) * math.pi / cutoff, learned=False)
+
+    def basis(self, distance: Tensor) -> Tensor:
+        angles = distance[:, None] * self.frequencies
+        return torch.cat([angles.sin(), angles.cos()], -1)
+
+    def __repr__(self) -> str:
+        return f"FourierDistance({self.channels}, cutoff={self.cutoff})"
+
+
+# --- The distance and the bond of a pair, as they are.
+
+
+class PairDistance(Encoding):
+    r"""Distances D and adjacency A, with which the Molecule Attention Transformer blends its attention.
+
+    The channels of the pair (receiver r, sender s) are \([d_{rs}, A_{rs}, \text{known}_{rs}]\): the distance in space,
+    Å, 0 where it is unknown; 1 where there is a bond; 1 where the distance is known.
+
+    Source: Maziarka et al. 2020 (arXiv:2002.08264), eq. 2.
+
+    Reads `edge_index` `[2, E]` and `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, 3]`.
+
+    Raises:
+        ValueError: in `forward`, if there are no coordinates.
+    """
+
+    pair = Values(3)
+
+    constant_shapes = True
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        distance, known = pair_distance(data, graph)
+        bonded = torch.zeros_like(distance)
+        bonded[graph.pair_of(data.edge_index)] = 1.0
+        return None, torch.stack([distance, bonded, known.to(distance.dtype)], -1)
+
+    def __repr__(self) -> str:
+        return "PairDistance()"
+
+
+# --- The distances of pairs, and for every node their sum.
+
+
+class SummedDistance(Encoding):
+    r"""Functions of the distance for pairs, and their sum over the senders for nodes: how crowded it is around an atom.
+
+    \[ \psi(d_{rs}), \qquad \sum_{s \to r,\, s \neq r} \psi(d_{rs}) \]
+
+    Source: Luo et al. 2022, Transformer-M (arXiv:2210.01765), the 3D channel: the sum is its centrality in space.
+
+    Args:
+        distance: the radial basis \(\psi\).
+
+    Reads what the basis reads. Yields its pair values `[num_pairs, K + 1]`, and node values `[N, K]`, sums over the
+    edges of the graph.
+
+    Raises:
+        ValueError: in `forward`, if there are no coordinates.
+    """
+
+    constant_shapes = True
+
+    def __init__(self, distance: RadialBasis) -> None:
+        super().__init__()
+        self.distance = distance
+        self.node, self.pair = Values(distance.channels), distance.pair
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+        with torch.autocast(graph.ptr.device.type, enabled=False):
+            _, pairs = self.distance(data, graph)
+        sender, receiver = graph.pair_index
+        edges = sender != receiver if graph.mask is None else (sender != receiver) & graph.mask
+        counted = pairs[:, :-1] * edges[:, None]
+        return counted.new_zeros(graph.num_nodes, counted.shape[1]).index_add_(0, receiver, counted), pairs
+
+    def __repr__(self) -> str:
+        return f"SummedDistance({self.distance})"

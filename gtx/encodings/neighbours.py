@@ -1,4 +1,4 @@
-"""Neighbour lists of a batch, as compiled loops on a processor read them."""
+"""Neighbour lists of a batch, as compiled loops on a CPU read them, and rows of unequal length."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ from torch import Tensor
 
 from gtx.graph import CompleteGraph
 
+# --- Rows of unequal length, written out.
+
+
+def ragged(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Row i has `counts[i]` entries (int64 `[R]`): the row of every entry and its place in the row, each `[sum]`."""
+    row = torch.repeat_interleave(counts)
+    return row, torch.arange(len(row), device=counts.device) - (counts.cumsum(0) - counts)[row]
+
+
+# --- Neighbour lists of a batch, as compiled loops on a CPU read them.
+
 
 def compiled(edge_index: Tensor, graph: CompleteGraph) -> bool:
-    """Whether compiled loops may run: on a processor, outside `torch.compile`, not in half precision, and over
-    molecules alone, not a ghost."""
+    """Return whether compiled loops may run: on a CPU, outside `torch.compile`, not in half precision, and without a
+    ghost molecule."""
     return (
         type(edge_index) is Tensor
         and not graph.has_ghost
@@ -38,7 +49,7 @@ class Neighbours(NamedTuple):
 
 
 def neighbours(edge_index: Tensor, graph: CompleteGraph, once: bool = False) -> Neighbours:
-    """From `edge_index` `[2, E]` on a processor.
+    """List the neighbours of each node from `edge_index` `[2, E]` on a CPU.
 
     Args:
         edge_index: senders and receivers.
@@ -46,9 +57,9 @@ def neighbours(edge_index: Tensor, graph: CompleteGraph, once: bool = False) -> 
         once: of several bonds between the same two nodes, keep the first.
 
     Raises:
-        ValueError: an edge joins two molecules, or a node that there is none of.
+        ValueError: an edge joins two molecules, or a node that does not exist.
     """
-    from gtx.encodings import neighbour_kernels as kernels
+    from gtx.encodings import kernels
 
     sender, receiver = edge_index.long().contiguous().numpy()
     wrong, start, senders, edges = kernels.neighbours(sender, receiver, graph.batch.numpy(), once)

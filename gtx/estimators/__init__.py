@@ -1,6 +1,5 @@
 """scikit-learn estimators: SMILES in, ndarray out."""
 
-from gtx.estimators.classifier import MoleculeClassifier
-from gtx.estimators.regressor import MoleculeRegressor
+from gtx.estimators.estimators import MoleculeClassifier, MoleculeRegressor
 
 __all__ = ["MoleculeClassifier", "MoleculeRegressor"]

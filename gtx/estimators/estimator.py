@@ -1,42 +1,78 @@
-"""What the estimators share: their parameters, and the way from SMILES to a trained model."""
+"""The base of the scikit-learn estimators: fit, predict, parameters."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gtx.data import FeatureColumns, MoleculeStore, featurise
-from gtx.data.columns import listed
-from gtx.data.rows import RowFeatures
-from gtx.dataset import DataSettings
+from gtx.data import FeatureColumns, Split, featurise
+from gtx.data.columns import RowFeatures, listed
+from gtx.dataset import DataSettings, LabelledMolecules
 from gtx.errors import InputError
-from gtx.estimators.given import as_smiles, as_weights, complaint_of, smiles_in
-from gtx.models import build_model
+from gtx.estimators.given import as_columns, as_smiles, as_weights, complaint_of, smiles_in
 from gtx.molecules import Featuriser
 from gtx.molecules.featuriser import Text
 from gtx.prediction import ModelHeader
-from gtx.prediction.given import as_texts, given_components
-from gtx.prediction.training_rows import TrainingRows
+from gtx.prediction.given import as_frame, as_texts, given_components
+from gtx.schema import plain
 from gtx.tasks import NumberTask
-from gtx.training import TrainSettings, fit
-from gtx.workflow import Further, check_model, check_rows, learned_spec, mixed, model_spec
+from gtx.training import TrainSettings
+from gtx.workflow.plan import Plan, opened
+
+# --- Scores of several targets with blanks.
+
+
+def mean_score(score: Callable[..., float], y: np.ndarray, predicted: np.ndarray, weights: Any, fewest: int) -> float:
+    """The mean of a score over the targets that have `fewest` different values or more; blanks are left out.
+
+    Args:
+        score: of `y`, predictions and `sample_weight`, `[m]` each, such as `sklearn.metrics.r2_score`.
+        y: `[n]` or `[n, T]`; NaN and None are blanks.
+        predicted: of the same shape.
+        weights: `[n]`, or None.
+        fewest: different values that the score takes to be defined.
+
+    Returns:
+        NaN, with a warning, where no target has so many.
+
+    Raises:
+        InputError: y is of another shape.
+    """
+    if y.shape != predicted.shape:
+        raise InputError(f"y must be of shape {list(predicted.shape)}, as the predictions are, not {list(y.shape)}")
+    weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
+    found = []
+    for column, own in zip(as_columns(y).T, as_columns(predicted).T, strict=True):
+        known = ~pd.isna(column)
+        if len(pd.unique(column[known])) >= fewest:
+            found.append(float(score(column[known], own[known], sample_weight=weights[known])))
+    if not found:
+        warnings.warn(
+            f"the score is not defined: no target has {fewest} different values", UndefinedMetricWarning, stacklevel=3
+        )
+        return float("nan")
+    return float(np.mean(found))
+
+
+# --- What the estimators share: their parameters, and the way from SMILES to a trained model.
 
 _DEFAULT = TrainSettings()
 
 
 class MoleculeEstimator(BaseEstimator):
-    """What `MoleculeRegressor` and `MoleculeClassifier` share.
+    """Base class of `MoleculeRegressor` and `MoleculeClassifier`.
 
     Attributes:
         predictor_: the trained `gtx.prediction.Predictor`, which gives data frames, with the spread of an ensemble.
@@ -138,104 +174,112 @@ class MoleculeEstimator(BaseEstimator):
         self.predictor_.save(path)
 
     def _fit(self, X: Any, y: np.ndarray, task: NumberTask, weights: Any = None) -> Self:
-        smiles, features, column = self._inputs(X, self.smiles_columns or (), self._features())
+        given = self._given
+        featuriser = Featuriser(
+            given.max_atoms,
+            given.standardise,
+            descriptors=given.descriptors,
+            conformers=given.conformers,
+            molecule_features=tuple(given.molecule_features),
+            components=tuple(given.smiles_columns or ()),
+            ignore_stereo=given.ignore_stereo,
+        )
+        data = DataSettings("", task=task, featuriser=featuriser, features=self._features())
+        smiles, features, column = self._inputs(X, featuriser.components, data.features, given.conformers)
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
-        featuriser = Featuriser(
-            self.max_atoms,
-            self.standardise,
-            descriptors=self.descriptors,
-            conformers=self.conformers,
-            molecule_features=tuple(self.molecule_features),
-            components=tuple(self.smiles_columns or ()),
-            ignore_stereo=self.ignore_stereo,
-        )
-        settings = self._settings()
-        check_rows(task, settings)
-        if self.start is None:
-            further, start = None, {}
-            check_model(settings, featuriser, self._features())
-        else:
-            data = DataSettings("", task=task, featuriser=featuriser, features=self._features())
-            further = Further.open(self.start, data, settings)
-            featuriser, settings = further.featuriser, further.tuned(settings)
-        done = featurise(featuriser, smiles, workers=self.workers, progress=self.progress)
-        done = done if features is None else self._features().joined(done, features)
+        data, settings, further = opened(data, self._settings(), given.start)
+        done = featurise(data.featuriser, smiles, workers=given.workers, progress=given.progress)
+        done = done if features is None else data.features.joined(done, features)
         if complaint := complaint_of(smiles, done.errors):
             raise InputError(complaint)
-        split = self._split(len(smiles), settings.seed)
         store = replace(done.store.with_targets(y), weights=as_weights(weights, len(y)))
-        train, val = store.subset(split["train"]), store.subset(split["val"])
-        if further is None:
-            spec = model_spec(settings, featuriser, task, len(train), self._features())
-        else:
-            task = further.adopted(task.fitted(task.labelled(train)))
-            start = {"start": further.members, "adoption": further.adoption(task)}
-            spec = further.spec(task)
+        split, words = self._split(len(smiles), settings.seed)
+        molecules = LabelledMolecules(task, store, done.smiles, split, words, column or ModelHeader.smiles_column)
+        plan = Plan.make(molecules, data, settings, further)
         with TemporaryDirectory() as folder:
-            members = fit(partial(build_model, spec), task, train, val, settings, folder, **start)
-        said = settings.decisive() | ({} if further is None else {"start": further.origin(spec, members[0].task)})
-        learned = learned_spec(spec, members[0].model)
-        kept = learned_from = None
-        if settings.training_rows is not False:
-            kept = _training_rows(members[0].task, done.smiles, split["train"], store)
-            learned_from = partial(_training_rows, members[0].task, done.smiles, np.arange(len(smiles)), store)
-        beside = {"smiles_column": column or ModelHeader.smiles_column, "features": self._features(), "training": kept}
-        header = ModelHeader(members[0].task, featuriser, learned, **beside, settings=said)
-        self.predictor_ = mixed(members, header, store, split, settings, learned_from).predictor
+            members, header = plan.fit(Path(folder))
+        self._count_features(X, len(given.smiles_columns or "1"))
+        self.predictor_ = plan.mixed(members, header).predictor
         return self
 
+    @property
+    def _given(self) -> SimpleNamespace:
+        """The parameters, with Python's own numbers and lists in place of numpy's."""
+        return SimpleNamespace(**plain(self.get_params(deep=False)))
+
     def _features(self) -> FeatureColumns | None:
-        if self.missing_features not in ("error", "blank"):
-            raise InputError(f"missing_features: expected 'error' or 'blank', got {self.missing_features!r}")
-        blanks = self.missing_features == "blank"
-        kinds = (self.feature_columns, self.atom_feature_columns, self.bond_feature_columns)
+        given = self._given
+        if given.missing_features not in ("error", "blank"):
+            raise InputError(f"missing_features: expected 'error' or 'blank', got {given.missing_features!r}")
+        blanks = given.missing_features == "blank"
+        kinds = (given.feature_columns, given.atom_feature_columns, given.bond_feature_columns)
         names, atoms, bonds = (kind or () for kind in kinds)
         return FeatureColumns(names, blanks, atoms, bonds) if names or atoms or bonds else None
 
     def _inputs(
-        self, X: Any, components: Sequence[str], features: FeatureColumns | None, usual: str | None = None
+        self,
+        X: Any,
+        components: Sequence[str],
+        features: FeatureColumns | None,
+        coordinates: bool,
+        usual: str | None = None,
     ) -> tuple[list[Text], list[RowFeatures] | None, str | None]:
         """The SMILES, or the tuples of a row's; what is read beside them; and the name of a table's column of SMILES,
         which was called `usual` in training."""
+        X = as_frame(X)
         table = isinstance(X, pd.DataFrame)
         if features is not None and not table:
             raise InputError(f"X must be a pandas table with the columns {listed(features.columns)} and the SMILES")
         column = None
         if components:
-            smiles = as_texts(given_components(X, components))
+            smiles = as_texts(given_components(X, components), coordinates)
         else:
-            given = smiles_in(X, () if features is None else features.columns, usual) if table else X
-            smiles, column = as_smiles(given), str(given.name) if table else None
+            held = smiles_in(X, () if features is None else features.columns, usual) if table else X
+            smiles, column = as_smiles(held, coordinates), str(held.name) if table else None
         return smiles, None if features is None else features.of_columns(X, len(smiles)), column
 
     def _options(self) -> dict[str, Any]:
-        return {"loss": None if self.loss == "auto" else self.loss, **(self.task_options or {})}
+        given = self._given
+        return {"loss": None if given.loss == "auto" else given.loss, **(given.task_options or {})}
 
     def _settings(self) -> TrainSettings:
-        seed = self.random_state
+        given = self._given
+        seed = given.random_state
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        named = {name: getattr(self, name) for name in ("epochs", "ensemble", "lr", "patience", "model", "progress")}
-        named |= {"model_arguments": self.model_arguments or {}, "seed": seed}
+        named = {name: getattr(given, name) for name in ("epochs", "ensemble", "lr", "patience", "model", "progress")}
+        named |= {"model_arguments": given.model_arguments or {}, "seed": seed}
         try:
-            return TrainSettings(**named, **(self.settings or {}))
+            return TrainSettings(**named, **(given.settings or {}))
         except TypeError as reason:  # not a field, or one that has a parameter of its own
             raise InputError(f"settings: {str(reason).removeprefix('TrainSettings.__init__() ')}") from None
 
-    def _split(self, rows: int, seed: int) -> dict[str, np.ndarray]:
+    def _count_features(self, X: Any, columns: int) -> None:
+        """Note the columns of X as scikit-learn's estimators do."""
+        X = as_frame(X)
+        self.n_features_in_ = X.shape[1] if isinstance(X, pd.DataFrame) else columns
+        if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
+            self.feature_names_in_ = np.array(X.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
+
+    def _split(self, rows: int, seed: int) -> tuple[Split, str]:
         if not 0 <= self.validation_fraction < 1:
             raise InputError(f"validation_fraction: expected at least 0 and below 1, got {self.validation_fraction}")
         order = np.random.default_rng(seed).permutation(rows)
         aside = int(np.ceil(rows * self.validation_fraction)) if rows > 1 else 0
-        return {"train": np.sort(order[aside:]), "val": np.sort(order[:aside])}
+        parts = {"train": order[aside:], "val": order[:aside], "test": order[:0]}
+        return {part: np.sort(index) for part, index in parts.items()}, f"random, seed {seed}"
 
     def _predict(self, X: Any, *kinds: str) -> tuple[list[np.ndarray], str | None]:
-        """What `gtx.tasks.predictions.Predictions` has under these names, `[n, ...]` each, NaN for SMILES that cannot
-        be used; and what there is to say of these."""
+        """Return the named arrays of `gtx.tasks.predictions.Predictions`, `[n, ...]` each, with NaN for unusable
+        SMILES; and a warning about these, or None."""
         check_is_fitted(self, "predictor_")
         header = self.predictor_.header
-        smiles, features, _ = self._inputs(X, header.featuriser.components, header.features, header.smiles_column)
+        smiles, features, _ = self._inputs(
+            X, header.featuriser.components, header.features, header.featuriser.coordinates, header.smiles_column
+        )
         done = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
         done = done if features is None else header.features.joined(done, features)
         answers = self.predictor_.predict_store(done.store)
@@ -248,7 +292,7 @@ class MoleculeEstimator(BaseEstimator):
         return [placed(getattr(answers, kind)) for kind in kinds], complaint_of(smiles, done.errors)
 
     def _warned(self, X: Any, *kinds: str) -> list[np.ndarray]:
-        """The same, with a warning of SMILES that cannot be used."""
+        """Return the same arrays and warn of SMILES that cannot be used."""
         values, complaint = self._predict(X, *kinds)
         if complaint:
             warnings.warn(f"{complaint}; NaN is returned", stacklevel=3)
@@ -271,16 +315,3 @@ class MoleculeEstimator(BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.target_tags.required = tags.target_tags.multi_output = True
         return tags
-
-
-def _training_rows(task: NumberTask, smiles: Sequence[str], rows: np.ndarray, store: MoleculeStore) -> TrainingRows:
-    """What a model file keeps of rows that it learned from; they are called by their place in X, from 1."""
-
-    def cell(t: int, value: float) -> str:
-        if np.isnan(value):
-            return ""
-        return task.value_text(t, value) if task.discrete else f"{value:.9g}"
-
-    columns = enumerate(store.y.numpy()[rows].T)
-    values = {task.targets[t]: [cell(t, value) for value in column] for t, column in columns}
-    return TrainingRows.drawn([smiles[i] for i in rows], rows + 1, values)

@@ -10,34 +10,37 @@ import pandas as pd
 import torch
 from sklearn.utils.multiclass import check_classification_targets
 
-from gtx.data.columns import Wanted, listed
+from gtx.data.columns import MoleculeColumn, listed, molecule_columns
 from gtx.errors import InputError, printable
 from gtx.molecules.featuriser import Text
+from gtx.molecules.reading import text_of
+from gtx.prediction.given import as_frame, as_texts, first_cells
 from gtx.tasks.labels import check_count
 
 
-def as_smiles(X: Any) -> list[str]:
-    """X as SMILES.
+def as_smiles(X: Any, coordinates: bool = False) -> list[str]:
+    """X as SMILES; an RDKit molecule as `gtx.molecules.reading.text_of` writes it.
 
     Raises:
         InputError: X is something else, or empty.
     """
-    if isinstance(X, str):
-        raise InputError("X must be a list or an array of SMILES, not one of them")
+    if text_of(X) is not None:
+        raise InputError("X must be a list or an array of SMILES or RDKit molecules, not one of them")
     array = np.asarray(X, dtype=object)
     if array.ndim != 1 and not (array.ndim == 2 and array.shape[1] == 1):
         raise InputError(f"X must be SMILES [n], or a table of one column, not of shape {list(array.shape)}")
-    texts = array.ravel().tolist()
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"X must be SMILES: number {i} is {text!r}")
-    if not texts:
+    molecules = array.ravel().tolist()
+    for i, one in enumerate(molecules):
+        if text_of(one) is None:
+            raise InputError(f"X must be SMILES or RDKit molecules: number {i} is {printable(repr(one))}")
+    if not molecules:
         raise InputError("X holds no SMILES")
-    return texts
+    return as_texts(molecules, coordinates)
 
 
 def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd.Series:
-    """The SMILES of a table: its only column beside those that the model reads or, with these, the one called so.
+    """The SMILES of a table: its only column beside those that the model reads or, with these, the one called so, or
+    else the only one whose cells read as molecules.
 
     Args:
         table: X.
@@ -51,7 +54,8 @@ def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd
     rest = [i for i, name in enumerate(names) if name not in read]
     if not rest:
         raise InputError(f"X has no column of SMILES beside {listed(names)}" if names else "X has no columns")
-    called = [rest[i] for i in Wanted(None, usual).among([names[i] for i in rest])]
+    named = MoleculeColumn(None, usual).find([names[i] for i in rest]) if len(rest) > 1 else []
+    called = [rest[i] for i in named or molecule_columns(first_cells(table.iloc[:, rest]))]
     found = rest if len(rest) == 1 else called
     if len(found) == 1 and (read or len(rest) == 1):
         return table.iloc[:, found[0]]
@@ -77,7 +81,7 @@ def as_numbers(y: Any) -> tuple[np.ndarray, list[str]]:
     try:
         return as_targets(y, float)
     except (TypeError, ValueError) as error:
-        for place, value in np.ndenumerate(np.asarray(y, dtype=object)):
+        for place, value in np.ndenumerate(np.asarray(as_frame(y), dtype=object)):
             if not _is_number(value):
                 where = f"row {place[0]}" + (f", column {place[1]}" if len(place) > 1 else "")
                 raise InputError(
@@ -96,9 +100,11 @@ def _is_number(value: Any) -> bool:
 
 
 def as_targets(y: Any, dtype: type) -> tuple[np.ndarray, list[str]]:
-    """y as an array `[n]` or `[n, T]`, and names for its columns."""
+    """y as an array `[n]` or `[n, T]`, and names for its columns; a table of one column is `[n]`."""
+    y = as_frame(y)
     names = [str(name) for name in y.columns] if isinstance(y, pd.DataFrame) else None
     array = np.asarray(y, dtype=dtype)
+    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if array.ndim not in (1, 2):
         raise InputError(f"y must be of shape [n] or [n, T], not {list(array.shape)}")
     name = getattr(y, "name", None) or "y"
@@ -156,7 +162,7 @@ def as_columns(y: np.ndarray) -> np.ndarray:
 
 
 def complaint_of(smiles: Sequence[Text], errors: Sequence[str | None]) -> str | None:
-    """How many SMILES cannot be used, and the first of them; None if all can."""
+    """Return a message with the number of unusable SMILES and the first of them; None if all are usable."""
     bad = [i for i, error in enumerate(errors) if error]
     if not bad:
         return None

@@ -2,21 +2,73 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gtx.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gtx.explain.account import Account
+    from gtx.explain.attribution import Attribution, Shapley, attribute, shapley
+    from gtx.explain.explanation import Explanation, check_name, explain
+    from gtx.explain.rationales import Rationale, rationale
+    from gtx.explain.relevance import gradient_weighted, per_atom, rollout
+    from gtx.explain.removal import Removal, bond_distances, by_distance, dense, faithfulness
+    from gtx.explain.subject import explained_names
+
 
 # the command line reads names without torch
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "explanation": ("explain", "Explanation", "check_name"),
+        "explanation": (
+            "explain",
+            "Explanation",
+            "check_name",
+        ),
         "subject": ("explained_names",),
         "account": ("Account",),
-        "attribution": ("attribute", "Attribution"),
-        "rationales": ("rationale", "Rationale"),
-        "shapley_values": ("shapley", "Shapley"),
-        "relevance": ("rollout", "gradient_weighted", "per_atom"),
-        "distances": ("bond_distances", "by_distance"),
-        "removal": ("faithfulness", "Removal"),
-        "matrices": ("dense",),
+        "attribution": (
+            "attribute",
+            "Attribution",
+            "shapley",
+            "Shapley",
+        ),
+        "rationales": (
+            "rationale",
+            "Rationale",
+        ),
+        "relevance": (
+            "rollout",
+            "gradient_weighted",
+            "per_atom",
+        ),
+        "removal": (
+            "bond_distances",
+            "by_distance",
+            "faithfulness",
+            "Removal",
+            "dense",
+        ),
     },
 )
+__all__ = [
+    "Account",
+    "Attribution",
+    "Explanation",
+    "Rationale",
+    "Removal",
+    "Shapley",
+    "attribute",
+    "bond_distances",
+    "by_distance",
+    "check_name",
+    "dense",
+    "explain",
+    "explained_names",
+    "faithfulness",
+    "gradient_weighted",
+    "per_atom",
+    "rationale",
+    "rollout",
+    "shapley",
+]

@@ -1,4 +1,4 @@
-"""What one network computes for one molecule."""
+"""The computation of one network for one molecule, in numbers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.data import MoleculeStore
-from gtx.explain.matrices import dense
 from gtx.explain.relevance import gradient_weighted, per_atom, rollout
-from gtx.explain.removal import Removal, faithfulness
+from gtx.explain.removal import Removal, dense, faithfulness
 from gtx.models import build_model
 from gtx.prediction import ModelHeader
 
@@ -21,7 +20,8 @@ PAIRS = 50_000  # in a batch of copies of the molecule
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Account:
-    """What one network computes for one molecule with n atoms; all changes are in the target's own units.
+    """Attention, attributions and prediction of one network for one molecule of n atoms; changes are in the target's
+    unit.
 
     Attributes:
         prediction: of the target; for classes the probability of class 1.
@@ -44,7 +44,7 @@ class Account:
 def account(
     model: nn.Module, store: MoleculeStore, header: ModelHeader, target: int, seed: int = 0, draws: int = 50
 ) -> Account:
-    """What a network computes for the one molecule of a store.
+    """Run a network on the one molecule of a store and collect its attention and attributions.
 
     Args:
         model: in float64, on the CPU, in evaluation mode.
@@ -82,7 +82,7 @@ def account(
 
 
 def random_model(model: nn.Module, header: ModelHeader, seed: int) -> nn.Module:
-    """The same architecture before training, in float64; what is no weight (known codes, scales) is copied.
+    """Build the same architecture with untrained weights, in float64; fixed tensors (known codes, scales) are copied.
 
     The control of Adebayo et al. 2018 (arXiv:1810.03292): a picture that random weights give as well says nothing of
     what was learnt.
@@ -96,10 +96,8 @@ def random_model(model: nn.Module, header: ModelHeader, seed: int) -> nn.Module:
 
 
 @torch.inference_mode()
-def predict_without(
-    model: nn.Module, store: MoleculeStore, header: ModelHeader, target: int, removed: np.ndarray
-) -> np.ndarray:
-    """Predictions `[m]` of one molecule when the attention into and out of sets of atoms, bool `[m, n]`, is removed."""
+def outputs_without(model: nn.Module, store: MoleculeStore, removed: np.ndarray) -> Tensor:
+    """Outputs `[m, C]` for one molecule when the attention into and out of sets of atoms, bool `[m, n]`, is removed."""
     sets = torch.from_numpy(removed)
     outputs = []
     for part in sets.split(max(1, PAIRS // sets.shape[1] ** 2)):
@@ -108,8 +106,20 @@ def predict_without(
         sender, receiver = graph.pair_index
         gone = part.flatten()
         outputs.append(model(batch, graph=graph.masked(~(gone[sender] | gone[receiver]))))
-    molecules = store.subset(torch.zeros(len(sets), dtype=torch.long))
-    return header.task.unscaled(torch.cat(outputs), molecules)[:, target].numpy()
+    return torch.cat(outputs)
+
+
+def in_units(outputs: Tensor, store: MoleculeStore, header: ModelHeader, target: int) -> np.ndarray:
+    """Predictions `[m]` of a target, of outputs `[m, C]` for one molecule."""
+    molecules = store.subset(torch.zeros(len(outputs), dtype=torch.long))
+    return header.task.unscaled(outputs, molecules)[:, target].numpy()
+
+
+def predict_without(
+    model: nn.Module, store: MoleculeStore, header: ModelHeader, target: int, removed: np.ndarray
+) -> np.ndarray:
+    """Predictions `[m]` of the network alone, see `outputs_without`."""
+    return in_units(outputs_without(model, store, removed), store, header, target)
 
 
 def copies(store: MoleculeStore, count: int = 1) -> Batch:

@@ -1,4 +1,4 @@
-"""What can be drawn as one molecule and told in lines of text."""
+"""The base class of explanations that are drawn as one molecule and described in text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Drawn(ABC):
 
     @abstractmethod
     def text(self) -> str:
-        """What was found, in lines of text."""
+        """Describe the result in lines of text."""
 
     @abstractmethod
     def drawing(self) -> str:
@@ -29,7 +29,7 @@ class Drawn(ABC):
 
     @abstractmethod
     def legend(self) -> list[str]:
-        """What the drawing shows, in lines of text."""
+        """Explain the drawing in lines of text."""
 
     def svg(self) -> str:
         """The molecule with what was found, and below it what the colours mean."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from gtx.errors import InputError
 from gtx.explain.account import account, random_model
-from gtx.explain.distances import bond_distances
 from gtx.explain.findings import Findings, chosen
+from gtx.explain.removal import bond_distances
 from gtx.explain.subject import index, open_subject
 from gtx.files import write_text
 from gtx.prediction import Predictor
@@ -20,14 +20,14 @@ from gtx.prediction import Predictor
 class Explanation(Findings):
     """The account of a trained network, with the account of the same network with random weights for comparison.
 
-    Attention weights are a picture of the computation, not a proof of reasons. Attributes as `Findings`.
+    Attention weights show the computation; they do not prove a cause. Attributes as `Findings`.
     """
 
     def __repr__(self) -> str:
         return f"Explanation({self.smiles}, {self.target} = {self.prediction:.4g}, {self.weights.shape[0]} layers)"
 
     def text(self) -> str:
-        """What was found, in lines of text."""
+        """Describe the result in lines of text."""
         from gtx.explain.words import report
 
         return report(self)
@@ -113,7 +113,7 @@ def explain(
         atoms=[f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in mol.GetAtoms()],
         distance=bond_distances(store.bonds.numpy(), n),
         target=header.task.prediction_names[column],
-        quantity=header.task.quantity(column),
+        quantity=header.quantity(column),
         layer=layer,
         head=head,
         receiver=index("receiver", receiver, n, negative=False),

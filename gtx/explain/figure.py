@@ -15,9 +15,8 @@ from matplotlib.lines import Line2D
 
 from gtx.explain import panels
 from gtx.explain.account import Account
-from gtx.explain.distances import by_distance
 from gtx.explain.findings import Findings
-from gtx.explain.removal import highest
+from gtx.explain.removal import by_distance, highest
 from gtx.explain.words import caption, report
 from gtx.molecules import draw_attention, draw_molecule
 from gtx.molecules.drawing import SCALE
@@ -79,11 +78,14 @@ def _attention(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
 
     weights, n = e.shown(account), len(e.atoms)
     size = (CELL[0], CELL[1] - SCALE)
-    sheet.put(x, y + 8, draw_attention(e.mol, weights, e.receiver, size=size, numbers=n <= MOST_NUMBERS))
+    both = [e.shown(of) for of in (e, e.random)]  # on one scale
+    rows = [shown[e.receiver] for shown in both]
+    ends = min(map(np.min, rows)), max(map(np.max, rows))
+    sheet.put(x, y + 8, draw_attention(e.mol, weights, e.receiver, size=size, numbers=n <= MOST_NUMBERS, ends=ends))
 
     corner, side = (middle + 50, y + 16), 204
     axes, bar = sheet.axes(*corner, side, side), sheet.axes(corner[0] + side + 7, corner[1], 8, side)
-    panels.heat_map(axes, bar, weights, e.atoms, max(abs(e.shown(of)).max() for of in (e, e.random)))
+    panels.heat_map(axes, bar, weights, e.atoms, (min(map(np.min, both)), max(map(np.max, both))))
 
     means, ends = _by_distance(e, account), [_by_distance(e, of)[1] for of in (e, e.random)]
     chosen, names = (e.layer, "layer") if e.head is None else (e.head, "head")
@@ -108,7 +110,8 @@ def _scores(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
 
 
 def _by_distance(e: Findings, account: Account) -> tuple[np.ndarray, np.ndarray]:
-    """Of all layers where the mean over heads is shown, else of all heads of the layer."""
+    """Average attention by distance: over all layers where the figure shows the mean over heads, otherwise per head
+    of the layer."""
     return by_distance(account.weights.mean(1) if e.head is None else account.weights[e.layer], e.distance)
 
 

@@ -1,4 +1,4 @@
-"""What there is to tell of one molecule, one target: the numbers behind every picture and sentence."""
+"""The findings for one molecule and one target: the numbers behind every figure and sentence."""
 
 from __future__ import annotations
 

@@ -35,9 +35,11 @@ STYLE = {
 }
 
 
-def heat_map(axes: Axes, bar: Axes, weights: np.ndarray, atoms: list[str], top: float) -> None:
-    """Weights `[n, n]`, receivers in rows, from white at 0 to dark at `top`, and the bar that says so."""
-    scale = {"cmap": BLUES, "vmin": 0} if weights.min() >= 0 else {"cmap": REDS_AND_BLUES, "vmin": -top}
+def heat_map(axes: Axes, bar: Axes, weights: np.ndarray, atoms: list[str], ends: tuple[float, float]) -> None:
+    """Weights `[n, n]`, receivers in rows, from white at 0 to dark, and the bar that says so; `ends` are the lowest and
+    the highest weight that the scale is to have room for."""
+    top = max(map(abs, ends))
+    scale = {"cmap": BLUES, "vmin": 0} if ends[0] >= 0 else {"cmap": REDS_AND_BLUES, "vmin": -top}
     image = axes.pcolormesh(weights, vmax=top, rasterized=len(atoms) > MOST_CELLS, **scale)
     step = -(-len(atoms) // MOST_LABELS)
     places, labels = np.arange(len(atoms))[::step] + 0.5, atoms[::step]

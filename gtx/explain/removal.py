@@ -1,4 +1,4 @@
-"""Do the atoms with the highest scores matter to the prediction? Take their attention away and see."""
+"""The removal test: the change of a prediction when attention is removed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,66 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
 from scipy.stats import spearmanr
+from torch import Tensor
+
+# --- How attention depends on the distance along bonds.
+
+
+def bond_distances(bonds: np.ndarray, num_atoms: int) -> np.ndarray:
+    """The number of bonds on the shortest path between every two atoms.
+
+    Args:
+        bonds: int `[2, E]`, both directions of every bond.
+        num_atoms: n.
+
+    Returns:
+        float64 `[n, n]`, infinite where no path connects them.
+    """
+    ones = np.ones(bonds.shape[1])
+    return shortest_path(coo_array((ones, (bonds[0], bonds[1])), shape=(num_atoms, num_atoms)).tocsr(), unweighted=True)
+
+
+def by_distance(weights: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean weight of all pairs that lie equally far apart.
+
+    Args:
+        weights: `[..., n, n]`, receivers in rows.
+        distance: `[n, n]`, bonds on the shortest path, infinite where there is none.
+
+    Returns:
+        The distances that occur, `[D]`, ascending (0 is an atom with itself, infinity last), and the means `[..., D]`.
+    """
+    distances = np.unique(distance)
+    return distances, np.stack([weights[..., distance == d].mean(-1) for d in distances], axis=-1)
+
+
+# --- Weights of an edge list as matrices.
+
+
+def dense(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
+    """A value per edge and head as a matrix per head; 0 where there is no edge.
+
+    Args:
+        values: `[E, H]`.
+        edge_index: int64 `[2, E]`, senders and receivers, no edge twice.
+        num_nodes: n.
+
+    Returns:
+        `[H, n, n]`, receivers in rows and senders in columns.
+    """
+    sender, receiver = edge_index
+    matrix = values.new_zeros(num_nodes, num_nodes, values.shape[1])
+    return matrix.index_put((receiver, sender), values).permute(2, 0, 1)
+
+
+# --- Do the atoms with the highest scores matter to the prediction? Take their attention away and see.
 
 
 class Removal(NamedTuple):
-    """What became of the prediction when the attention of k atoms was removed.
+    """Change of the prediction when the attention of k atoms is masked.
 
     Attributes:
         k: how many atoms lost their attention.

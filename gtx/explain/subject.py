@@ -1,4 +1,4 @@
-"""What is explained: one molecule, one target, one network of a model file."""
+"""The subject of an explanation: one molecule, one target, one network of a model file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from torch import nn
 from gtx.data import MoleculeStore, featurise
 from gtx.errors import InputError
 from gtx.explain.account import copies
-from gtx.molecules.naming import name_code
+from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.beside import lines
+from gtx.prediction.partner import Partner
 from gtx.tasks import NumberTask
 
 
 class Subject(NamedTuple):
-    """What an explanation is about.
+    """The molecule, target and network that an explanation is about.
 
     Attributes:
         model: the network, on the CPU and in float64.
@@ -28,6 +29,7 @@ class Subject(NamedTuple):
         column: number of the target.
         mol: the RDKit molecule whose atoms are those of the store.
         smiles: the molecule as given, or for a mol block its SMILES.
+        partner: the kernel that has a share in the prediction, likewise, or None.
         mix: what the whole model predicts, in words, where the network is a part of it.
         notes: what a reader should know about this model and molecule.
         neighbours: the training molecules that are most similar to it, in lines of text.
@@ -39,6 +41,7 @@ class Subject(NamedTuple):
     column: int
     mol: Any
     smiles: str
+    partner: Partner | None
     mix: str | None
     notes: list[str]
     neighbours: list[str]
@@ -79,7 +82,8 @@ def open_subject(
     notes = [*_notes(model, store, member, members), *done.warnings[0]]
     shown = done.smiles[0] if "\n" in smiles else smiles
     mol, mix = header.featuriser.read(smiles), _mix(predictor, store, column)
-    return Subject(model, store, header, column, mol, shown, mix, notes, lines(predictor, smiles))
+    partner = predictor.partner and deepcopy(predictor.partner).cpu().double()
+    return Subject(model, store, header, column, mol, shown, partner, mix, notes, lines(predictor, smiles))
 
 
 def index(what: str, number: int, count: int, negative: bool = True) -> int:
@@ -114,7 +118,7 @@ def _mix(predictor: Predictor, store: MoleculeStore, column: int) -> str | None:
     if predictor.partner is None:
         return None
     mixed, share = predictor.predict_store(store).mean[0, column], float(predictor.partner.share[column])
-    return f"the model predicts {mixed:.4g}, the mix of {1 - share:.0%} network and {share:.0%} kernel"
+    return f"the model predicts {mixed:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
 
 
 def number_of(what: str, name: str | None, names: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""What an explanation says in words."""
+"""The sentences of an explanation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gtx.data.ledger import counted
 from gtx.explain.account import Account
 from gtx.explain.findings import Findings
 
-CAVEAT = "Attention weights are a picture of the computation, not a proof of reasons."
+CAVEAT = "Attention weights show the computation; they do not prove a cause."
 
 
 def which(explanation: Findings) -> str:
@@ -21,7 +21,7 @@ def which(explanation: Findings) -> str:
 def headline(
     smiles: str, atoms: int, quantity: str, prediction: float, mix: str | None = None, beside: str = ""
 ) -> list[str]:
-    """What is explained: the molecule, and its prediction; of a mix that of the whole model first."""
+    """State the molecule and its prediction; for a blend, the prediction of the whole model first."""
     told = f"predicted {quantity}: {prediction:.4g}"
     if mix is not None:
         told = f"{quantity}: {mix}\nexplained is the network alone, which predicts {prediction:.4g}"

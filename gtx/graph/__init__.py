@@ -1,15 +1,23 @@
 """Graphs say who attends to whom: all pairs of nodes of a molecule, never written out, or fewer, by an edge set."""
 
-from gtx.graph.bipartite import BipartiteGraph
+from gtx.graph.bipartite import BipartiteGraph, cross_edges, receiver_portions
 from gtx.graph.capacity import Capacity, CapacityGraph, NotConstant
-from gtx.graph.circular_labels import circular_labels
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.cross import cross_edges
-from gtx.graph.edge_sets import AllPairs, BondedPairs, Causal, EdgeSet, EitherOf, WithinDistance, WithinHops
-from gtx.graph.expander import Expander
+from gtx.graph.edge_sets import (
+    AllPairs,
+    BondedPairs,
+    Causal,
+    EdgeSet,
+    EitherOf,
+    Expander,
+    WithinDistance,
+    WithinHops,
+    WithVirtual,
+    circular_labels,
+    with_virtual,
+)
 from gtx.graph.packing import Packing
 from gtx.graph.size_order import SizeOrder, SizeRange
-from gtx.graph.virtual import WithVirtual, with_virtual
 
 __all__ = [
     "AllPairs",
@@ -31,5 +39,6 @@ __all__ = [
     "WithinHops",
     "circular_labels",
     "cross_edges",
+    "receiver_portions",
     "with_virtual",
 ]

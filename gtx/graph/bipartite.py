@@ -1,21 +1,53 @@
-"""Every sender of one set with every receiver of another, without their pairs: the graph of cross-attention."""
+"""Edges between two sets of nodes: every token with every atom."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from gtx.graph.buckets import alike
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.cross import cross_edges
-from gtx.graph.packing import Packing
+from gtx.graph.packing import Packing, alike
+
+# --- Every sender of one set to every receiver of another: the edges of cross-attention.
+
+
+def cross_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
+    """List the edges from every source node to every target node of the same graph, receiver-major.
+
+    They join two sets of nodes, as tokens attend to atoms (Vaswani et al. 2017, section 3.2.3, arXiv:1706.03762): pass
+    them to `gtx.nn.EdgeAttention` with `x=(source, target)`.
+
+    Args:
+        source_ptr: int64 `[B + 1]`; graph b has the source nodes `source_ptr[b]` to `source_ptr[b + 1]`.
+        target_ptr: int64 `[B + 1]`, the same for the target nodes.
+
+    Returns:
+        int64 `[2, E]`, senders among the source and receivers among the target nodes.
+
+    Raises:
+        ValueError: the two are of different numbers of graphs.
+    """
+    if source_ptr.shape != target_ptr.shape or source_ptr.dim() != 1:
+        raise ValueError(
+            f"expected ptr [B + 1] of as many graphs, got {list(source_ptr.shape)} and {list(target_ptr.shape)}"
+        )
+    graph = torch.repeat_interleave(target_ptr.diff())  # of each receiver
+    senders = source_ptr.diff()[graph]
+    receiver = torch.repeat_interleave(senders)
+    first = senders.cumsum(0) - senders  # the first edge into each receiver
+    place = torch.arange(len(receiver), device=receiver.device) - first[receiver]
+    return torch.stack([source_ptr[graph][receiver] + place, receiver])
+
+
+# --- Every sender of one set with every receiver of another, without their pairs: the graph of cross-attention.
 
 
 class BipartiteBuckets(NamedTuple):
-    """As `gtx.graph.buckets.Buckets`, of two sets of nodes.
+    """Buckets of graphs between two sets of nodes, see `gtx.graph.packing.Buckets`.
 
     Attributes:
         nodes: packing of the receivers into slots.
@@ -34,11 +66,12 @@ class BipartiteBuckets(NamedTuple):
 
 @dataclass(frozen=True)
 class BipartiteGraph(CompleteGraph):
-    r"""Every pair of a receiver and a sender of the same graph, the two of different sets, as tokens attend to atoms.
+    r"""All pairs of a receiver and a sender of the same graph, from two sets of nodes (tokens and atoms).
 
-    A `CompleteGraph` is that of a set with itself. The nodes (`ptr`, `batch`, `num_nodes`) are the receivers. In graph
-    b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and
-    `edge_index` is `gtx.graph.cross_edges(source_ptr, ptr)`. Make one with `between`.
+    A `CompleteGraph` pairs one set of nodes with itself. The nodes (`ptr`, `batch`, `num_nodes`) are the receivers. In
+    graph b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number
+    \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and `edge_index` is `gtx.graph.cross_edges(source_ptr, ptr)`.
+    Make one with `between`.
 
     Source: Vaswani et al. 2017, section 3.2.3 (arXiv:1706.03762).
 
@@ -50,11 +83,11 @@ class BipartiteGraph(CompleteGraph):
 
     @classmethod
     def between(cls, source_ptr: Tensor, target_ptr: Tensor, max_buckets: int = 4, pack: bool = True) -> BipartiteGraph:
-        """From the offsets of both sets.
+        """Build the graph from the offsets of both sets.
 
         Args:
-            source_ptr: int64 `[B + 1]`, of the senders.
-            target_ptr: int64 `[B + 1]`, of the receivers.
+            source_ptr: int64 `[B + 1]`, offsets of the senders.
+            target_ptr: int64 `[B + 1]`, offsets of the receivers.
             max_buckets: at most this many buckets of like size.
             pack: as in `from_ptr`.
 
@@ -80,7 +113,7 @@ class BipartiteGraph(CompleteGraph):
 
     @property
     def all_receive(self) -> bool:
-        """Whether there is a sender wherever there is a receiver."""
+        """True if every receiver has a sender."""
         return self._once("all_receive", lambda: bool((self.source_ptr.diff()[self.batch] > 0).all()))
 
     @property
@@ -131,7 +164,7 @@ class BipartiteGraph(CompleteGraph):
             return torch.zeros_like(n).index_copy(0, order, torch.repeat_interleave(per_bucket, count))
 
         def first(size: Tensor) -> Tensor:
-            """The first slot of each graph, where one of bucket k has `size[k]` of them."""
+            """Return the first slot of each graph, where one of bucket k has `size[k]` of them."""
             each = torch.repeat_interleave(size, count)
             return torch.zeros_like(n).index_copy(0, order, each.cumsum(0) - each)
 
@@ -153,3 +186,23 @@ class BipartiteGraph(CompleteGraph):
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")
         return f"BipartiteGraph(num_graphs={self.num_graphs}, {self.num_senders} to {self.num_nodes} nodes, {edges})"
+
+
+def receiver_portions(graph: CompleteGraph, most: int) -> Iterator[tuple[slice, slice, BipartiteGraph]]:
+    """Cut a complete graph into some receivers at a time, each with all senders of its own graph.
+
+    Args:
+        graph: who attends to whom.
+        most: pairs of a portion, at most; but a receiver is never cut.
+
+    Yields:
+        which nodes receive, which pairs these are, and the graph of receivers and senders.
+    """
+    ends = graph.ptr.diff()[graph.batch].cumsum(0)  # of each receiver's pairs
+    first, before = 0, 0
+    while first < graph.num_nodes:
+        stop = max(first + 1, int(torch.searchsorted(ends, before + most, right=True)))
+        pairs = slice(before, int(ends[stop - 1]))
+        part = BipartiteGraph.between(graph.ptr, graph.ptr.clamp(first, stop) - first, graph.max_buckets, pack=False)
+        yield slice(first, stop), pairs, part.masked(None if graph.mask is None else graph.mask[pairs])
+        first, before = stop, pairs.stop

@@ -8,9 +8,8 @@ from typing import ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from gtx.graph.buckets import Buckets
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Packing
+from gtx.graph.packing import Buckets, Packing
 from gtx.graph.size_order import SizeOrder, SizeRange
 
 
@@ -35,7 +34,7 @@ class Capacity(NamedTuple):
         return sum(count for count, _ in self.buckets)
 
     def grown(self, count: int) -> Capacity:
-        """With `count` nodes more in every molecule, the ghost and empty places included."""
+        """Add `count` nodes to every molecule, the ghost and empty places included."""
         places = self.molecules + 1
         pairs = self.pairs + 2 * count * self.atoms + count**2 * places
         return Capacity(
@@ -63,7 +62,7 @@ class CapacityGraph(CompleteGraph):
 
     @classmethod
     def from_sizes(cls, sizes: Tensor, capacity: Capacity) -> Self:
-        """From the number of atoms in each place.
+        """Build the graph from the number of atoms in each place.
 
         Args:
             sizes: int64 `[B]`, descending, within the buckets; 0 for an empty place. It is not read back, and so not
@@ -93,7 +92,7 @@ class CapacityGraph(CompleteGraph):
         return pairs
 
     def pair_of(self, edge_index: Tensor) -> Tensor:
-        """As in `CompleteGraph`; for atoms of the ghost one of its pairs."""
+        """Return the pair of each edge, as `CompleteGraph.pair_of`; an edge of the ghost gets one of its pairs."""
         sender, receiver = edge_index
         graph = self.batch[receiver]
         start = self.ptr[graph]
@@ -119,7 +118,7 @@ class CapacityGraph(CompleteGraph):
         return torch.where(graph == self.num_graphs - 1, last, torch.stack([sender, receiver]))
 
     def _size_order(self) -> SizeOrder:
-        """The places as they are, without the ghost."""
+        """Return the places as they are, without the ghost."""
         first, ranges = 0, []
         for count, most in self.capacity.buckets:
             ranges.append(SizeRange(first, count, 0, most))
@@ -168,9 +167,9 @@ class CapacityGraph(CompleteGraph):
 
 
 class NotConstant(ValueError):
-    """What was asked of a graph of constant shape has none itself."""
+    """An operation whose result would not have a constant shape."""
 
 
 def owners(ptr: Tensor, count: int) -> Tensor:
-    """For 0 to `count` - 1, the number of the interval of `ptr` that each lies in: int64 `[count]`."""
+    """Return for each of 0 to `count` - 1 the number of the interval of `ptr` that it lies in: int64 `[count]`."""
     return torch.searchsorted(ptr[1:], torch.arange(count, device=ptr.device), right=True)

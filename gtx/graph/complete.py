@@ -10,20 +10,19 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from gtx.graph.buckets import Buckets
-from gtx.graph.packing import Packing
+from gtx.graph.packing import Buckets, Packing
 from gtx.graph.size_order import SizeOrder, SizeRange
 
 
 @dataclass(frozen=True)
 class CompleteGraph:
-    r"""Every ordered pair of nodes of each graph, a node with itself included.
+    r"""All ordered pairs of nodes of each graph, a node with itself included.
 
     Pairs are receiver-major: in graph b with \(n_b\) nodes, the pair (receiver r, sender s) is number
     \(p = \mathrm{pair\_ptr}_b + r\, n_b + s\), so that `edge_index[0] = s` and `edge_index[1] = r`. A tensor of pair
     features is flat, `[num_pairs, K]` with `num_pairs` \(= \sum_b n_b^2\).
 
-    Where only some of the pairs are edges, `masked(mask)` says which. A pair that is no edge has no weight.
+    `masked(mask)` keeps only some of the pairs as edges; the others get no attention weight.
     Features stay flat over all pairs.
 
     For matrix products the graphs are put into a few buckets of like size. Bucket k holds `buckets[k] = (count, size)`
@@ -41,8 +40,8 @@ class CompleteGraph:
         pair_ptr: int64 `[B + 1]`; graph b has the pairs `pair_ptr[b]` to `pair_ptr[b + 1]`.
         num_pairs: the number of pairs, \(\sum_b n_b^2\).
         mask: bool `[num_pairs]`, the pairs that are edges, or None if all are.
-        max_buckets: at most so many buckets.
-        shared: what is worked out once, by name, for this graph and those made of it by `masked`.
+        max_buckets: the largest number of buckets.
+        shared: values computed once, by name, shared with the graphs that `masked` makes of this one.
     """
 
     has_ghost: ClassVar[bool] = False  # whether the last graph is no molecule, and its pairs are not n²
@@ -57,7 +56,7 @@ class CompleteGraph:
 
     @classmethod
     def from_ptr(cls, ptr: Tensor, max_buckets: int = 4, pack: bool = True) -> CompleteGraph:
-        """From offsets.
+        """Build the graph from offsets.
 
         Args:
             ptr: int64 `[B + 1]`, from 0, never descending.
@@ -77,7 +76,7 @@ class CompleteGraph:
     def from_batch(
         cls, batch: Tensor, num_graphs: int | None = None, max_buckets: int = 4, pack: bool = True
     ) -> CompleteGraph:
-        """From a batch vector.
+        """Build the graph from a batch vector.
 
         Args:
             batch: int64 `[N]`, the graph of each node, sorted.
@@ -123,7 +122,7 @@ class CompleteGraph:
 
     @property
     def all_receive(self) -> bool:
-        """Whether every node receives from some node; here each receives from itself."""
+        """True if every node receives from some node; here each receives from itself."""
         return True
 
     @property
@@ -191,7 +190,7 @@ class CompleteGraph:
         return pairs if self.mask is None else pairs[self.mask]
 
     def masked(self, mask: Tensor | None) -> CompleteGraph:
-        """The same nodes with fewer edges.
+        """Keep only some of the pairs as edges.
 
         Args:
             mask: bool `[num_pairs]`, the pairs that stay edges; None keeps all.
@@ -206,7 +205,7 @@ class CompleteGraph:
         return replace(self, mask=mask if self.mask is None else mask & self.mask)
 
     def pair_of(self, edge_index: Tensor) -> Tensor:
-        """The pair number of each edge (int64 `[2, E]`, both ends in one graph): int64 `[E]`."""
+        """Return the pair number of each edge (int64 `[2, E]`, both ends in one graph): int64 `[E]`."""
         sender, receiver = edge_index
         graph = self.batch[receiver]
         start = self.ptr[graph]
@@ -219,7 +218,7 @@ class CompleteGraph:
         return self._once("diagonal", lambda: self.pair_of(torch.stack([each, each])))
 
     def grown(self, count: int | Tensor) -> CompleteGraph:
-        """The graphs with `count` nodes more each, or count[b] of graph b, after their own; all pairs are edges."""
+        """Add `count` nodes to each graph, or count[b] of graph b, after their own; all pairs are edges."""
         if isinstance(count, Tensor):
             return type(self).from_ptr(self.ptr + torch.cat([count.new_zeros(1), count.cumsum(0)]))
         return type(self).from_ptr(self.ptr + count * torch.arange(self.num_graphs + 1, device=self.ptr.device))
@@ -239,7 +238,7 @@ class CompleteGraph:
         return [p.view(c, n, n, *slots.shape[1:]) for p, (c, n) in zip(parts, self.buckets, strict=True)]
 
     def to(self, device: torch.device | str) -> CompleteGraph:
-        """The same graph with its indices on `device`."""
+        """Move the indices to `device`."""
         return pytree.tree_map_only(Tensor, lambda t: t.to(device), self)
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:

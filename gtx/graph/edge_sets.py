@@ -1,24 +1,89 @@
-"""Edge sets: which pairs of nodes are edges. Each gives a mask over all pairs of a batch.
-
-The edges are the only difference between a Transformer (all pairs), graph attention (bonds), attention in space (pairs
-within a cutoff) and a decoder (no later sender).
-"""
+"""Edge sets: adjacency, bonds, neighbours within a radius, expanders, virtual nodes, circular labels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.graph.adjacency import adjacency, flatten
 from gtx.graph.complete import CompleteGraph
+
+# --- Adjacency matrices of the bonds, dense, in size buckets.
+
+
+def adjacency(edge_index: Tensor, graph: CompleteGraph) -> list[Tensor]:
+    """Per bucket, float `[count, size, size]`: 1 at (receiver, sender) for every edge (int64 `[2, E]`), else 0."""
+    slots = torch.zeros(len(graph.pairs.row_of_slot), device=edge_index.device)
+    slots[graph.pairs.slot_of_row[graph.pair_of(edge_index)]] = 1.0
+    return graph.pair_buckets(slots)
+
+
+def flatten(buckets: list[Tensor], graph: CompleteGraph) -> Tensor:
+    """Per bucket `[count, size, size, *]` to flat pairs `[num_pairs, *]`."""
+    if not buckets:
+        raise ValueError("a batch without any node has no pairs")
+    return graph.pairs.unpack(torch.cat([bucket.flatten(0, 2) for bucket in buckets]))
+
+
+# --- What surrounds each atom, as one number: no numbering of the atoms changes it.
+
+_SPREAD, _CHAIN, _ROUND = 0x5851F42D4C957F2D, 0x14057B7EF767814F, 0x2545F4914F6CDD1D  # any odd numbers would do
+
+
+def circular_labels(
+    batch: Data, radius: int, atoms: Sequence[int] | None = None, bonds: Sequence[int] | None = None
+) -> Tensor:
+    """Hash the surroundings of each atom up to 0, 1, ... bonds; equal surroundings get equal labels.
+
+    These are the \\(l_i^r\\) of `gtx.nn.Substructures`.
+
+    Args:
+        batch: molecules, with `x` `[N, A]`, `edge_index` `[2, E]` and `edge_attr` `[E, F]`.
+        radius: the largest, in bonds.
+        atoms: columns of `batch.x` that make the first label; default all.
+        bonds: columns of `batch.edge_attr`; default all.
+
+    Returns:
+        int64 `[radius + 1, N]`.
+    """
+    sender, receiver = batch.edge_index
+    label, bond = _label(batch.x, atoms), _label(batch.edge_attr, bonds)
+    labels = [label]
+    for _ in range(radius):
+        around = torch.zeros_like(label).index_add_(0, receiver, mixed(label[sender] * _CHAIN + bond))
+        label = mixed(label * _ROUND + around)
+        labels.append(label)
+    return torch.stack(labels)
+
+
+def _label(codes: Tensor, columns: Sequence[int] | None) -> Tensor:
+    """Hash each row of codes `[n, C]` to one number, int64 `[n]`, from some columns or, by default, all."""
+    label = torch.zeros(len(codes), dtype=torch.long, device=codes.device)
+    for column in range(codes.shape[1]) if columns is None else columns:
+        label = mixed(label * _CHAIN + codes[:, column].long() + 1)
+    return label
+
+
+def mixed(label: Tensor) -> Tensor:
+    """Mix the bits of labels: one step of a multiplicative hash."""
+    label = (label ^ (label >> 29)) * _SPREAD
+    return label ^ (label >> 32)
+
+
+# --- Edge sets: which pairs of nodes are edges. Each gives a mask over all pairs of a batch.
+#
+# The edges are the only difference between a Transformer (all pairs), graph attention (bonds), attention in space
+# (pairs within a cutoff) and a decoder (no later sender).
 
 
 @dataclass(frozen=True)
 class EdgeSet:
-    """Which of the ordered pairs of a molecule's nodes are edges."""
+    """Rule that makes some of the ordered pairs of a molecule's nodes edges."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
         """bool `[num_pairs]`, True where there is an edge; None for all pairs.
@@ -30,7 +95,7 @@ class EdgeSet:
         raise TypeError(f"{type(self).__name__} does not say which pairs are edges")
 
     def __or__(self, other: EdgeSet) -> EitherOf:
-        """The pairs that are edges of the one or the other."""
+        """Unite two edge sets: pairs that are edges of either."""
         return EitherOf(self, other)
 
 
@@ -52,7 +117,7 @@ class EitherOf(EdgeSet):
 
 @dataclass(frozen=True)
 class AllPairs(EdgeSet):
-    """Every ordered pair, a node with itself included: the Transformer encoder."""
+    """All ordered pairs, a node with itself included: the Transformer encoder."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> None:
         return None
@@ -139,3 +204,118 @@ class Causal(EdgeSet):
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
         sender, receiver = graph.pair_index
         return sender <= receiver
+
+
+# --- A random regular graph over the atoms: few edges, and from each atom a short way to every other.
+
+
+@dataclass(frozen=True)
+class Expander(EdgeSet):
+    r"""The union of random cycles, each through all kinds of atoms of a molecule: Exphormer's expander graph.
+
+    Each cycle puts the kinds of atoms in the order of a hash of its own and joins every kind with the next, the last
+    with the first; atoms are joined as their kinds are. The union of \(d / 2\) random cycles is a random d-regular
+    graph, which is an expander with a probability that goes to 1 (Friedman 2008, arXiv:cs/0405020): any two of n kinds
+    are \(O(\log n)\) edges apart.
+
+    A kind is what the codes of an atom and of all within `radius` bonds of it say (`circular_labels`). Published
+    expanders join atoms by their numbers, and so another numbering of the same molecule gives another graph, and
+    another prediction. Here the edges follow from the seed and the molecule alone: renumber the atoms, and the edges
+    are renumbered. The price is that atoms of a kind have the same neighbours: the graph is regular over kinds, k atoms
+    of a kind bring k edges to each neighbour, and where all atoms are of one kind (benzene) all pairs are edges.
+
+    Source: Shirzad et al. 2023, Exphormer (arXiv:2303.06147); over kinds of atoms here.
+
+    Attributes:
+        degree: d, edges of a kind to others: even, at least 2; less where there are no more kinds.
+        seed: of the hash; each cycle has a factor drawn by it.
+        radius: bonds.
+
+    Reads the codes `x`, int64 `[N, A]`, and `edge_attr`, int64 `[E, F]`, and `edge_index`.
+    """
+
+    degree: int = 4
+    seed: int = 0
+    radius: int = 8
+
+    def __post_init__(self) -> None:
+        if self.degree < 2 or self.degree % 2:
+            raise ValueError(f"expected an even degree of at least 2, got {self.degree}")
+        if self.radius < 0:
+            raise ValueError(f"expected a radius of 0 or more bonds, got {self.radius}")
+
+    def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
+        kinds = circular_labels(data, self.radius)[-1]
+        edges = torch.zeros(graph.num_pairs, dtype=torch.bool, device=kinds.device)
+        sender, receiver = graph.pair_index
+        draw = Random(self.seed)
+        for _ in range(self.degree // 2):
+            place, count = _places(mixed(mixed(kinds) * (draw.getrandbits(62) | 1)), graph)
+            ahead = (place[receiver] - place[sender]).remainder(count[graph.batch[receiver]])
+            edges |= (ahead == 1) | (ahead == count[graph.batch[receiver]] - 1)
+        return edges
+
+
+def _places(keys: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+    """Rank each node's key among the distinct keys of its molecule, int64 `[N]`; also return their number, `[B]`."""
+    order = keys.argsort(stable=True)
+    order = order[graph.batch[order].argsort(stable=True)]
+    key, batch = keys[order], graph.batch[order]
+    new = torch.ones_like(key)
+    new[1:] = (key[1:] != key[:-1]) | (batch[1:] != batch[:-1])
+    count = new.new_zeros(graph.num_graphs).index_add_(0, batch, new)
+    place = new.cumsum(0) - 1 - (count.cumsum(0) - count)[batch]
+    return torch.empty_like(place).scatter_(0, order, place), count
+
+
+# --- Virtual nodes: each is joined to every node of its molecule, and carries what concerns the whole molecule.
+
+
+class WithVirtual(NamedTuple):
+    """A graph with virtual nodes, and where the old nodes and pairs went.
+
+    Attributes:
+        graph: the larger graph; a molecule's virtual nodes come after its own.
+        nodes: int64 `[N]`, the new number of each old node.
+        virtual: int64 `[B * count]`, or `[sum of the counts]`, the numbers of the virtual nodes, molecule by molecule.
+        pairs: int64 `[num_pairs]`, the new number of each old pair.
+    """
+
+    graph: CompleteGraph
+    nodes: Tensor
+    virtual: Tensor
+    pairs: Tensor
+
+
+def with_virtual(graph: CompleteGraph, count: int | Tensor = 1) -> WithVirtual:
+    """Add virtual nodes that attend to all nodes of their molecule and are attended to by all.
+
+    Source: Gilmer et al. 2017, the "master node" (arXiv:1704.01212); Ying et al. 2021, Graphormer's VNode
+    (arXiv:2106.05234).
+
+    Args:
+        graph: of the molecules; masked pairs stay masked, and a node that has no edge at all gets none.
+        count: virtual nodes per molecule; int64 `[B]` where molecules have unlike numbers of them.
+    """
+    device = graph.ptr.device
+    larger = graph.grown(count)
+    if isinstance(count, Tensor):
+        before = count.cumsum(0) - count
+        nodes = torch.arange(graph.num_nodes, device=device) + before[graph.batch]
+        of = torch.repeat_interleave(count)
+        virtual = torch.arange(len(of), device=device) + graph.ptr[of + 1]
+    else:
+        if count < 1:
+            raise ValueError(f"expected at least one virtual node, got {count}")
+        nodes = torch.arange(graph.num_nodes, device=device) + count * graph.batch
+        virtual = (larger.ptr[1:, None] - count + torch.arange(count, device=device)).flatten()
+    sender, receiver = graph.pair_index
+    pairs = larger.pair_of(torch.stack([nodes[sender], nodes[receiver]]))
+    if graph.mask is not None:
+        edges = torch.zeros(larger.num_nodes, dtype=torch.long, device=device).index_fill_(0, virtual, 1)
+        for end in (sender, receiver):
+            edges.index_add_(0, nodes[end], graph.mask.long())
+        mask = (edges > 0)[larger.pair_index].all(0)
+        mask[pairs] = graph.mask
+        larger = larger.masked(mask)
+    return WithVirtual(larger, nodes, virtual, pairs)

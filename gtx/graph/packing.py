@@ -1,11 +1,79 @@
-"""Flat rows into padded slots and back, by indices made once per batch."""
+"""Padding and packing: molecules of like sizes side by side."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+# --- Graphs of like size, padded to one size for matrix products.
+
+
+class Buckets(NamedTuple):
+    """Slots of nodes and pairs when graphs are put into a few buckets of similar size.
+
+    Attributes:
+        nodes: packing of the N nodes into slots.
+        pairs: packing of the pairs into slots.
+        shapes: (count, size) of each bucket.
+    """
+
+    nodes: Packing
+    pairs: Packing
+    shapes: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, ptr: Tensor, batch: Tensor, most: int) -> Buckets:
+        """Divide the graphs of `ptr` and `batch` into at most `most` buckets."""
+        sizes = ptr.diff()
+        host = sizes.tolist()
+        buckets = alike(host, most)
+        order, caps, starts, pair_starts = [], [], [], []
+        slot = pair_slot = 0
+        for graphs, cap in buckets:
+            for graph in graphs:
+                order.append(graph)
+                caps.append(cap)
+                starts.append(slot)
+                pair_starts.append(pair_slot)
+                slot += cap
+                pair_slot += cap * cap
+        per_graph = torch.zeros(3, len(host), dtype=torch.long)
+        per_graph[:, order] = torch.tensor([caps, starts, pair_starts], dtype=torch.long)
+        cap, start, pair_start = per_graph.to(ptr.device)
+
+        local = torch.arange(len(batch), device=ptr.device) - ptr[batch]
+        senders = sizes[batch]  # of every node, as a receiver
+        rows = torch.repeat_interleave(senders)
+        sender = torch.arange(len(rows), device=ptr.device) - (senders.cumsum(0) - senders)[rows]
+        pair_slots = (pair_start[batch] + local * cap[batch])[rows] + sender
+        shapes = tuple((len(graphs), cap) for graphs, cap in buckets)
+        return cls(Packing.of(start[batch] + local, slot), Packing.of(pair_slots, pair_slot), shapes)
+
+
+def alike(sizes: list[float], most: int) -> list[tuple[list[int], float]]:
+    """Graphs by size, cut where padding costs most: [(graphs, size of the largest)]; empty graphs are left out."""
+    order = sorted((i for i, n in enumerate(sizes) if n), key=lambda i: sizes[i])
+    if not order:
+        return []
+    square = torch.tensor([sizes[i] for i in order], dtype=torch.float64).square()
+    cuts = [0, len(order)]
+    overhead = 4096.0  # pairs: about what one more round of small matrix products costs
+    while len(cuts) <= most:
+        best, at = overhead, None
+        for lo, hi in itertools.pairwise(cuts):
+            saved = torch.arange(1, hi - lo) * (square[hi - 1] - square[lo : hi - 1])
+            if len(saved) and float(saved.max()) > best:
+                best, at = float(saved.max()), lo + 1 + int(saved.argmax())
+        if at is None:
+            break
+        cuts = sorted([*cuts, at])
+    return [(order[lo:hi], sizes[order[hi - 1]]) for lo, hi in itertools.pairwise(cuts)]
+
+
+# --- Flat rows into padded slots and back, by indices made once per batch.
 
 
 class Packing(NamedTuple):
@@ -23,7 +91,7 @@ class Packing(NamedTuple):
 
     @classmethod
     def of(cls, slot_of_row: Tensor, num_slots: int) -> Packing:
-        """The packing that puts row i into slot `slot_of_row[i]`."""
+        """Return the packing that puts row i into slot `slot_of_row[i]`."""
         row_of_slot = slot_of_row.new_full((num_slots,), -1)
         row_of_slot[slot_of_row] = torch.arange(len(slot_of_row), device=slot_of_row.device)
         padding = (row_of_slot < 0).nonzero().squeeze(1)
@@ -43,7 +111,7 @@ class Packing(NamedTuple):
 
 
 def _filled(slots: Tensor, padding: Tensor, fill: float) -> Tensor:
-    """With `fill` in the padding, in place where that is allowed."""
+    """Write `fill` into the padding, in place where that is allowed."""
     if padding.dtype == torch.bool:
         return slots.masked_fill(padding.view(-1, *[1] * (slots.dim() - 1)), fill)
     return slots.index_fill(0, padding, fill) if torch.compiler.is_compiling() else slots.index_fill_(0, padding, fill)

@@ -17,12 +17,12 @@ class SizeRange(NamedTuple):
 
 
 class SizeOrder(NamedTuple):
-    """Where the molecules of a graph lie, by size, ascending or descending.
+    """Positions of the molecules of a graph in order of size, ascending or descending.
 
     Attributes:
         molecules: first node, first pair and size n of each, int64 `[3, M]`, contiguous.
-        ranges: what the host knows of the sizes, in the same order; molecules of no range are empty.
-        whole: whether these are all molecules, so that every node and every pair is of one of them.
+        ranges: bounds on the sizes that need no reading of the device, in the same order; molecules in none are empty.
+        whole: whether all molecules are listed, so that every node and every pair belongs to one of them.
     """
 
     molecules: Tensor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import torch
@@ -100,12 +101,22 @@ def shared(counts: Counts, turned: Counts, rows: int) -> Tensor:
     return shared_by_indices(counts, turned, rows)
 
 
+MATCHES = 1 << 22  # written out at once by `shared_by_indices`, some 50 bytes each
+
+
 def shared_by_indices(counts: Counts, turned: Counts, rows: int) -> Tensor:
-    """`shared` by index arithmetic, wherever the counts lie."""
+    """`shared` by index arithmetic, wherever the counts lie: some entries of the molecules at a time, as many as have
+    `MATCHES` matches, or one."""
     found = counts.ptr.new_zeros(len(counts) * rows, dtype=torch.float64)
-    if not len(counts.kind):
-        return found.view(len(counts), rows)
-    met = turned.subset(counts.kind)
-    entry = met.owner
-    least = torch.minimum(met.count, counts.count[entry])
-    return found.index_add_(0, counts.owner[entry] * rows + met.kind.long(), least.double()).view(len(counts), rows)
+    owner = counts.owner
+    ends = turned.ptr.diff()[counts.kind].cumsum(0).tolist()
+    first = 0
+    while first < len(ends):
+        before = ends[first - 1] if first else 0
+        last = max(first + 1, bisect_right(ends, before + MATCHES))
+        met = turned.subset(counts.kind[first:last])
+        entry = first + met.owner
+        least = torch.minimum(met.count, counts.count[entry])
+        found.index_add_(0, owner[entry] * rows + met.kind.long(), least.double())
+        first = last
+    return found.view(len(counts), rows)

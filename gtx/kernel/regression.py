@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from gtx.kernel.counts import Counts
 from gtx.kernel.descriptors import DescriptorKernel
 from gtx.kernel.ridge import Solution, draw, fewer, solve, work
 from gtx.kernel.tanimoto import TanimotoKernel
-from gtx.nn import TrainingSet
+from gtx.nn import TrainingSet, circular_labels
 
 EXACT, MOST_WORK = 8_000, 5e12
 """Up to so many training rows all of them make up a prediction, unless many targets with blanks of their own make it
@@ -153,8 +153,7 @@ class KernelRidge(TanimotoKernel):
         self._keep(counts.subset(chosen), chosen)
         if self.descriptors is not None:
             self.descriptors.hold(u[chosen])
-        parts = torch.arange(len(y)).split(_TOGETHER)
-        kernel = torch.cat([self._kernel(counts.subset(rows), u[rows]) for rows in parts])
+        kernel = torch.cat([*self._kernels(counts, u)])
         found = solve(kernel, chosen, y)
         held = {"dual": found.dual, "offset": found.centre, "ridge": found.ridge, "scale": found.scale}
         for name, values in held.items():
@@ -173,6 +172,11 @@ class KernelRidge(TanimotoKernel):
     def kernel(self, batch: Batch) -> Tensor:
         """k between the molecules of a batch and those held, float64 `[B, rows]`, from 0 to 1."""
         return self._kernel(self.counts(batch), getattr(batch, "u", None))
+
+    def _kernels(self, counts: Counts, u: Tensor | None) -> Iterator[Tensor]:
+        """k of some molecules at a time, `[_TOGETHER, rows]`, so that memory does not grow with the batch."""
+        for rows in torch.arange(len(counts), device=counts.ptr.device).split(_TOGETHER):
+            yield self._kernel(counts.subset(rows), None if u is None else u[rows])
 
     def _kernel(self, counts: Counts, u: Tensor | None) -> Tensor:
         similar = self._similar(counts)
@@ -200,8 +204,47 @@ class KernelRidge(TanimotoKernel):
             ours, theirs = (known.ptr, known.kind, known.count, counts.sizes), (turned.ptr, turned.kind, turned.count)
             add_weighted(*(part.numpy() for part in (*ours, *theirs, *self._frequent, sizes, weights, found)))
         else:
-            found = self.offset.double() + self.kernel(batch) @ weights
+            parts = [kernel @ weights for kernel in self._kernels(counts, getattr(batch, "u", None))]
+            found = self.offset.double() + torch.cat(parts)
         return found.to(self.offset.dtype)
+
+    def contributions(self, molecule: Batch) -> tuple[Tensor, Tensor]:
+        r"""What each atom, and what the descriptors, of one molecule bring to a prediction: float64 `[N, C]` and `[C]`.
+        With \(\mu\) they sum to it.
+
+        The Tanimoto kernel is a sum over substructures k, of which the molecule has \(a_k\) and training molecule i has
+        \(b_{ik}\), so the prediction is one too:
+
+        \[ \hat y - \mu = \sum_k c_k + s \sum_i \alpha_i k_D(x, x_i), \qquad
+           c_k = (1 - s) \sum_i \alpha_i \frac{\min(a_k, b_{ik})}{\sum_l \max(a_l, b_{il})} \]
+
+        The \(a_k\) occurrences of a substructure have equal parts of \(c_k\), and so have the atoms of an occurrence,
+        those within r bonds of its centre. The sum in the denominator is that of the whole molecule: a part says what a
+        substructure brings here, not what is left without it.
+        """
+        counts, dual = self.counts(molecule), self.dual.double()
+        (turned, sizes), known = self._turned, counts.known(self.kind_label)
+        entry = torch.isin(counts.kind, self.kind_label).nonzero().flatten()
+        met = turned.subset(known.kind)
+        row, least = met.kind.long(), torch.minimum(met.count.long(), known.count[met.owner]).double()
+        union = counts.sizes + sizes - torch.zeros(len(sizes)).double().index_add_(0, row, least)
+        of_kind = dual.new_zeros(len(counts.kind), dual.shape[1])
+        of_kind.index_add_(0, entry[met.owner], dual[row] * (least / union[row])[:, None])
+        brought, apart = self.offset.new_zeros(len(self.offset)).double(), 1.0
+        if self.descriptors is not None:
+            share = float(self.descriptors.share)
+            brought, apart = share * (self._near(molecule.u) @ dual)[0], 1 - share
+        atoms = dual.new_zeros(molecule.num_nodes, dual.shape[1])
+        bonds = torch.eye(molecule.num_nodes, dtype=torch.float64)
+        bonds[tuple(molecule.edge_index)] = 1
+        for scheme, one in enumerate(self.labels):
+            within = torch.eye(molecule.num_nodes, dtype=torch.float64)
+            for labels in circular_labels(molecule, **one) + scheme:
+                place = torch.searchsorted(counts.kind, labels)
+                part = apart * of_kind[place] / counts.count[place, None]
+                atoms += within.T @ (part / within.sum(1, keepdim=True))
+                within = (within @ bonds > 0).double()
+        return atoms, brought
 
     def variance(self, batch: Batch) -> Tensor:
         r"""How uncertain predictions are: \(\sigma^2 (1 - k^\top (K + \lambda I)^{-1} k)\), float64 `[B, C]`.

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from gtx.models.attention_maps import AttentionMaps
+from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
 from gtx.models.building import build_model
-from gtx.models.catalogue import ARCHITECTURES, SOLVED, WRITERS, Architecture
-from gtx.models.components import Components
-from gtx.models.egt import egt, tgt
-from gtx.models.exphormer import exphormer
-from gtx.models.gat import gaan, gat, gatv2
-from gtx.models.gps import gps
-from gtx.models.graph_transformer import GraphTransformer
-from gtx.models.graphormer import graphormer
-from gtx.models.grit import grit
+from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM, WRITERS, Architecture
+from gtx.models.composites import Components, OverConformers
+from gtx.models.graph_transformer import AttentionMaps, GraphTransformer
+from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.kernel import kernel
-from gtx.models.mat import mat
-from gtx.models.over_conformers import OverConformers
-from gtx.models.rmat import rmat
 from gtx.models.sequence import CrossAttentionMaps, MoleculeToSequence, SequenceEncoder, molecule_to_sequence
+from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import standard
 from gtx.models.token_transformer import BASE, TokenTransformer
-from gtx.models.tokengt import tokengt
-from gtx.models.torchmd_net import torchmd_net
-from gtx.models.transformer import transformer
-from gtx.models.transformer_m import transformer_m
 
 __all__ = [
     "ARCHITECTURES",
     "BASE",
-    "SOLVED",
+    "CLOSED_FORM",
     "WRITERS",
     "Architecture",
     "AttentionMaps",

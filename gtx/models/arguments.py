@@ -1,4 +1,4 @@
-"""Whether the arguments of a `GraphTransformer` go together."""
+"""Checks that the arguments of a `GraphTransformer` are consistent."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from gtx.attention import Normaliser, Score
 from gtx.nn import Substructures
 
 PER = ("molecule", "atom", "bond")
-OF_LAYERS = ("heads", "score", "normaliser", "edge_value", "attention_dropout", "stochastic_depth")
-"""What a `layer` of one's own decides."""
+OF_LAYERS = ("heads", "score", "normaliser", "edge_value", "attention_dropout")
+"""Arguments that a custom `layer` replaces."""
+
+MOST_LAYERS = 1000
+"""More would take minutes to make, and nobody has trained so many."""
 
 
 def check_arguments(given: Mapping[str, Any], usual: Mapping[str, Parameter]) -> None:
@@ -24,6 +27,8 @@ def check_arguments(given: Mapping[str, Any], usual: Mapping[str, Parameter]) ->
     for name in ("out_channels", "channels", "layers", "pair_channels"):
         if given[name] is not None and given[name] < 1:
             raise ValueError(f"expected {name} of at least 1, got {given[name]}")
+    if given["layers"] > MOST_LAYERS:
+        raise ValueError(f"expected layers of at most {MOST_LAYERS:,}, got {given['layers']}")
     ignored = [name for name in OF_LAYERS if given[name] != usual[name].default]
     if ignored and given["layer"] is not None:
         raise ValueError(f"layer makes the layers and decides {', '.join(ignored)} itself: leave them out")
@@ -34,8 +39,6 @@ def check_arguments(given: Mapping[str, Any], usual: Mapping[str, Parameter]) ->
     for name in ("edges", "layer"):
         if given[name] is not None and not callable(given[name]):
             raise ValueError(f"expected {name} that can be called, got {given[name]!r}")
-    if unknown := set(given["descriptors_to"]) - {"atoms", "readout"}:
-        raise ValueError(f'expected descriptors_to of "atoms" and "readout", got {sorted(unknown)}')
     per, virtual_nodes, readout = given["per"], given["virtual_nodes"], given["readout"]
     if (virtual_nodes or given["bond_tokens"]) and given["pair_channels"] is None:
         raise ValueError("further nodes need pair features of their own: expected pair_channels, got None")

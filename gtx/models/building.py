@@ -9,8 +9,8 @@ from typing import Any
 from torch import nn
 
 from gtx.errors import InputError
-from gtx.models.catalogue import ARCHITECTURES, SOLVED, WRITERS
-from gtx.models.components import Components
+from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM, WRITERS
+from gtx.models.composites import Components
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.standard import standard
 from gtx.models.token_transformer import TokenTransformer
@@ -24,12 +24,12 @@ SPEC = Record(
 
 
 def build_model(spec: Mapping[str, Any]) -> nn.Module:
-    """The untrained network of a specification.
+    """Make the untrained network of a specification.
 
     Args:
-        spec: `{"name": one of ARCHITECTURES, SOLVED or WRITERS, "arguments": {...}}`, see `gtx models`; for rows of
-            several molecules, `"components"` too, the arguments of `gtx.models.Components`, in which the model encodes
-            each of them.
+        spec: `{"name": one of ARCHITECTURES, CLOSED_FORM or WRITERS, "arguments": {...}}`, see `gtx models`; for
+            rows of several molecules, `"components"` too, the arguments of `gtx.models.Components`, in which the model
+            encodes each of them.
 
     Raises:
         InputError: there is no such model, or an argument is of another kind than the model takes.
@@ -37,7 +37,7 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """
     SPEC.check(spec, "model")
     name, arguments = spec["name"], spec["arguments"]
-    makers = {name: entry.make for name, entry in ARCHITECTURES.items()} | SOLVED | WRITERS
+    makers = {name: entry.make for name, entry in ARCHITECTURES.items()} | CLOSED_FORM | WRITERS
     if name not in makers:
         raise InputError(f"its model {name!r} is unknown; gtx has {', '.join(makers)}")
     further = TokenTransformer if name in WRITERS else GraphTransformer
@@ -48,13 +48,13 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
 
 
 def _check(make: Callable[..., nn.Module], further: type[nn.Module], arguments: Mapping[str, Any], entry: str) -> None:
-    """Whether each argument is of the kind that a model takes; one that it does not know it refuses itself.
+    """Check the type of each argument of a model; the model itself refuses an unknown one.
 
     Args:
         make: the model.
-        further: what the arguments go to that `make` does not name.
+        further: the class that gets the arguments which `make` does not name.
         arguments: by name.
-        entry: where they stand.
+        entry: name of their section in the file, for messages.
     """
     kinds: dict[str, Kind] = {**kinds_of(further.__init__), **kinds_of(make)}
     Record({}, {name: kinds[name] for name in arguments if name in kinds}).check(arguments, entry)

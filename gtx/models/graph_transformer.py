@@ -1,26 +1,21 @@
-"""A graph transformer: encodings, layers, readout, head.
-
-Read next: `gtx/nn/transformer_layer.py`, one of the layers.
-"""
+"""The graph transformer: encodings, layers, readout, head."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from inspect import signature
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
 from gtx.encodings import Encoding, Values
 from gtx.graph import AllPairs, CompleteGraph, EdgeSet
 from gtx.models.arguments import check_arguments
-from gtx.models.attention_maps import AttentionMaps
 from gtx.models.inputs import check_batch, unseen_codes
-from gtx.models.parts import fresh, head_width
 from gtx.nn import (
     GELU,
     BondMessages,
@@ -31,24 +26,74 @@ from gtx.nn import (
     Dropout,
     EdgeAttention,
     EmbeddedCodes,
-    GivenFeatures,
     GraphTransformerLayer,
     Nodes,
     PairEmbedding,
+    PairPortions,
     Readout,
     Substructures,
     TrainingSet,
+    UserFeatures,
     VirtualNodes,
     Vocabulary,
     embed,
 )
 from gtx.nn.fast.bonds import can_sum
 
+PORTION, KEPT = 2**23, 2**26
+"""Bytes of pairs that are embedded at a time on a processor, and that are kept for all layers, where no gradient is
+wanted; beyond, each layer embeds them anew. What embeds a portion and reads it takes some five times as much beside."""
+
+# --- Helpers of the constructors: copies of a module with fresh weights, and the width of a head.
+
+
+def fresh(module: nn.Module | None) -> nn.Module | None:
+    """Return a copy with initial weights of its own."""
+    copy = deepcopy(module)
+    if hasattr(copy, "reset_parameters"):
+        copy.reset_parameters()
+    return copy
+
+
+def head_width(channels: int, heads: int) -> int:
+    """Channels of each head.
+
+    Raises:
+        ValueError: the heads do not divide the channels.
+    """
+    if heads < 1 or channels % heads:
+        raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
+    return channels // heads
+
+
+# --- Attention weights, which a model returns beside its predictions.
+
+
+class AttentionMaps(NamedTuple):
+    """A forward pass with its attention.
+
+    Attributes:
+        out: predictions, `[B, T]`.
+        edge_index: int64 `[2, E]`, senders and receivers of the edges.
+        weights: per layer, `[E, H]`, before dropout; `out` depends on them, so gradients can be taken.
+        place: int64 `[N]`, the number of each atom among the nodes of `edge_index`; other nodes are bonds or virtual.
+    """
+
+    out: Tensor
+    edge_index: Tensor
+    weights: list[Tensor]
+    place: Tensor
+
+
+# --- A graph transformer: encodings, layers, readout, head.
+#
+# Read next: `gtx/nn/transformer_layer.py`, one of the layers.
+
 
 class GraphTransformer(nn.Module):
-    r"""From a batch of molecules to one prediction each; or one for each of their atoms or bonds.
+    r"""Graph transformer with predictions for each molecule, atom or bond of a batch.
 
-    Atoms and bonds are embedded by their codes; encodings add what they know of nodes and pairs; the layers let every
+    Atoms and bonds are embedded by their codes; encodings add features of nodes and pairs; the layers let every
     atom attend to the atoms it has an edge from; a readout and an MLP give the prediction. Every part can be another
     module.
 
@@ -56,7 +101,8 @@ class GraphTransformer(nn.Module):
         out_channels: predictions per molecule, atom or bond.
         atom_sizes: codes of each column of `batch.x`; code 0 means "other".
         bond_sizes: the same for `batch.edge_attr`.
-        num_descriptors: global features D of each molecule in `batch.u`; 0 for none.
+        num_descriptors: global features D of each molecule in `batch.u`, joined to the readout as clipped z-scores; 0
+            for none.
         encodings: position and distance encodings.
         channels: width of the nodes.
         layers: number of layers.
@@ -66,12 +112,9 @@ class GraphTransformer(nn.Module):
         pair_mlp: whether an MLP follows the sum of the pair embeddings.
         dropout: on branches, in training.
         attention_dropout: on attention weights, in training.
-        stochastic_depth: probability that a molecule skips the last layer's branches in training; less in earlier ones.
         edge_value: pair features enter the values too, not the scores alone.
         local: a bond message-passing branch (GINE, Hu et al. 2020, arXiv:1905.12265) beside the attention.
         readout: how atoms are pooled, see `gtx.nn.Readout`; may be empty if there are virtual nodes.
-        descriptors_to: where descriptors enter, as clipped z-scores: "atoms", added to every atom before the first
-            layer by a learned linear map; "readout", joined to it.
         substructures: counts of substructures, joined to the readout; default none.
         score: the attention's score, copied for every layer with weights of its own; default scaled dot product.
         normaliser: from scores to weights, copied in the same way; default softmax.
@@ -80,22 +123,20 @@ class GraphTransformer(nn.Module):
         virtual_nodes: nodes per molecule that are no atoms, joined to all; their states join the readout.
         bond_tokens: bonds are nodes too, which attend and are attended to, see `gtx.nn.BondTokens`.
         layer: makes layer number i in place of the layers described so far, as `layer(i)`; called as
-            `gtx.nn.GraphTransformerLayer`. It decides `heads`, `score`, `normaliser`, `edge_value`, `attention_dropout`
-            and `stochastic_depth`, which are then to be left out.
-        recompute: in training, keep only what goes into a layer and work the layer out again in the backward pass:
-            a third more time, and memory for one layer instead of all.
+            `gtx.nn.GraphTransformerLayer`. It decides `heads`, `score`, `normaliser`, `edge_value` and
+            `attention_dropout`, which are then to be left out.
         zero_head: the last layer of the head starts at 0, and so do all outputs. A sum over atoms makes the usual first
-            outputs large; many targets at once can then drive the head to say the same of every molecule.
+            outputs large; many targets at once can then drive the head to a constant output.
         edge_list: write the edges out and attend over that list: the definition. It suits few edges (bonds),
             explainers and checks.
-        per: what has a prediction each: "molecule"; "atom", in the order of `batch.x`; or "bond", in the order of
+        per: level of the predictions: "molecule"; "atom", in the order of `batch.x`; or "bond", in the order of
             `batch.edge_index`, the same for both directions. An atom's head reads its state after the last layer, a
             bond's what `gtx.nn.BondReadout` makes of its atoms, in place of `readout`; what would join the readout of
             the molecule joins that of each atom or bond.
         also: outputs for each "atom" or "bond" beside those of `per`, by word, each with a head of its own, to which
             the molecule's descriptors and virtual nodes are joined.
         atom_features: how many numbers of each atom the user gives in `batch.atom_features`, see
-            `gtx.nn.GivenFeatures`; they are added to the embedding of the atoms.
+            `gtx.nn.UserFeatures`; they are added to the embedding of the atoms.
         bond_features: likewise of each bond, both directions alike. They are added to the embedding of the bonds that
             `local` reads and to that of the pairs, and join what the head of a bond reads.
 
@@ -123,11 +164,9 @@ class GraphTransformer(nn.Module):
         pair_mlp: bool = True,
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
-        stochastic_depth: float = 0.0,
         edge_value: bool = True,
         local: bool = True,
         readout: Sequence[str] = ("sum", "mean", "max"),
-        descriptors_to: Sequence[Literal["atoms", "readout"]] = ("readout",),
         substructures: Substructures | None = None,
         score: Score | None = None,
         normaliser: Normaliser | None = None,
@@ -136,7 +175,6 @@ class GraphTransformer(nn.Module):
         virtual_nodes: int = 0,
         bond_tokens: bool = False,
         layer: Callable[[int], nn.Module] | None = None,
-        recompute: bool = False,
         zero_head: bool = False,
         edge_list: bool = False,
         per: Literal["molecule", "atom", "bond"] = "molecule",
@@ -147,17 +185,14 @@ class GraphTransformer(nn.Module):
         check_arguments(locals(), signature(GraphTransformer).parameters)
         super().__init__()
         self.edges = AllPairs() if edges is None else edges
-        self.edge_list, self.recompute = edge_list, recompute
+        self.edge_list = edge_list
         self.atom_vocabulary, self.bond_vocabulary = Vocabulary(atom_sizes), Vocabulary(bond_sizes)
         self.atom_embedding = CodeEmbedding(atom_sizes, channels, silent_first=True)
         self.bond_embedding = CodeEmbedding(bond_sizes, channels, silent_first=True) if local else None
-        self.atom_features = GivenFeatures("atom_features", atom_features, channels)
-        self.bond_features = GivenFeatures("bond_features", bond_features, channels if local else None)
+        self.atom_features = UserFeatures("atom_features", atom_features, channels)
+        self.bond_features = UserFeatures("bond_features", bond_features, channels if local else None)
 
-        self.descriptors_to = tuple(descriptors_to)
         self.descriptor_scaler = ClippedScaler(num_descriptors)
-        to_atoms = num_descriptors and "atoms" in descriptors_to
-        self.descriptor_embedding = nn.Linear(num_descriptors, channels) if to_atoms else None
 
         self.encodings = nn.ModuleList(encodings)
         self.node_embeddings = nn.ModuleList(embed(e.node, channels) if e.node else None for e in encodings)
@@ -166,7 +201,8 @@ class GraphTransformer(nn.Module):
         if bond_features and not (local or embeds_pairs):
             raise ValueError("a model that embeds neither bonds nor pairs cannot read bond_features")
         self.bonds_as_pairs = embeds_pairs and bond_features > 0
-        pairs += [Values(bond_features)] * self.bonds_as_pairs
+        if self.bonds_as_pairs:
+            pairs.append(Values(bond_features))
         self.pair_embedding = PairEmbedding(pairs, pair_channels, pair_mlp)
         width = pair_channels if bond_tokens else self.pair_embedding.width
         self.tokens = BondTokens(bond_sizes, channels, width) if bond_tokens else None
@@ -185,10 +221,7 @@ class GraphTransformer(nn.Module):
                 edge_value=edge_value and width is not None,
             )
             messages = BondMessages(channels) if local else None
-            depth = stochastic_depth * (i + 1) / layers
-            return GraphTransformerLayer(
-                attention, messages, channels, dropout=dropout, norm_first=norm_first, stochastic_depth=depth
-            )
+            return GraphTransformerLayer(attention, messages, channels, dropout=dropout, norm_first=norm_first)
 
         self.layers = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
         self.norm = nn.LayerNorm(channels) if norm_first else nn.Identity()
@@ -198,7 +231,7 @@ class GraphTransformer(nn.Module):
         else:
             self.readout = BondReadout(channels, bond_sizes) if per == "bond" else None
         self.substructures = substructures
-        joined = virtual_nodes * channels + (num_descriptors if "readout" in descriptors_to else 0)
+        joined = virtual_nodes * channels + num_descriptors
         counted = substructures.width if substructures else 0
         pooled = {
             "molecule": self.readout.width if per == "molecule" and readout else 0,
@@ -227,7 +260,7 @@ class GraphTransformer(nn.Module):
 
     @property
     def constant_shapes(self) -> bool:
-        """Whether batches of constant shape can be read, see `gtx.data.cut_to_capacity`."""
+        """True if batches of constant shape can be read, see `gtx.data.cut_to_capacity`."""
         plain = not self.edge_list and self.tokens is None and not self.also
         return plain and all(e.constant_shapes or e.fixed for e in self.encodings)
 
@@ -238,12 +271,12 @@ class GraphTransformer(nn.Module):
         return {str(i): not e.constant_shapes for i, e in enumerate(self.encodings) if e.fixed}
 
     def fixed_features(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
-        """What some of them yield for a batch, of nodes `[N, *]` and pairs `[num_pairs, *]`."""
+        """Compute some of the fixed encodings of a batch, for nodes `[N, *]` and pairs `[num_pairs, *]`."""
         graph = self.graph(batch)
         return {name: self.encodings[int(name)](batch, graph) for name in names}
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor | tuple[Tensor, ...]:
-        """Predictions `[B, out_channels]`, or of atoms or bonds, in the scaled units of training; with `also` a tuple.
+        """Predict `[B, out_channels]`, or for atoms or bonds, in the scaled units of training; with `also` a tuple.
 
         Args:
             batch: the molecules.
@@ -259,18 +292,20 @@ class GraphTransformer(nn.Module):
         )
 
     def graph(self, batch: Batch) -> CompleteGraph:
-        """The atoms of the batch, with this model's edges between them."""
+        """Return the atoms of the batch, with this model's edges between them."""
         graph = batch.graph if "graph" in batch else CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)
         return graph.masked(self.edges(batch, graph))
 
     def embed(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
-        """One vector per molecule (or atom, or bond), `[B, width]`: the readout, virtual nodes, descriptors and counts
-        that join them."""
+        """Embed each molecule (or atom, or bond), `[B, width]`: the input of the head.
+
+        It joins the readout, virtual nodes, descriptors and counts of substructures.
+        """
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
         return self._pool(x, nodes, batch)
 
     def nodes(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
-        """The atoms after the last layer, `[N, channels]`."""
+        """Return the states of the atoms after the last layer, `[N, channels]`."""
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
         return x[nodes.atoms]
 
@@ -281,10 +316,13 @@ class GraphTransformer(nn.Module):
         return AttentionMaps(self.head(self._pool(x, nodes, batch)), edge_index, weights, nodes.atoms)
 
     def embed_graph(self, batch: Batch, graph: CompleteGraph, edge_list: bool = False) -> tuple[Tensor, Tensor | None]:
-        """What the first layer sees: atoms `[N, channels]`; pairs `[num_pairs, *]`, or the edges of an edge list."""
+        """Embed the input of the first layer: atoms `[N, channels]`; pairs `[num_pairs, *]`, or listed edges."""
+        x, pairs = self._features(batch, graph)
+        return x, self.pair_embedding([_as(graph.select(pair) if edge_list else pair, x) for pair in pairs])
+
+    def _features(self, batch: Batch, graph: CompleteGraph) -> tuple[Tensor, list[Tensor]]:
+        """Embed the atoms, `[N, channels]`, and list the raw features of the pairs, `[num_pairs, *]` each."""
         x = self.atom_features(batch, self.atom_embedding(self.atom_vocabulary(batch.x)))
-        if self.descriptor_embedding is not None:
-            x = x + self.descriptor_embedding(self.descriptor_scaler(batch.u))[batch.batch]
         pairs, kept = [], batch.kept if "kept" in batch else {}
         for i, (encoding, of_node) in enumerate(zip(self.encodings, self.node_embeddings, strict=True)):
             node, pair = kept[str(i)] if str(i) in kept else encoding(batch, graph)
@@ -294,7 +332,15 @@ class GraphTransformer(nn.Module):
                 pairs.append(pair)
         if self.bonds_as_pairs:
             pairs.append(self.bond_features.of_pairs(batch, graph))
-        return x, self.pair_embedding([_as(graph.select(pair) if edge_list else pair, x) for pair in pairs])
+        return x, pairs
+
+    def _portion(self, graph: CompleteGraph, x: Tensor) -> int | None:
+        """Pairs to embed at a time; None where all of them are few, or some part needs them together."""
+        size = x.element_size() * (self.pair_embedding.width or 0)
+        known = all(type(e) is GraphTransformerLayer and e.edge_update is None for e in self.layers)
+        known = known and self.tokens is None and self.virtual is None and type(graph) is CompleteGraph
+        plain = not (torch.is_grad_enabled() or torch.compiler.is_compiling()) and x.device.type == "cpu"
+        return PORTION // size if known and plain and size * graph.num_pairs > PORTION else None
 
     def _encode(
         self, batch: Batch, graph: CompleteGraph | None, edge_list: bool, weights: list[Tensor] | None = None
@@ -306,7 +352,15 @@ class GraphTransformer(nn.Module):
         check_batch(batch, *sizes, needs_bonds, len(self.descriptor_scaler.mean))
         graph = self.graph(batch) if graph is None else graph
         further = self.tokens is not None or self.virtual is not None
-        x, pairs = self.embed_graph(batch, graph, edge_list and not further)
+        x, pairs = self._features(batch, graph)
+        portion = None if edge_list or weights is not None else self._portion(graph, x)
+        if portion is None:
+            own = edge_list and not further
+            pairs = self.pair_embedding([_as(graph.select(pair) if own else pair, x) for pair in pairs])
+        else:
+            pairs = PairPortions(graph, self.pair_embedding, pairs, x.dtype, portion)
+            kept = graph.num_pairs * x.element_size() * self.pair_embedding.width <= KEPT
+            pairs = pairs.joined() if kept else pairs
         nodes = Nodes(torch.arange(graph.num_nodes, device=x.device), None)
         if self.tokens is not None:
             codes = self.bond_vocabulary(batch.edge_attr)
@@ -325,13 +379,11 @@ class GraphTransformer(nn.Module):
             by_code = by_code and can_sum(table.table) and not self.bond_features.features
             bonds = EmbeddedCodes(codes, table) if by_code else self.bond_features(batch, table(codes))
         for layer in self.layers:
-            inputs = (x, edges, pairs, bond_index, bonds, graph.batch, weights)
-            again = self.recompute and self.training and weights is None
-            x, pairs = checkpoint(layer, *inputs, use_reentrant=False) if again else layer(*inputs)
+            x, pairs = layer(x, edges, pairs, bond_index, bonds, weights)
         return self.norm(x), nodes, edges
 
     def _pool(self, x: Tensor, nodes: Nodes, batch: Batch) -> Tensor:
-        """What the head reads."""
+        """Compute the input of the head."""
         joined = self._of_molecules(x, nodes, batch)
         if self.substructures is not None:
             joined.append(self.substructures(batch))
@@ -344,16 +396,16 @@ class GraphTransformer(nn.Module):
         return x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
 
     def _of_molecules(self, x: Tensor, nodes: Nodes, batch: Batch) -> list[Tensor]:
-        """What joins every readout, `[B, *]` each."""
+        """List the features of molecules that join every readout, `[B, *]` each."""
         parts = []
         if nodes.virtual is not None:
             parts.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
-        if len(self.descriptor_scaler.mean) and "readout" in self.descriptors_to:
+        if len(self.descriptor_scaler.mean):
             parts.append(self.descriptor_scaler(batch.u))
         return parts
 
     def _of_parts(self, kind: str, x: Tensor, nodes: Nodes, batch: Batch, joined: Sequence[Tensor]) -> Tensor:
-        """What the head of atoms or of bonds reads, one vector each; `joined` is that of molecules, `[B, *]` each."""
+        """Compute the input of the head of atoms or bonds; `joined` are features of molecules, `[B, *]` each."""
         own, molecule = self._atoms(x, nodes), batch.batch
         if kind == "bond":
             readout = self.readout if self.per == "bond" else self.also["bond"]["readout"]

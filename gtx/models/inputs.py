@@ -1,4 +1,4 @@
-"""Whether a batch is what a model reads, and what of it is new; one that another library made has other codes."""
+"""Checks that a batch has the columns and codes that a model reads; batches of other libraries have other codes."""
 
 from __future__ import annotations
 

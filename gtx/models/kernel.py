@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gtx.kernel import KernelRidge
-from gtx.nn.substructures import FARTHEST
+from gtx.nn.features import FARTHEST
 
 
 def kernel(

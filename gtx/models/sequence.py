@@ -1,4 +1,4 @@
-"""From molecules to sequences: the encoder-decoder Transformer, and its decoder alone."""
+"""Models that write sequences: the encoder-decoder Transformer for molecules, and its decoder alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SequenceEncoder(TokenTransformer):
     """Reads sequences: every token attends to every token of its sequence. Arguments as `TokenTransformer`."""
 
     def nodes(self, source: Sequences) -> Tensor:
-        """The tokens after the last layer, `[N, channels]`."""
+        """Return the tokens after the last layer, `[N, channels]`."""
         return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
 
 
@@ -75,7 +75,7 @@ class MoleculeToSequence(nn.Module):
         return self.write(tokens, self.read(source))
 
     def read(self, source: Batch | Sequences | None) -> Sequences | None:
-        """What the tokens attend to: the atoms of each molecule after the encoder, or None.
+        """Encode the source that the tokens attend to: the atoms of each molecule, or None.
 
         Raises:
             ValueError: a source and no encoder, or an encoder and no source.
@@ -86,7 +86,7 @@ class MoleculeToSequence(nn.Module):
         return None if source is None else Sequences(self.encoder.nodes(source), source.ptr)
 
     def write(self, tokens: Sequences, memory: Sequences | None, weights: list[Tensor] | None = None) -> Tensor:
-        """The decoder: logits `[N, V]` of what comes after each token, given what was read."""
+        """Decode: logits `[N, V]` of the token after each token, given the encoded sources."""
         graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
         graph = graph.masked(Causal()(None, graph))
         if memory is None:
@@ -139,7 +139,7 @@ def molecule_to_sequence(
     encoder: Mapping[str, Any] | None = None,
     **decoder: Any,
 ) -> MoleculeToSequence:
-    """The `standard` graph transformer reads, without its readout and head; a decoder as wide and as deep writes.
+    """Make a `standard` graph transformer as encoder, without readout and head, and a decoder as wide and as deep.
 
     Args:
         size: tokens it writes, start and end among them.

@@ -14,27 +14,27 @@ Setting = Callable[..., GraphTransformer]
 
 # what a published architecture decides by itself, unless its setting takes it
 _PARTS = {
-    *("score", "normaliser", "attention_dropout", "stochastic_depth", "edge_value", "norm_first", "layer"),
+    *("score", "normaliser", "attention_dropout", "edge_value", "norm_first", "layer"),
     *("encodings", "local", "edges", "pair_channels", "pair_mlp", "virtual_nodes", "bond_tokens"),
 }
 
 
 def needs_coordinates(setting: Setting) -> Setting:
-    """The setting also takes `coordinates`, whether the molecules have any: False is a ValueError."""
+    """Add the argument `coordinates`, whether the molecules have any: False is a ValueError."""
     return _check(
         setting, "needed", False, f"the model {setting.__name__} needs coordinates, and the molecules have none"
     )
 
 
 def without_coordinates(setting: Setting) -> Setting:
-    """The setting also takes `coordinates`, whether the molecules have any: True is a ValueError."""
+    """Add the argument `coordinates`, whether the molecules have any: True is a ValueError."""
     *others, last = (name for name, one in DESCRIBED.items() if one.coordinates != "none")
     do = f"{', '.join(others)} and {last} do"
     return _check(setting, "none", True, f"the model {setting.__name__} uses no coordinates; {do}")
 
 
 def may_use_coordinates(setting: Setting) -> Setting:
-    """The setting takes `coordinates`, whether the molecules have any, and does with and without."""
+    """Mark a model that takes the argument `coordinates`, and works with and without them."""
     return _check(setting, "optional", None, "")
 
 

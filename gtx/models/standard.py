@@ -26,7 +26,7 @@ def standard(
     moments: int = 0,
     **arguments: Any,
 ) -> GraphTransformer:
-    """The default: full attention beside bond message passing; bonds, path distance, random walks, degree.
+    """Make the default model: full attention beside bond message passing; bonds, path distance, random walks, degree.
 
     Args:
         out_channels: predictions per molecule.

@@ -87,7 +87,7 @@ class TokenTransformer(nn.Module):
         cross_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
-        """The tokens after the last layer, `[N, channels]`.
+        """Return the tokens after the last layer, `[N, channels]`.
 
         Args:
             tokens: N of them.
@@ -102,11 +102,11 @@ class TokenTransformer(nn.Module):
         return self.norm(x)
 
     def step(self, tokens: Tensor, past: list[KeyValues], source: list[KeyValues | None]) -> Tensor:
-        """As `forward`, for one more token of each row (int64 `[R]`): `[R, channels]`.
+        """Compute `forward` for the next token of each row (int64 `[R]`): `[R, channels]`.
 
         Args:
-            tokens: the next of each row.
-            past: per layer, keys and values of the earlier ones; each grows.
+            tokens: the next token of each row.
+            past: per layer, keys and values of the earlier tokens; the new ones are appended.
             source: per layer, keys and values of the source, or None.
         """
         x = self.embedding(tokens, torch.full_like(tokens, past[0].length))

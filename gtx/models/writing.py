@@ -13,23 +13,23 @@ from gtx.sequence import Sequences
 
 
 class Writing:
-    """One sequence per row, all as long; keys and values of what was read and written are kept.
+    """Incremental decoding of sequences of equal length, one per row, with a key-value cache.
 
     Args:
         decoder: in evaluation mode.
-        memory: what was read, a row each; None for a language model, which begins with one row.
-        limit: the most tokens there will be, the start among them.
+        memory: encoded sources, one per row; None for a language model, which begins with one row.
+        limit: the largest number of tokens, the start among them.
 
     Attributes:
-        rows: how many rows there are.
-        device: where the tokens are.
+        rows: number of rows.
+        device: device of the tokens.
     """
 
     def __init__(self, decoder: TokenTransformer, memory: Sequences | None, limit: int) -> None:
         self.decoder, self.rows = decoder, 1 if memory is None else len(memory)
         self.device = decoder.embedding.bias.device
         self.past = [KeyValues.empty(layer.attention, self.rows, limit) for layer in decoder.layers]
-        self.source = [None if memory is None else _kept(layer.cross, memory) for layer in decoder.layers]
+        self.source = [None if memory is None else _project_memory(layer.cross, memory) for layer in decoder.layers]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
@@ -43,12 +43,12 @@ class Writing:
 
 
 class Rereading:
-    """The same, keeping nothing but the tokens: every step reads them all again. The definition.
+    """Decoding without a cache: every step reads all tokens again. It defines what `Writing` computes.
 
     Args:
-        write: from tokens and what was read to logits, as `MoleculeToSequence.write`.
+        write: maps tokens and encoded sources to logits, as `MoleculeToSequence.write`.
         memory: as for `Writing`.
-        device: where the tokens are.
+        device: device of the tokens.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Rereading:
         self.rows = len(rows)
 
 
-def _kept(attention: EdgeAttention, memory: Sequences) -> KeyValues:
-    """What was read, as keys and values of each row."""
+def _project_memory(attention: EdgeAttention, memory: Sequences) -> KeyValues:
+    """Project the encoded sources to keys and values of each row."""
     key, value = (Sequences(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items))
     return KeyValues(*(part.transpose(1, 2).contiguous() for part, _ in (key, value)), absent=key[1])

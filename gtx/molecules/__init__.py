@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gtx.lazy import lazy_names
 from gtx.molecules.conformers import Conformer, make_conformer
-from gtx.molecules.descriptors import DESCRIPTORS, descriptors
-from gtx.molecules.errors import MoleculeError
-from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS
+from gtx.molecules.descriptors import DESCRIPTORS, MOLECULE_FEATURES, descriptors
 from gtx.molecules.featuriser import Featuriser, featurise_texts
 from gtx.molecules.flat import FlatMolecules, Molecule
-from gtx.molecules.graphs import atom_codes, bond_codes, bond_ends
-from gtx.molecules.molecule_features import MOLECULE_FEATURES
-from gtx.molecules.reading import read_molblock, read_smiles
+from gtx.molecules.graphs import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, bond_codes, bond_ends, label_stereo
+from gtx.molecules.reading import MoleculeError, read_molblock, read_smiles, standardise
 from gtx.molecules.settings import FEATURISER_VERSION
-from gtx.molecules.standardise import standardise
-from gtx.molecules.stereo import label_stereo
 
+if TYPE_CHECKING:
+    from gtx.molecules.drawing import draw_attention, draw_grid, draw_molecule
+    from gtx.molecules.fragments import (
+        as_molecule,
+        butina_clusters,
+        kennard_stone_order,
+        morgan_bits,
+        morgan_counts,
+        peelings,
+        scaffold,
+        substructures,
+    )
+
+
+# worker processes that only featurise need none of these
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "fragments": (
+            "scaffold",
+            "substructures",
+            "as_molecule",
+            "peelings",
+            "morgan_bits",
+            "morgan_counts",
+            "butina_clusters",
+            "kennard_stone_order",
+        ),
+        "drawing": (
+            "draw_attention",
+            "draw_grid",
+            "draw_molecule",
+        ),
+    },
+)
 __all__ = [
     "ATOM_COLUMNS",
     "BOND_COLUMNS",
@@ -49,16 +81,3 @@ __all__ = [
     "standardise",
     "substructures",
 ]
-
-# worker processes that only featurise need none of these
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "scaffolds": ("scaffold",),
-        "fragments": ("substructures",),
-        "peeling": ("as_molecule", "peelings"),
-        "fingerprints": ("morgan_bits", "morgan_counts"),
-        "diversity": ("butina_clusters", "kennard_stone_order"),
-        "drawing": ("draw_attention", "draw_grid", "draw_molecule"),
-    },
-)

@@ -9,8 +9,7 @@ from rdkit import Chem
 from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 
 from gtx.molecules.coordinates import without_hydrogens
-from gtx.molecules.errors import MoleculeError
-from gtx.molecules.reading import read_smiles
+from gtx.molecules.reading import MoleculeError, read_smiles
 
 CONFORMER_VERSION = 1
 """Raised whenever the same molecule would get another conformer."""
@@ -25,11 +24,11 @@ _STEPS = 500  # of minimisation
 
 
 class Conformer(NamedTuple):
-    """Where the n atoms of a molecule are.
+    """Coordinates of the n atoms of a molecule.
 
     Attributes:
         positions: float32 `[n, 3]` in Å; NaN where unknown.
-        warnings: why it is unknown, and where another force field than MMFF94 had to do.
+        warnings: the reason if unknown, and a note if a force field other than MMFF94 was used.
     """
 
     positions: np.ndarray
@@ -37,7 +36,7 @@ class Conformer(NamedTuple):
 
 
 def make_conformer(mol: Chem.Mol, number: int = 0) -> Conformer:
-    """A conformer by ETKDGv3, minimised in MMFF94.
+    """Generate a conformer by ETKDGv3, minimised in MMFF94.
 
     It is a function of the canonical isomeric SMILES, which is read, given all its hydrogens, embedded from one seed
     and minimised for at most 500 steps. A centre or double bond whose configuration is not given gets one. UFF stands

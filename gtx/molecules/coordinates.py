@@ -6,11 +6,14 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Geometry import Point3D
 
-from gtx.molecules.errors import MoleculeError
+from gtx.molecules.reading import MoleculeError
+
+_RADIUS = Chem.GetPeriodicTable().GetRcovalent  # Å; 0 of an unknown element
+_SHORTEST, _LONGEST = 0.55, 1.6  # sums of covalent radii; a geminal distance has 1.6 and more
 
 
 def with_coordinates(mol: Chem.Mol, coordinates: np.ndarray) -> Chem.Mol:
-    """A copy of `mol` in the form that has as many atoms as there are coordinates, with these as its conformer.
+    """Return a copy of `mol` in the form that has as many atoms as there are coordinates, with these as its conformer.
 
     Args:
         mol: as it was read, hydrogen atoms of the text included.
@@ -18,7 +21,8 @@ def with_coordinates(mol: Chem.Mol, coordinates: np.ndarray) -> Chem.Mol:
             `mol` and the hydrogens that RDKit's `AddHs` appends.
 
     Raises:
-        MoleculeError: k is none of these, or a coordinate is not finite.
+        MoleculeError: k is none of these, a coordinate is not finite, or bonded atoms are nowhere near a bond's length
+            apart.
     """
     flat = np.asarray(coordinates, dtype=np.float64).ravel()
     if len(flat) % 3 or not np.isfinite(flat).all():
@@ -29,6 +33,7 @@ def with_coordinates(mol: Chem.Mol, coordinates: np.ndarray) -> Chem.Mol:
         expected = " or ".join(map(str, sorted(forms)))
         raise MoleculeError(f"coordinates for {len(points)} atoms came; the molecule has {expected}")
     form = forms[len(points)]
+    _check_bonds(form, points)
     conformer = Chem.Conformer(len(points))
     for i, point in enumerate(points.tolist()):
         conformer.SetAtomPosition(i, Point3D(*point))
@@ -36,6 +41,21 @@ def with_coordinates(mol: Chem.Mol, coordinates: np.ndarray) -> Chem.Mol:
     form.RemoveAllConformers()
     form.AddConformer(conformer)
     return form
+
+
+def _check_bonds(mol: Chem.Mol, points: np.ndarray) -> None:
+    """Raise a `MoleculeError` that names two bonded atoms whose distance is no bond's, as in another order of atoms."""
+    for bond in mol.GetBonds():
+        ends = bond.GetBeginAtom(), bond.GetEndAtom()
+        radii = [_RADIUS(atom.GetAtomicNum()) for atom in ends]
+        (i, one), (j, other) = sorted((atom.GetIdx(), atom.GetSymbol()) for atom in ends)
+        distance, usual = np.linalg.norm(points[i] - points[j]), sum(radii)
+        if all(radii) and not _SHORTEST * usual <= distance <= _LONGEST * usual:
+            raise MoleculeError(
+                f"atoms {i} ({one}) and {j} ({other}), counted from 0, are bonded and {distance:.2f} Å apart, expected "
+                f"{_SHORTEST * usual:.2f} to {_LONGEST * usual:.2f}: coordinates must be in Å and in the order of the "
+                "text's atoms, hydrogens that it does not name last"
+            )
 
 
 def without_hydrogens(mol: Chem.Mol) -> tuple[Chem.Mol, list[int]]:

@@ -1,17 +1,81 @@
-"""Global features of a molecule: those of RDKit's two-dimensional descriptors that are cheap and order-independent.
-
-RDKit takes longer to find them than to read the molecule; `gtx.molecules.fast` finds the same values faster.
-
-Left out for their cost, each as much as reading the molecule or more: Crippen's sums with hydrogens, chi and kappa
-beyond order 1, BCUT. Left out because they depend on the order of atoms: AUTOCORR2D.
-"""
+"""Descriptors of molecules, by groups, and named features that a model may read."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
 import numpy as np
 from rdkit import Chem
+from rdkit.Chem import Descriptors, rdMolDescriptors, rdPartialCharges
 from rdkit.Chem import rdMolDescriptors as rd
-from rdkit.Chem import rdPartialCharges
+from rdkit.Chem.EState import EStateIndices
+from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+
+from gtx.molecules.flat import FlatMolecules
+from gtx.molecules.reading import MoleculeError
+
+# --- RDKit's two-dimensional descriptors, all but four: the targets of pretraining.
+#
+# `gtx.molecules.descriptors` holds those cheap enough to be read with every molecule.
+
+LEFT_OUT = ("Ipc", "AvgIpc", "qed", "SPS")
+"""Ipc overflows and AvgIpc takes as long; qed is a function of the others; SPS takes as long as a hundred of them."""
+
+_ELECTROTOPOLOGICAL = {
+    "MaxEStateIndex": np.max,
+    "MinEStateIndex": np.min,
+    "MaxAbsEStateIndex": lambda indices: np.max(np.abs(indices)),
+    "MinAbsEStateIndex": lambda indices: np.min(np.abs(indices)),
+}
+"""Four of them are functions of the same indices, which RDKit would find four times."""
+
+_PLAIN = {
+    name: function
+    for name, function in Descriptors._descList
+    if name not in LEFT_OUT and name not in _ELECTROTOPOLOGICAL
+}
+
+RDKIT_DESCRIPTORS: tuple[str, ...] = (*_PLAIN, *_ELECTROTOPOLOGICAL)
+"""Names of what `rdkit_descriptors` returns, in order, as RDKit has them."""
+
+
+def rdkit_descriptors(mol: Chem.Mol) -> np.ndarray:
+    """`RDKIT_DESCRIPTORS` of a molecule: float64 `[K]`, NaN where RDKit has no finite value; some 5 ms."""
+    found = [_value(function, mol) for function in _PLAIN.values()]
+    try:
+        indices = EStateIndices(mol)
+        found += [float(function(indices)) for function in _ELECTROTOPOLOGICAL.values()]
+    except (ValueError, RuntimeError, ZeroDivisionError):
+        found += [math.nan] * len(_ELECTROTOPOLOGICAL)
+    values = np.array(found, np.float64)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def rdkit_descriptors_of(read: Callable[[str], Chem.Mol], texts: Sequence[str]) -> np.ndarray:
+    """Compute the descriptors of texts: float64 `[n, K]`, NaN for those that `read` cannot read."""
+    found = np.full((len(texts), len(RDKIT_DESCRIPTORS)), np.nan)
+    for row, text in zip(found, texts, strict=True):
+        with suppress(MoleculeError):
+            row[:] = rdkit_descriptors(read(text))
+    return found
+
+
+def _value(function, mol: Chem.Mol) -> float:
+    try:
+        return float(function(mol))
+    except (ValueError, RuntimeError, ZeroDivisionError):
+        return math.nan
+
+
+# --- Global features of a molecule: those of RDKit's two-dimensional descriptors that are cheap and order-independent.
+#
+# RDKit takes longer to find them than to read the molecule; `gtx.molecules.fast` finds the same values faster.
+#
+# Left out for their cost, each as much as reading the molecule or more: Crippen's sums with hydrogens, chi and kappa
+# beyond order 1, BCUT. Left out because they depend on the order of atoms: AUTOCORR2D.
 
 PROPERTY_NAMES = (
     "amw",
@@ -40,7 +104,7 @@ PROPERTY_NAMES = (
     "hallKierAlpha",
     "kappa1",
 )
-"""Those that RDKit computes in one call."""
+"""Descriptors that RDKit computes in one call."""
 
 _ASK = rd.Properties(PROPERTY_NAMES)
 
@@ -78,12 +142,12 @@ def descriptors(mol: Chem.Mol) -> np.ndarray:
 
 
 def rounded(values: np.ndarray) -> np.ndarray:
-    """As float32, NaN where one cannot hold a value."""
+    """Round to float32, with NaN for values outside its range."""
     return np.where(abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)
 
 
 def lacking(values: np.ndarray) -> tuple[str, ...]:
-    """The warning that some descriptors of a molecule, `[D]`, are NaN; empty if none is."""
+    """Warn that some descriptors of a molecule, `[D]`, are NaN; empty if none is."""
     names = dict.fromkeys(DESCRIPTORS[j].rstrip("0123456789") for j in np.flatnonzero(np.isnan(values)))
     return (f"descriptors RDKit cannot compute: {', '.join(names)}",) if names else ()
 
@@ -97,3 +161,56 @@ def _charged_surface(mol: Chem.Mol) -> list[float]:
         if any(np.isnan(atom.GetDoubleProp("_GasteigerCharge")) for atom in mol.GetAtoms()):
             return [np.nan] * _CHARGE_RANGES
     return list(rd.PEOE_VSA_(mol))
+
+
+# --- Further features of a whole molecule, by name: what a model may read beside its cheap descriptors.
+
+_MORGAN = GetMorganGenerator(radius=2, fpSize=2048)
+
+
+class MoleculeFeatures(NamedTuple):
+    """Features of one kind.
+
+    Attributes:
+        names: of each, F of them.
+        of: a molecule without hydrogen atoms to `[F]`, NaN where there is no value.
+    """
+
+    names: Sequence[str]
+    of: Callable[[Chem.Mol], np.ndarray]
+
+
+MOLECULE_FEATURES: dict[str, MoleculeFeatures] = {
+    "morgan": MoleculeFeatures([f"morgan{i}" for i in range(2048)], _MORGAN.GetCountFingerprintAsNumPy),
+    "maccs": MoleculeFeatures(
+        [f"maccs{i}" for i in range(167)], lambda mol: np.array(list(rdMolDescriptors.GetMACCSKeysFingerprint(mol)))
+    ),
+    "rdkit": MoleculeFeatures(RDKIT_DESCRIPTORS, rdkit_descriptors),
+}
+"""Features by name: `morgan`, counts of the circular substructures of radius 2, folded to 2,048 (Rogers and Hahn 2010,
+10.1021/ci100050t); `maccs`, the 166 keys after one that is always 0 (Durant et al. 2002, 10.1021/ci010132r); `rdkit`,
+RDKit's two-dimensional descriptors, some 5 ms a molecule."""
+
+
+def with_molecule_features(
+    kinds: Sequence[str], found: FlatMolecules, read: Callable[[int], Chem.Mol]
+) -> FlatMolecules:
+    """Append further features to the descriptors of molecules.
+
+    Args:
+        kinds: names of `MOLECULE_FEATURES`.
+        found: the molecules.
+        read: maps the number of a readable text to its molecule without hydrogen atoms.
+    """
+    values, warnings = [], list(found.warnings)
+    names = [name for kind in kinds for name in MOLECULE_FEATURES[kind].names]
+    for i, error in enumerate(found.errors):
+        if error is not None:
+            continue
+        mol = read(i)
+        made = [MOLECULE_FEATURES[kind].of(mol) for kind in kinds]
+        values.append(rounded(np.concatenate(made).astype(np.float64)))
+        if lacking := [names[j] for j in np.flatnonzero(np.isnan(values[-1]))]:
+            warnings[i] += (f"features RDKit cannot compute: {', '.join(lacking)}",)
+    further = np.array(values, np.float32).reshape(len(values), len(names))
+    return found._replace(descriptors=np.concatenate([found.descriptors, further], axis=1), warnings=warnings)

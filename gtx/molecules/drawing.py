@@ -12,7 +12,7 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from gtx.errors import InputError
-from gtx.molecules.numbering import place_numbers
+from gtx.molecules.graphs import place_numbers
 from gtx.molecules.reading import read_smiles
 
 Colour = tuple[float, float, float]
@@ -32,7 +32,7 @@ def draw_molecule(
     numbers: bool = False,
     scale: bool = True,
 ) -> str:
-    """A molecule; where values are given its atoms are shaded, red above zero and blue below.
+    """Draw a molecule; where values are given its atoms are shaded, red above zero and blue below.
 
     Args:
         molecule: its SMILES, or an RDKit molecule, drawn with the atoms it has.
@@ -68,8 +68,9 @@ def draw_attention(
     title: str | None = None,
     size: tuple[int, int] = (360, 280),
     numbers: bool = False,
+    ends: tuple[float, float] | None = None,
 ) -> str:
-    """Where one atom looks: the receiver is ringed, every sender is shaded by its weight.
+    """Draw the attention of one atom: the receiver is ringed, every sender is shaded by its weight.
 
     Shades run from white to blue, or, where a weight is negative (as without a softmax), from blue below zero to red.
 
@@ -81,6 +82,8 @@ def draw_attention(
         title: a line under the molecule.
         size: width and height in pixels; a colour scale is added below.
         numbers: write each atom's number beside it, from 0.
+        ends: the lowest and the highest weight of the colour scale, so that pictures can be compared; by default those
+            of the receiver.
 
     Raises:
         MoleculeError: the SMILES cannot be read.
@@ -93,7 +96,8 @@ def draw_attention(
     if not 0 <= receiver < len(weights):
         raise ValueError(f"receiver {receiver} is not among the {len(weights)} atoms")
     row = np.nan_to_num(weights[receiver])
-    top, signed = float(abs(row).max()) or 1.0, row.min() < 0
+    low, high = (row.min(), row.max()) if ends is None else ends
+    top, signed = float(max(abs(low), abs(high))) or 1.0, low < 0
     shade, ticks = (_diverging, (-top, 0.0, top)) if signed else (_sequential, (0.0, top / 2, top))
     drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row])
     over = drawing.rings([receiver]) + (drawing.numbers() if numbers else "")
@@ -159,7 +163,7 @@ class _Drawing(NamedTuple):
 
     @property
     def radius(self) -> float:
-        """Of an atom's disc."""
+        """Radius of the disc of an atom, in pixels."""
         return 0.36 * self.bond_length
 
     def svg(self, over: str = "", scale: str = "") -> str:
@@ -173,7 +177,7 @@ class _Drawing(NamedTuple):
         )
 
     def numbers(self) -> str:
-        """Every atom's number beside it, from 0."""
+        """Draw every atom's number beside it, from 0."""
         font = float(np.clip(0.36 * self.bond_length, 7, 11))
         paths = re.findall(r"<path class='atom-\d+' d='([^']*)'", self.body)  # bonds have a class of their own
         letters = [_corners(np.array(re.findall(r"([-\d.]+)[ ,]([-\d.]+)", path), float)) for path in paths]
@@ -255,7 +259,7 @@ def _diverging(level: float) -> Colour:
 
 
 def _colour_scale(size: tuple[int, int], colour: Callable[[float], Colour], ticks: tuple[float, float, float]) -> str:
-    """A bar from the first tick to the last, under a picture of `size`."""
+    """Draw a colour bar from the first tick to the last, under a picture of `size`."""
     low, _, high = ticks
     steps, left, width = 40, 0.15 * size[0], 0.7 * size[0]
     bar = "".join(

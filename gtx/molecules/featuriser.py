@@ -9,14 +9,13 @@ import numpy as np
 from rdkit import Chem
 
 from gtx.molecules import fast
-from gtx.molecules.components import apart, together
 from gtx.molecules.coordinates import without_hydrogens
-from gtx.molecules.errors import MoleculeError
+from gtx.molecules.descriptors import with_molecule_features
 from gtx.molecules.flat import FlatMolecules, Molecule
-from gtx.molecules.molecule_features import with_molecule_features
+from gtx.molecules.graphs import quietly
 from gtx.molecules.perception import perceive, read_molecule
-from gtx.molecules.settings import Settings
-from gtx.molecules.stereo import quietly
+from gtx.molecules.reading import MoleculeError
+from gtx.molecules.settings import Settings, flatten_components, join_components
 
 Text = str | tuple[str, ...]
 """A molecule, or the components of a row."""
@@ -58,7 +57,7 @@ class Featuriser(Settings):
         return found.molecule
 
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
-        """The RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
+        """Return the RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
         with quietly():
             mol, _ = read_molecule(self, text, coordinates)
         return mol
@@ -80,9 +79,9 @@ def featurise_texts(
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
     if names := featuriser.components:
-        every, known = apart(names, texts, coordinates)
+        every, known = flatten_components(names, texts, coordinates)
         found = featurise_texts(replace(featuriser, components=()), every, known, smiles=smiles)
-        return together(names, every, found)
+        return join_components(names, every, found)
     with quietly():
         found = fast.perceive(featuriser, texts, coordinates, smiles)
         if found is None:

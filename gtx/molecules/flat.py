@@ -1,4 +1,4 @@
-"""What becomes of a text: one molecule in arrays, and many one after the other."""
+"""Featurised molecules: one in arrays, and many concatenated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Molecule(NamedTuple):
-    """One featurised molecule with n atoms and m bonds.
+    """Featurised molecule with n atoms and m bonds.
 
     Attributes:
         atoms: uint8 `[n, A]`, a code per atom and column of `ATOM_COLUMNS`.
@@ -18,8 +18,8 @@ class Molecule(NamedTuple):
         bond_codes: uint8 `[2m, F]`, a code per directed bond and column of `BOND_COLUMNS`.
         positions: float32 `[n, 3]` in Å, NaN for atoms that no conformer could be made for; or None.
         descriptors: float32 `[D]`, NaN where one could not be computed.
-        smiles: the canonical isomeric SMILES; None where it was not asked for.
-        warnings: what the user should know about it.
+        smiles: the canonical isomeric SMILES; None if not requested.
+        warnings: messages for the user.
     """
 
     atoms: np.ndarray
@@ -51,14 +51,14 @@ class FlatMolecules(NamedTuple):
 
     @classmethod
     def of(cls, molecule: Molecule) -> FlatMolecules:
-        """One molecule."""
+        """Make a batch of one molecule."""
         atoms, bonds, bond_codes, positions, descriptors, smiles, warnings = molecule
         counts = np.array([len(atoms)]), np.array([len(bond_codes)])
         return cls(atoms, bonds, bond_codes, descriptors[None], *counts, positions, [smiles], [None], [warnings])
 
     @classmethod
     def join(cls, parts: Sequence[FlatMolecules]) -> FlatMolecules:
-        """The outcome of all texts of one part or more, one part after the other."""
+        """Return the outcome of all texts of one part or more, one part after the other."""
         joined = []
         for name, *columns in zip(cls._fields, *parts, strict=True):
             if isinstance(columns[0], list):

@@ -1,16 +1,216 @@
-"""The atoms and bonds of an RDKit molecule as codes, column by column."""
+"""Graphs: columns of codes for atoms and bonds, their numbering and stereochemistry."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
-from rdkit import Chem
+from rdkit import Chem, rdBase
+from rdkit.Chem import BondStereo, ChiralType, rdCIPLabeler, rdqueries
 
-from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS, atom_code, bond_code
-from gtx.molecules.stereo import label_of
+# --- Atoms and bonds as small integer codes, one per column of `ATOM_COLUMNS` and `BOND_COLUMNS`.
+#
+# Code 0 means "other": a value the table does not list. Value i of a column has code i + 1.
 
-_ATOM: dict[str, Callable[[Chem.Atom], object]] = {
+ATOM_COLUMNS: dict[str, tuple] = {
+    "element": tuple(range(1, 119)),
+    "charge": tuple(range(-4, 5)),
+    "hydrogens": tuple(range(5)),
+    "degree": tuple(range(9)),
+    "hybridisation": ("S", "SP", "SP2", "SP3", "SP2D", "SP3D", "SP3D2"),
+    "aromatic": (False, True),
+    "ring": (0, *range(3, 25)),
+    "chirality": ("none", "R", "S", "r", "s"),
+    "radical": tuple(range(5)),
+    "isotope": (False, True),
+}
+"""Known values of each atom column.
+
+element: atomic number. charge: formal, in e. hydrogens: attached ones that are not nodes. degree: neighbours that are
+nodes. ring: size of the smallest ring through the atom, 0 outside rings. chirality: CIP label. radical: unpaired
+electrons. isotope: a mass number is given.
+"""
+
+BOND_COLUMNS: dict[str, tuple] = {
+    "type": ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "DATIVE"),
+    "stereo": ("none", "E", "Z", "e", "z", "M", "P", "m", "p"),
+    "conjugated": (False, True),
+    "ring": (False, True),
+}
+"""Known values of each bond column; stereo is the CIP label."""
+
+
+def atom_code(name: str, value: object) -> int:
+    """Return the code of a value in a column of atoms."""
+    return _ATOM[ATOM_PLACE[name]].get(value, 0)
+
+
+def bond_code(name: str, value: object) -> int:
+    """Return the code of a value in a column of bonds."""
+    return _BOND[BOND_PLACE[name]].get(value, 0)
+
+
+_ATOM = [{value: code for code, value in enumerate(values, 1)} for values in ATOM_COLUMNS.values()]
+_BOND = [{value: code for code, value in enumerate(values, 1)} for values in BOND_COLUMNS.values()]
+ATOM_PLACE = {name: place for place, name in enumerate(ATOM_COLUMNS)}
+BOND_PLACE = {name: place for place, name in enumerate(BOND_COLUMNS)}
+
+
+# --- Names of codes.
+
+
+def name_code(kind: str, column: int, code: int) -> str:
+    """Describe a code, for messages: `element Xe`, `atom charge 3`, `bond type DATIVE`, `atom ring of another kind`.
+
+    Args:
+        kind: "atom" or "bond".
+        column: place of the column in `ATOM_COLUMNS` or `BOND_COLUMNS`.
+        code: as in `atom_codes` or `bond_codes`; 0 stands for any value the column does not list.
+    """
+    name, values = list((ATOM_COLUMNS if kind == "atom" else BOND_COLUMNS).items())[column]
+    if name == "element":
+        return f"element {Chem.GetPeriodicTable().GetElementSymbol(values[code - 1]) if code else 'unknown'}"
+    return f"{kind} {name} {values[code - 1]}" if code else f"{kind} {name} of another kind"
+
+
+# --- Positions of atom numbers in a drawing: beside their atoms, away from bonds, letters and other numbers.
+
+ANGLES = np.arange(24) * np.pi / 12
+DIRECTIONS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
+STEPS = np.linspace(0, 1, 13)[:, None]  # along a bond
+
+
+def place_numbers(
+    atoms: np.ndarray,
+    bonds: Sequence[tuple[int, int]],
+    letters: np.ndarray,
+    disc: float,
+    font: float,
+    size: tuple[int, int],
+) -> np.ndarray:
+    """Return the middle of every atom's number: of 24 places around the atom's disc the one with most room.
+
+    Args:
+        atoms: `[n, 2]`, in pixels.
+        bonds: the two atoms of each.
+        letters: `[m, 2]`, points on the letters of atoms.
+        disc: radius of the disc behind every atom.
+        font: size of the numbers.
+        size: width and height of the picture.
+
+    Returns:
+        `[n, 2]`.
+    """
+    reach = 0.36 * font * np.array([max(2, len(str(i))) for i in range(len(atoms))])  # half of a number's width
+    lines = [atoms[i] + STEPS * (atoms[j] - atoms[i]) for i, j in bonds]
+    points = np.concatenate([letters, *lines])
+    placed = np.empty((0, 2))
+    for i, atom in enumerate(atoms):
+        places = atom + (disc + reach[i]) * DIRECTIONS
+        room = [
+            _distance(places, _near(points, atom, disc, font)),
+            _distance(places, _near(np.delete(atoms, i, axis=0), atom, disc, font)) - disc,
+            _distance(places, _near(placed, atom, disc, font)) - reach[i],
+            np.minimum(places, np.array(size) - places).min(axis=1),  # to the edge of the picture
+        ]
+        placed = np.concatenate([placed, places[[np.argmax(np.round(np.min(room, axis=0), 3))]]])
+    return placed
+
+
+def _near(points: np.ndarray, atom: np.ndarray, disc: float, font: float) -> np.ndarray:
+    """Select the points that the number of an atom may overlap."""
+    return points[(np.abs(points - atom) < 4 * (disc + font)).all(axis=1)]
+
+
+def _distance(places: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Measure the distance from each place to the nearest point; large without points."""
+    return np.linalg.norm(places[:, None] - points, axis=2).min(axis=1, initial=1e3)
+
+
+# --- Stereochemistry that does not depend on how the molecule was written: CIP labels.
+
+LABEL = "_CIPCode"
+"""RDKit's property of atoms and bonds that holds their label."""
+
+UNDECIDED = "?"
+"""The label of a centre or double bond whose configuration was given but could not be named."""
+
+_MAX_ITERATIONS = 100_000  # about 0.1 s; most molecules need fewer than 10,000
+_MAX_VISITS = 30_000_000  # iterations times atoms: what an iteration keeps in memory grows with the molecule
+_TAGGED = rdqueries.HasChiralTagQueryAtom()
+_TETRAHEDRAL_OR_NONE = (ChiralType.CHI_UNSPECIFIED, ChiralType.CHI_TETRAHEDRAL_CW, ChiralType.CHI_TETRAHEDRAL_CCW)
+_NO_STEREO = (BondStereo.STEREONONE, BondStereo.STEREOANY)
+
+
+@contextmanager
+def legacy_perception() -> Iterator[None]:
+    """Within, RDKit reads and writes with its older stereo perception, whatever the caller's setting.
+
+    The newer one (2026.09) forgets centres of symmetric rings, such as those of a pentafluorocyclopentane, and which
+    ones depends on the order of atoms.
+    """
+    before = Chem.GetUseLegacyStereoPerception()
+    Chem.SetUseLegacyStereoPerception(True)
+    try:
+        yield
+    finally:
+        Chem.SetUseLegacyStereoPerception(before)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Within, RDKit is silent and reads and writes with `legacy_perception`."""
+    with rdBase.BlockLogs(), legacy_perception():
+        yield
+
+
+def label_stereo(mol: Chem.Mol) -> None:
+    """Label stereocentres R, S, r, s and stereo bonds E, Z (axes M, P) in place, in the property `LABEL`.
+
+    The rules are those of Hanson et al. (2018, 10.1021/acs.jcim.8b00324) as in RDKit's `rdCIPLabeler`. Where they would
+    take too long, all are labelled `UNDECIDED`.
+
+    Args:
+        mol: read with `legacy_perception`, as `read_smiles` and `read_molblock` do.
+    """
+    try:
+        most = min(_MAX_ITERATIONS, max(1, _MAX_VISITS // max(1, mol.GetNumAtoms())))
+        rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=most)
+    except RuntimeError:  # too many iterations; which labels were found by then depends on the order of atoms
+        bonds = [bond for bond in mol.GetBonds() if bond.GetStereo() not in _NO_STEREO]
+        for owner in (*mol.GetAtomsMatchingQuery(_TAGGED), *bonds):
+            owner.SetProp(LABEL, UNDECIDED)
+
+
+def label_of(owner: Chem.Atom | Chem.Bond) -> str:
+    """Return the label that `label_stereo` gave; else "none", or `UNDECIDED` for a centre that is not tetrahedral."""
+    if owner.HasProp(LABEL):
+        return owner.GetProp(LABEL)
+    return "none" if isinstance(owner, Chem.Bond) or owner.GetChiralTag() in _TETRAHEDRAL_OR_NONE else UNDECIDED
+
+
+def finish(mol: Chem.Mol) -> None:
+    """Drop centres that are none in a molecule that was read without looking, as RDKit does when it reads a SMILES."""
+    Chem.AssignStereochemistry(mol, cleanIt=True, force=True, flagPossibleStereoCenters=True)
+
+
+def copy_labels(source: Chem.Mol, target: Chem.Mol, order: list[int]) -> None:
+    """Give `target` the labels of `source` and no others; atom i of `source` is atom `order[i]` of `target`."""
+    for atom in target.GetAtoms():
+        atom.ClearProp(LABEL)
+    for atom in source.GetAtoms():
+        if atom.HasProp(LABEL):
+            target.GetAtomWithIdx(order[atom.GetIdx()]).SetProp(LABEL, atom.GetProp(LABEL))
+    for bond in source.GetBonds():
+        if bond.HasProp(LABEL):
+            ends = order[bond.GetBeginAtomIdx()], order[bond.GetEndAtomIdx()]
+            target.GetBondBetweenAtoms(*ends).SetProp(LABEL, bond.GetProp(LABEL))
+
+
+# --- The atoms and bonds of an RDKit molecule as codes, column by column.
+
+_ATOM_CODES: dict[str, Callable[[Chem.Atom], object]] = {
     "element": Chem.Atom.GetAtomicNum,
     "charge": Chem.Atom.GetFormalCharge,
     "hydrogens": Chem.Atom.GetTotalNumHs,
@@ -22,7 +222,7 @@ _ATOM: dict[str, Callable[[Chem.Atom], object]] = {
     "radical": Chem.Atom.GetNumRadicalElectrons,
     "isotope": lambda atom: atom.GetIsotope() > 0,
 }
-_BOND: dict[str, Callable[[Chem.Bond], object]] = {
+_BOND_CODES: dict[str, Callable[[Chem.Bond], object]] = {
     "type": lambda bond: bond.GetBondType().name,
     "stereo": label_of,
     "conjugated": Chem.Bond.GetIsConjugated,
@@ -31,8 +231,8 @@ _BOND: dict[str, Callable[[Chem.Bond], object]] = {
 
 
 def atom_codes(mol: Chem.Mol) -> np.ndarray:
-    """One code per atom and column: uint8 `[n, len(ATOM_COLUMNS)]`; chirality as `label_stereo` left it."""
-    rows = [[atom_code(name, _ATOM[name](atom)) for name in ATOM_COLUMNS] for atom in mol.GetAtoms()]
+    """Encode each atom, one code per column: uint8 `[n, len(ATOM_COLUMNS)]`; chirality as `label_stereo` left it."""
+    rows = [[atom_code(name, _ATOM_CODES[name](atom)) for name in ATOM_COLUMNS] for atom in mol.GetAtoms()]
     return np.array(rows, np.uint8).reshape(-1, len(ATOM_COLUMNS))
 
 
@@ -43,6 +243,6 @@ def bond_ends(mol: Chem.Mol) -> np.ndarray:
 
 
 def bond_codes(mol: Chem.Mol) -> np.ndarray:
-    """One code per directed bond and column, in the order of `bond_ends`: uint8 `[2m, len(BOND_COLUMNS)]`."""
-    rows = [[bond_code(name, _BOND[name](bond)) for name in BOND_COLUMNS] for bond in mol.GetBonds()]
+    """Encode each directed bond, one code per column, in the order of `bond_ends`: uint8 `[2m, len(BOND_COLUMNS)]`."""
+    rows = [[bond_code(name, _BOND_CODES[name](bond)) for name in BOND_COLUMNS] for bond in mol.GetBonds()]
     return np.array(rows, np.uint8).reshape(-1, len(BOND_COLUMNS)).repeat(2, axis=0)

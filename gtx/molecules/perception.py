@@ -10,14 +10,20 @@ from rdkit import Chem
 from gtx.molecules.conformers import Conformer, make_conformer
 from gtx.molecules.coordinates import with_coordinates, with_given_hydrogens, without_hydrogens
 from gtx.molecules.descriptors import DESCRIPTORS, descriptors, lacking
-from gtx.molecules.errors import MoleculeError
-from gtx.molecules.features import ATOM_COLUMNS, ATOM_PLACE, BOND_COLUMNS, BOND_PLACE
 from gtx.molecules.flat import FlatMolecules, Molecule
-from gtx.molecules.graphs import atom_codes, bond_codes, bond_ends
-from gtx.molecules.reading import parse_smiles, read_molblock, skim_smiles
+from gtx.molecules.graphs import (
+    ATOM_COLUMNS,
+    ATOM_PLACE,
+    BOND_COLUMNS,
+    BOND_PLACE,
+    atom_codes,
+    bond_codes,
+    bond_ends,
+    copy_labels,
+    label_stereo,
+)
+from gtx.molecules.reading import MoleculeError, parse_smiles, read_molblock, skim_smiles, standardise
 from gtx.molecules.settings import Settings
-from gtx.molecules.standardise import standardise
-from gtx.molecules.stereo import copy_labels, label_stereo
 
 UNNAMED = "stereochemistry that CIP rules could not name is ignored"
 
@@ -42,7 +48,7 @@ def perceive(
 
 
 def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
-    """A molecule as `read_molecule` gives it, in arrays.
+    """Return a molecule as `read_molecule` gives it, in arrays.
 
     Raises:
         MoleculeError, RuntimeError, ValueError: it cannot be featurised.
@@ -62,7 +68,7 @@ def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
 
 
 def nothing(settings: Settings, *errors: str) -> FlatMolecules:
-    """The outcome of texts that cannot be read, or of no text.
+    """Return the outcome of texts that cannot be read, or of no text.
 
     Args:
         settings: how molecules are read.
@@ -85,7 +91,7 @@ def nothing(settings: Settings, *errors: str) -> FlatMolecules:
 def read_molecule(
     settings: Settings, text: str, coordinates: np.ndarray | None = None, skim: bool = False
 ) -> tuple[Chem.Mol, bool]:
-    """The RDKit molecule whose atoms become nodes, within `quietly`, and whether it is finished, see `skim_smiles`.
+    """Read the RDKit molecule whose atoms become nodes, within `quietly`, and whether it is final, see `skim_smiles`.
 
     Args:
         settings: how molecules are read.
@@ -120,10 +126,10 @@ def reason(error: Exception) -> str:
 
 
 def given_conformer(settings: Settings, mol: Chem.Mol) -> Conformer | None:
-    """Where the atoms are, as the text or the caller says; None where no positions are wanted, or they are to be made.
+    """Return the coordinates given with a molecule; None if none are needed, or if they are to be generated.
 
     Raises:
-        MoleculeError: positions are wanted, and there are none, or some are not finite.
+        MoleculeError: coordinates are needed, and there are none, or some are not finite.
     """
     if not settings.coordinates:
         return None

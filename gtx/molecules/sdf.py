@@ -6,7 +6,6 @@ Dalby et al. 1992, https://doi.org/10.1021/ci00007a012.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -14,19 +13,18 @@ from rdkit import Chem
 
 from gtx.molecules.reading import read_molblock
 
-_PROPERTY = re.compile(r">.*?<(.*)>")  # `> 25 <logP> (DT12)`: the name stands between the angle brackets
 _END_OF_RECORD = "$$$$"
 LONGEST_RECORD = 2**22  # characters of a block and its properties
 _END_OF_BLOCK = "M  END"
 
 
 class SdfRecord(NamedTuple):
-    """One molecule of an SDF.
+    """Record of an SDF.
 
     Attributes:
         block: the mol block as text, `M  END` included if it is there.
         properties: name to value, as written; a value of several lines is joined by line feeds.
-        error: why there is neither, or None.
+        error: the reason if there is neither, or None.
     """
 
     block: str
@@ -40,7 +38,7 @@ class SdfRecord(NamedTuple):
 
 
 def sdf_records(lines: Iterable[str | None]) -> Iterator[SdfRecord]:
-    """The records of an SDF given line by line; any line ends; the last `$$$$` may be missing.
+    """Yield the records of an SDF given line by line; any line ends; the last `$$$$` may be missing.
 
     Of a record of more than `LONGEST_RECORD` characters nothing is kept but the error; None is a line too long to be
     kept.
@@ -68,18 +66,24 @@ def _parse(lines: list[str], size: int) -> SdfRecord:
         return SdfRecord("", {}, f"the record has more than {LONGEST_RECORD:,} characters; its cells are left out")
     end = next((i + 1 for i, line in enumerate(lines) if line.startswith(_END_OF_BLOCK)), None)
     if end is None:  # a damaged block: it ends where the properties begin
-        end = next((i for i, line in enumerate(lines) if _PROPERTY.match(line)), len(lines))
+        end = next((i for i, line in enumerate(lines) if _property(line) is not None), len(lines))
     values: dict[str, list[str]] = {}
     value: list[str] = []
     for line in lines[end:]:
-        if name := _PROPERTY.match(line):
-            value = values[name[1]] = []
+        if (name := _property(line)) is not None:
+            value = values[name] = []
         else:
             value.append(line)
     return SdfRecord(
         "\n".join([*lines[:end], ""]),
-        {name: re.sub(r"\n+\Z", "", "\n".join(value)) for name, value in values.items()},
+        {name: "\n".join(value).rstrip("\n") for name, value in values.items()},
     )
+
+
+def _property(line: str) -> str | None:
+    """Name of the property whose header this is, between the first `<` and the last `>`: `> 25 <logP> (DT12)`."""
+    start, end = line.find("<"), line.rfind(">")
+    return line[start + 1 : end] if line.startswith(">") and 0 < start < end else None
 
 
 def molblock_smiles(block: str) -> str:

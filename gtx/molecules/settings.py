@@ -1,21 +1,104 @@
-"""How molecules are read: what a model file keeps, and what the columns and settings of its arrays are known by."""
+"""Settings of a featuriser, and components of rows with several molecules."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
 from rdkit import rdBase
 
 from gtx.errors import InputError, printable
-from gtx.molecules.components import check_components
 from gtx.molecules.conformers import CONFORMER_VERSION
-from gtx.molecules.descriptors import DESCRIPTORS
-from gtx.molecules.features import ATOM_COLUMNS, BOND_COLUMNS
-from gtx.molecules.molecule_features import MOLECULE_FEATURES
-from gtx.schema import Record, kinds_of, whole
+from gtx.molecules.descriptors import DESCRIPTORS, MOLECULE_FEATURES
+from gtx.molecules.flat import FlatMolecules
+from gtx.molecules.graphs import ATOM_COLUMNS, BOND_COLUMNS
+from gtx.schema import plain_fields, whole
+
+# --- Rows of several molecules, such as a solute and a solvent: read one by one, kept as one row of arrays.
+
+MOST = 10
+"""Components of a row."""
+
+
+def check_components(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of components: none, or two to `MOST` that differ."""
+    names = tuple(names)
+    if len(names) == 1 or len(names) > MOST:
+        raise InputError(f"several molecules a row: expected 2 to {MOST} columns, got {len(names)}")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"component {twice[0]!r} is named twice")
+    return names
+
+
+def flatten_components(
+    names: Sequence[str], rows: Sequence[Sequence[str]], coordinates: Sequence[np.ndarray | None] | None
+) -> tuple[list[str], list[np.ndarray | None] | None]:
+    """Return the texts of n rows with K components, one after the other, `[n K]`, and their coordinates.
+
+    Args:
+        names: of the components.
+        rows: K texts each.
+        coordinates: per row, of its first component.
+
+    Raises:
+        InputError: a row has more or fewer texts.
+    """
+    for i, row in enumerate(rows):
+        if isinstance(row, str) or len(row) != len(names):
+            raise InputError(f"expected {len(names)} molecules ({', '.join(names)}) for row {i}, got {row!r}")
+    others = [None] * (len(names) - 1)
+    known = None if coordinates is None else [one for first in coordinates for one in (first, *others)]
+    return [text for row in rows for text in row], known
+
+
+def join_components(names: Sequence[str], texts: Sequence[str], found: FlatMolecules) -> FlatMolecules:
+    """Return the outcome of n rows, out of that of their components.
+
+    The atoms of a row are those of its components, one after the other, `parts` says how many of each; its descriptors
+    `[K D]` and its SMILES likewise. A row of which one component cannot be read cannot be read.
+
+    Args:
+        names: of the K components.
+        texts: all of them, `[n K]`.
+        found: what became of these.
+    """
+    count = len(names)
+    good = np.array([error is None for error in found.errors], bool).reshape(-1, count)
+    used = np.repeat(good.all(1), count)[good.ravel()]  # of the components that could be read
+    atoms, bonds = (counts[used].reshape(-1, count) for counts in (found.atom_counts, found.bond_counts))
+    of_atom, of_bond = np.repeat(used, found.atom_counts), np.repeat(used, found.bond_counts)
+    before = np.repeat((atoms.cumsum(1) - atoms).ravel(), bonds.ravel()).astype(found.bonds.dtype)
+
+    def attribute(i: int, reason: str) -> str:
+        return f'{printable(names[i % count])} "{printable(texts[i])}": {reason}'
+
+    smiles, errors, warnings = [], [], []
+    for start in range(0, len(texts), count):
+        row = range(start, start + count)
+        known = [found.smiles[i] for i in row]
+        smiles.append(None if None in known else ".".join(known))
+        errors.append("; ".join(attribute(i, found.errors[i]) for i in row if found.errors[i]) or None)
+        warnings.append(tuple(attribute(i, warning) for i in row for warning in found.warnings[i]))
+    return FlatMolecules(
+        atoms=found.atoms[of_atom],
+        bonds=found.bonds[:, of_bond] + before,
+        bond_codes=found.bond_codes[of_bond],
+        descriptors=found.descriptors[used].reshape(len(atoms), count * found.descriptors.shape[1]),
+        atom_counts=atoms.sum(1),
+        bond_counts=bonds.sum(1),
+        positions=None if found.positions is None else found.positions[of_atom],
+        smiles=smiles,
+        errors=errors,
+        warnings=warnings,
+        parts=atoms,
+    )
+
+
+# --- Settings of the featuriser, which a model file keeps, and the hash that identifies them.
 
 FEATURISER_VERSION = 1
 """Raised whenever the same molecule would give other codes or descriptors."""
@@ -36,6 +119,7 @@ class Settings:
     ignore_stereo: bool = False
 
     def __post_init__(self) -> None:
+        plain_fields(self, max_atoms=whole(0, 2**31))
         object.__setattr__(self, "components", check_components(self.components))
         object.__setattr__(self, "molecule_features", tuple(self.molecule_features))
         if unknown := [name for name in self.molecule_features if name not in MOLECULE_FEATURES]:
@@ -43,20 +127,22 @@ class Settings:
         object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Settings as plain values, for JSON."""
+        """Return the settings as plain values, for JSON."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Settings:
-        """What `to_dict` described, of this class.
+        """Make the settings from the dictionary of `to_dict`.
 
         Raises:
             InputError: a setting is unknown, or its value is of another kind.
         """
         if unknown := set(settings) - {field.name for field in fields(cls)}:
             raise InputError(f"unknown featuriser settings: {', '.join(map(printable, sorted(unknown)))}")
-        Record({}, {**kinds_of(cls), "max_atoms": whole(0, 2**31)}).check(settings, "featuriser.settings")
-        return cls(**settings)
+        try:
+            return cls(**settings)
+        except InputError as reason:
+            raise InputError(f"featuriser.settings: {reason}") from None
 
     @property
     def hash(self) -> str:
@@ -64,19 +150,14 @@ class Settings:
 
         A model file holds it. RDKit's version is no part of it, so a file is read with any.
         """
-        settings = self.to_dict()
-        made = [CONFORMER_VERSION] if settings.pop("conformers") else []  # files from before there were any keep theirs
-        for name in ("molecule_features", "components", "ignore_stereo"):  # likewise
-            if not settings[name]:
-                del settings[name]
-        what = [FEATURISER_VERSION, settings, ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS, *made]
+        what = [FEATURISER_VERSION, CONFORMER_VERSION, self.to_dict(), ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property
     def cache_key(self) -> str:
-        """As `hash`, for one RDKit version: perception of rings, aromaticity and stereo changes between releases.
+        """Key of the cache of featurised molecules: `hash` and the version of RDKit.
 
-        The cache of featurised molecules is keyed by it.
+        Perception of rings, aromaticity and stereochemistry changes between releases of RDKit.
         """
         return hashlib.sha256(f"{self.hash} {rdBase.rdkitVersion}".encode()).hexdigest()
 

@@ -9,13 +9,11 @@ from rdkit import Chem
 from rdkit.Chem import BondDir, BondStereo, BondType, rdDepictor
 from rdkit.Geometry import Point3D
 
-from gtx.molecules.errors import MoleculeError, shortened
-from gtx.molecules.limits import check_graph
-from gtx.molecules.reading import read_smiles
-from gtx.molecules.stereo import finish, quietly
+from gtx.molecules.graphs import finish, quietly
+from gtx.molecules.reading import MoleculeError, check_graph, read_smiles, shortened
 
 MOST_ATOMS, MOST_BONDS = 200, 300
-"""Of a drawing."""
+"""Limits on a drawing."""
 
 _ORDERS = {
     "single": BondType.SINGLE,
@@ -26,8 +24,8 @@ _ORDERS = {
     "either": BondType.DOUBLE,
 }
 KINDS = tuple(_ORDERS)
-"""Of bonds: `up` and `down` are wedges, narrow at the first atom, towards the eye and away from it; `either` is a
-double bond that does not say which side its substituents are on."""
+"""Types of bonds: `up` and `down` are wedges, narrow at the first atom, towards the viewer and away; `either` is a
+double bond of unspecified configuration."""
 
 _DIRECTIONS = {"up": BondDir.BEGINWEDGE, "down": BondDir.BEGINDASH, "either": BondDir.EITHERDOUBLE}
 _LENGTH = 1.5  # of a bond, as RDKit places atoms
@@ -74,7 +72,7 @@ class ImpossibleAtoms(MoleculeError):
 
 
 def read_sketch(sketch: Sketch) -> Chem.Mol:
-    """The molecule that is drawn, its atoms in the order of the drawing.
+    """Return the molecule that is drawn, its atoms in the order of the drawing.
 
     Wedges say how centres are turned, and the places of atoms which side of a double bond they are on.
 
@@ -98,7 +96,7 @@ def read_sketch(sketch: Sketch) -> Chem.Mol:
 
 
 def sketch_to_smiles(sketch: Sketch) -> tuple[str, list[int]]:
-    """The SMILES of a drawing, and how many hydrogen atoms each of its atoms has.
+    """Return the SMILES of a drawing, and how many hydrogen atoms each of its atoms has.
 
     Raises:
         MoleculeError: as `read_sketch`.
@@ -109,7 +107,7 @@ def sketch_to_smiles(sketch: Sketch) -> tuple[str, list[int]]:
 
 
 def smiles_to_sketch(smiles: str) -> Sketch:
-    """A drawing of a molecule, from which `sketch_to_smiles` makes the same molecule again.
+    """Return a drawing of a molecule, from which `sketch_to_smiles` makes the same molecule again.
 
     Raises:
         MoleculeError: the SMILES cannot be read, is too large, or says what a drawing cannot, such as an isotope.
@@ -144,6 +142,45 @@ def smiles_to_sketch(smiles: str) -> Sketch:
     if (found := sketch_to_smiles(sketch)[0]) != expected:
         raise MoleculeError(f"cannot be drawn without loss: {expected} would become {found}")
     return sketch
+
+
+def outline(smiles: str) -> tuple[list[tuple[str, int, int]], list[tuple[int, int, str]]]:
+    """Lay a molecule out for a small picture, in few characters.
+
+    Returns for each atom its label, empty for plain carbon, and its position in tenths of a bond length (x to the
+    right, y down); for each bond its two atoms, from 0, and one of `KINDS`, or "other".
+
+    Raises:
+        MoleculeError: the SMILES cannot be read, or has more atoms than a drawing may have.
+    """
+    mol = Chem.Mol(read_smiles(smiles))
+    _few("atoms", mol.GetAtoms(), MOST_ATOMS)
+    with quietly():
+        Chem.KekulizeIfPossible(mol, clearAromaticFlags=True)
+        rdDepictor.Compute2DCoords(mol)
+        places = mol.GetConformer()
+        Chem.WedgeMolBonds(mol, places)
+    points = ((places.GetAtomPosition(atom.GetIdx()), _label(atom)) for atom in mol.GetAtoms())
+    atoms = [(label, round(10 * point.x / _LENGTH), round(-10 * point.y / _LENGTH)) for point, label in points]
+    kinds = {BondType.DOUBLE: "double", BondType.TRIPLE: "triple", BondType.SINGLE: "single"}
+    wedges = {BondDir.BEGINWEDGE: "up", BondDir.BEGINDASH: "down"}
+    return atoms, [
+        (
+            bond.GetBeginAtomIdx(),
+            bond.GetEndAtomIdx(),
+            wedges.get(bond.GetBondDir(), kinds.get(bond.GetBondType(), "other")),
+        )
+        for bond in mol.GetBonds()
+    ]
+
+
+def _label(atom: Chem.Atom) -> str:
+    isotope, charge, hydrogens = atom.GetIsotope(), atom.GetFormalCharge(), atom.GetTotalNumHs()
+    if atom.GetSymbol() == "C" and not isotope and not charge and atom.GetDegree():
+        return ""
+    size = f"{abs(charge) if abs(charge) > 1 else ''}{'+' if charge > 0 else '−'}" if charge else ""
+    several = f"H{hydrogens if hydrogens > 1 else ''}" if hydrogens else ""
+    return f"{isotope or ''}{atom.GetSymbol()}{several}{size}"
 
 
 def _few(what: str, found: list, most: int) -> list:

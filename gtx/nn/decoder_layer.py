@@ -1,15 +1,140 @@
-"""One layer of a decoder, or of an encoder of sequences."""
+"""Layers for sequences: token embeddings, the decoder layer and its key-value cache."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
+from gtx.attention import EdgeFeatures, PairReceivers, attend_block
+from gtx.encodings import sinusoidal
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.key_values import KeyValues
+
+# --- Tokens as vectors, and vectors as scores of tokens.
+
+
+class TokenEmbedding(nn.Module):
+    r"""A vector per token and its place; the same weights, transposed, score the token that comes next.
+
+    For a token w at place t, in d channels,
+
+    \[ x = \sqrt{d}\, E_w + p_t, \qquad \mathrm{score}_w = E_w \cdot x + b_w \]
+
+    with the sinusoids p of `gtx.encodings.sinusoidal`. E starts with the variance 1/d, so both are of order one.
+
+    Sources: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.4 and 3.5; the tied weights, Press & Wolf 2017
+    (arXiv:1608.05859).
+
+    Args:
+        size: tokens V.
+        channels: d, even.
+
+    Shapes:
+        tokens and places int64 `[N]` to `[N, d]`; `scores` from `[N, d]` to `[N, V]`.
+    """
+
+    def __init__(self, size: int, channels: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(size, channels)
+        self.bias = nn.Parameter(torch.empty(size))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.table.weight, std=self.table.embedding_dim**-0.5)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, tokens: Tensor, places: Tensor) -> Tensor:
+        x = self.table(tokens)
+        first, last = (int(places.min()), int(places.max())) if len(places) else (0, -1)
+        waves = sinusoidal(torch.arange(first, last + 1, dtype=x.dtype, device=x.device), x.shape[-1])
+        return x * x.shape[-1] ** 0.5 + waves[places - first]
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Scores of every token as the one that comes after each x; a softmax makes them probabilities."""
+        return nn.functional.linear(x, self.table.weight, self.bias)
+
+    def __repr__(self) -> str:
+        return f"TokenEmbedding({self.table.num_embeddings}, {self.table.embedding_dim})"
+
+
+# --- The key-value cache of a decoder that writes token by token.
+
+
+class KeyValues:
+    r"""Keys and values of the senders of R rows, each row with one receiver at a time.
+
+    A later token changes no key or value of an earlier one, since it is no sender to it. So keys and values are worked
+    out once, and the new token's attention is one row of the matrix:
+
+    \[ o = \sum_{s \le t} b_s V_s, \qquad b = \mathrm{normalise}_{s \le t}(\mathrm{score}(q_t, K_s)) \]
+
+    Source: incremental decoding, Shazeer 2019, section 2.4 (arXiv:1911.02150).
+
+    Args:
+        key: `[R, H, S, C]`, the heads before the senders, so that products with them copy nothing.
+        value: `[R, H, S, D]`.
+        absent: bool `[R, S]`, where there is no sender; None where all are.
+        length: how many of the S places are taken; default all.
+    """
+
+    def __init__(self, key: Tensor, value: Tensor, absent: Tensor | None = None, length: int | None = None) -> None:
+        self.key, self.value, self.absent = key, value, absent
+        self.length = key.shape[2] if length is None else length
+        hole = torch.zeros(1, 1, dtype=torch.bool, device=key.device) if absent is None else absent
+        self.into = PairReceivers(hole[:, None, :, None], absent is None)
+
+    @classmethod
+    def empty(cls, attention: EdgeAttention, rows: int, limit: int, like: Tensor | None = None) -> KeyValues:
+        """Room for `limit` senders of each of `rows` rows.
+
+        Args:
+            attention: whose keys and values they are.
+            rows: R.
+            limit: S.
+            like: a tensor of their type, on their device; default a parameter of the attention.
+        """
+        like = next(attention.parameters()) if like is None else like
+        H = attention.heads
+        key = like.new_empty(rows, H, limit, attention.key_channels)
+        return cls(key, like.new_empty(rows, H, limit, attention.out_channels), length=0)
+
+    def append(self, key: Tensor, value: Tensor) -> None:
+        """Append one sender to each row: `[R, H, C]` and `[R, H, D]`."""
+        self.key[:, :, self.length], self.value[:, :, self.length] = key, value
+        self.length += 1
+
+    def select(self, rows: Tensor) -> KeyValues:
+        """Select the rows `rows` (int64 `[R']`), each any number of times."""
+        n = self.length
+
+        def of(kept: Tensor) -> Tensor:
+            out = kept.new_empty(len(rows), *kept.shape[1:])
+            out[:, :, :n] = kept[:, :, :n].index_select(0, rows)
+            return out
+
+        return KeyValues(of(self.key), of(self.value), None if self.absent is None else self.absent[rows], n)
+
+    def attend(self, attention: EdgeAttention, target: Tensor) -> Tensor:
+        """Let one receiver in each row attend to the cached senders: `[R, *]` to `[R, width]`.
+
+        Args:
+            attention: the layer whose keys and values these are.
+            target: the receivers.
+        """
+        query = attention.queries(target).unsqueeze(1)  # [R, 1, H, C]
+        key, value = (kept[:, :, : self.length].transpose(1, 2) for kept in (self.key, self.value))  # [R, S, H, C]
+        edges = EdgeFeatures(state_value=attention.state_value)
+        p = attention.dropout if attention.training else 0.0
+        out, _, _ = attend_block(
+            query, key, value, None, None, self.into, attention.score, attention.normaliser, edges, p
+        )
+        return attention.merge_heads(out.squeeze(1))
+
+
+# --- One layer of a decoder, or of an encoder of sequences.
 
 
 class DecoderLayer(nn.Module):
@@ -90,7 +215,7 @@ class DecoderLayer(nn.Module):
         return self._residuals(x, lambda x: self.attention(x, edges), read)
 
     def step(self, x: Tensor, past: KeyValues, source: KeyValues | None = None) -> Tensor:
-        """The next token of each row alone, `[R, d]` to `[R, d]`; `past` grows by it. Equal to its row of `forward`.
+        """Compute `forward` for the next token of each row, `[R, d]` to `[R, d]`, and append it to `past`.
 
         Args:
             x: the tokens.

@@ -27,6 +27,7 @@ from gtx.attention import (
     dropout,
 )
 from gtx.graph import BipartiteGraph, CompleteGraph
+from gtx.nn.embedding import PairPortions
 
 
 class EdgeAttention(MessagePassing):
@@ -169,38 +170,57 @@ class EdgeAttention(MessagePassing):
 
     def forward(
         self,
-        x: Tensor | tuple[Tensor, Tensor],
+        x: Tensor | tuple[Tensor, Tensor | None],
         edge_index: Tensor | CompleteGraph,
         edge_attr: Tensor | None = None,
         return_attention_weights: bool | None = None,
+        size: tuple[int, int] | None = None,
     ) -> Tensor | tuple[Tensor, tuple[Tensor | CompleteGraph, Tensor]]:
         """Attend.
 
         Args:
-            x: node features, flat; a pair (source, target) for a bipartite graph.
+            x: node features, flat; a pair (source, target) for a bipartite graph. A target of None has features of
+                zero, so that its queries are their bias.
             edge_index: int64 `[2, E]`, senders and receivers, or a complete graph.
-            edge_attr: edge features, flat.
+            edge_attr: edge features, flat; of one channel also `[E]`.
             return_attention_weights: also give `(edge_index, weights [E, H])`, the weights before dropout; for a
                 complete graph of all pairs, 0 where a pair is no edge.
+            size: numbers of senders and receivers; receivers without features are as many as
+                senders by default, as in PyG.
 
         Raises:
-            ValueError: where shapes do not fit, naming what was expected and what came.
+            ValueError: where shapes or types do not fit, naming what was expected and what came.
         """
-        out, alpha, _ = self.attend(x, edge_index, edge_attr, weights=bool(return_attention_weights))
+        out, alpha, _ = self.attend(x, edge_index, edge_attr, weights=bool(return_attention_weights), size=size)
         return (out, (edge_index, alpha)) if return_attention_weights else out
 
     def attend(
         self,
-        x: Tensor | tuple[Tensor, Tensor],
+        x: Tensor | tuple[Tensor, Tensor | None],
         edge_index: Tensor | CompleteGraph,
         edge_attr: Tensor | None = None,
         weights: bool = False,
         states: bool = False,
+        size: tuple[int, int] | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """As `forward`: the output, and if wanted the weights `[E, H]` and the states `[E, state_width]`."""
+        """Return the output of `forward`, and if asked for the weights `[E, H]` and the states `[E, state_width]`.
+
+        With `PairPortions` some receivers attend at a time, and there are neither weights nor states.
+        """
+        if isinstance(edge_attr, PairPortions):
+            parts = [self.attend((x, x[rows]), graph, pairs)[0] for rows, graph, pairs in edge_attr.portions()]
+            return torch.cat(parts), None, None
         complete = isinstance(edge_index, CompleteGraph)
         source, target = x if isinstance(x, tuple) else (x, x)
+        if target is None:
+            target = self._without_features(source, edge_index, size)
+        if edge_attr is not None and edge_attr.dim() == 1 and self.edge_dim == 1:
+            edge_attr = edge_attr[:, None]
         self._check(source, target, edge_index, edge_attr, complete)
+        if size is not None and tuple(size) != (len(source), len(target)):
+            raise ValueError(
+                f"expected x of {size[0]} senders and {size[1]} receivers, got {len(source)} and {len(target)}"
+            )
         query = self.queries(target)
         key, value = self.keys_and_values(source, query if source is target else None)
         if complete and edge_index.mask is not None and edge_attr is not None:  # even NaN there has no effect
@@ -229,15 +249,15 @@ class EdgeAttention(MessagePassing):
         return self.merge_heads(out), alpha, state.flatten(1) if states else None
 
     def queries(self, target: Tensor) -> Tensor:
-        """Of the receivers `[N, *]`: `[N, H, C]`."""
+        """Project receivers `[N, *]` to queries `[N, H, C]`."""
         return self._split(target if self.lin_query is None else self.lin_query(target))
 
     def keys_and_values(self, source: Tensor, query: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Of the senders `[M, *]`: `[M, H, C]` and `[M, H, D]`.
+        """Project senders `[M, *]` to keys `[M, H, C]` and values `[M, H, D]`.
 
         Args:
             source: the senders.
-            query: what `queries` gives for the same nodes, where it is known: the key, if one projection serves both.
+            query: the queries of the same nodes, if known; they are the keys where one projection serves both.
         """
         if self.lin_key is not None:
             key = self._split(self.lin_key(source))
@@ -247,7 +267,7 @@ class EdgeAttention(MessagePassing):
         return key, self._split(value if self.value_activation is None else self.value_activation(value))
 
     def merge_heads(self, heads: Tensor) -> Tensor:
-        """What the heads have summed, `[N, H, D]`, as the output `[N, width]`."""
+        """Merge the outputs of the heads, `[N, H, D]`, into `[N, width]`."""
         if self.merge is not None:
             return self.merge(heads)
         if self.lin_out is not None:
@@ -300,6 +320,23 @@ class EdgeAttention(MessagePassing):
                 f"got {source}"
             )
 
+    def _without_features(
+        self, source: Tensor, edge_index: Tensor | CompleteGraph, size: tuple[int, int] | None
+    ) -> Tensor:
+        channels = self.in_channels[1] if isinstance(self.in_channels, tuple) else self.in_channels
+        if channels == -1:
+            raise ValueError("a target of None has no width to learn: expected in_channels of the target, got -1")
+        default = edge_index.num_nodes if isinstance(edge_index, CompleteGraph) else len(source)
+        return source.new_zeros(default if size is None else size[1], channels)
+
+    def _check_nodes(self, x: Tensor, channels: int) -> None:
+        if x.dim() != 2 or (channels != -1 and channels != x.size(1)):
+            raise ValueError(f"expected x [N, {'C' if channels == -1 else channels}], got {list(x.shape)}")
+        weight = next(self.parameters(), None)
+        dtype = torch.get_default_dtype() if weight is None else weight.dtype
+        if not x.is_floating_point() or (weight is not None and x.dtype != dtype and not _casts(x)):
+            raise ValueError(f"expected x of {dtype}, as the weights are, got {x.dtype}")
+
     def _check(
         self,
         source: Tensor,
@@ -308,6 +345,9 @@ class EdgeAttention(MessagePassing):
         edge_attr: Tensor | None,
         complete: bool,
     ) -> None:
+        sides = self.in_channels if isinstance(self.in_channels, tuple) else (self.in_channels, self.in_channels)
+        for x, channels in zip((source, target), sides, strict=True):
+            self._check_nodes(x, channels)
         if complete:
             if self.explain or self._message_forward_hooks:
                 raise ValueError(
@@ -344,3 +384,7 @@ class EdgeAttention(MessagePassing):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"
+
+
+def _casts(x: Tensor) -> bool:
+    return torch.is_autocast_enabled(x.device.type)

@@ -1,14 +1,20 @@
-"""Embeddings of codes and values."""
+"""Embeddings: from codes and values of atoms and pairs to vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
-from gtx.encodings import Codes, Feature
+from gtx.encodings import Codes, Encoding, Feature, Values
+from gtx.gelu import GELU
+from gtx.graph import BipartiteGraph, CompleteGraph, receiver_portions
 from gtx.nn.fast.features import embed_features
+
+# --- Embeddings of codes and values.
 
 
 class CodeEmbedding(nn.Module):
@@ -49,7 +55,7 @@ class CodeEmbedding(nn.Module):
         return absent.expand(len(codes), -1).index_copy(0, rows, self._look_up(codes[rows]))
 
     def _look_up(self, codes: Tensor) -> Tensor:
-        """A one for every code, times the table: for the small tables of molecules quicker than looking rows up."""
+        """Multiply one-hot codes with the table: for the small tables of molecules quicker than looking rows up."""
         ones = self.table.new_zeros(*codes.shape[:-1], len(self.table))
         return ones.scatter_(-1, codes + self.offsets, 1.0) @ self.table
 
@@ -58,14 +64,14 @@ class CodeEmbedding(nn.Module):
 
 
 def embed(feature: Feature, channels: int) -> nn.Module:
-    """What turns a feature into channels: a table for codes, a linear map for values."""
+    """Make the module that embeds a feature: a table for codes, a linear map for values."""
     if isinstance(feature, Codes):
         return CodeEmbedding(feature.sizes, channels, sparse=feature.sparse)
     return nn.Linear(feature.channels, channels)
 
 
 class Vocabulary(nn.Module):
-    """Which codes were seen in training; any other becomes code 0, "other".
+    """Set of the codes that were seen in training; any other becomes code 0, "other".
 
     Until `observe` is called every code counts as seen.
 
@@ -99,3 +105,175 @@ class Vocabulary(nn.Module):
 def _offsets(sizes: Sequence[int]) -> Tensor:
     sizes = torch.tensor(tuple(sizes), dtype=torch.long)
     return sizes.cumsum(0) - sizes
+
+
+# --- From the pair features of several encodings to one vector per pair.
+
+
+class PairEmbedding(nn.Module):
+    r"""The sum of what each feature is embedded to, and an MLP; or the features' own values side by side.
+
+    \[ e_{rs} = \mathrm{MLP}\Bigl( \sum_f W_f\, f_{rs} \Bigr), \qquad \mathrm{MLP} = \mathrm{GELU} \circ W \circ
+       \mathrm{GELU} \]
+
+    In single precision on a processor, one compiled loop does it (`gtx/nn/fast/features.c`).
+
+    Args:
+        features: what the encodings yield per pair.
+        channels: width of the embedding; None for the values as they are, side by side.
+        mlp: whether the MLP follows the sum.
+
+    Shapes:
+        one tensor `[num_pairs, *]` per feature to `[num_pairs, width]`; None where there are no features.
+
+    Raises:
+        ValueError: codes are to go in as they are.
+    """
+
+    def __init__(self, features: Sequence[Feature], channels: int | None, mlp: bool = True) -> None:
+        super().__init__()
+        self.parts = self.mlp = None
+        self.width = channels if features else None
+        if channels is None:
+            if any(isinstance(feature, Codes) for feature in features):
+                raise ValueError("codes must be embedded: expected pair_channels, got None")
+            self.width = sum(feature.channels for feature in features) or None
+        elif features:
+            self.parts = nn.ModuleList(embed(feature, channels) for feature in features)
+            self.mlp = nn.Sequential(GELU(), nn.Linear(channels, channels), GELU()) if mlp else None
+
+    def forward(self, features: Sequence[Tensor]) -> Tensor | None:
+        if not features:
+            return None
+        if self.parts is None:
+            return torch.cat(list(features), -1)
+        embedded = embed_features(self.parts, self.mlp, features)
+        if embedded is not None:
+            return embedded
+        pairs = sum(part(feature) for part, feature in zip(self.parts, features, strict=True))
+        return pairs if self.mlp is None else self.mlp(pairs)
+
+
+class PairPortions(NamedTuple):
+    """Pairs embedded whenever they are read, some receivers at a time, so that they are never there all at once.
+
+    Attributes:
+        graph: who attends to whom.
+        embedding: of the pairs.
+        features: what it embeds, of all pairs.
+        dtype: in which precision.
+        most: pairs of a portion.
+    """
+
+    graph: CompleteGraph
+    embedding: PairEmbedding
+    features: Sequence[Tensor]
+    dtype: torch.dtype
+    most: int
+
+    def portions(self) -> Iterator[tuple[slice, BipartiteGraph, Tensor]]:
+        """Yield some receiving nodes at a time, their graph, and its embedded pairs."""
+        for nodes, pairs, graph in receiver_portions(self.graph, self.most):
+            features = (feature[pairs] for feature in self.features)
+            yield nodes, graph, self.embedding([x.to(self.dtype) if x.is_floating_point() else x for x in features])
+
+    def joined(self) -> Tensor:
+        """All pairs embedded; what the embedding needs beside is that of a portion."""
+        pairs = torch.empty(self.graph.num_pairs, self.embedding.width, dtype=self.dtype)
+        stop = 0
+        for _, graph, embedded in self.portions():
+            start, stop = stop, stop + graph.num_pairs
+            pairs[start:stop] = embedded
+        return pairs
+
+
+# --- Encodings of the graph and of space side by side, of which either may be off for a molecule.
+
+
+class TwoChannels(Encoding):
+    r"""Encoding for molecules with and without coordinates: a channel for the graph and one for space.
+
+    \[ g^{2D}_b \sum_{f \in 2D} W_f f \;+\; g^{3D}_b\, \mathrm{MLP}\Bigl(\sum_{f \in 3D} W_f f\Bigr) \]
+
+    for pairs, and the same without the MLP for nodes. The switches g are 0 or 1 for each molecule b. One without
+    coordinates has the graph's channel alone. One with coordinates has both; in training, it is drawn whether it has
+    the graph's alone, that of space alone, or both, so that each learns to do without the other.
+
+    Source: Luo et al. 2022, Transformer-M (arXiv:2210.01765).
+
+    Args:
+        flat: encodings of the graph.
+        space: encodings of the coordinates; none for a model without coordinates.
+        channels: of the nodes.
+        pair_channels: of the pairs.
+        modes: probabilities of the graph's channel alone, that of space alone, and both; they sum to 1.
+
+    Reads what the encodings read, and with `space` `pos` `[N, 3]`, Å, NaN where unknown. Yields node values
+    `[N, channels]` and pair values `[num_pairs, pair_channels]`.
+
+    Raises:
+        ValueError: no encoding of the graph, or modes that are no three probabilities.
+    """
+
+    def __init__(
+        self,
+        flat: Sequence[Encoding],
+        space: Sequence[Encoding],
+        channels: int,
+        pair_channels: int,
+        modes: Sequence[float] = (0.2, 0.5, 0.3),
+    ) -> None:
+        super().__init__()
+        if len(modes) != 3 or min(modes) < 0 or abs(sum(modes) - 1) > 1e-6:
+            raise ValueError(f"expected the probabilities of three modes, with sum 1, got {list(modes)}")
+        if not flat:
+            raise ValueError("expected encodings of the graph for molecules without coordinates, got none")
+        self.modes = tuple(modes)
+        self.node, self.pair = Values(channels), Values(pair_channels)
+        self.flat = _Channel(flat, channels, pair_channels, mlp=False)
+        self.space = _Channel(space, channels, pair_channels, mlp=True) if space else None
+        self.constant_shapes = all(encoding.constant_shapes for encoding in (*flat, *space))
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+        node, pair = self.flat(data, graph)
+        if self.space is None:
+            return node, pair
+        of_pair = graph.batch[graph.pair_index[1]]
+        flat, space = (switch[:, None].to(node.dtype) for switch in self.switches(data, graph))
+        other_node, other_pair = self.space(data, graph)
+        node = flat[graph.batch] * node + space[graph.batch] * other_node
+        return node, flat[of_pair] * pair + space[of_pair] * other_pair
+
+    def switches(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+        """Select the molecules that use each channel, graph and space, bool `[B]` each; drawn in training."""
+        placed = data.pos.isfinite().all(-1)
+        known = torch.zeros(graph.num_graphs, dtype=torch.long, device=placed.device)
+        known = known.index_add_(0, graph.batch, placed.long()) > 0
+        if not self.training:
+            return torch.ones_like(known), known
+        drawn = torch.rand(graph.num_graphs, device=placed.device)
+        only_flat, only_space = drawn < self.modes[0], (drawn >= self.modes[0]) & (drawn < sum(self.modes[:2]))
+        return ~(known & only_space), known & ~only_flat
+
+    def __repr__(self) -> str:
+        return f"TwoChannels({self.node.channels}, {self.pair.channels}, modes={self.modes})"
+
+
+class _Channel(nn.Module):
+    """Embedding of the values of some encodings: nodes `[N, channels]` and pairs `[num_pairs, pair_channels]`."""
+
+    def __init__(self, encodings: Sequence[Encoding], channels: int, pair_channels: int, mlp: bool) -> None:
+        super().__init__()
+        self.encodings = nn.ModuleList(encodings)
+        self.nodes = nn.ModuleList(embed(e.node, channels) if e.node else None for e in encodings)
+        self.pairs = PairEmbedding([e.pair for e in encodings if e.pair], pair_channels, mlp)
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+        precision = next(self.parameters()).dtype
+
+        def real(feature: Tensor | None) -> Tensor | None:
+            return feature if feature is None or not feature.is_floating_point() else feature.to(precision)
+
+        given = [tuple(map(real, encoding(data, graph))) for encoding in self.encodings]
+        node = sum(of(node) for of, (node, _) in zip(self.nodes, given, strict=True) if of is not None)
+        return node, self.pairs([pair for _, pair in given if pair is not None])

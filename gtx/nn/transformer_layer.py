@@ -1,7 +1,4 @@
-"""One layer of a graph transformer: attention, bond messages and an MLP, each a residual.
-
-Read next: `gtx/nn/edge_attention.py`, the attention.
-"""
+"""Layers of graph transformers: attention, bond messages and an MLP, each a residual; GPS; edge states."""
 
 from __future__ import annotations
 
@@ -10,11 +7,78 @@ from torch_geometric.utils import degree
 
 from gtx.gelu import GELU
 from gtx.graph import CompleteGraph
-from gtx.nn.degree_scaler import DegreeScaler
 from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.edge_update import EdgeUpdate
-from gtx.nn.stochastic_depth import StochasticDepth
+from gtx.nn.readout import DegreeScaler
+
+# --- The state of an edge, updated layer by layer.
+
+
+class EdgeUpdate(nn.Module):
+    r"""A residual update of edge states from what the attention's score was made of.
+
+    With norms first, \(e \leftarrow e + W \hat e\), then \(e \leftarrow e + \mathrm{MLP}(\mathrm{norm}(e))\); with
+    norms last, \(e \leftarrow \mathrm{norm}(e + W \hat e)\), then
+    \(e \leftarrow \mathrm{norm}(e + \mathrm{MLP}(e))\). \(\hat e\) is the state of `gtx.attention.Score.state`, all
+    heads side by side: the score itself in EGT, a vector in GRIT. Between the two, edges may attend to each other, a
+    residual of the same form.
+
+    Sources: Hussain et al. 2022, EGT (arXiv:2108.03348), eq. 6 to 9; Ma et al. 2023, GRIT (arXiv:2305.17589), eq. 3,
+    without the MLP; Hussain et al. 2024, TGT (arXiv:2402.04538), with triplets.
+
+    Args:
+        channels: K, of the edge states.
+        state_width: channels of \(\hat e\), see `EdgeAttention.state_width`.
+        hidden: width within the MLP; 0 leaves it out.
+        dropout: on both branches, in training.
+        norm_first: pre-norm; if False, post-norm.
+        triplets: attention between edges, such as `gtx.nn.TripletAttention`, or None.
+
+    Shapes:
+        edge_attr `[E, K]` and states `[E, state_width]` to `[E, K]`; with triplets the edges too, an edge list or a
+        complete graph.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        state_width: int,
+        hidden: int = 0,
+        dropout: float = 0.0,
+        norm_first: bool = True,
+        triplets: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.lin_state = nn.Linear(state_width, channels)
+        self.norm_first = norm_first
+        self.norm = nn.LayerNorm(channels) if hidden or not norm_first else None
+        self.dropout = Dropout(dropout)
+        self.triplets = triplets
+        self.norm_triplets = None if triplets is None else nn.LayerNorm(channels)
+        self.mlp = self.norm_mlp = None
+        if hidden:
+            self.mlp = nn.Sequential(nn.Linear(channels, hidden), GELU(), nn.Linear(hidden, channels))
+            self.norm_mlp = None if norm_first else nn.LayerNorm(channels)
+
+    def forward(self, edge_attr: Tensor, states: Tensor, edges: Tensor | CompleteGraph | None = None) -> Tensor:
+        e = edge_attr + self.dropout(self.lin_state(states))
+        e = e if self.norm_first else self.norm(e)
+        if self.triplets is not None:
+            if edges is None:
+                raise ValueError("triplets are made of edges: expected an edge list or a complete graph, got None")
+            normed = self.norm_triplets(e) if self.norm_first else e
+            e = e + self.dropout(self.triplets(normed, edges))
+            e = e if self.norm_first else self.norm_triplets(e)
+        if self.mlp is None:
+            return e
+        if self.norm_first:
+            return e + self.dropout(self.mlp(self.norm(e)))
+        return self.norm_mlp(e + self.dropout(self.mlp(e)))
+
+
+# --- One layer of a graph transformer: attention, bond messages and an MLP, each a residual.
+#
+# Read next: `gtx/nn/edge_attention.py`, the attention.
 
 
 class GraphTransformerLayer(nn.Module):
@@ -40,7 +104,6 @@ class GraphTransformerLayer(nn.Module):
         norm_first: pre-norm; if False, post-norm.
         edge_update: how edge states change, or None.
         scaler: of what the attention gives, by the number of bonds, or None.
-        stochastic_depth: probability that a molecule's branch is left out in training.
 
     Shapes:
         x `[N, channels]` to `[N, channels]`; edge_attr flat as the attention wants it; bond_attr `[E, *]`.
@@ -56,7 +119,6 @@ class GraphTransformerLayer(nn.Module):
         norm_first: bool = True,
         edge_update: EdgeUpdate | None = None,
         scaler: DegreeScaler | None = None,
-        stochastic_depth: float = 0.0,
     ) -> None:
         super().__init__()
         if attention.width != channels:
@@ -69,7 +131,6 @@ class GraphTransformerLayer(nn.Module):
         self.norm_edge = nn.LayerNorm(attention.edge_dim) if edge_update is not None and norm_first else None
         self.mlp = feed_forward(channels, hidden, dropout)
         self.dropout = Dropout(dropout)
-        self.stochastic_depth = StochasticDepth(stochastic_depth)
         self.norm_first = norm_first
 
     def forward(
@@ -79,7 +140,6 @@ class GraphTransformerLayer(nn.Module):
         edge_attr: Tensor | None = None,
         bond_index: Tensor | None = None,
         bond_attr: Tensor | None = None,
-        batch: Tensor | None = None,
         weights: list[Tensor] | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Update the nodes, and the edge states if there are any.
@@ -90,7 +150,6 @@ class GraphTransformerLayer(nn.Module):
             edge_attr: features of those pairs.
             bond_index: int64 `[2, E]`, the bonds, for the local branch and the scaler.
             bond_attr: features of the bonds.
-            batch: int64 `[N]`, the molecule of each node, for stochastic depth.
             weights: a list to put the attention weights into, `[E, H]`.
 
         Returns:
@@ -109,16 +168,74 @@ class GraphTransformerLayer(nn.Module):
             mixed = self.scaler(mixed, degree(bond_index[1], len(x)))
         if self.local is not None:
             mixed = mixed + self.local(normed, bond_index, bond_attr)
-        x = x + self.stochastic_depth(self.dropout(mixed), batch)
+        x = x + self.dropout(mixed)
         if not self.norm_first:
             x = self.norm_attention(x)
-        x = x + self.stochastic_depth(self.dropout(self.mlp(self.norm_mlp(x) if self.norm_first else x)), batch)
+        x = x + self.dropout(self.mlp(self.norm_mlp(x) if self.norm_first else x))
         if not self.norm_first:
             x = self.norm_mlp(x)
         return x, edge_attr if self.edge_update is None else self.edge_update(edge_attr, states, edge_index)
 
 
 def feed_forward(channels: int, hidden: int | None, dropout: float) -> nn.Sequential:
-    """The MLP of a layer: `hidden` wide within, by default twice as wide as without."""
+    """Make the MLP of a layer: `hidden` wide within, by default twice as wide as without."""
     hidden = 2 * channels if hidden is None else hidden
     return nn.Sequential(nn.Linear(channels, hidden), GELU(), Dropout(dropout), nn.Linear(hidden, channels))
+
+
+# --- One layer of GPS: message passing and attention side by side, each with a norm of its own.
+
+
+class GPSLayer(nn.Module):
+    r"""Local message passing and global attention in parallel, then an MLP over their sum.
+
+    \[ v_M = \mathrm{norm}(v + \mathrm{local}(v)), \quad v_T = \mathrm{norm}(v + \mathrm{attend}(v)), \quad
+       v' = \mathrm{norm}(v_M + v_T + \mathrm{MLP}(v_M + v_T)) \]
+
+    Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates.
+
+    Source: Rampášek et al. 2022, eq. 2 to 5 and section 3.2 (arXiv:2205.12454).
+
+    Args:
+        attention: attention from `channels` to `channels`; if it has edge features, they come as `edge_attr`.
+        local: message passing over the bonds, called as `local(x, bond_index, bond_attr)`.
+        channels: width of the nodes.
+        hidden: width within the MLP; default `2 * channels`.
+        dropout: on every branch's output and within the MLP, in training.
+
+    Shapes:
+        as in `gtx.nn.GraphTransformerLayer`.
+    """
+
+    def __init__(
+        self,
+        attention: EdgeAttention,
+        local: nn.Module,
+        channels: int,
+        hidden: int | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if attention.width != channels:
+            raise ValueError(f"expected attention that gives {channels} channels, got {attention.width}")
+        self.attention, self.local = attention, local
+        self.norm_local, self.norm_attention, self.norm_mlp = (nn.LayerNorm(channels) for _ in range(3))
+        self.mlp = feed_forward(channels, hidden, dropout)
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | CompleteGraph,
+        edge_attr: Tensor | None = None,
+        bond_index: Tensor | None = None,
+        bond_attr: Tensor | None = None,
+        weights: list[Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Compute the layer, as `gtx.nn.GraphTransformerLayer.forward`; edge features are returned unchanged."""
+        attended, alpha, _ = self.attention.attend(x, edge_index, edge_attr, weights is not None)
+        if weights is not None:
+            weights.append(alpha)
+        near = self.norm_local(x + self.dropout(self.local(x, bond_index, bond_attr)))
+        x = near + self.norm_attention(x + self.dropout(attended))
+        return self.norm_mlp(x + self.dropout(self.mlp(x))), edge_attr

@@ -13,7 +13,7 @@ _BLOCK = 1 << 22  # numbers in one block of triplets
 
 
 class TripletAttention(nn.Module):
-    r"""Every pair (i, j) attends over a third node k, to the pairs (j, k) and to the pairs (k, j).
+    r"""Attention of every pair (i, j) over a third node k, to the pairs (j, k) and to the pairs (k, j).
 
     \[ o_{ij} = \sum_k a_{ijk} v_{jk}, \qquad
        a_{ijk} = \operatorname{softmax}_k\bigl(q_{ij} \cdot p_{jk} / \sqrt d + b_{ik}\bigr)\, \sigma(g_{ik}) \]
@@ -53,7 +53,7 @@ class TripletAttention(nn.Module):
         return self.lin_out(way(states, edges))
 
     def _parts(self, states: Tensor, way: int) -> list[Tensor]:
-        """Queries (scaled), keys and values `[E, H, d]`, biases and gates `[E, H]`."""
+        """Project to queries (scaled), keys and values `[E, H, d]`, biases and gates `[E, H]`."""
         width = self.channels // self.heads
         query, key, value = self.lin_states[way](states).unflatten(-1, (3, self.heads, width)).unbind(-3)
         bias, gate = self.lin_bias_gate[way](states).chunk(2, -1)
@@ -72,7 +72,7 @@ class TripletAttention(nn.Module):
         return torch.cat(out, -1)
 
     def _over_pairs(self, states: Tensor, graph: CompleteGraph) -> Tensor:
-        """By matrix products in size buckets."""
+        """Attend over a complete graph by matrix products in size buckets."""
         if graph.mask is not None:  # even NaN there has no effect
             states = states.masked_fill(~graph.mask[:, None], 0.0)
         none = torch.zeros_like(states[:, :1], dtype=torch.bool) if graph.mask is None else ~graph.mask[:, None]
@@ -127,7 +127,7 @@ def _attend(query: Tensor, hole: Tensor | None, key: Tensor, value: Tensor, bias
 
 
 def _attend_block(query: Tensor, hole: Tensor | None, key: Tensor, value: Tensor, bias: Tensor, gate: Tensor) -> Tensor:
-    """Some i at once; the hole as a number to add, `[b, j, 1, 1, k]`."""
+    """Attend for some i at once; `hole` is added to the scores, `[b, j, 1, 1, k]`."""
     bias, gate = (x.permute(0, 3, 1, 2)[:, None] for x in (bias, gate))  # [b, 1, H, i, k]
     score = query.permute(0, 2, 3, 1, 4) @ key + bias  # [b, j, H, i, k]
     weight = (score if hole is None else score + hole).softmax(-1) * gate

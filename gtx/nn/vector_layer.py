@@ -1,4 +1,4 @@
-"""One layer of an equivariant transformer: atoms have vectors in space beside their channels."""
+"""Layer of an equivariant transformer, in which atoms have vectors in space beside their channels."""
 
 from __future__ import annotations
 
@@ -69,10 +69,12 @@ class VectorLayer(nn.Module):
         edge_attr: Tensor,
         bond_index: Tensor | None = None,
         bond_attr: Tensor | None = None,
-        batch: Tensor | None = None,
         weights: list[Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """As `gtx.nn.GraphTransformerLayer.forward`; bonds play no part, edge features are given back as they came."""
+        """Compute the layer, with the arguments of `gtx.nn.GraphTransformerLayer`.
+
+        Bonds are ignored; edge features are returned unchanged.
+        """
         (sender, receiver), edges = _edges(edge_index, edge_attr)
         radial, along, near = edges.split([self.radial, 3, 1], -1)
         x, vectors = self._parts(x)

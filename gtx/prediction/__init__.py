@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gtx.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gtx.prediction.beside import WithNeighbours
+    from gtx.prediction.foundation import FOUNDATION, foundation_card, model_path, seen_words
+    from gtx.prediction.loading import load
+    from gtx.prediction.model_file import ModelHeader, library_versions, load_model, save_model
+    from gtx.prediction.predictor import Predictor
+    from gtx.prediction.streaming import Selection, predict_table
+
 
 # the command line reads names without torch
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "model_file": ("ModelHeader", "load_model", "save_model"),
+        "model_file": (
+            "ModelHeader",
+            "load_model",
+            "save_model",
+            "library_versions",
+        ),
         "loading": ("load",),
         "beside": ("WithNeighbours",),
-        "packaged": ("FOUNDATION", "foundation_card", "model_path"),
+        "foundation": (
+            "FOUNDATION",
+            "foundation_card",
+            "model_path",
+            "seen_words",
+        ),
         "predictor": ("Predictor",),
-        "versions": ("library_versions",),
-        "streaming": ("predict_table",),
-        "selecting": ("Selection",),
-        "library": ("predict_library",),
-        "frames": ("FramePredictor",),
+        "streaming": (
+            "predict_table",
+            "Selection",
+        ),
     },
 )
+__all__ = [
+    "FOUNDATION",
+    "ModelHeader",
+    "Predictor",
+    "Selection",
+    "WithNeighbours",
+    "foundation_card",
+    "library_versions",
+    "load",
+    "load_model",
+    "model_path",
+    "predict_table",
+    "save_model",
+    "seen_words",
+]

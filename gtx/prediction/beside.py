@@ -11,7 +11,7 @@ import torch
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.prediction.further import FurtherAnswers
+from gtx.prediction.foundation import FurtherAnswers
 from gtx.prediction.predictor import Predictor
 from gtx.tasks.task import Answers, fresh_columns
 
@@ -37,6 +37,10 @@ def _shown(value: Any) -> str:
     return known or "not measured"
 
 
+MOST = 1000
+"""Neighbours of a row; each has columns of its own."""
+
+
 class WithNeighbours:
     """A predictor whose answers have the nearest training molecules beside them, see `Answering`.
 
@@ -45,15 +49,15 @@ class WithNeighbours:
 
     Args:
         predictor: the model.
-        count: how many neighbours, 1 or more.
+        count: how many neighbours, 1 to `MOST`.
 
     Raises:
-        InputError: the model file keeps no training rows, or fewer than one is asked for.
+        InputError: the model file keeps no training rows, or fewer than one or more than `MOST` are asked for.
     """
 
     def __init__(self, predictor: Predictor, count: int) -> None:
-        if count < 1:
-            raise InputError(f"neighbours: expected 1 or more, got {count}")
+        if not 1 <= count <= MOST:
+            raise InputError(f"neighbours: expected 1 to {MOST}, got {count}")
         self.predictor, self.count, self.near = predictor, count, predictor.comparison
 
     @property
@@ -69,7 +73,7 @@ class WithNeighbours:
         return self.predictor.task
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        """Those of the model, and the neighbours'."""
+        """Return the columns of the model and those of the neighbours."""
         taken = list(taken)
         own = self.predictor.output_columns(taken)
         further = [("similarity", float)]

@@ -1,4 +1,4 @@
-"""Molecules as a user hands them over: one SMILES, or many in whatever holds them."""
+"""Molecules as a user hands them over: one SMILES or RDKit molecule, or many in whatever holds them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gtx.data.columns import Wanted, column_index, listed
+from gtx.data.columns import FIRST_ROWS, MoleculeColumn, column_index, molecule_columns, smiles_index
 from gtx.errors import InputError, printable
 from gtx.molecules.featuriser import Text
+from gtx.molecules.reading import text_of
 
 
-def given_smiles(smiles: Iterable[str] | str | pd.DataFrame, usual: str | None = None) -> list[Any]:
+def as_frame(table: Any) -> Any:
+    """A table or column of polars or Arrow as one of pandas; anything else as it is."""
+    return table.to_pandas() if hasattr(table, "to_pandas") else table
+
+
+def given_smiles(smiles: Any, usual: str | None = None) -> list[Any]:
     """The molecules, one after the other, each as it was given.
 
     Args:
-        smiles: one SMILES; a list, an array, a pandas column; or a table with a column of them.
+        smiles: one SMILES or RDKit molecule; a list, an array, a column; or a table with a column of them.
         usual: what the column of a table was called in training.
 
     Raises:
         InputError: a table whose column cannot be told, or what holds no molecules.
     """
-    if isinstance(smiles, str):
+    smiles = as_frame(smiles)
+    if text_of(smiles) is not None:
         return [smiles]
     if isinstance(smiles, pd.DataFrame):
-        return smiles.iloc[:, _column(list(map(str, smiles.columns)), usual)].tolist()
+        return smiles.iloc[:, _column(smiles, usual)].tolist()
     if isinstance(smiles, (Mapping, bytes)) or not isinstance(smiles, Iterable):
         raise InputError(f"expected a SMILES or several of them, got a value of type {type(smiles).__name__}")
     if isinstance(smiles, np.ndarray) and smiles.ndim != 1:
@@ -46,6 +53,7 @@ def given_components(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
     Raises:
         InputError: a column is missing, or a row has more or fewer molecules.
     """
+    rows = as_frame(rows)
     expected = f"expected rows of {len(names)} SMILES, {', '.join(names)}, or a table with columns of these names"
     if isinstance(rows, pd.DataFrame):
         columns = list(map(str, rows.columns))
@@ -59,20 +67,37 @@ def given_components(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in found]
 
 
-def as_texts(given: Iterable[Any]) -> list[Text]:
-    """As a list of texts, or of tuples of them; what is no text (a gap of a pandas column) is an empty one, which
-    cannot be read."""
-    return [tuple(as_texts(one)) if isinstance(one, tuple) else one if isinstance(one, str) else "" for one in given]
+def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
+    """Texts, or tuples of texts, of SMILES and RDKit molecules.
+
+    What is neither (a gap of a pandas column) is an empty text, which cannot be read.
+
+    Args:
+        given: molecules, or tuples of those of a row.
+        coordinates: keep those of RDKit's molecules, see `gtx.molecules.reading.text_of`.
+    """
+
+    def text(one: Any) -> Text:
+        if isinstance(one, tuple):
+            return tuple(map(text, one))
+        return text_of(one, coordinates) or ""
+
+    return list(map(text, given))
 
 
-def _column(columns: list[str], usual: str | None) -> int:
-    """The position of the column of molecules: by its name, or the only one."""
-    found = Wanted(None, usual).among(columns) or list(range(len(columns)))
-    if len(found) != 1:
-        raise InputError(
-            f"which column holds the SMILES? Expected one called {usual or 'smiles'!r}, the columns are "
-            f"{listed(columns)}: give that column alone, such as frame[{columns[0]!r}]"
-            if columns
-            else "expected a table with a column of SMILES, got one without columns"
-        )
-    return found[0]
+def first_cells(table: pd.DataFrame) -> list[list[str]]:
+    """Cells of the first rows, as texts."""
+    rows = table.head(FIRST_ROWS).astype(object).to_numpy().tolist()
+    return [[text_of(cell) or str(cell) for cell in row] for row in rows]
+
+
+def _column(table: pd.DataFrame, usual: str | None) -> int:
+    """The position of the column of molecules: the only one, by its name, or by its cells."""
+    columns = list(map(str, table.columns))
+    if not columns:
+        raise InputError("expected a table with a column of SMILES, got one without columns")
+    if len(columns) == 1:
+        return 0
+    named = next(iter(molecule_columns(first_cells(table))), 0)
+    remedy = f"call it {usual or 'smiles'!r}, or give that column alone, such as frame[{columns[named]!r}]"
+    return smiles_index(columns, MoleculeColumn(None, usual), lambda: first_cells(table), remedy)

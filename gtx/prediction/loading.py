@@ -6,12 +6,16 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from gtx.errors import InputError
 from gtx.prediction.model_file import read_model
 from gtx.prediction.predictor import Predictor
 from gtx.tasks import Task
+
+KINDS = ("cpu", "cuda", "mps", "xpu")
+"""Devices that compute; torch knows others that do not."""
 
 
 def load(
@@ -43,6 +47,8 @@ def load(
             )
         header = replace(header, task=replace(header.task, beams=beams))
     try:
+        if torch.device(device or "cpu").type not in KINDS:
+            raise InputError(f"device: expected one of {', '.join(KINDS)}, such as cuda:1, got {device!r}")
         return Predictor(members, header, device, partner)
     except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
         raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None

@@ -1,40 +1,177 @@
-"""The model file: one safetensors file, weights of all members and a JSON header; nothing in it is ever executed."""
+"""Model files: header, weights and versions, written and read with every check."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-from collections.abc import Callable, Sequence
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, fields
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import nn
+from torch import Tensor, nn
 
+import gtx
 import gtx.tasks
 from gtx.data import FeatureColumns
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.files import whole_file
-from gtx.models import ARCHITECTURES, SOLVED, WRITERS
+from gtx.models import ARCHITECTURES, CLOSED_FORM, WRITERS, build_model
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
-from gtx.prediction.packaged import FOUNDATION, model_path
+from gtx.prediction.foundation import FOUNDATION, model_path
+from gtx.prediction.neighbours import TrainingRows
 from gtx.prediction.partner import Partner
-from gtx.prediction.training_rows import TrainingRows
-from gtx.prediction.versions import library_versions
-from gtx.prediction.weights import read_members, read_partner
-from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
+from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
 from gtx.tasks import TASKS, Task
 
-FORMAT = 5
-"""Raised whenever another gtx could not read the file. 2: pair features are embedded in a module of their own. 3: what
-a task has learned is an entry of its own. 4: a kernel may have a share in the prediction. 5: columns of the table may
-be inputs. Files of format 2 on are read."""
-OLDEST = 2
+# --- Which versions a result was made with.
+
+LIBRARIES = ("torch", "torch-geometric", "rdkit", "pytorch-lightning", "numpy")
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of gtx, Python and the libraries that decide a result."""
+    found = {"gtx": gtx.__version__, "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:  # installed without its metadata
+            found[library] = "unknown"
+    return found
+
+
+# --- The weights of a model file: the networks that its header describes, if they fit the tensors that the file holds.
+
+NAMES = {torch.bool: "BOOL", torch.int64: "I64", torch.int32: "I32", torch.int16: "I16"}
+"""Names of tensor types in safetensors, for tensors that are no weights; weights are float32, or float16 in the
+file."""
+
+
+def read_members(
+    file: Any,
+    spec: Mapping[str, Any],
+    count: int,
+    model: nn.Module | Callable[[], nn.Module] | None = None,
+    partner: bool = False,
+) -> list[nn.Module]:
+    """The networks of a model file, in evaluation mode.
+
+    They are first built without any memory, on torch's meta device, and compared with the tensors by name, shape and
+    type; so a header can ask for no more memory than the file has bytes.
+
+    Args:
+        file: a safetensors file, as `safetensors.safe_open` gives it; member k's tensors are `members.k.*`.
+        spec: of the networks, see `gtx.models.build_model`.
+        count: how many there are.
+        model: in place of the specification, a module of the same shape or a function that makes one.
+        partner: whether the header describes one, whose tensors the file holds too.
+
+    Raises:
+        InputError: the specification describes no network, the tensors are not its weights, or a weight is not finite.
+    """
+    names = _names(file, of_partner=False) if partner else set(file.keys())
+    places = [f"members.{k}" for k in range(count)]
+    if model is not None:
+        make = partial(deepcopy, model) if isinstance(model, nn.Module) else model
+        return _filled(file, names, make().state_dict(), make, places)
+    for arguments in (spec["arguments"], spec["arguments"].get("encoder")):
+        layers = arguments.get("layers") if isinstance(arguments, dict) else None
+        if isinstance(layers, int) and len(names) < layers <= LARGEST:  # what is no such number is refused by its kind
+            raise InputError(f"model.arguments.layers: expected at most one per tensor, {len(names)}, got {layers}")
+    with torch.device("meta"):
+        expected = _build(spec).state_dict()
+    return _filled(file, names, expected, partial(_build, spec), places)
+
+
+def read_partner(file: Any, spec: Mapping[str, Any], outputs: int) -> Partner:
+    """The kernel of a model file that has a share in the prediction, with so many outputs; otherwise as `read_members`.
+
+    Its tensors are `partner.*`.
+    """
+
+    def make() -> Partner:
+        return Partner(_build(spec), torch.zeros(outputs))
+
+    with torch.device("meta"):
+        expected = make().state_dict()
+    (partner,) = _filled(file, _names(file, of_partner=True), expected, make, ["partner"])
+    return partner
+
+
+def _names(file: Any, of_partner: bool) -> set[str]:
+    """The tensors of a partner, or those of the networks."""
+    return {name for name in set(file.keys()) if name.startswith("partner.") == of_partner}
+
+
+def _filled(
+    file: Any,
+    names: set[str],
+    expected: Mapping[str, Tensor],
+    make: Callable[[], nn.Module],
+    places: Sequence[str],
+) -> list[nn.Module]:
+    """Modules, each with its tensors, which are as `expected`; their names begin with its place."""
+    _compare_names(names, (f"{place}.{name}" for place in places for name in expected))
+    modules = []
+    for place in places:
+        weights = {name: _read(file, f"{place}.{name}", tensor) for name, tensor in expected.items()}
+        module = make()
+        module.load_state_dict(weights)
+        modules.append(module.eval())
+    return modules
+
+
+def _build(spec: Mapping[str, Any]) -> nn.Module:
+    try:
+        return build_model(spec)
+    except InputError:
+        raise
+    except Exception as reason:  # whatever arguments from outside may cause in whatever model
+        said = printable(" ".join(str(reason).split()), 200)
+        raise InputError(f"model.arguments: they describe no network ({type(reason).__name__}: {said})") from None
+
+
+def _compare_names(names: set[str], expected: Iterable[str]) -> None:
+    found = set()
+    for name in expected:
+        if name not in names:  # at the latest when all were found: `expected` may be far longer
+            raise InputError(f"tensor {name}: the header describes it, the file has none")
+        found.add(name)
+    if surplus := sorted(names - found):
+        raise InputError(f"tensor {printable(surplus[0])}: the file has it, the header describes none")
+
+
+def _read(file: Any, name: str, expected: Tensor) -> Tensor:
+    """A tensor of the file, if it is as expected."""
+    part = file.get_slice(name)
+    wanted = f"{_type(expected)} {list(expected.shape)}"
+    half = expected.dtype == torch.float32 and part.get_dtype() == "F16"
+    came = f"{'F32' if half else part.get_dtype()} {list(part.get_shape())}"
+    if came != wanted:
+        raise InputError(f"tensor {name}: the header's model has {wanted}, the file {came}")
+    tensor = file.get_tensor(name).to(expected.dtype)
+    if not tensor.isfinite().all():
+        raise InputError(f"tensor {name}: expected finite numbers, got {shown(tensor[~tensor.isfinite()][0].item())}")
+    return tensor
+
+
+def _type(tensor: Tensor) -> str:
+    return "F32" if tensor.is_floating_point() else NAMES.get(tensor.dtype, str(tensor.dtype))
+
+
+# --- The model file: one safetensors file, weights of all members and a JSON header; nothing in it is ever executed.
+
+FORMAT = 1
+"""The format that this gtx writes, and the only one that it reads."""
 CHECKSUM = "sha256"
 
 _SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
@@ -51,6 +188,7 @@ _HEADER = Record(
     {
         "partner": OrNone(SPEC),
         "smiles_column": text(),
+        "units": MappingOf(text()),
         "features": OrNone(Record({"names": ListOf(text()), "blanks": flag()}, _PARTS)),
         "split": MappingOf(anything()),
         "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
@@ -70,6 +208,7 @@ class ModelHeader:
         partner: of the kernel that has a share in the prediction, as `model`; or None.
         smiles_column: what the column with the molecules was called.
         features: the columns of the table that the model reads beside the molecule; or None.
+        units: of targets, by name, as people write them; those left out are shown without.
         training: the rows that it keeps of those that the model learned from; None where it keeps none.
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
@@ -84,6 +223,7 @@ class ModelHeader:
     partner: dict[str, Any] | None = None
     smiles_column: str = "smiles"
     features: FeatureColumns | None = None
+    units: dict[str, str] = field(default_factory=dict)
     training: TrainingRows | None = None
     split: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -95,6 +235,11 @@ class ModelHeader:
         """Names of the T targets."""
         return list(self.task.targets)
 
+    def quantity(self, column: int) -> str:
+        """Name the quantity that a column predicts, with its unit if known."""
+        words = self.task.quantity(column)
+        return f"{words} ({self.units[words]})" if words in self.units else words
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -105,7 +250,7 @@ class ModelHeader:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any], kind: type[Task] | None = None, own: bool = False) -> ModelHeader:
-        """What `to_dict` described.
+        """Build a header from the plain values of `to_dict`.
 
         Args:
             plain: of a file.
@@ -113,17 +258,13 @@ class ModelHeader:
             own: the model is not gtx's own.
 
         Raises:
-            InputError: it was made by a newer or older gtx, or with other features than this one computes, or an entry
-                is not in order.
+            InputError: it is of another format, or was made with other features than this gtx computes, or an entry is
+                not in order.
         """
         Record({"format": whole()}).check(plain)
-        found = plain["format"]
-        if found < OLDEST:
-            raise InputError(f"of format {found}, this gtx reads {OLDEST} on: use an older gtx, or train anew")
-        if found > FORMAT:
-            raise InputError(f"it is of format {found}, this gtx reads up to {FORMAT}: upgrade gtx")
-        if found == 2:
-            plain = _from_format_2(plain)
+        if plain["format"] != FORMAT:
+            made = "; a gtx from before 0.1.0 made it: train anew" * (2 <= plain["format"] <= 5)
+            raise InputError(f"it is of format {plain['format']}, this gtx reads format {FORMAT}{made}")
         _HEADER.check(plain)
         featuriser = Featuriser.from_dict(plain["featuriser"]["settings"])
         if featuriser.hash != plain["featuriser"]["hash"]:
@@ -135,6 +276,8 @@ class ModelHeader:
             plain = plain | {"training": TrainingRows.from_dict(plain["training"])}
         known = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
         task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
+        for name in plain.keys() - {"training"}:  # also what is in no schema may be printed
+            anything().check(plain[name], name)
         header = cls(**known | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})
         if not own:
             _check_agreement(header)
@@ -149,18 +292,11 @@ def _find_task(name: str) -> type[Task]:
     return getattr(gtx.tasks, TASKS[name].task)
 
 
-def _from_format_2(plain: dict[str, Any]) -> dict[str, Any]:
-    """A header in which the task was a word, and what it had learned lay beside it."""
-    own = ("targets", "scaler", "interval", "vocabulary", "limit")
-    learned = {name: plain[name] for name in own if plain.get(name) is not None}
-    return {k: v for k, v in plain.items() if k not in own} | {"task": {"name": plain.get("task"), **learned}}
-
-
 def _check_agreement(header: ModelHeader) -> None:
-    """Whether the entries of a header suit each other; each by itself is in order."""
+    """Check that the entries of a header suit each other; each by itself is in order."""
     if header.partner is not None:
         partner, outputs = header.partner, header.task.num_predictions
-        _agree("partner.name", partner["name"], list(SOLVED))
+        _agree("partner.name", partner["name"], list(CLOSED_FORM))
         _agree("partner.arguments.out_channels", partner["arguments"].get("out_channels"), [outputs])
         _agree(
             "partner.arguments.num_descriptors", partner["arguments"].get("num_descriptors", 0), _kernel_reads(header)
@@ -168,7 +304,7 @@ def _check_agreement(header: ModelHeader) -> None:
     if header.task.reads_similarity and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
     model, given, read = header.model["name"], header.model["arguments"], header.featuriser
-    known = WRITERS if header.task.writes else ARCHITECTURES | SOLVED
+    known = WRITERS if header.task.writes else ARCHITECTURES | CLOSED_FORM
     if model not in known:
         names = ", ".join(known)
         raise InputError(f"model.name: {shown(model)} is not one of gtx's own: give load(..., model=...); own: {names}")
@@ -182,7 +318,7 @@ def _check_agreement(header: ModelHeader) -> None:
     width = header.features.width if header.features else 0
     if not header.task.writes:
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
-        fitting = _kernel_reads(header) if model in SOLVED else fitting
+        fitting = _kernel_reads(header) if model in CLOSED_FORM else fitting
         _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), fitting)
         _agree("model.arguments.per", given.get("per", "molecule"), [header.task.per])
         _agree("model.arguments.also", given.get("also") or {}, [dict(header.task.also)])
@@ -190,20 +326,20 @@ def _check_agreement(header: ModelHeader) -> None:
             wanted = header.features.widths.get(name, 0) if header.features else 0
             _agree(f"model.arguments.{name}", given.get(name, 0), [wanted])
     components = header.model.get("components", {})
-    together = read.components and model not in SOLVED  # a kernel compares what all of a row's molecules hold
+    together = read.components and model not in CLOSED_FORM  # a kernel compares what all of a row's molecules hold
     _agree("model.components.count", components.get("count"), [len(read.components) if together else None])
     if components:
         _agree("model.components.further", components.get("further", 0), [width])
 
 
 def _kernel_reads(header: ModelHeader) -> list[int]:
-    """How many descriptors a kernel may read: none, or all."""
+    """List the numbers of descriptors that a kernel may read: none, or all."""
     own = header.featuriser.num_descriptors * max(1, len(header.featuriser.components))
     return [0, own + (header.features.width if header.features else 0)]
 
 
 def _agree(entry: str, value: Any, fitting: list[Any]) -> None:
-    """Whether a value is one of those that suit the other entries."""
+    """Check that a value is one of those that suit the other entries."""
     if value not in fitting:
         words = " or ".join(map(shown, fitting)) if len(fitting) < 3 else f"one of {', '.join(map(str, fitting))}"
         raise InputError(f"{entry}: expected {words}, got {shown(value)}")
@@ -236,6 +372,7 @@ def save_model(
         learned = [f"{part}.{name}" for part, module in parts.items() for name, _ in module.named_parameters()]
         tensors |= {name: tensors[name].half() for name in learned if tensors[name].dtype == torch.float32}
     plain = header.to_dict() | {"members": len(members)}
+    _HEADER.check(plain)  # what gtx would not read it does not write
     digest = _digest(io.BytesIO(save(tensors)), plain)
     with whole_file(path) as file:  # not by `save_file`, whose files nobody but the owner may read
         file.write(save(tensors, {"gtx": _text(plain | {CHECKSUM: digest})}))
@@ -257,7 +394,7 @@ def read_model(
     Nothing is allocated before the header is known to be in order and to fit the tensors of the file.
 
     Args:
-        path: the file, or `foundation`, see `gtx.prediction.packaged`.
+        path: the file, or `foundation`, see `gtx.prediction.foundation`.
         model: for a model that is not gtx's own: a module of the same shape, or a function that makes one.
         task: the class of a task that is not gtx's own.
 
@@ -289,7 +426,7 @@ def read_model(
 
 
 def _check_whole(path: Path, plain: Any) -> None:
-    """Refuse a file whose bytes are not those that gtx wrote; older files have no checksum."""
+    """Refuse a file whose bytes are not those that gtx wrote."""
     if isinstance(plain, dict) and (written := plain.pop(CHECKSUM, None)):
         with path.open("rb") as raw:
             if _digest(raw, plain) != written:

@@ -40,7 +40,7 @@ class Partner(nn.Module):
         self.register_buffer("share", share)
 
     def forward(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Of outputs `[B, members, C]` of networks for a batch."""
+        """Blend the outputs `[B, members, C]` of networks for a batch with the kernel's."""
         return self.join(outputs, self.kernel(batch).cpu())
 
     def join(self, outputs: Tensor, own: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class Partner(nn.Module):
         return join(outputs, own, self.share)
 
     def load_state_dict(self, state: dict[str, Tensor], *arguments: object, **named: object) -> object:
-        """As torch's, of tensors from outside.
+        """Load tensors from outside, as torch's method does.
 
         Raises:
             InputError: they are not in order.
@@ -67,6 +67,6 @@ class Partner(nn.Module):
 
     def words(self, task: NumberTask) -> str:
         """The shares in words, target by target where they differ."""
-        each = [f"{1 - share:.0%} network and {share:.0%} kernel" for share in self.shares(task).values()]
+        each = [f"{1 - share:.0%} network + {share:.0%} kernel" for share in self.shares(task).values()]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
-        return f"{each[0] if len(set(each)) == 1 else several}, of {len(self.kernel.row):,} molecules"
+        return f"{each[0] if len(set(each)) == 1 else several}, kernel fitted to {len(self.kernel.row):,} molecules"

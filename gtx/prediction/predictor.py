@@ -1,13 +1,17 @@
-"""Molecules in, answers in the user's units out, whatever an answer is."""
+"""The predictor: a trained model with its tasks, from molecules to answers."""
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -18,21 +22,76 @@ from torch_geometric.data import Batch
 
 from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise, fresh_name
 from gtx.errors import InputError
-from gtx.molecules.naming import name_code
-from gtx.prediction.answering import NOT_FINITE
-from gtx.prediction.further import FurtherAnswers
-from gtx.prediction.given import as_texts, given_components, given_smiles
+from gtx.molecules.graphs import name_code
+from gtx.molecules.reading import text_of
+from gtx.prediction.foundation import FurtherAnswers
+from gtx.prediction.given import as_frame, as_texts, given_components, given_smiles
 from gtx.prediction.model_file import ModelHeader, save_model
 from gtx.prediction.neighbours import Neighbours, constitution
-from gtx.prediction.onednn import without_onednn
 from gtx.prediction.partner import Partner
-from gtx.prediction.threads import in_threads
+from gtx.prediction.streaming import NOT_FINITE
 from gtx.tasks.task import Answers, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
     from gtx.prediction.streaming import TableOutcome
-    from gtx.training import Member
+
+
+# --- Torch's switch for oneDNN, which holds for the whole process.
+
+_lock = Lock()
+_users = 0
+_before = True
+
+
+@contextmanager
+def without_onednn() -> Iterator[None]:
+    """oneDNN is off within, and as it was when the last of several threads has left.
+
+    It keeps code for every shape it meets, and each batch has another: half a gigabyte, and no faster.
+    """
+    global _users, _before
+    with _lock:
+        if not _users:
+            _before, torch.backends.mkldnn.enabled = torch.backends.mkldnn.enabled, False
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                torch.backends.mkldnn.enabled = _before
+
+
+# --- Work on many batches, spread over threads.
+
+T, Made = TypeVar("T"), TypeVar("Made")
+
+
+def in_threads(function: Callable[[T], Made], items: Sequence[T]) -> list[Made]:
+    """`function(item)` for every item, in order, several at once: as many as torch has threads, which they share.
+
+    A thread to a batch is faster than all threads to each operation on it, most of which are small; and torch's threads
+    spin while they wait for the next.
+
+    Args:
+        function: spends its time in torch, which lets other threads run. What holds for one thread alone, such as
+            `torch.inference_mode`, it sets itself.
+        items: what to call it with.
+    """
+    threads = torch.get_num_threads()
+    count = min(threads, len(items))
+    if count < 2:
+        return [function(item) for item in items]
+    try:
+        with ThreadPoolExecutor(count, "gtx", torch.set_num_threads, (threads // count,)) as pool:
+            return list(pool.map(function, items))
+    finally:
+        torch.set_num_threads(threads)  # threads to come take their number from whoever set it last
+
+
+# --- Molecules in, answers in the user's units out, whatever an answer is.
 
 BATCHES = {"cpu": (75_000, 256), "cuda": (2_000_000, 4_096)}
 """Most pairs and molecules of a batch, by kind of device. Larger ones are hardly faster on a CPU and need more memory;
@@ -40,8 +99,6 @@ a GPU spends longer on launching kernels than on hundreds of molecules."""
 LARGE = 64
 """Molecules of more atoms are worked out in float64: far outside most training sets, outputs can be so large that
 float32 rounds them visibly, and differently for every way to write the SMILES."""
-
-Made = TypeVar("Made")
 
 
 class Predictor:
@@ -68,17 +125,26 @@ class Predictor:
         self.members = [member.to(self.device).eval() for member in members]
         self.partner = partner and partner.to(self.device).eval()
         self.tells_members = tells_members
+        self._parts = 1  # that a batch is cut into
 
     @classmethod
-    def of(cls, members: Sequence[Member], featuriser: Featuriser, device: str | None = None) -> Self:
-        """Of what `gtx.training.fit` gives, for a model of one's own.
+    def of(
+        cls,
+        members: Sequence[Any],
+        featuriser: Featuriser,
+        device: str | None = None,
+        spec: dict[str, Any] | None = None,
+    ) -> Self:
+        """Make a predictor of what `gtx.training.fit` gives.
 
         Args:
             members: trained.
             featuriser: how their molecules were read.
             device: where they run; by default a GPU if there is one.
+            spec: what `gtx.models.build_model` made the model of, so that `gtx.load` makes it anew; a model of one's
+                own is given to `gtx.load`.
         """
-        spec = {"name": type(members[0].model).__name__, "arguments": {}}
+        spec = spec or {"name": type(members[0].model).__name__, "arguments": {}}
         return cls([member.model for member in members], ModelHeader(members[0].task, featuriser, spec), device)
 
     def __repr__(self) -> str:
@@ -93,16 +159,16 @@ class Predictor:
 
     @property
     def task(self) -> Any:
-        """What the model has learned."""
+        """The task that the model was trained for."""
         return self.header.task
 
     def with_header(self, header: ModelHeader) -> Self:
-        """The same model with another header."""
+        """Return the same model with another header."""
         return type(self)(self.members, header, str(self.device), self.partner, self.tells_members)
 
     def with_members(self) -> Self:
-        """The same model, whose answers also have what each member predicts, in columns after the others:
-        `<target>_pred_1` to `<target>_pred_k`, or `<target>_<class>_1` and so on of more than two classes.
+        """Return a copy that also reports each member's prediction, in columns after the others: `<target>_pred_1` to
+        `<target>_pred_k`, or `<target>_<class>_1` and so on for more than two classes.
 
         The mean of the members is the prediction; probabilities of classes are those before calibration, which is of
         the mean. A kernel has the same share in each. A model of one member has one such column for a prediction.
@@ -130,7 +196,8 @@ class Predictor:
         return self.answers(store, *self.outputs(store))
 
     def outputs(self, store: MoleculeStore) -> tuple[Any, list[str | None]]:
-        """What the members say of each molecule, see `Task.predict`, and what of it training has not shown."""
+        """Compute the members' outputs for each molecule, see `Task.predict`, and a warning of features that
+        training has not shown."""
         outputs, unseen = self._run(store, self._ask)
         if self.task.reads_similarity:
             distance = 1 - torch.from_numpy(self.comparison.of(store, 1)[1])
@@ -178,10 +245,12 @@ class Predictor:
         """Predict molecules given as SMILES.
 
         Args:
-            smiles: one, or any number of them: a list, an array, a pandas column; or a pandas table with a column of
-                them, called as in training or "smiles", or with one column alone. A model that reads columns beside the
-                molecule (`header.features`) needs a table that has them. For a model of several molecules a row
-                (`header.featuriser.components`), a table with a column of each, or rows of as many SMILES.
+            smiles: one, or any number of them: a list, an array, a column; or a table (pandas, polars, Arrow) with a
+                column of them, called as in training or "smiles", with one column alone, or with one whose cells read
+                as molecules. A model that reads columns beside the molecule (`header.features`) needs a table that has
+                them. For a model of several molecules a row (`header.featuriser.components`), a table with a column of
+                each, or rows of as many SMILES. RDKit's molecules may stand for SMILES; their coordinates are read
+                where the model uses any.
             workers: processes that read molecules; by default none for a few, all cores for many.
             members: also give what each member predicts, see `with_members`.
 
@@ -260,8 +329,10 @@ class Predictor:
 
     def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], Featurised]:
         """Molecules as they were given, and read, with what the model reads beside them."""
+        smiles = as_frame(smiles)
         given, features = self._given(smiles), self.header.features
-        done = featurise(self.header.featuriser, as_texts(given), workers=workers)
+        read = self.header.featuriser
+        done = featurise(read, as_texts(given, read.coordinates), workers=workers)
         if features:
             rows = features.of_columns(smiles if isinstance(smiles, pd.DataFrame) else {}, len(given))
             done = features.joined(done, rows)
@@ -274,9 +345,10 @@ class Predictor:
         return given_smiles(smiles, self.header.smiles_column)
 
     def _shown(self, given: list[Any]) -> dict[str, list[Any]]:
-        """Their columns in a table of answers."""
+        """Their columns in a table of answers; an RDKit molecule is shown by its SMILES."""
         names = self.header.featuriser.components
-        return {name: [row[k] for row in given] for k, name in enumerate(names)} if names else {"smiles": given}
+        columns = {name: [row[k] for row in given] for k, name in enumerate(names)} if names else {"smiles": given}
+        return {name: [text_of(one) or one for one in column] for name, column in columns.items()}
 
     def _batches(self, sizes: Tensor) -> list[Tensor]:
         """Which molecules of so many atoms go together."""
@@ -286,7 +358,8 @@ class Predictor:
     def _run(
         self, store: MoleculeStore, ask: Callable[[Sequence[nn.Module], Batch], Any]
     ) -> tuple[Any, list[str | None]]:
-        """What `ask(members, batch)` gives for each molecule, in order, and what of it training has not shown."""
+        """Call `ask(members, batch)` on batches; return its results per molecule, in order, and warnings of features
+        that training has not shown."""
         held, large = store.to(self.device), store.sizes > LARGE
 
         @torch.inference_mode()
@@ -311,12 +384,28 @@ class Predictor:
 
     def _run_all(self, run: Callable[[Tensor], Made], batches: Sequence[Tensor]) -> list[Made]:
         """`run(rows)` of every batch, several at once on a CPU."""
+        within_memory = partial(self._run_parts, run)
         with without_onednn():
-            return in_threads(run, batches) if self.device.type == "cpu" else list(map(run, batches))
+            return list(chain(*(in_threads if self.device.type == "cpu" else map)(within_memory, batches)))
+
+    def _run_parts(self, run: Callable[[Tensor], Made], rows: Tensor) -> list[Made]:
+        """`run` of a batch, cut into halves, quarters, ... if a GPU's memory runs out, and every later one likewise."""
+        while True:
+            try:
+                return [run(part) for part in rows.split(max(1, -(-len(rows) // self._parts)))]
+            except torch.OutOfMemoryError as error:
+                if self._parts >= len(rows):
+                    raise InputError(
+                        f"out of memory on {self.device} with a single molecule: lower --max-atoms"
+                    ) from error
+            torch.cuda.empty_cache()  # after the handler: the traceback held what the batch had allocated
+            if self._parts == 1:
+                logging.getLogger(__name__).warning("out of memory on %s: predicting in smaller batches", self.device)
+            self._parts *= 2
 
 
 def _in_order(parts: Sequence[Any], order: Tensor) -> Any:
-    """What batches gave, put together in the order of the molecules: tensors along their first axis, or lists."""
+    """Join the results of batches in the order of the molecules: tensors along their first axis, or lists."""
     if isinstance(parts[0], Tensor):
         return torch.cat(list(parts))[order]
     every = list(chain(*parts))
@@ -333,7 +422,7 @@ def _in_double(batch: Batch) -> Batch:
 
 
 def name_unseen(codes: Sequence[tuple[str, int, int]]) -> str | None:
-    """What a model has not seen of a molecule, in words; None if there is no such thing."""
+    """Name the features of a molecule that the model has not seen in training; None if there are none."""
     return f"not seen in training: {', '.join(name_code(*code) for code in codes)}" if codes else None
 
 

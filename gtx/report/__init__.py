@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gtx.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gtx.report.context import DataCard, PartReport, Report, RunReport, SequenceReport, count_atoms
+    from gtx.report.page import write, write_part_report, write_report, write_sequence_report
+
 
 # matplotlib and scikit-learn are slow to import
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "context": ("DataCard", "PartReport", "Report", "RunReport", "SequenceReport", "count_atoms"),
-        "page": ("write_report",),
-        "parts_page": ("write_part_report",),
-        "sequence_page": ("write_sequence_report",),
+        "context": (
+            "DataCard",
+            "PartReport",
+            "Report",
+            "RunReport",
+            "SequenceReport",
+            "count_atoms",
+        ),
+        "page": (
+            "write_report",
+            "write",
+            "write_part_report",
+            "write_sequence_report",
+        ),
     },
 )
+__all__ = [
+    "DataCard",
+    "PartReport",
+    "Report",
+    "RunReport",
+    "SequenceReport",
+    "count_atoms",
+    "write",
+    "write_part_report",
+    "write_report",
+    "write_sequence_report",
+]

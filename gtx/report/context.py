@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from gtx.report.kinds import kind_of
 
 if TYPE_CHECKING:
     from gtx.data.similarity import Nearest
     from gtx.data.store import MoleculeStore
     from gtx.tasks.numbers import NumberTask
     from gtx.tasks.parts import PartTask
+
+ENOUGH = {"train": 30, "val": 10, "test": 10}
+"""With fewer molecules nothing can be said: the error of ten is itself uncertain by a fifth."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,7 @@ class DataCard:
         summary: the ledger's one-line count.
         first_errors: the ledger's first messages, a few of them.
         warnings: rows that were used all the same, with the ledger's first messages about them.
+        cautions: what keeps the scores from meaning what they seem to, a sentence each; it stands above them.
         repeated: what to say of molecules found more than once and of conflicting labels, or "".
         leaked: molecules that stand in two parts of the split, `{("train", "test"): 3}`.
         split: how the rows were divided, in words: "random, seed 0", "column split_random_0".
@@ -42,13 +49,14 @@ class DataCard:
     elements: Mapping[str, int]
     first_errors: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    cautions: Sequence[str] = ()
     repeated: str = ""
     leaked: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """What every report of a run says, on n molecules.
+    """Content of the report of a run on n molecules.
 
     Attributes:
         title: a short name of the data, the page's heading.
@@ -65,6 +73,7 @@ class RunReport:
         row_numbers: int `[n]`, the rows' numbers in the table, from 1; None for 1 to n.
         units: of targets, by name; those left out are shown without.
         baselines: as of `gtx.baselines.baselines`, or empty.
+        rivals: float `[n, P]`, what baselines predict of numbers or classes of molecules, by name.
         alone: scores of the parts that the model is a mix of, as `baselines`, or empty.
         nearest: how similar the judged molecules are to those of training; worked out where it is not given.
         footnotes: remarks for the foot of the page, e.g. when and for how long the model was trained.
@@ -84,6 +93,7 @@ class RunReport:
     row_numbers: np.ndarray | None = None
     units: Mapping[str, str] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rivals: Mapping[str, np.ndarray] = field(default_factory=dict)
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     nearest: Nearest | None = None
     footnotes: Sequence[str] = ()
@@ -118,6 +128,11 @@ class Report(RunReport):
     std: np.ndarray | None = None
     low: np.ndarray | None = None
     high: np.ndarray | None = None
+
+    @cached_property
+    def kind(self) -> Any:
+        """Wording and figures for this kind of target, see `gtx.report.kinds`."""
+        return kind_of(self.task)
 
     def __post_init__(self) -> None:
         widths = dict.fromkeys(("y", "low", "high"), len(self.targets))
@@ -180,6 +195,11 @@ class PartReport(RunReport):
     prediction: Sequence[np.ndarray]
     kinds: Sequence[np.ndarray]
 
+    @cached_property
+    def kind(self) -> Any:
+        """Wording and figures for this kind of target, see `gtx.report.kinds`."""
+        return kind_of(self.task)
+
     @property
     def targets(self) -> Sequence[str]:
         """The T names."""
@@ -187,7 +207,7 @@ class PartReport(RunReport):
 
     @property
     def part(self) -> str:
-        """What has targets: "atom" or "bond"."""
+        """Level of the targets: "atom" or "bond"."""
         return self.task.per
 
     def predicted(self, molecules: Sequence[int], t: int) -> np.ndarray:
@@ -209,7 +229,7 @@ class PartReport(RunReport):
 def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:
     """Atoms of each molecule, int `[n]`, and in how many molecules each element is found, the commonest first."""
     from gtx.molecules import ATOM_COLUMNS
-    from gtx.molecules.naming import name_code
+    from gtx.molecules.graphs import name_code
 
     column = list(ATOM_COLUMNS).index("element")
     num_atoms = np.diff(store.atom_ptr.numpy())

@@ -1,9 +1,10 @@
-"""The pictures of a report, each a matplotlib figure of one panel, drawn without pyplot."""
+"""Figures: measured against predicted, learning curves, spread, tuning."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
@@ -15,8 +16,10 @@ from scipy.stats import binned_statistic
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
-from gtx.report.drawing import COLOURS, FAINT, INK, LETTERS, SMALL, panel
-from gtx.report.words import PARTS, in_unit, signed
+from gtx.report.kinds import PARTS, in_unit, number, signed
+from gtx.report.molecules import COLOURS, FAINT, INK, LETTERS, SMALL, STYLE, panel, pointed
+
+# --- The pictures of a report, each a matplotlib figure of one panel, drawn without pyplot.
 
 MOST_VECTORS = 400  # points drawn one by one; more become one image inside the picture
 MOST_POINTS = 5_000  # more become a density
@@ -39,6 +42,7 @@ def parity(
     remarks: Sequence[str] = (),
     low: np.ndarray | None = None,
     high: np.ndarray | None = None,
+    points: Sequence[str] | None = None,
 ) -> Figure:
     """Predicted against measured values of one target, with the line where they agree.
 
@@ -49,6 +53,8 @@ def parity(
         scores: lines of text for the upper left corner.
         remarks: lines of text for the lower right corner.
         low, high: `[n]` bounds of intervals, drawn as error bars where there are few points.
+        points: what the page shows of each, see `gtx.report.molecules.pointed`; of very many points, of those
+            furthest off.
     """
     with panel(PARTS[part].capitalize(), f"measured {quantity}", f"predicted {quantity}", square=True) as axes:
         colour = COLOURS[part]
@@ -59,7 +65,13 @@ def parity(
         else:
             faint = float(np.clip(8 / np.sqrt(len(y) + 1), 0.25, 0.75))
             rasterized = len(y) > MOST_VECTORS
-            axes.plot(y, prediction, "o", color=colour, alpha=faint, ms=3.4, mew=0, rasterized=rasterized)
+            (dots,) = axes.plot(y, prediction, "o", color=colour, alpha=faint, ms=3.4, mew=0, rasterized=rasterized)
+        if points is not None:
+            if len(y) > MOST_VECTORS:  # one image, on which the furthest off lie unseen
+                far = np.sort(np.argsort(-np.abs(prediction - y), kind="stable")[: MOST_VECTORS // 2])
+                (dots,) = axes.plot(y[far], prediction[far], "o", color=colour, alpha=0, ms=3.4, mew=0)
+                points = [points[i] for i in far]
+            dots.set_gid(pointed(points))
         _agreement(axes, _range(y, prediction))
         words = {"transform": axes.transAxes, "fontsize": SMALL, "linespacing": 1.4}
         axes.text(0.04, 0.97, "\n".join(scores), va="top", **words)
@@ -68,7 +80,7 @@ def parity(
 
 
 def error_histogram(errors: Columns, unit: str, of: str = "molecule") -> Figure:
-    """How predicted minus measured values are distributed in each part, and where their mean lies.
+    """Plot the distribution of predicted minus measured values in each part of the split, with its mean.
 
     Args:
         errors: predicted minus measured.
@@ -87,7 +99,7 @@ def error_histogram(errors: Columns, unit: str, of: str = "molecule") -> Figure:
 
 
 def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
-    """How many test molecules lie inside intervals of every level, if the validation molecules set their widths.
+    """Plot the share of test molecules inside intervals of every level, with widths set by the validation molecules.
 
     Args:
         halfwidths: of the model's intervals, `val` and `test`; an interval of another level is one of these, scaled.
@@ -157,7 +169,7 @@ def reliability(y: Columns, probability: Columns) -> Figure:
 
 
 def confusion(y: np.ndarray, predicted: np.ndarray, classes: Sequence[str] = ("0", "1")) -> Figure:
-    """How many molecules of every class were predicted to be of every class, and their share of the true class.
+    """Plot the confusion matrix: molecules by true and predicted class, and their share of the true class.
 
     Args:
         y, predicted: `[n]`, numbers of classes from 0.
@@ -217,7 +229,7 @@ def learning_curve(
     best: Sequence[float] = (),
     log: bool = False,
 ) -> Figure:
-    """Logged values epoch by epoch, a line for each member and part.
+    """Logged values epoch by epoch, from 1, a line for each member and part.
 
     Args:
         histories: one row per epoch for each member, with `epoch`.
@@ -246,7 +258,7 @@ def learning_curve(
 
 
 def value_histogram(values: Columns, quantity: str) -> Figure:
-    """How the measured values of a target are distributed in each part."""
+    """Plot the distribution of the measured values of a target in each part of the split."""
     with panel("", quantity, "share of molecules") as axes:
         edges = np.unique(np.linspace(*_range(*values.values()), 37))  # equal numbers, where there are few between
         for part, column in values.items():
@@ -336,3 +348,109 @@ def _range(*arrays: np.ndarray) -> tuple[float, float]:
 
 def _both_classes(y: Columns) -> list[str]:
     return [part for part, classes in y.items() if len(np.unique(classes)) == 2]
+
+
+# --- Pictures of what a model says of its own errors.
+
+MOST_GROUPS = 10
+
+
+def spread_reliability(std: Columns, errors: Columns, unit: str) -> Figure:
+    """The root mean square error of molecules of like standard deviation, against what it should be, that deviation.
+
+    Args:
+        std: `[m]` of each part, as the model tells it.
+        errors: predicted minus measured, likewise.
+        unit: of both.
+    """
+    with panel(
+        "Calibration", f"standard deviation{in_unit(unit)}", f"root mean square error{in_unit(unit)}", square=True
+    ) as axes:
+        top = 0.0
+        for part in std:
+            groups = np.array_split(np.argsort(std[part], kind="stable"), _groups(len(std[part])))
+            told, found = (
+                np.array([np.sqrt(np.mean(values[rows] ** 2)) for rows in groups])
+                for values in (std[part], errors[part])
+            )
+            reach = found / np.sqrt(2 * len(std[part]) / len(groups))  # the standard error of a root mean square
+            axes.errorbar(told, found, reach, fmt="o-", ms=3.5, linewidth=1.2, color=COLOURS[part], label=PARTS[part])
+            top = max(top, told.max(), (found + reach).max())
+        axes.axline((0, 0), (1, 1), color=INK, linewidth=0.8, zorder=1.5)
+        axes.set(xlim=(0, 1.08 * top or 1), ylim=(0, 1.08 * top or 1))
+        axes.legend(loc="upper left")
+    return axes.figure
+
+
+def coverage_by_similarity(
+    similarity: np.ndarray, inside: np.ndarray, width: np.ndarray, level: float, part: str, unit: str
+) -> Figure:
+    """The share of molecules inside their intervals, by how similar they are to the training molecules, with the range
+    of chance about the level; below, the mean width of the intervals.
+
+    Args:
+        similarity: `[m]`, from 0 to 1.
+        inside: bool `[m]`.
+        width: `[m]`, of the intervals.
+        level: what the share should be.
+        part: of the split.
+        unit: of the width.
+    """
+    groups = np.array_split(np.argsort(similarity, kind="stable"), min(5, _groups(len(similarity))))
+    place, share, wide = (np.array([values[rows].mean() for rows in groups]) for values in (similarity, inside, width))
+    chance = 1.96 * np.sqrt(level * (1 - level) / np.array([len(rows) for rows in groups]))
+    with panel(
+        "Coverage by similarity", "similarity to training molecules", "share inside its interval", square=True
+    ) as axes:
+        axes.fill_between(
+            [-0.04, 1.04], level - chance.max(), level + chance.max(), color=FAINT, alpha=0.7, linewidth=0
+        )
+        axes.axhline(level, color=INK, linewidth=0.8)
+        axes.plot(place, share, "o-", color=COLOURS[part], ms=4)
+        for x, mean in zip(place, wide, strict=True):
+            axes.text(x, 0.03, number(float(mean)), ha="center", fontsize=SMALL, rotation=90)
+        axes.set(xlim=(-0.04, 1.04), ylim=(0, 1.04), aspect="auto")
+        axes.text(0.02, 0.26, f"mean width{in_unit(unit)}:", fontsize=SMALL)
+    return axes.figure
+
+
+def _groups(molecules: int) -> int:
+    return int(np.clip(molecules // MOLECULES_A_BIN, 1, MOST_GROUPS))
+
+
+# --- A picture of a study: what mattered, and the scores trial by trial.
+
+
+def tuning_figure(
+    importances: Mapping[str, float], scores: Sequence[tuple[int, float, bool]], default: float | None
+) -> Figure:
+    """Two panels: the importance of each choice, and the validation score of each trial with the best so far.
+
+    Args:
+        importances: shares by name, together 1.
+        scores: of each trial its number, its validation score (lower is better), and whether it came to its end; the
+            others were pruned.
+        default: the score of the defaults.
+    """
+    names = sorted(importances, key=importances.__getitem__)
+    whole = np.array([(number, score) for number, score, ended in scores if ended])
+    pruned = np.array([(number, score) for number, score, ended in scores if not ended]).reshape(-1, 2)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 2.9), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        left.barh([name.replace("_", " ") for name in names], [importances[n] for n in names], color=COLOURS["train"])
+        left.set(title="What mattered", xlabel="share of importance (PED-ANOVA)", xlim=(0, None))
+        left.grid(axis="y", visible=False)
+        right.plot(*pruned.T, "x", color=COLOURS["train"], ms=4, label="ended early")
+        right.plot(*whole.T, "o", color=COLOURS["test"], ms=4, mew=0, label="whole training")
+        right.step(
+            whole[:, 0], np.minimum.accumulate(whole[:, 1]), where="post", color=INK, lw=1.2, label="best so far"
+        )
+        if default is not None:
+            right.axhline(default, color=COLOURS["val"], linewidth=1, linestyle="--", label="defaults")
+        low, high = whole[:, 1].min(), np.quantile(whole[:, 1], 0.9)
+        right.set(title="Trials", xlabel="trial", ylabel="validation score, lower is better")
+        right.set_ylim(low - 0.1 * (high - low or 1), high + 0.5 * (high - low or 1))
+        right.xaxis.set_major_locator(MaxNLocator(integer=True))
+        right.legend(loc="upper right", frameon=True, facecolor="white", edgecolor="none", framealpha=0.85)
+    return figure

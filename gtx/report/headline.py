@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gtx.report.context import Report
-from gtx.report.words import TITLES, score
+from gtx.report.context import ENOUGH, Report
+from gtx.report.kinds import PARTS, TITLES, count, score, signed
 
 if TYPE_CHECKING:
     from gtx.tasks import Metric
 
-RESAMPLES = 300
+RESAMPLES, EVALUATIONS = 500, 6_000
+"""Draws of the judged molecules, fewer where there are many targets: the interval is then a little rougher."""
 MOST_RESAMPLED = 20_000  # of more molecules the score hardly depends on which they are
 
 
@@ -36,38 +37,42 @@ class Headline:
     Attributes:
         label: what the score is.
         text: the model's.
-        span: a 95% interval of the score by resampling the judged molecules, or "".
+        difference: to the best baseline, with a 95% interval by resampling the judged molecules; "" without one.
         bars: the model and the baselines, the best first.
-        verdict: whether the model beats the baselines, in a sentence; "" without baselines.
+        verdict: whether the model beats the best baseline, in a sentence; "" without baselines.
+        rival: the name of the best baseline, or None.
     """
 
     label: str
     text: str
-    span: str
+    difference: str
     bars: list[Bar]
     verdict: str
+    rival: str | None
 
 
 def headline(report: Report) -> Headline:
     """Regression: the RMSE; of several targets, whose units differ, the mean over targets of its ratio to the mean
     predictor's. Classification: the mean ROC-AUC."""
-    metric = next(iter(report.task.metrics))
-    all_scores = {"model": report.scores, **report.baselines}
-    found = {name: _leading(scores, report) for name, scores in all_scores.items()}
-    higher = not report.task.metrics[metric].lower
-    order = sorted((name for name in found if found[name] is not None), key=lambda name: found[name], reverse=higher)
-    longest = 1.0 if higher else max((found[name] for name in order), default=1.0) or 1.0
-    bars = [
-        Bar(TITLES.get(name, "This model"), score(found[name], metric), found[name] / longest, name == "model")
-        for name in order
-    ]
-    span = _span(report)
+    name, metric = next(iter(report.task.metrics.items()))
+    found = {
+        method: _leading(scores, report) for method, scores in ({"model": report.scores} | report.baselines).items()
+    }
+    order = sorted((m for m in found if found[m] is not None), key=lambda m: found[m], reverse=not metric.lower)
+    longest = max((found[m] for m in order), default=1.0) or 1.0 if metric.lower else 1.0
+    rival = next((m for m in order if m != "model"), None)
+    span = None if rival is None or found["model"] is None or not _enough(report) else _span(report, rival)
+    difference = ""
+    if span is not None:
+        ends = " to ".join(signed(end) for end in span)
+        difference = f"{signed(found['model'] - found[rival])} to {TITLES[rival].lower()}, 95% interval {ends}"
     return Headline(
         label=_label(report),
-        text=score(found["model"], metric),
-        span="" if span is None else f"{score(span[0], metric)} to {score(span[1], metric)}",
-        bars=bars,
-        verdict=_verdict(report, metric, higher, span),
+        text=score(found["model"], name),
+        difference=difference,
+        bars=[Bar(TITLES.get(m, "This model"), score(found[m], name), found[m] / longest, m == "model") for m in order],
+        verdict=_verdict(report, found, rival, span),
+        rival=rival,
     )
 
 
@@ -83,72 +88,100 @@ def _label(report: Report) -> str:
 
 
 def _leading(scores: Mapping[str, Any], report: Report) -> float | None:
+    return _together(report, scores[report.judged], report.split[report.judged])
+
+
+def _together(report: Report, scores: Mapping[str, Any], rows: np.ndarray) -> float | None:
+    """The leading score of all targets, of their scores on some rows."""
     name, metric = next(iter(report.task.metrics.items()))
-    judged = scores[report.judged]
     if len(report.targets) == 1 or not metric.in_units:
-        return judged[name]
+        return scores[name]
     ratios = []
     for t, target in enumerate(report.targets):
-        score, plain = judged["per_target"][target][name], _score_of_mean(report, t, metric)
+        score, plain = scores["per_target"][target][name], _score_of_mean(report, t, metric, rows)
         if score is not None and plain > 0:
             ratios.append(score / plain)
     return float(np.mean(ratios)) if ratios else None
 
 
-def _score_of_mean(report: Report, t: int, metric: Metric) -> float:
-    judged, train = (torch.from_numpy(report.y[report.measured(p, t), t]) for p in (report.judged, "train"))
-    return float(metric.function(torch.full_like(judged, train.mean()), judged)) if len(judged) and len(train) else 0.0
+def _score_of_mean(report: Report, t: int, metric: Metric, rows: np.ndarray) -> float:
+    y, train = (
+        torch.from_numpy(values[~np.isnan(values)])
+        for values in (report.y[rows, t], report.y[report.split["train"], t])
+    )
+    return float(metric.function(torch.full_like(y, train.mean()), y)) if len(y) and len(train) else 0.0
 
 
-def _verdict(report: Report, metric: str, higher: bool, span: tuple[float, float] | None) -> str:
+def _enough(report: Report) -> bool:
+    """Tell whether enough values are measured (for classes, half as many outside the most frequent one) that a
+    comparison means more than chance."""
+    rows, least = report.split[report.judged], ENOUGH[report.judged]
+    if not report.task.discrete:
+        return (~np.isnan(report.y[rows]).all(1)).sum() >= least
+    counts = [np.unique(y[~np.isnan(y)], return_counts=True)[1] for y in report.y[rows].T]
+    return any(count.sum() >= least and count.sum() - count.max() >= least / 2 for count in counts if len(count))
+
+
+def _verdict(
+    report: Report, found: Mapping[str, float | None], rival: str | None, span: tuple[float, float] | None
+) -> str:
     if not report.baselines:
         return ""
-    duels = list(_duels(report, metric, higher))
-    won = sum(ours > theirs if higher else ours < theirs for ours, theirs, _ in duels)
-    if not duels:
-        return "Too few values are measured there for a comparison with the baselines."
-    if len(duels) > 1:
-        return f"This model is better than the best baseline for {won} of {len(duels)} targets."
-    ours, theirs, rival = duels[0]
+    if not _enough(report):
+        part, least = PARTS[report.judged], ENOUGH[report.judged]
+        needed = f"{least} or more measured {part} molecules{f', of each class {least // 2}' * report.task.discrete}"
+        there = count(len(report.split[report.judged]), f"{part} molecule")
+        return f"No verdict: {there}; a comparison with the baselines needs {needed}."
+    if rival is None or found["model"] is None:
+        return "No verdict: too few values are measured for a comparison with the baselines."
+    metric = next(iter(report.task.metrics.values()))
+    ours, theirs, best = found["model"], found[rival], f"the best baseline ({TITLES[rival].lower()})"
+    gap = f"{abs(1 - ours / theirs):.0%}" if metric.lower and theirs else f"{abs(ours - theirs):.3f}"
+    gap = f"its {metric.title} is {gap} {'lower' if ours < theirs else 'higher'}"
     if ours == theirs:
-        return f"This model and the best baseline ({rival.lower()}) are equally good."
-    worse, better = sorted((ours, theirs), reverse=not higher)
-    gap = f"{better - worse:.3f} higher" if higher else f"{1 - better / worse:.0%} lower"
-    title = report.task.metrics[metric].title
-    if won:
-        said = f"This model is better than the best baseline ({rival.lower()}): its {title} is {gap}."
+        said = f"This model and {best} are equally good."
+    elif span is None or span[0] <= 0 <= span[1]:
+        said = f"This model and {best} cannot be told apart: the difference may be chance."
     else:
-        said = f"{rival} is better than this model: its {title} is {gap}."
-    if span and span[0] <= theirs <= span[1]:
-        said += " The interval of this model contains the score of the baseline, so the difference may be chance."
+        better = "better" if (ours < theirs) == metric.lower else "worse"
+        said = f"This model is {better} than {best}: {gap}."
+    duels = list(_duels(report))
+    if len(duels) > 1:
+        won = sum(ours < theirs if metric.lower else ours > theirs for ours, theirs in duels)
+        said += f" Target by target, it scores better than the best baseline for {won} of {len(duels)}."
     return said
 
 
-def _duels(report: Report, metric: str, higher: bool) -> Iterator[tuple[float, float, str]]:
-    """Per target where both are defined: the model's score, the best baseline's, and its title; once, of a sum."""
-    for target in [None] if report.task.metrics[metric].summed else report.targets:
-
-        def of(scores: Mapping[str, Any], target: str | None = target) -> float | None:
-            judged = scores[report.judged]
-            return (judged if target is None else judged["per_target"][target])[metric]
-
-        ours, theirs = of(report.scores), {TITLES[name]: of(scores) for name, scores in report.baselines.items()}
-        theirs = {title: score for title, score in theirs.items() if score is not None}
+def _duels(report: Report) -> Iterator[tuple[float, float]]:
+    """Per target where both are defined: the model's score and the best baseline's."""
+    name, metric = next(iter(report.task.metrics.items()))
+    for target in [] if metric.summed else report.targets:
+        ours, *theirs = (
+            scores[report.judged]["per_target"][target][name] for scores in (report.scores, *report.baselines.values())
+        )
+        theirs = [score for score in theirs if score is not None]
         if ours is not None and theirs:
-            best = (max if higher else min)(theirs, key=theirs.get)
-            yield ours, theirs[best], best
+            yield ours, (min if metric.lower else max)(theirs)
 
 
-def _span(report: Report) -> tuple[float, float] | None:
-    """Bootstrap percentiles of the leading score of one target; several would need one each."""
-    if len(report.targets) > 1:
+def _span(report: Report, rival: str) -> tuple[float, float] | None:
+    r"""A 95% interval of the model's leading score minus a baseline's, by the paired bootstrap.
+
+    Every draw takes judged molecules with replacement and scores both on them, so that what is hard for both cancels:
+    \(d^* = s(\hat y, y; R^*) - s(\hat y', y; R^*)\), of which the interval is the middle 95% (Efron & Tibshirani
+    1993, chapter 13).
+    """
+    rows = report.split[report.judged]
+    if rival not in report.rivals or len(rows) > MOST_RESAMPLED:
         return None
-    rows = report.measured(report.judged, 0)
-    y, prediction = torch.from_numpy(report.y[rows, 0]), torch.from_numpy(report.predicted(rows, 0))
-    if not prediction.isfinite().all():
-        return None
-    metric = next(iter(report.task.metrics.values()))
-    random = np.random.default_rng(0)
-    draws = (random.integers(len(y), size=len(y)) for _ in range(RESAMPLES if 1 < len(y) <= MOST_RESAMPLED else 0))
-    scores = [float(metric.function(prediction[draw], y[draw])) for draw in draws if metric.defined(y[draw])]
-    return tuple(np.percentile(scores, [2.5, 97.5])) if scores else None
+    leading = [next(iter(report.task.metrics))]
+    random, found = np.random.default_rng(0), []
+    for _ in range(int(np.clip(EVALUATIONS / len(report.targets), 60, RESAMPLES))):
+        draw = random.choice(rows, len(rows))
+        ours, theirs = (
+            _together(report, report.task.evaluate(report.y[draw], said[draw], leading), draw)
+            for said in (report.prediction, report.rivals[rival])
+        )
+        if ours is not None and theirs is not None:
+            found.append(ours - theirs)
+    return tuple(np.percentile(found, [2.5, 97.5])) if found else None

@@ -1,28 +1,84 @@
-"""`report.html` of a model that predicts numbers."""
+"""The pages of a report: for numbers and classes, for atoms and bonds, for sequences."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gtx.report.context import Report
-from gtx.report.gallery import Gallery
+from gtx.data.similarity import Nearest
+from gtx.files import write_text
+from gtx.report.context import PartReport, Report, RunReport, SequenceReport
 from gtx.report.headline import headline
-from gtx.report.panels import MOST_PICTURED, data_panels, learning_panels
-from gtx.report.rendering import render
-from gtx.report.similarity import compared, nearest
-from gtx.report.thresholds import thresholds
-from gtx.report.words import PARTS, TITLES, titles
+from gtx.report.kinds import PARTS, TITLES, count, flat, in_unit, number, score, sentence, signed, titles
+from gtx.report.molecules import MOST_ROWS, Gallery, group_scores, hovered, nearest, rows, scaffold_kinds, worst
+from gtx.report.panels import (
+    MOST_PICTURED,
+    curves,
+    data_panels,
+    learning_panels,
+    part_panels,
+    size_panel,
+    target_panels,
+    thresholds,
+)
+from gtx.tasks import NumberTask, Task, Together, ToSequence
+from gtx.tasks.metrics import mean_scores
+from gtx.tasks.parts import PartTask, lists_of
 
-WORST = 12  # molecules drawn, shared by the targets
+if TYPE_CHECKING:
+    from gtx.dataset import Dataset
+
+
+# --- A page as one file: it holds its pictures and its style, and loads nothing.
+
+
+def render(path: str | os.PathLike[str], template: str, report: RunReport, gallery: Gallery, **more: Any) -> list[str]:
+    """Write a page that needs nothing beside it, light or dark; its script adds comforts alone.
+
+    Args:
+        path: the file; it appears whole or not at all.
+        template: extends `base.html`.
+        report: what it says.
+        gallery: that has drawn the pictures.
+        more: what else the template asks for.
+
+    Returns:
+        The gallery's notes on what could not be drawn.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "score": score, "signed": signed, "in_unit": in_unit, "count": count}
+    environment.filters["sentence"] = sentence
+    html = environment.get_template(template).render(
+        report=report,
+        data=report.data,
+        parts=PARTS,
+        judged=PARTS[report.judged],
+        missing=gallery.notes(),
+        settings=list(flat(report.settings)),
+        **{"molecules": {}, **more},
+    )
+    path = Path(path)
+    write_text(path, html)
+    return [f"{path.name}: {note}" for note in gallery.notes()]
+
+
+# --- `report.html` of a model that predicts numbers.
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
-    """Write the report of a training run as one HTML file: no script, no link that it needs, light or dark.
+    """Write the report of a training run as one HTML file that needs nothing beside it, light or dark.
 
     Args:
         path: the file, usually `report.html`; it appears whole or not at all.
@@ -31,8 +87,12 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
     Returns:
         A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
     """
-    pictured, gallery = report.targets[:MOST_PICTURED], Gallery()
+    gallery, lead, pictured = Gallery(), headline(report), min(len(report.targets), MOST_PICTURED)
     near = cache(partial(nearest, report))  # the same for every target
+    kinds = scaffold_kinds(report, near())
+    predictions = [_target(report, t, gallery, near, kinds, MOST_ROWS // pictured) for t in range(pictured)]
+    shown = [panel for target in predictions for panel in target["panels"]]
+    shown += [f'data-molecule="{row["key"]}"' for target in predictions for row in target["rows"]]
     return render(
         path,
         "numbers.html",
@@ -40,23 +100,34 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
         gallery,
         several=len(report.targets) > 1,
         metrics=titles(report.task.metrics),
-        headline=headline(report),
+        headline=lead,
+        rival=TITLES.get(lead.rival),
         scores=list(_scores(report)),
+        groups=group_scores(report, near(), kinds, lead.rival),
         read=next((b["settings"]["inputs"] for b in report.baselines.values() if b.get("settings")), "Morgan counts"),
-        predictions=[
-            (
-                name,
-                gallery.panels(report.task.panels(report, t, near)),
-                thresholds(report, t) if report.task.has_thresholds else [],
-            )
-            for t, name in enumerate(pictured)
-        ],
-        compared=compared(report),
-        worst=list(_worst(report, gallery)),
+        predictions=predictions,
+        worst=list(worst(report, near(), pictured, gallery)),
         measured=[_measured(report, t) for t in range(len(report.targets))],
         data_panels=gallery.panels(data_panels(report)),
         learning_panels=gallery.panels(learning_panels(report)),
+        molecules=hovered(report, shown),
     )
+
+
+def _target(
+    report: Report, t: int, gallery: Gallery, near: Callable[[], Nearest], kinds: np.ndarray, most: int
+) -> dict[str, Any]:
+    """Collect the content of the section of one target."""
+    name, leading = report.targets[t], next(iter(report.task.metrics))
+    return {
+        "name": name,
+        "unit": report.units.get(name, ""),
+        "score": report.scores[report.judged]["per_target"][name][leading],
+        "panels": gallery.panels(target_panels(report, t, near)),
+        "thresholds": thresholds(report, t) if report.kind.has_thresholds else [],
+        "rows": rows(report, near(), kinds, t, most),
+        "judged": len(report.measured(report.judged, t)),
+    }
 
 
 def _scores(report: Report) -> Iterator[dict[str, Any]]:
@@ -86,35 +157,14 @@ def _best(values: list[float | None], lower: bool) -> float | None:
     return (min if lower else max)(defined, default=None)
 
 
-def _worst(report: Report, gallery: Gallery) -> Iterator[dict[str, Any]]:
-    """The judged molecules that are furthest off, as many for each target."""
-    for t, name in enumerate(report.targets[:MOST_PICTURED]):
-        rows = report.measured(report.judged, t)
-        y, prediction = report.y[rows, t], report.predicted(rows, t)
-        errors = report.task.errors(y, prediction)
-        for i in np.argsort(-np.abs(errors), kind="stable")[: max(1, WORST // len(report.targets))]:
-            row = rows[i]
-            number = report.row_number(row)
-            yield {
-                "target": name,
-                "unit": report.units.get(name, ""),
-                "row": number,
-                "smiles": report.smiles[row],
-                "picture": gallery.molecule(report.smiles[row], f"The molecule of row {number}"),
-                "measured": report.task.value_text(t, y[i]),
-                "predicted": report.task.prediction_text(t, prediction[i]),
-                "error": errors[i],
-            }
-
-
 def _measured(report: Report, t: int) -> dict[str, Any]:
-    """What is measured of a target: how often in each part, blanks, and how the values lie."""
+    """Summarise the measured values of a target: their number in each part, blanks, and their distribution."""
     target = report.targets[t]
     counts = {part: len(report.measured(part, t)) for part in PARTS}
     used = np.concatenate([report.split[part] for part in PARTS])
     values = report.y[used, t]
     values = values[~np.isnan(values)]
-    summary = report.task.summary(t, values)
+    summary = report.kind.summary(t, values)
     bounds = sum(report.scores[part]["per_target"][target].get("bounds", 0) for part in PARTS)
     blanks = int(np.isnan(report.y[:, t]).sum()) - bounds  # of all that could be read, in a part or not
     return {
@@ -124,3 +174,230 @@ def _measured(report: Report, t: int) -> dict[str, Any]:
         "blanks": blanks,
         "summary": summary,
     }
+
+
+# --- `report.html` of a model that predicts targets of atoms or bonds.
+
+WORST = 12  # molecules drawn, shared by the targets
+CURVES = [
+    ("Loss", {"train_loss": "train", "val_loss": "val"}),
+    ("Validation score, mean over targets", {"val_score": "val"}),
+    ("Learning rate", {"lr": "train"}),
+]
+
+
+def write_part_report(path: str | os.PathLike[str], report: PartReport) -> list[str]:
+    """Write the report of a training run as one HTML file.
+
+    Args:
+        path: the file, usually `report.html`; it appears whole or not at all.
+        report: what it says.
+
+    Returns:
+        A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
+    """
+    gallery = Gallery()
+    leading = next(iter(report.task.metrics))
+    return render(
+        path,
+        "parts.html",
+        report,
+        gallery,
+        metrics=titles(report.task.metrics),
+        methods={"This model": report.scores} | {TITLES[name]: report.baselines[name] for name in report.baselines},
+        leading=leading,
+        counts=[{part: len(report.known(part, t)[0]) for part in PARTS} for t in range(len(report.targets))],
+        predictions=[
+            (name, gallery.panels(part_panels(report, t)), list(_by_kind(report, t)))
+            for t, name in enumerate(report.targets[:MOST_PICTURED])
+        ],
+        worst=list(_worst(report, gallery)),
+        data_panels=gallery.panels([size_panel(report)]),
+        learning_panels=gallery.panels(curves(report, CURVES)),
+    )
+
+
+def _by_kind(report: PartReport, t: int) -> Iterator[dict[str, Any]]:
+    """Yield the scores of each kind of atom or bond, the most frequent first."""
+    y, prediction, kinds = report.known(report.judged, t)
+    found, at = np.unique(kinds.astype(str), return_inverse=True)
+    sizes = np.bincount(at, minlength=len(found))
+    for k in np.argsort(-sizes, kind="stable"):
+        said = report.kind.goodness(t, y[at == k], prediction[at == k])
+        yield {"kind": found[k], "count": int(sizes[k]), "said": said}
+
+
+def _worst(report: PartReport, gallery: Gallery) -> Iterator[dict[str, Any]]:
+    """The judged molecules with the largest error of an atom or bond, as many for each target."""
+    for t, name in enumerate(report.targets[:MOST_PICTURED]):
+        found = []
+        for i in report.split[report.judged]:
+            error = report.kind.errors(t, report.truth[i][:, t], report.predicted([i], t))
+            if not np.isnan(error).all():
+                at = int(np.nanargmax(np.abs(error)))
+                found.append((abs(error[at]), error[at], i, at))
+        for _, error, i, at in sorted(found, key=lambda one: -one[0])[: max(1, WORST // len(report.targets))]:
+            row = report.row_number(i)
+            yield {
+                "target": name,
+                "unit": report.units.get(name, ""),
+                "row": row,
+                "smiles": report.smiles[i],
+                "place": f"{at}, {report.kinds[i][at]}",
+                "picture": gallery.molecule(report.smiles[i], f"The molecule of row {row}"),
+                "measured": report.kind.value_text(t, report.truth[i][at, t]),
+                "predicted": report.kind.prediction_text(t, report.predicted([i], t)[at]),
+                "error": float(error),
+            }
+
+
+# --- `report.html` of a model that writes sequences.
+
+SHOWN = 12  # texts that are wrong
+
+SEQUENCE_CURVES = [
+    ("Loss, nats per token", {"train_loss": "train", "val_loss": "val"}),
+    ("Validation perplexity", {"val_perplexity": "val"}),
+    ("Validation token accuracy", {"val_token_accuracy": "val"}),
+    ("Learning rate", {"lr": "train"}),
+]
+
+
+def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) -> list[str]:
+    """Write the report of a training run as one HTML file.
+
+    Args:
+        path: the file, usually `report.html`; it appears whole or not at all.
+        report: what it says.
+
+    Returns:
+        A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
+    """
+    scored = report.scores[report.judged]
+    metrics = {name: title for name, title in titles(report.metrics).items() if name in scored}
+    wrong = [molecule for molecule in report.split[report.judged].tolist() if not report.right[molecule]]
+    gallery = Gallery()
+    return render(
+        path,
+        "sequences.html",
+        report,
+        gallery,
+        metrics=metrics,
+        leading=next(iter(metrics)),
+        wrong=len(wrong),
+        shown=[_shown(report, molecule, gallery) for molecule in wrong[:SHOWN]],
+        data_panels=gallery.panels([size_panel(report)]),
+        learning_panels=gallery.panels(curves(report, SEQUENCE_CURVES)),
+    )
+
+
+def _shown(report: SequenceReport, molecule: int, gallery: Gallery) -> dict[str, Any]:
+    """A text that is wrong, beside what is right; drawn, as far as they are SMILES."""
+    smiles, written = report.canonical is not None, report.written[molecule]
+    return {
+        "row": report.row_number(molecule),
+        "source": report.smiles[molecule],
+        "truth": report.truth[molecule],
+        "written": written,
+        "valid": not smiles or report.canonical[molecule] is not None,
+        "pictures": [
+            gallery.molecule(text, f"What is {what} in row {report.row_number(molecule)}")
+            for what, text in (("right", report.truth[molecule]), ("written", written))
+            if smiles and _is_smiles(text)
+        ],
+    }
+
+
+def _is_smiles(text: str) -> bool:
+    from gtx.molecules import MoleculeError, read_smiles
+
+    try:
+        read_smiles(text)
+    except MoleculeError:
+        return False
+    return True
+
+
+# --- The report of a run, by what its task is.
+
+
+def write(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
+    """Write `report.html`; of several tasks learned together a page each.
+
+    Args:
+        task: what was learned.
+        path: of the page.
+        dataset: all that was read.
+        answers: of the model for all its molecules.
+        facts: what every task's report says, the attributes of `gtx.report.RunReport`.
+
+    Returns:
+        A line for each picture left out, and for each further page.
+    """
+    if isinstance(task, Together):
+        return _pages(task, path, dataset, answers, facts)
+    if isinstance(task, NumberTask):
+        numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
+        return write_report(path, Report(**facts, **numbers, std=answers.std, task=task, targets=task.targets))
+    if isinstance(task, PartTask):
+        store, ptr = dataset.store, task.ptr(dataset.store).numpy() // task.rows_each
+        parts = {
+            "truth": lists_of(task.truth(store), ptr),
+            "prediction": answers.mean,
+            "kinds": lists_of(np.array(task.kinds(store), object)[:: task.rows_each], ptr),
+        }
+        return write_part_report(path, PartReport(**facts, **parts, task=task))
+    if isinstance(task, ToSequence):
+        truth = task.texts_of(dataset.store)
+        texts = {"truth": truth, "written": answers.texts, "canonical": answers.canonical}
+        more = {"metrics": task.metrics, "target": task.targets[0], "tokens": len(task.vocabulary.tokens)}
+        return write_sequence_report(path, SequenceReport(**facts, **texts, **more, right=answers.right(truth)))
+    return _plain(task, path, RunReport(**facts))
+
+
+def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
+    """The page of a task of which nothing is known but its metrics: scores, data and learning."""
+    gallery, metrics = Gallery(), titles(task.metrics)
+    columns = [("Loss", {"train_loss": "train", "val_loss": "val"}), ("Validation score", {"val_score": "val"})]
+    return render(
+        path,
+        "plain.html",
+        report,
+        gallery,
+        targets=task.targets,
+        metrics=metrics,
+        methods={"This model": report.scores, **report.baselines},
+        shown=[part for part in reversed(PARTS) if len(report.split[part])],
+        data_panels=gallery.panels([size_panel(report)]),
+        learning_panels=gallery.panels(curves(report, columns)),
+    )
+
+
+def _pages(task: Together, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
+    """A page for each part: `path` of the first, and others beside it, such as `report-atoms.html`; each names the
+    others."""
+    pages = [path, *(path.with_name(f"{path.stem}-{part.name}{path.suffix}") for part in task.parts[1:])]
+    others = [
+        f"What it predicts of {each.per}s is in {page.name}." for each, page in zip(task.parts, pages, strict=True)
+    ]
+    lines = []
+    for k, (part, own) in enumerate(zip(task.parts, answers.parts, strict=True)):
+        footnotes = [*facts["footnotes"], *others[:k], *others[k + 1 :]]
+        of_part = _facts_of(part, facts) | {"footnotes": footnotes}
+        lines += write(part, pages[k], task.seen_by(part, dataset), own, of_part)
+    return lines + [f"the report of {part.per}s: {page}" for part, page in zip(task.parts[1:], pages[1:], strict=True)]
+
+
+def _facts_of(part: Task, facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts of a report, with the scores of one part's targets alone."""
+
+    def of(scores: Mapping[str, Any]) -> dict[str, Any]:
+        return mean_scores({name: scores["per_target"][name] for name in part.targets}, part.metrics)
+
+    def defined(method: Mapping[str, Any]) -> bool:
+        return any(v is not None for name in part.targets for v in method["train"]["per_target"][name].values())
+
+    scores = {where: of(found) for where, found in facts["scores"].items()}
+    methods = {name: each for name, each in facts["baselines"].items() if defined(each)}
+    baselines = {name: {where: of(found) for where, found in each.items()} for name, each in methods.items()}
+    return facts | {"scores": scores, "baselines": baselines}

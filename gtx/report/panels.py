@@ -1,34 +1,120 @@
-"""The list of pictures of a report, each with the arrays that it shows."""
+"""Panels: the blocks of a report, by kind of target."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    f1_score,
+    precision_recall_curve,
+    precision_score,
+    recall_score,
+    roc_curve,
+)
 
-from gtx.report import figures, spread_figures
-from gtx.report.context import Report, RunReport
-from gtx.report.gallery import Panel
-from gtx.report.similarity import Nearest
-from gtx.report.words import PARTS, count, in_unit, score, titles
+from gtx.report import figures
+from gtx.report import figures as spread_figures
+from gtx.report.context import PartReport, Report, RunReport
+from gtx.report.kinds import PARTS, Labels, Probabilities, count, in_unit, score, sentence, titles
+from gtx.report.molecules import Nearest, Panel, compared
+
+# --- Probabilities become classes at a threshold: the scores at several thresholds.
+
+FIXED = (0.3, 0.5, 0.7)
+METRICS = {
+    "precision": precision_score,
+    "recall": recall_score,
+    "F1": f1_score,
+    "balanced accuracy": balanced_accuracy_score,
+}
+
+
+class Threshold(NamedTuple):
+    """A threshold of one target, why it stands here, and the scores of the judged molecules by name."""
+
+    why: str
+    value: float
+    scores: dict[str, float]
+
+
+def thresholds(report: Report, t: int) -> list[Threshold]:
+    """Fixed thresholds, and those that are best for the validation molecules; none where one class alone is judged.
+
+    A molecule belongs to class 1 if its probability is above the threshold.
+    """
+    y, probability = _measured(report, report.judged, t)
+    if len(np.unique(y)) < 2 or not np.isfinite(probability).all():
+        return []
+    rows = [*(("fixed", value) for value in FIXED), *_chosen(*_measured(report, "val", t))]
+    return [Threshold(why, value, _scores(y, probability > value)) for why, value in rows]
+
+
+def _measured(report: Report, part: str, t: int) -> tuple[np.ndarray, np.ndarray]:
+    rows = report.measured(part, t)
+    return report.y[rows, t], report.prediction[rows, t]
+
+
+def _scores(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    more = {"precision": {"zero_division": np.nan}}  # of no molecule in class 1
+    return {name: float(metric(y, predicted, **more.get(name, {}))) for name, metric in METRICS.items()}
+
+
+def _chosen(y: np.ndarray, probability: np.ndarray) -> Iterator[tuple[str, float]]:
+    if len(np.unique(y)) < 2 or not np.isfinite(probability).all():
+        return
+    precision, recall, levels = precision_recall_curve(y, probability)
+    with np.errstate(invalid="ignore"):
+        f1 = np.nan_to_num(2 * precision * recall / (precision + recall))
+    yield "highest F1 in validation", _below(levels[np.argmax(f1[:-1])], probability)
+    false, true, levels = roc_curve(y, probability)
+    best = min(levels[np.argmax(true - false)], 1.0)  # infinite, where no molecule is best put into class 1
+    yield "highest Youden index in validation", _below(best, probability)
+
+
+def _below(level: float, probability: np.ndarray) -> float:
+    """Halfway from a probability that is to be class 1 to the next lower one."""
+    lower = probability[probability < level]
+    return float((level + lower.max(initial=0.0)) / 2)
+
+
+# --- The list of pictures of a report, each with the arrays that it shows.
 
 MOST_PICTURED = 12
 """Targets with pictures of their own; the tables have them all."""
 
 
+ROC = "Receiver operating characteristic; the line is chance."
+RECALL = "Precision and recall; dotted: the precision of guessing."
+RELIABILITY = "Observed share of class 1 by predicted probability; on the line both are equal."
+CONFUSION = "Molecules by measured class (rows) and predicted class (columns); shade: share of the row."
+BY_SIMILARITY = (
+    "by Tanimoto similarity (Morgan counts) to the nearest training molecule: mean and standard error of molecules of "
+    "like similarity."
+)
+"""Captions."""
+
 Near = Callable[[], Nearest]
 
 
+def target_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
+    """The pictures of a target's predictions."""
+    of = {Probabilities: probability_panels, Labels: label_panels}
+    return of.get(type(report.kind), value_panels)(report, t, near)
+
+
 def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
-    """Of numbers: parity, errors, coverage of intervals, calibration of standard deviations, and coverage and error by
-    similarity to the training molecules."""
+    """Yield the panels of numbers: parity, errors, coverage of intervals, calibration of standard deviations, and
+    coverage and error by similarity to the training molecules."""
     name, unit = report.targets[t], report.units.get(report.targets[t], "")
     rows, y, prediction, scores = _parts(report, t)
     if not rows:
         return
-    reach = _reach(report, t)
+    reach, percent = _reach(report, t), f"{100 * report.task.level:g}%"
     for part, index in rows.items():
         lines = [f"{title} {score(scores[part][m], m)}" for m, title in titles(report.task.metrics).items()]
         remarks = [count(len(index), "molecule")]
@@ -40,46 +126,75 @@ def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
             remarks.append(f"{held:.0%} in {100 * report.task.level:g}% intervals")
         yield Panel(
             f"Predicted against measured {name}, {PARTS[part]}",
-            partial(figures.parity, y[part], prediction[part], part, name + in_unit(unit), lines, remarks, low, high),
+            partial(
+                *(figures.parity, y[part], prediction[part], part, name + in_unit(unit), lines, remarks, low, high),
+                points=[f"{row}.{t}" for row in index],
+            ),
+            "Predicted vs. measured values; on the line they agree."
+            + (f" Vertical lines: {percent} prediction intervals." if reach is not None else ""),
         )
     error = {part: prediction[part] - y[part] for part in rows}
-    yield Panel(f"Errors of {name}", partial(figures.error_histogram, error, unit))
+    yield Panel(f"Errors of {name}", partial(figures.error_histogram, error, unit), "Distribution of the errors.")
     if reach is not None and len(rows) == 2:
         sides = {part: np.where(error[part] > 0, reach[0][index], reach[1][index]) for part, index in rows.items()}
-        yield Panel(f"Coverage of the intervals of {name}", partial(figures.coverage, sides, error, report.task.level))
+        yield Panel(
+            f"Coverage of the intervals of {name}",
+            partial(figures.coverage, sides, error, report.task.level),
+            "Share of test molecules inside intervals of every level, calibrated on the validation molecules. Grey "
+            "band: range expected by chance.",
+        )
     if report.std is not None and (report.std[:, t] > 0).all():
         std = {part: report.std[index, t] for part, index in rows.items()}
-        yield Panel(f"Calibration of {name}", partial(spread_figures.spread_reliability, std, error, unit))
+        yield Panel(
+            f"Calibration of {name}",
+            partial(spread_figures.spread_reliability, std, error, unit),
+            "Error of molecules with similar predicted standard deviation; on the line both are equal.",
+        )
     if reach is not None and report.judged in rows:
-        yield Panel(f"Coverage of {name} by similarity", partial(_coverage_by_similarity, report, t, near, unit))
+        yield Panel(
+            f"Coverage of {name} by similarity",
+            partial(_coverage_by_similarity, report, t, near, unit),
+            f"Share of molecules inside their {percent} interval, by similarity to the nearest training molecule. Grey "
+            "band: range expected by chance.",
+        )
     if report.judged in rows:
         quantity = f"absolute error{in_unit(unit)}"
-        yield Panel(f"Error of {name} by similarity", partial(_by_similarity, report, t, near, quantity))
+        yield Panel(
+            f"Error of {name} by similarity",
+            partial(_by_similarity, report, t, near, quantity),
+            f"Absolute error {BY_SIMILARITY} {sentence(compared(report))}",
+        )
 
 
 def probability_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
-    """Of the probability of one of two classes: ROC, precision and recall, calibration, and `label_panels`."""
+    """Yield the panels of the probability of one of two classes: ROC, precision and recall, calibration, and
+    `label_panels`."""
     name = report.targets[t]
     rows, y, prediction, scores = _parts(report, t)
     if not rows:
         return
     roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in rows} for m in ("roc_auc", "pr_auc"))
-    yield Panel(f"ROC curves of {name}", partial(figures.roc, y, prediction, roc_auc))
-    yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, prediction, pr_auc))
-    yield Panel(f"Calibration of {name}", partial(figures.reliability, y, prediction))
+    yield Panel(f"ROC curves of {name}", partial(figures.roc, y, prediction, roc_auc), ROC)
+    yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, prediction, pr_auc), RECALL)
+    yield Panel(f"Calibration of {name}", partial(figures.reliability, y, prediction), RELIABILITY)
     yield from label_panels(report, t, near)
 
 
 def label_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
-    """Of classes: the confusion matrix, and the share of wrong ones by similarity to the training molecules."""
+    """Yield the panels of classes: the confusion matrix, and the share of wrong predictions by similarity to the
+    training molecules."""
     name = report.targets[t]
     rows, y, prediction, _ = _parts(report, t)
     if report.judged in rows:
-        judged, labels = report.judged, report.task.labels(t)
-        predicted = report.task.likeliest(prediction[judged])
-        yield Panel(f"Confusion of {name}", partial(figures.confusion, y[judged], predicted, labels))
+        judged, labels = report.judged, report.kind.labels(t)
+        predicted = report.kind.likeliest(prediction[judged])
+        yield Panel(f"Confusion of {name}", partial(figures.confusion, y[judged], predicted, labels), CONFUSION)
         wrong = "share of wrong classes"
-        yield Panel(f"Error of {name} by similarity", partial(_by_similarity, report, t, near, wrong))
+        yield Panel(
+            f"Error of {name} by similarity",
+            partial(_by_similarity, report, t, near, wrong),
+            f"Share of wrong classes {BY_SIMILARITY} {sentence(compared(report))}",
+        )
 
 
 def _parts(report: Report, t: int) -> tuple[dict, dict, dict, dict]:
@@ -96,7 +211,7 @@ def _by_similarity(report: Report, t: int, near: Near, quantity: str) -> Figure:
     measured = np.isin(nearest.rows, report.measured(report.judged, t))
     rows, similarity = nearest.rows[measured], nearest.similarity[measured]
     y, prediction = report.y[rows, t], report.predicted(rows, t)
-    wrong = report.task.likeliest(prediction) != y if report.task.discrete else np.abs(prediction - y)
+    wrong = report.kind.likeliest(prediction) != y if report.task.discrete else np.abs(prediction - y)
     return figures.by_similarity(similarity, wrong.astype(float), quantity, report.judged)
 
 
@@ -110,7 +225,7 @@ def _coverage_by_similarity(report: Report, t: int, near: Near, unit: str) -> Fi
 
 
 def data_panels(report: Report) -> Iterator[Panel]:
-    """What is measured, and how large the molecules are, part by part."""
+    """Yield the panels of measured values and of the sizes of molecules, by part of the split."""
     parts = [part for part in PARTS if len(report.split[part])]
     pictured = report.targets[:MOST_PICTURED]
     if not report.task.discrete:
@@ -120,18 +235,28 @@ def data_panels(report: Report) -> Iterator[Panel]:
             if not values:
                 continue
             quantity = name + in_unit(report.units.get(name, ""))
-            yield Panel(f"Measured {name} in each part", partial(figures.value_histogram, values, quantity))
+            yield Panel(
+                f"Measured {name} in each part",
+                partial(figures.value_histogram, values, quantity),
+                "Distribution of the measured values.",
+            )
     else:
-        names = [name for t in range(len(pictured)) for name in report.task.share_names(t)]
+        names = [name for t in range(len(pictured)) for name in report.kind.share_names(t)]
         shares = {part: [s for t in range(len(pictured)) for s in _shares(report, part, t)] for part in parts}
-        yield Panel("Shares of the classes in each part", partial(figures.class_shares, shares, names))
+        yield Panel(
+            "Shares of the classes in each part", partial(figures.class_shares, shares, names), "Classes in each part."
+        )
     yield size_panel(report)
 
 
 def size_panel(report: RunReport) -> Panel:
-    """How large the molecules are, part by part."""
+    """Plot the sizes of molecules, by part of the split."""
     sizes = {part: report.data.num_atoms[rows] for part, rows in report.split.items() if len(rows)}
-    return Panel("Atoms in a molecule in each part", partial(figures.size_histogram, sizes))
+    return Panel(
+        "Atoms in a molecule in each part",
+        partial(figures.size_histogram, sizes),
+        "Size of the molecules, as the model reads them.",
+    )
 
 
 def learning_panels(report: Report) -> Iterator[Panel]:
@@ -151,7 +276,7 @@ def learning_panels(report: Report) -> Iterator[Panel]:
 
 
 def curves(report: RunReport, panels: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Panel]:
-    """What was logged, epoch by epoch; a panel is its title and the part of each column."""
+    """Plot the logged values by epoch; a panel is its title and the part of each column."""
     histories = [rows for rows in report.histories if rows]
     logged = {column for rows in histories for row in rows for column in row}
     for title, columns in panels:
@@ -159,11 +284,13 @@ def curves(report: RunReport, panels: Sequence[tuple[str, dict[str, str]]]) -> I
         if columns:
             log = title == "Loss"
             draw = partial(figures.learning_curve, histories, columns, title, report.best_epochs, log=log)
-            yield Panel(f"{title} by epoch", draw)
+            kept = " Dotted: the epoch whose weights are kept." if report.best_epochs else ""
+            yield Panel(f"{title} by epoch", draw, f"{title} by epoch.{kept}")
 
 
 def _reach(report: Report, t: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """How far intervals reach below and above predictions, `[n]` each, or None where a target has no intervals."""
+    """Return the distances from predictions to the lower and upper ends of intervals, `[n]` each; None for a target
+    without intervals."""
     if report.low is None or report.high is None:
         return None
     prediction = report.prediction[:, t]
@@ -172,7 +299,68 @@ def _reach(report: Report, t: int) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _shares(report: Report, part: str, t: int) -> list[float]:
-    """Of the classes that `share_names` names, among the measured molecules."""
-    y, labels = report.y[report.measured(part, t), t], report.task.labels(t)
-    shown = range(1, 2) if len(report.task.share_names(t)) == 1 else range(len(labels))
+    """Compute the share of each class of `share_names` among the measured molecules."""
+    y, labels = report.y[report.measured(part, t), t], report.kind.labels(t)
+    shown = range(1, 2) if len(report.kind.share_names(t)) == 1 else range(len(labels))
     return [float((y == k).mean()) if len(y) else np.nan for k in shown]
+
+
+# --- The pictures of predictions of atoms or bonds, each with the arrays that it shows.
+
+
+def part_panels(report: PartReport, t: int) -> Iterator[Panel]:
+    """The pictures of a target's predictions."""
+    if isinstance(report.kind, Labels):
+        return class_panels(report, t, report.kind.labels(t))
+    return number_panels(report, t)
+
+
+def number_panels(report: PartReport, t: int) -> Iterator[Panel]:
+    """Yield the panels of numbers of atoms or bonds: parity on validation and test rows, and the distribution of
+    errors."""
+    name, unit = report.targets[t], report.units.get(report.targets[t], "")
+    errors = {}
+    for part, (y, prediction) in _level_parts(report, t).items():
+        scores = report.scores[part]["per_target"][name]
+        lines = [f"{title} {score(scores[metric], metric)}" for metric, title in titles(report.task.metrics).items()]
+        remarks = [count(len(y), report.part)]
+        yield Panel(
+            f"Predicted against measured {name}, {PARTS[part]}",
+            partial(figures.parity, y, prediction, part, name + in_unit(unit), lines, remarks),
+            f"Predicted vs. measured values of single {report.part}s; on the line they agree.",
+        )
+        errors[part] = prediction - y
+    if errors:
+        yield Panel(
+            f"Errors of {name}",
+            partial(figures.error_histogram, errors, unit, report.part),
+            "Distribution of the errors.",
+        )
+
+
+def class_panels(report: PartReport, t: int, labels: tuple[str, ...]) -> Iterator[Panel]:
+    """Yield the panels of classes of atoms or bonds: the confusion matrix; for a probability of the second of two
+    classes first ROC, precision and recall, and calibration."""
+    name, found = report.targets[t], _level_parts(report, t)
+    if not found:
+        return
+    y, p = ({part: each[k] for part, each in found.items()} for k in range(2))
+    if all(each.ndim == 1 for each in p.values()):
+        scores = {part: report.scores[part]["per_target"][name] for part in found}
+        roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in found} for m in ("roc_auc", "pr_auc"))
+        yield Panel(f"ROC curves of {name}", partial(figures.roc, y, p, roc_auc), ROC)
+        yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, p, pr_auc), RECALL)
+        yield Panel(f"Calibration of {name}", partial(figures.reliability, y, p), RELIABILITY)
+    if (judged := report.judged) in found:
+        predicted = (p[judged] > 0.5).astype(int) if p[judged].ndim == 1 else p[judged].argmax(1)
+        yield Panel(
+            f"Confusion of {name}",
+            partial(figures.confusion, y[judged], predicted, labels),
+            CONFUSION.replace("Molecules", f"{report.part.capitalize()}s"),
+        )
+
+
+def _level_parts(report: PartReport, t: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Measured values and predictions of validation and test atoms or bonds, where anything was measured."""
+    found = {part: report.known(part, t)[:2] for part in ("val", "test")}
+    return {part: each for part, each in found.items() if len(each[0])}

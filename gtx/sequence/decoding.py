@@ -1,15 +1,72 @@
-"""Decoding: a trained model writes token by token, the likeliest one or one drawn at random."""
+"""Decoding: a trained model writes token by token, greedily, at random or by beam search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.sequence.sampling import Sampler
 from gtx.sequence.sequences import END, START
+
+# --- Sampling: the next token is drawn by its probability.
+
+
+class Sampler:
+    r"""Draws tokens by the probabilities of a model, sharpened by a temperature, or among the likeliest alone.
+
+    \[ p_w \propto p(w)^{1/T} \quad \text{for the } k \text{ likeliest } w, \text{ or the fewest that together have
+       probability at least } P \]
+
+    Sources: top k, Fan et al. 2018 (arXiv:1805.04833); top p or nucleus, Holtzman et al. 2020 (arXiv:1904.09751).
+
+    Args:
+        rows: sequences that are written.
+        steps: tokens drawn for each, at most.
+        temperature: T > 0; towards 0 the likeliest alone.
+        top_k: k >= 1, or None for all.
+        top_p: 0 < P <= 1, of the probabilities at temperature T, or None for all.
+        seed: row i draws by the seed and i, whatever the other rows do.
+
+    Raises:
+        ValueError: a number out of its range.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        steps: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not temperature > 0:
+            raise ValueError(f"expected a temperature above 0 (for its limit write greedily), got {temperature}")
+        if top_k is not None and top_k < 1:
+            raise ValueError(f"expected top_k of at least 1, got {top_k}")
+        if top_p is not None and not 0 < top_p <= 1:
+            raise ValueError(f"expected 0 < top_p <= 1, got {top_p}")
+        self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
+        draws = [np.random.default_rng([seed, row]).random(steps) for row in range(rows)]
+        self.draws = torch.from_numpy(np.stack(draws)) if rows else torch.zeros(0, steps, dtype=torch.float64)
+
+    def __call__(self, log_p: Tensor, rows: Tensor, step: int) -> Tensor:
+        """Tokens int64 `[R]` from log-probabilities `[R, V]` of the rows `rows`."""
+        p, token = (log_p / self.temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
+        before = p.cumsum(-1) - p  # the probability of all that are likelier
+        if self.top_p is not None:
+            p = p.masked_fill(before >= self.top_p, 0.0)
+        if self.top_k is not None:
+            p = p[:, : self.top_k]
+        reached = p.cumsum(-1)
+        chosen = (reached <= self.draws[rows.cpu(), step, None].to(p.device) * reached[:, -1:]).sum(-1, keepdim=True)
+        return token.gather(1, chosen).squeeze(1)
+
+
+# --- Decoding: a trained model writes token by token, the likeliest one or one drawn at random.
 
 
 class State(Protocol):
@@ -34,11 +91,11 @@ class Writer(Protocol):
     """A model that writes, as `gtx.models.MoleculeToSequence` does."""
 
     def begin(self, source: Any, limit: int, cached: bool = True) -> State:
-        """One row per source, nothing written yet; at most `limit` steps will follow."""
+        """Start one empty row per source; at most `limit` steps will follow."""
 
 
 class Written(NamedTuple):
-    r"""A sequence that was written.
+    r"""Generated sequence.
 
     Attributes:
         tokens: without start and end.
@@ -55,7 +112,7 @@ class Written(NamedTuple):
 
 @torch.inference_mode()
 def greedy(model: Writer, source: Any, limit: int, cached: bool = True) -> list[Written]:
-    """The likeliest token, step by step; one sequence per source.
+    """Take the likeliest token, step by step; one sequence per source.
 
     Args:
         model: in evaluation mode.
@@ -95,7 +152,7 @@ def sample(
 
 
 Choice = Callable[[Tensor, Tensor, int], Tensor]
-"""From log-probabilities `[R, V]`, the rows' numbers `[R]` and the step to a token of each row, int64 `[R]`."""
+"""Function from log-probabilities `[R, V]`, row numbers `[R]` and the step to a token of each row, int64 `[R]`."""
 
 
 def _write(state: State, limit: int, choose: Choice) -> list[Written]:
@@ -128,3 +185,86 @@ def next_token(logits: Tensor) -> Tensor:
     logits = logits.double()
     logits[:, START] = -torch.inf
     return logits.log_softmax(-1)
+
+
+# --- Beam search: several prefixes are followed at once.
+
+
+@torch.inference_mode()
+def beam(
+    model: Writer, source: Any, limit: int, width: int = 4, penalty: float = 0.6, cached: bool = True
+) -> list[list[Written]]:
+    r"""Find the best sequences by following the `width` likeliest prefixes at every step.
+
+    A sequence that has ended is ranked by its log-probability over a power of its length, since every token makes a
+    sequence less likely:
+
+    \[ \mathrm{score}(y) = \ln p(y) \Big/ \Bigl(\frac{5 + |y|}{6}\Bigr)^{\alpha} \]
+
+    with the end counted in |y|. The search stops when no prefix can reach the best any more: its score
+    could only be that of its present probability at the greatest length.
+
+    Source: Wu et al. 2016, eq. 14 (arXiv:1609.08144); width 4 and \(\alpha = 0.6\) are those of Vaswani et al. 2017,
+    section 6.1 (arXiv:1706.03762).
+
+    Args:
+        model, source, limit, cached: as in `greedy`.
+        width: k, prefixes that are followed and sequences that are given. With 1 and no penalty it is greedy.
+        penalty: \(\alpha\); 0 ranks by probability alone.
+
+    Returns:
+        Per source, at most k sequences, those that ended first, by their score.
+
+    Raises:
+        ValueError: a width below 1, or a negative penalty.
+    """
+    if width < 1 or penalty < 0:
+        raise ValueError(f"expected a width of at least 1 and a penalty of at least 0, got {width} and {penalty}")
+
+    def rank(log_p: Tensor, length: int) -> Tensor:
+        return log_p / ((5 + length) / 6) ** penalty
+
+    state = model.begin(source, limit + 1, cached)
+    found: list[list[Written]] = [[] for _ in range(state.rows)]
+    device, B = state.device, state.rows
+    sources = torch.arange(B, device=device)  # [A] that are still searched
+    total = torch.zeros(B, 1, dtype=torch.float64, device=device)  # [A, k] log-probability of each prefix
+    tokens = torch.zeros(B, 1, 0, dtype=torch.long, device=device)  # [A, k, t]
+    last = torch.full((B,), START, device=device)
+    for step in range(limit + 1):
+        if len(sources) == 0:
+            break
+        A, k = total.shape
+        log_p = next_token(state.step(last)).view(A, k, -1)
+        V = log_p.shape[-1]
+        best, at = (total[:, :, None] + log_p).flatten(1).topk(min(2 * width, k * V))  # half of them or more go on
+        parent, token = at // V, at % V
+        ends = ((token == END) & best.isfinite())[:, :width]  # an end must be among the k likeliest itself
+        for a, c in ends.nonzero().tolist():
+            score = float(rank(best[a, c], step + 1))
+            found[sources[a]].append(Written(tokens[a, parent[a, c]].tolist(), float(best[a, c]), True, score))
+        for a in sources.tolist():
+            found[a] = sorted(found[a], key=lambda one: -one.score)[:width]
+        if step == limit:
+            _cut_off(found, sources, tokens, total, rank(total, limit), width)
+            break
+
+        total, kept = best.masked_fill(token == END, -torch.inf).topk(min(width, best.shape[1]))
+        parent, token = parent.gather(1, kept), token.gather(1, kept)
+        tokens = torch.cat([tokens.gather(1, parent[:, :, None].expand(-1, -1, step)), token[:, :, None]], 2)
+        hope = rank(total[:, 0], limit + 1)
+        worst = [found[a][-1].score if len(found[a]) == width else -torch.inf for a in sources.tolist()]
+        going = (hope > hope.new_tensor(worst)).nonzero().squeeze(1)
+        state.select((parent + torch.arange(A, device=device)[:, None] * k)[going].flatten())
+        sources, total, tokens, last = sources[going], total[going], tokens[going], token[going].flatten()
+    return found
+
+
+def _cut_off(
+    found: list[list[Written]], sources: Tensor, tokens: Tensor, total: Tensor, scores: Tensor, width: int
+) -> None:
+    """Fill places without an ended sequence with unfinished prefixes at the limit, the likeliest first."""
+    for a, source in enumerate(sources.tolist()):
+        rest = zip(tokens[a].tolist(), total[a].tolist(), scores[a].tolist(), strict=True)
+        begun = [Written(row, log_p, False, score) for row, log_p, score in rest if log_p > -torch.inf]
+        found[source] += sorted(begun, key=lambda one: -one.score)[: width - len(found[source])]

@@ -1,13 +1,16 @@
-"""Sequences of any lengths, end to end: no padding, hence nothing to mask."""
+"""Sequences of any lengths, end to end, and the examples to learn from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+
+# --- Sequences of any lengths, end to end: no padding, hence nothing to mask.
 
 START = 0
 """The token of every vocabulary that is read before the first of a sequence."""
@@ -29,7 +32,7 @@ class Sequences:
 
     @classmethod
     def of(cls, sequences: Iterable[Sequence[int]]) -> Sequences:
-        """Of lists of tokens."""
+        """Concatenate lists of tokens."""
         lists = list(sequences)
         items = torch.tensor([token for one in lists for token in one], dtype=torch.long)
         return cls(items, _offsets(torch.tensor([len(one) for one in lists], dtype=torch.long)))
@@ -53,11 +56,11 @@ class Sequences:
         return torch.arange(len(self.items), device=self.ptr.device) - self.ptr[self.owner]
 
     def batch(self, index: Tensor) -> Sequences:
-        """The same as `subset`: a model reads sequences as they are."""
+        """Select the sequences `index` as a batch; the same as `subset`."""
         return self.subset(index)
 
     def subset(self, index: Tensor) -> Sequences:
-        """The sequences `index` (int64 `[b]`), in that order."""
+        """Select the sequences `index` (int64 `[b]`), in that order."""
         index = torch.as_tensor(index, device=self.ptr.device)
         sizes = self.sizes[index]
         ptr = _offsets(sizes)
@@ -77,20 +80,95 @@ class Sequences:
         return Sequences(read, self.ptr + torch.arange(len(self) + 1, device=self.ptr.device)), write
 
     def padded(self) -> tuple[Tensor, Tensor]:
-        """The items side by side, `[B, longest, *]` with zeros behind, and where there is none, bool `[B, longest]`."""
+        """Pad the sequences with zeros, `[B, longest, *]`, and mark the padding, bool `[B, longest]`."""
         longest = int(self.sizes.max()) if len(self) else 0
         out = self.items.new_zeros(len(self), longest, *self.items.shape[1:])
         out = out.index_put((self.owner, self.place), self.items)
         return out, torch.arange(longest, device=self.ptr.device) >= self.sizes[:, None]
 
     def lists(self) -> list[list[int]]:
-        """Each sequence as a list."""
+        """Convert each sequence to a list."""
         return [part.tolist() for part in self.items.split(self.sizes.tolist())]
 
     def to(self, device: torch.device | str) -> Sequences:
-        """The same sequences on `device`."""
+        """Move the sequences to `device`."""
         return replace(self, items=self.items.to(device), ptr=self.ptr.to(device))
 
 
 def _offsets(counts: Tensor) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+# --- Examples to learn from: sources, and the sequence to be written for each.
+
+
+class Readable(Protocol):
+    """Sources in a row, as `gtx.data.MoleculeStore` or `Sequences` hold them.
+
+    Attributes:
+        sizes: int64 `[M]`, atoms or tokens of each.
+    """
+
+    sizes: Tensor
+
+    def __len__(self) -> int: ...
+
+    def batch(self, index: Tensor) -> Any:
+        """Select the sources `index` as a batch for a model."""
+
+    def subset(self, index: Tensor) -> Readable:
+        """Select the sources `index`."""
+
+    def to(self, device: torch.device | str) -> Readable: ...
+
+
+@dataclass(frozen=True)
+class Examples:
+    """M sources, and the sequence to be written for each.
+
+    Attributes:
+        source: molecules or sequences; None for a language model.
+        targets: without start and end.
+        row: int64 `[M]`, the number of each in the set it was cut from.
+
+    Raises:
+        ValueError: not as many sources as targets.
+    """
+
+    source: Readable | Any | None
+    targets: Sequences
+    row: Tensor | None = None
+
+    @classmethod
+    def of(cls, source: Readable | None, targets: Sequences) -> Examples:
+        """All of a set."""
+        if source is not None and len(source) != len(targets):
+            raise ValueError(f"expected a target for each source, got {len(source)} sources and {len(targets)} targets")
+        return cls(source, targets, torch.arange(len(targets), device=targets.ptr.device))
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def device(self) -> torch.device:
+        return self.targets.ptr.device
+
+    @property
+    def sizes(self) -> Tensor:
+        """int64 `[M]`: tokens to be read back, or atoms, whichever are more."""
+        taught = self.targets.sizes + 1
+        return taught if self.source is None else torch.maximum(taught, self.source.sizes)
+
+    def batch(self, index: Tensor) -> Examples:
+        """Return the examples `index` (int64 `[b]`), the sources as a model reads them."""
+        source = None if self.source is None else self.source.batch(index)
+        return Examples(source, self.targets.batch(index), self.row[index])
+
+    def subset(self, index: Tensor) -> Examples:
+        """Return the examples `index` (int64 `[b]`) as a set of their own."""
+        return Examples.of(None if self.source is None else self.source.subset(index), self.targets.subset(index))
+
+    def to(self, device: torch.device | str) -> Examples:
+        """Move the tensors to `device`."""
+        source = None if self.source is None else self.source.to(device)
+        return replace(self, source=source, targets=self.targets.to(device), row=self.row.to(device))

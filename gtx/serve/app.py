@@ -1,11 +1,16 @@
-"""The addresses of the service."""
+"""The addresses of the service, and its page: one answer that holds its styles and scripts, and loads nothing."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -18,15 +23,11 @@ from gtx.errors import InputError
 from gtx.explain import explained_names
 from gtx.molecules import MoleculeError
 from gtx.prediction import Predictor
-from gtx.serve import bodies
-from gtx.serve.answering import Answer, answer
-from gtx.serve.batching import Batcher
-from gtx.serve.guard import Guard, error
-from gtx.serve.limits import Limits
-from gtx.serve.metrics import Gauge, Metrics
-from gtx.serve.page import page, policy
-from gtx.serve.pictures import Busy, Pictures, drawing
-from gtx.serve.sketches import Drawing, Impossible, Written, sketched, written
+from gtx.serve import requests as bodies
+from gtx.serve.answering import Answer, Batcher, Busy, Pictures, answer, drawing
+from gtx.serve.limits import Gauge, Limits, Metrics
+from gtx.serve.requests import Drawing, Impossible, Written, sketched, written
+from gtx.serve.server import Guard, error
 
 PATHS = (
     "/",
@@ -58,7 +59,7 @@ class Picture(BaseModel):
 
 
 class Wrong(BaseModel):
-    """What is wrong with a request."""
+    """Error message of a request."""
 
     error: str
 
@@ -67,7 +68,11 @@ WRONG = {status: {"model": Wrong} for status in (413, 415, 422, 503, 504)}
 
 
 def make_app(
-    predictor: Predictor, limits: Limits | None = None, name: str = "model.gtx", hosts: Collection[str] = ()
+    predictor: Predictor,
+    limits: Limits | None = None,
+    name: str = "model.gtx",
+    hosts: Collection[str] = (),
+    apart: bool = True,
 ) -> FastAPI:
     """The service of one model, for uvicorn or any other ASGI server; one process is to run it.
 
@@ -76,9 +81,10 @@ def make_app(
         limits: of requests.
         name: what people are told the model is called.
         hosts: names and addresses by which it may be asked; none: by any.
+        apart: read molecules in a process beside; otherwise nobody is answered while one takes long.
     """
     limits, metrics = limits or Limits(), Metrics()
-    batcher, pictures = Batcher(predictor, limits.wait / 1000, metrics), Pictures(predictor, limits)
+    batcher, pictures = Batcher(predictor, limits.wait / 1000, metrics, apart), Pictures(predictor, limits)
     metrics.gauges.append(Gauge("gtx_waiting_molecules", "Molecules that wait for the model.", lambda: batcher.waiting))
 
     @asynccontextmanager
@@ -88,8 +94,7 @@ def make_app(
             await batcher.answer(_simplest(predictor))  # compiles what is to be compiled before anybody waits for it
             yield
         finally:
-            await asyncio.to_thread(batcher.stop)
-            pictures.close()
+            await asyncio.to_thread(batcher.stop, limits.grace)
 
     app = FastAPI(title="gtx", version=gtx.__version__, docs_url=None, redoc_url=None, lifespan=running)
     headers = {
@@ -110,7 +115,7 @@ def make_app(
 
     @app.exception_handler(Busy)
     async def busy(request: Request, reason: Busy) -> Response:
-        return error(503, "many pictures are being made; try again in a moment", {"retry-after": "5"})
+        return error(503, "too many drawings are being made; try again in a moment", {"retry-after": "5"})
 
     async def predicted(request: Request, read: Any) -> Answer:
         table = await asyncio.to_thread(read, predictor.header, await request.body())
@@ -194,7 +199,7 @@ def make_app(
 
     @app.get("/model")
     async def model() -> dict[str, Any]:
-        """What the model predicts, what it reads, and what a request may hold."""
+        """Describe what the model predicts and reads, and the limits of a request."""
         return about(predictor, limits, name)
 
     @app.get("/health")
@@ -217,7 +222,7 @@ def make_app(
 
 
 def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
-    """What `GET /model` says."""
+    """Build the answer of `GET /model`."""
     header = predictor.header
     try:
         explained = explained_names(predictor)
@@ -227,6 +232,7 @@ def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
         "name": name,
         "task": header.task.name,
         "targets": header.targets,
+        "units": header.units,
         "members": len(predictor.members),
         "reads": bodies.needed(header),
         "features": list(header.features.columns) if header.features else [],
@@ -250,3 +256,42 @@ def _check_type(request: Request, *expected: str) -> None:
     found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if found not in expected:
         raise HTTPException(415, f"expected content of type {' or '.join(expected)}, got {found or 'none'!r}")
+
+
+FOLDER = Path(__file__).parent
+_PART = re.compile(r"<(style|script)>([\w.]+)</\1>")  # <script>page.js</script>
+
+
+@cache
+def page() -> str:
+    """The page as HTML, with the files that it names put in."""
+    return _PART.sub(lambda part: f"<{part[1]}>\n{_text(part[2])}</{part[1]}>", _text("page.html"))
+
+
+@cache
+def policy() -> str:
+    """Its Content-Security-Policy: no style and no script but those in it, by their hashes, and no other address."""
+    hashes = {
+        kind: " ".join(f"'sha256-{_hash(text)}'" for text in re.findall(rf"<{kind}>(.*?)</{kind}>", page(), re.DOTALL))
+        for kind in ("style", "script")
+    }
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"style-src {hashes['style']}",
+            f"script-src {hashes['script']}",
+            "connect-src 'self'",
+            "img-src 'self' data: blob:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        ]
+    )
+
+
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

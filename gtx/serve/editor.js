@@ -20,6 +20,9 @@ const GROUPS = [
     { ring: 6, aromatic: true, name: "Benzene", path: "M12 3 19.8 7.5V16.5L12 21 4.2 16.5V7.5Z M12 6.5 16.8 9.2 M16.8 14.8 12 17.5 M7.2 14.8V9.2" },
     { ring: 6, name: "Six-membered ring", path: "M12 3 19.8 7.5V16.5L12 21 4.2 16.5V7.5Z" },
     { ring: 5, name: "Five-membered ring", path: "M12 4 20 9.8 17 19.2H7L4 9.8Z" },
+    { ring: 3, name: "Three-membered ring", path: "M12 5 19.5 18H4.5Z" },
+    { ring: 4, name: "Four-membered ring", path: "M5.5 5.5H18.5V18.5H5.5Z" },
+    { ring: 7, name: "Seven-membered ring", path: "M12 3.5 18.6 6.7 20.3 13.9 15.7 19.7H8.3L3.7 13.9 5.4 6.7Z" },
   ]],
   ["Charges and erasing", [
     { charge: 1, name: "Charge +", key: "+", text: "+" },
@@ -29,7 +32,7 @@ const GROUPS = [
 ];
 const ARROWS = { ArrowRight: 0, ArrowUp: Math.PI / 2, ArrowLeft: Math.PI, ArrowDown: -Math.PI / 2 };
 
-const editor = { drawing: EMPTY, past: [], tool: null, spot: {}, drag: null, told: {}, asked: Promise.resolve(), use: null };
+const editor = { drawing: EMPTY, past: [], future: [], tool: null, spot: {}, drag: null, told: {}, asked: Promise.resolve(), use: null };
 
 function shape(tag, attributes, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -106,6 +109,7 @@ function show() {
   board.replaceChildren(...marks(drawing), ...bonds, halos, ...labels, ...empty);
   for (const button of find("tools").querySelectorAll("[aria-pressed]")) button.setAttribute("aria-pressed", String(button.title === editor.tool.name));
   find("undo").disabled = !editor.past.length;
+  find("redo").disabled = !editor.future.length;
   find("clear").disabled = !drawing.atoms.length;
   find("editor-add").disabled = !drawing.atoms.length || Boolean(told.error);
 }
@@ -114,6 +118,7 @@ function show() {
 function change(drawing) {
   if (drawing === editor.drawing) return show();
   editor.past.push(editor.drawing);
+  editor.future = [];
   take(drawing);
 }
 
@@ -150,7 +155,12 @@ function openEditor(smiles, use) {
   if (smiles) editor.asked = openSmiles(smiles);
 }
 
-const undo = () => { if (editor.past.length) take(editor.past.pop()); };
+function step(from, to) {
+  if (!from.length) return;
+  to.push(editor.drawing);
+  take(from.pop());
+}
+const undo = () => step(editor.past, editor.future), redo = () => step(editor.future, editor.past);
 
 function pointed(event) {
   const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(find("board").getScreenCTM().inverse());
@@ -190,7 +200,8 @@ function useKeys(event) {
   const { drawing, spot, tool } = editor, key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const chosen = GROUPS.flatMap(([, tools]) => tools).find((one) => one.key === key);
   if (event.key === "Escape" && editor.drag) editor.drag = null;
-  else if ((event.ctrlKey || event.metaKey) && key === "z") undo();
+  else if ((event.ctrlKey || event.metaKey) && key === "z") event.shiftKey ? redo() : undo();
+  else if ((event.ctrlKey || event.metaKey) && key === "y") redo();
   else if (event.ctrlKey || event.metaKey || event.altKey) return;
   else if (event.key in ARROWS) editor.spot = nextSpot(drawing, spot, ARROWS[event.key]);
   else if (key === "Enter" || key === " ") {
@@ -221,9 +232,17 @@ function makeEditor() {
   }));
   const undoing = toolButton({ name: "Undo", path: "M8 4.5 3.8 8.7 8 13 M4 8.7H13.5A5.4 5.4 0 0 1 13.5 19.5H8" }, undo);
   const clearing = toolButton({ name: "Clear", path: "M4.5 7H19.5 M9.5 7V4.5H14.5V7 M6.5 7 7.5 20H16.5L17.5 7 M10.3 10.5V16.5 M13.7 10.5V16.5" }, () => change(EMPTY));
+  const redoing = toolButton({ name: "Redo", path: "M16 4.5 20.2 8.7 16 13 M20 8.7H10.5A5.4 5.4 0 0 0 10.5 19.5H16" }, redo);
   undoing.id = "undo";
+  redoing.id = "redo";
   clearing.id = "clear";
-  group("Whole drawing", [undoing, clearing]);
+  group("Whole drawing", [undoing, redoing, clearing]);
+  const other = make("input", { id: "element", placeholder: "Si", maxLength: 2, ariaLabel: "Any other element", title: "Any other element", autocomplete: "off" });
+  other.addEventListener("input", () => {
+    const element = other.value.charAt(0).toUpperCase() + other.value.slice(1).toLowerCase();
+    if (/^[A-Z][a-z]?$/.test(element)) { editor.tool = { element, name: `Element ${element}` }; show(); }
+  });
+  find("tools").firstChild.append(other);
   editor.tool = GROUPS[1][1][0];
   const board = find("board"), handlers = {
     pointerdown: pressed, pointermove: moved, pointerup: released, keydown: useKeys,

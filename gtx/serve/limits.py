@@ -1,8 +1,12 @@
-"""How much a request may ask for, and for how long it may wait."""
+"""Limits on the size and waiting time of requests, and counts of requests."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from threading import Lock
 
 from gtx.errors import InputError
 
@@ -13,7 +17,7 @@ def _limit(default: float, about: str, least: float = 1) -> float:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a service accepts. Each is an option of `gtx serve` of the same name, and is told by `GET /model`.
+    """Limits of a service. Each is an option of `gtx serve` of the same name, and `GET /model` returns it.
 
     Raises:
         InputError: one of them is too small.
@@ -22,13 +26,108 @@ class Limits:
     max_body: int = _limit(4 * 2**20, "bytes of a request")
     max_molecules: int = _limit(10_000, "rows of a request")
     max_smiles: int = _limit(2_000, "characters of a SMILES; a longer one is an error of its row")
-    max_requests: int = _limit(128, "requests under way at once; more are told to come again")
-    max_explained: int = _limit(60, "atoms of a molecule that is explained")
+    max_requests: int = _limit(128, "open requests; further ones get status 503")
+    max_explained: int = _limit(60, "atoms of a molecule to explain")
     timeout: float = _limit(60.0, "seconds for a request, from its first byte to the last of the answer", 0.01)
-    wait: float = _limit(5.0, "milliseconds that a request waits for others to be predicted with it", 0)
+    grace: float = _limit(5.0, "seconds for open requests when the service shuts down", 0)
+    wait: float = _limit(5.0, "milliseconds that a request waits to be batched with others", 0)
 
     def __post_init__(self) -> None:
         for one in fields(self):
             value, least = getattr(self, one.name), one.metadata["least"]
             if not least <= value < float("inf"):
                 raise InputError(f"{one.name}: expected a number of {least} or more, got {value}")
+
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+MOLECULES = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000)
+
+
+class Counts:
+    """A number for each set of labels; it only grows."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, about: str, *labels: str) -> None:
+        self.name, self.about, self.labels = name, about, labels
+        self._lock, self._found = Lock(), Counter[tuple[str, ...]]()
+
+    def add(self, *values: object, by: int = 1) -> None:
+        """Count `by` more of what has these values of the labels."""
+        with self._lock:
+            self._found[tuple(map(str, values))] += by
+
+    def lines(self) -> list[str]:
+        """A line for each set of labels that came."""
+        with self._lock:
+            found = sorted(self._found.items())
+        return [f"{self.name}{_labelled(self.labels, values)} {number}" for values, number in found]
+
+
+class Histogram:
+    """Cumulative counts of observations by upper limit, their number and their sum."""
+
+    kind = "histogram"
+
+    def __init__(self, name: str, about: str, bounds: Sequence[float]) -> None:
+        self.name, self.about, self.bounds = name, about, bounds
+        self._lock, self._counts, self._sum = Lock(), [0] * (len(bounds) + 1), 0.0
+
+    def observe(self, value: float) -> None:
+        """Take in one observation."""
+        with self._lock:
+            self._counts[bisect_left(self.bounds, value)] += 1
+            self._sum += value
+
+    def lines(self) -> list[str]:
+        """Cumulative counts, the sum, the number."""
+        with self._lock:
+            counts, total = list(self._counts), self._sum
+        lines, below = [], 0
+        for bound, count in zip((*map("{:g}".format, self.bounds), "+Inf"), counts, strict=True):
+            below += count
+            lines.append(f'{self.name}_bucket{{le="{bound}"}} {below}')
+        return [*lines, f"{self.name}_sum {total:.9g}", f"{self.name}_count {below}"]
+
+
+class Gauge:
+    """A number that is asked for when it is read."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, about: str, value: Callable[[], float]) -> None:
+        self.name, self.about, self.value = name, about, value
+
+    def lines(self) -> list[str]:
+        """The number now."""
+        return [f"{self.name} {self.value():g}"]
+
+
+class Metrics:
+    """All that is counted.
+
+    Attributes:
+        requests: by path and status.
+        molecules: predicted, or with an error.
+        batches: of how many molecules each was.
+        seconds: from a request's first byte to its answer; of `POST` requests.
+    """
+
+    def __init__(self) -> None:
+        self.requests = Counts("gtx_requests_total", "Requests answered.", "path", "status")
+        self.molecules = Counts("gtx_molecules_total", "Rows answered.", "outcome")
+        self.batches = Histogram("gtx_batch_molecules", "Molecules predicted together.", MOLECULES)
+        self.seconds = Histogram("gtx_request_seconds", "Seconds of a POST request.", SECONDS)
+        self.gauges: list[Gauge] = []
+
+    def text(self) -> str:
+        """The page that Prometheus asks for."""
+        lines = []
+        for one in (self.requests, self.molecules, self.batches, self.seconds, *self.gauges):
+            lines += [f"# HELP {one.name} {one.about}", f"# TYPE {one.name} {one.kind}", *one.lines()]
+        return "\n".join(lines) + "\n"
+
+
+def _labelled(names: Sequence[str], values: Sequence[str]) -> str:
+    escaped = (value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for value in values)
+    return "{" + ",".join(f'{name}="{value}"' for name, value in zip(names, escaped, strict=True)) + "}"

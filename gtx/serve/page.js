@@ -39,7 +39,10 @@ function groups() {
     const parts = number && /^(.*)_(std|low|high)(\d*)$/.exec(name);
     const home = parts && found.get(`${parts[1]}_pred${parts[3]}`);
     if (home && home.number) home[parts[2]] = place(name);
-    else found.set(name, { name: name.replace(/_pred(\d*)$/, "$1"), number, pred: place(name) });
+    else {
+      const target = name.replace(/_pred(\d*)$/, "$1"), unit = number && model && model.units[target];
+      found.set(name, { name: unit ? `${target}, ${unit}` : target, number, pred: place(name) });
+    }
   }
   for (const group of found.values()) {
     const ends = answer.rows.flatMap((row) => [group.pred, group.low, group.high].filter((i) => i !== undefined && row[i] !== "").map((i) => Number(row[i])));
@@ -53,7 +56,8 @@ function groups() {
 function valueCell(row, group) {
   const cell = make("td", { className: "value", data: { name: group.name } }), text = row[group.pred];
   if (text === "") return cell;
-  cell.append(make("span", { className: group.number ? "number" : "answer", textContent: group.number ? number(text) : text }));
+  const sure = row.at(-1) ? "" : " sure"; // what training has not shown is not said in bold
+  cell.append(make("span", { className: (group.number ? "number" : "answer") + sure, textContent: group.number ? number(text) : text }));
   if (group.std !== undefined) cell.append(make("span", { className: "between", textContent: ` ± ${number(row[group.std])}` }));
   if (group.low !== undefined && row[group.low] !== "") {
     const place = (i) => (100 * (Number(row[i]) - group.from)) / (group.to - group.from || 1);
@@ -67,8 +71,11 @@ function valueCell(row, group) {
   return cell;
 }
 
+/* What is wrong or odd, without the place, which is this row. */
+const plainly = (text) => text.replace(/(^|; )row \d+, column ".*?", value ".*?": /g, "$1");
+
 function remarks(row) {
-  const [error, warning] = row.slice(-2);
+  const [error, warning] = row.slice(-2).map(plainly);
   const line = (kind, text) => make("div", { className: `remark ${kind}` }, make("b", { textContent: kind === "error" ? "Error: " : "Note: " }), text);
   return [error && line("error", error), warning && line("warning", warning)].filter(Boolean);
 }
@@ -85,9 +92,9 @@ function rowOf(row, shownGroups) {
   look.addEventListener("click", () => toggle(line, look, row, smiles));
   line.append(
     picture,
-    make("td", { className: "molecule" }, make("code", { textContent: smiles, title: smiles }), make("div", { className: "cells", textContent: others }), ...remarks(row)),
+    make("td", { className: "molecule" }, make("code", { textContent: smiles, title: smiles }), make("div", { className: "cells", textContent: others }), ...remarks(row),
+      make("div", { className: "look" }, ...(row.at(-2) || !model.explained.length ? [] : [look]))),
     ...shownGroups.map((group) => valueCell(row, group)),
-    make("td", { className: "look" }, ...(row.at(-2) || !model.explained.length ? [] : [look])),
   );
   return line;
 }
@@ -124,7 +131,9 @@ function toggle(line, look, row, smiles) {
       const source = URL.createObjectURL(new Blob([found.svg], { type: "image/svg+xml" }));
       const image = make("img", { src: source, alt: "Picture of what the model computes for this molecule", className: method.value === "attention" ? "wide" : "" });
       image.addEventListener("load", () => URL.revokeObjectURL(source));
-      place.append(image, make("pre", { textContent: found.text }));
+      const told = plainly(row.at(-1)).split("; "); // which stands in the row already
+      const text = found.text.split("\n").filter((line) => !told.includes(line.replace(/^note: /, ""))).join("\n");
+      place.append(image, make("pre", { textContent: text }));
       said.textContent = "";
     } catch (error) {
       if (place.dataset.asked !== wanted) return;
@@ -148,7 +157,7 @@ function showMore() {
 }
 
 function showAnswer() {
-  const heads = ["", "Molecule", ...groups().map((group) => group.name), ""];
+  const heads = ["", "Molecule", ...groups().map((group) => group.name)];
   find("table").tHead.replaceChildren(make("tr", {}, ...heads.map((textContent) => make("th", { textContent }))));
   find("table").tBodies[0].replaceChildren();
   find("table").hidden = find("download").hidden = answer.rows.length === 0;
@@ -215,12 +224,12 @@ addEventListener("drop", (event) => { event.preventDefault(); find("ask").classL
 makeEditor();
 ask("/model").then((found) => {
   model = found;
-  const targets = found.targets.join(", ");
+  const targets = found.targets.map((name) => name + (found.units[name] ? ` (${found.units[name]})` : "")).join(", ");
   document.title = `${targets} · gtx`;
   find("title").textContent = `Predict ${targets}`;
   find("model").textContent = `gtx ${found.gtx} · ${found.name}`;
   const most = found.limits.max_molecules.toLocaleString("en");
   find("about").textContent = `Task: ${found.task}. ${found.members > 1 ? `An ensemble of ${found.members} networks. ` : ""}The model reads ${found.reads.join(", ")}; up to ${most} rows at once.`;
-  find("notes").textContent = found.notes.length ? `What the model says of itself: ${found.notes.join("; ")}.` : "";
+  find("notes").textContent = found.notes.length ? `Notes from training: ${found.notes.join("; ")}.` : "";
   find("text").placeholder = found.example;
 }).catch((error) => say(error.message, true));

@@ -1,42 +1,61 @@
-"""The service on an address, until it is told to end."""
+"""The service on an address until it is told to end, and what every request passes on its way in."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import logging
 import socket
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gtx.errors import InputError
+from gtx.serve.limits import Limits, Metrics
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 _CONNECTIONS = 1_000  # at once; more are refused
 _IDLE = 30  # seconds that a connection stays open between requests
+_HEADERS = 10  # seconds in which the headers of a request come
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine can reach a service at that address."""
+    """Tell whether a service at this address can be reached from this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
 
 
-def serve(app: FastAPI, host: str, port: int, seconds: float, ready: Callable[[str], None]) -> None:
-    """Answer requests until SIGTERM or Ctrl-C comes; then answer those under way, and return or raise what it raises.
+class Protocol(H11Protocol):
+    """HTTP over a connection that is closed if the headers of a request do not come in time."""
 
-    Args:
-        app: of `make_app`.
-        host: address to bind to.
-        port: 0 takes any that is free.
-        seconds: how long requests under way are waited for at the end.
-        ready: called with the address, such as `http://127.0.0.1:8000`, once it is bound.
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._expect_headers()
 
-    Raises:
-        InputError: the address cannot be bound to.
-    """
+    def data_received(self, data: bytes) -> None:
+        if self.timeout_keep_alive_task is not None:  # another request begins
+            self._expect_headers()
+        super().data_received(data)
+
+    def _expect_headers(self) -> None:
+        before = self.cycle  # uvicorn's name for a request and its answer: a new one begins when the headers are whole
+        self.loop.call_later(_HEADERS, lambda: self.transport.close() if self.cycle is before else None)
+
+
+def server_of(app: FastAPI, grace: float) -> uvicorn.Server:
+    """A server with the service's limits on connections, which ends so many seconds after it is told to."""
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -44,14 +63,31 @@ def serve(app: FastAPI, host: str, port: int, seconds: float, ready: Callable[[s
         server_header=False,
         lifespan="on",
         ws="none",
+        http=Protocol,
         limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=_IDLE,
-        timeout_graceful_shutdown=int(seconds) + 1,
+        timeout_graceful_shutdown=grace,
     )
+    return uvicorn.Server(config)
+
+
+def serve(app: FastAPI, host: str, port: int, grace: float, ready: Callable[[str], None]) -> None:
+    """Answer requests until SIGTERM or Ctrl-C comes; then answer those under way, and return or raise what it raises.
+
+    Args:
+        app: of `make_app`.
+        host: address to bind to.
+        port: 0 takes any free port.
+        grace: seconds that requests under way are given at the end.
+        ready: called with the address, such as `http://127.0.0.1:8000`, once it is bound.
+
+    Raises:
+        InputError: the address cannot be bound to.
+    """
     with bound(host, port) as opened:
         shown = f"[{host}]" if ":" in host else host
         ready(f"http://{shown}:{opened.getsockname()[1]}")
-        uvicorn.Server(config).run(sockets=[opened])
+        server_of(app, grace).run(sockets=[opened])
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -62,4 +98,153 @@ def bound(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family, backlog=1024)
     except OSError as reason:
+        if reason.errno == errno.EADDRINUSE:
+            others = "take another --port, or 0 for any that is free"
+            raise InputError(f"port {port} is in use: another program listens at {host}; {others}") from None
         raise InputError(f"cannot listen at {host}, port {port}: {reason.strerror or reason}") from None
+
+
+LIGHT = ("/", "/health", "/metrics", "/model", "/openapi.json")
+"""Paths that are answered at once, however many requests are under way."""
+
+_THROWN_AWAY = 64 * 2**20  # bytes of a body that is too large: whoever sends it all can read why it was refused
+
+log = logging.getLogger("uvicorn.error")
+
+
+class Guard:
+    """Refuses what is beyond the limits, before it costs anything.
+
+    Args:
+        app: what answers.
+        limits: what it accepts.
+        metrics: where requests are counted.
+        headers: of every answer that has no other of that name.
+        hosts: by which names the service may be addressed, so that no page of another site reaches it under a name of
+            its own (DNS rebinding); none: by any.
+        paths: that are counted by name.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        metrics: Metrics,
+        headers: dict[str, str],
+        hosts: Collection[str] = (),
+        paths: Collection[str] = (),
+    ) -> None:
+        self.app, self.limits, self.metrics = app, limits, metrics
+        self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self.hosts, self.paths = hosts, paths
+        self.under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        started, path = time.monotonic(), scope["path"]
+        answer = _Answer(send, self.headers)
+        refusal = self._refused(scope)
+        if refusal is None:
+            refusal = await self._answer(scope, receive, answer)
+        if refusal is not None and not answer.status:
+            await refusal(scope, receive, answer)
+        self.metrics.requests.add(path if path in self.paths else "other", answer.status or "none")
+        if scope["method"] == "POST":
+            self.metrics.seconds.observe(time.monotonic() - started)
+
+    def _refused(self, scope: Scope) -> JSONResponse | None:
+        host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+        if self.hosts and _hostname(host) not in self.hosts:
+            return error(421, f"this service is addressed as {' or '.join(sorted(self.hosts))}")
+        if scope["path"] not in LIGHT and self.under_way >= self.limits.max_requests:
+            return error(503, f"{self.under_way} requests are under way; try again in a moment", {"retry-after": "1"})
+        return None
+
+    async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> JSONResponse | None:
+        """Let the service answer, until the client has gone or the time is over; what to say where it does not."""
+        counted, whole = scope["path"] not in LIGHT, asyncio.Event()
+        work = asyncio.create_task(self.app(scope, self._bounded(scope, receive, whole), answer))
+        gone = asyncio.create_task(_disconnected(receive, whole))
+        self.under_way += counted
+        try:
+            await asyncio.wait((work, gone), timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                late = error(504, f"not answered within {self.limits.timeout:g} s")
+                return None if gone.done() else late  # there is nobody to tell
+            await work
+        except ClientDisconnect:
+            return None
+        except Exception as reason:
+            log.exception("%s %s: %s", scope["method"], scope["path"], reason)
+            return error(500, "an internal error of the service; see its log")
+        finally:
+            self.under_way -= counted
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.wait((work, gone))
+        return None
+
+    def _bounded(self, scope: Scope, receive: Receive, whole: asyncio.Event) -> Receive:
+        """The body as it comes, up to the limit; `whole` is set when all of it has come."""
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        seen = 0
+
+        async def bounded() -> Message:
+            nonlocal seen
+            if int(declared) > _THROWN_AWAY:
+                raise _too_large(self.limits)
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self.limits.max_body:
+                while message.get("more_body") and seen <= _THROWN_AWAY:
+                    message = await receive()
+                    seen += len(message.get("body", b""))
+                raise _too_large(self.limits)
+            if not message.get("more_body"):
+                whole.set()
+            return message
+
+        return bounded
+
+
+async def _disconnected(receive: Receive, whole: asyncio.Event) -> None:
+    """Wait until a client whose request has come as a whole closes the connection."""
+    await whole.wait()
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class _Answer:
+    """Sends an answer with the headers of every answer.
+
+    Attributes:
+        status: of the answer; 0 as long as there is none.
+    """
+
+    def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
+        self.send, self.headers, self.status = send, headers, 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            own = list(message.get("headers", ()))
+            named = {name for name, _ in own}
+            message["headers"] = [*own, *(one for one in self.headers if one[0] not in named)]
+        await self.send(message)
+
+
+def error(status: int, reason: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """An answer that is an error: `{"error": "what is wrong, in one line"}`."""
+    return JSONResponse({"error": reason}, status, headers)
+
+
+def _too_large(limits: Limits) -> HTTPException:
+    return HTTPException(413, f"expected a request of at most {limits.max_body:,} bytes, got more")
+
+
+def _hostname(host: str) -> Any:
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None

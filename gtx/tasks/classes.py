@@ -1,4 +1,4 @@
-"""What tasks of classes share: probabilities that are calibrated, and sets of classes that hold the true one."""
+"""The base of classification tasks: calibrated probabilities, and sets of classes that hold the true one."""
 
 from __future__ import annotations
 
@@ -13,30 +13,33 @@ from torch import Tensor, nn
 from gtx.data.columns import listed
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, flag, number, one_of
-from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, ranking, stepped, tempered
-from gtx.tasks.conformal import (
+from gtx.tasks.calibration import (
     BETWEEN_0_AND_1,
     LEVEL,
     SET_KINDS,
     conformal_half_width,
+    evaluate_probabilities,
     fewest,
+    fit_isotonic,
+    fit_temperature,
     percent,
+    ranking,
+    stepped,
+    tempered,
     unlikeliness,
 )
-from gtx.tasks.losses import constants
-from gtx.tasks.metrics import mean_scores
+from gtx.tasks.metrics import constants, mean_scores
 from gtx.tasks.numbers import NumberTask
 from gtx.tasks.options import ClassOptions, learned
-from gtx.tasks.predictions import Predictions
-from gtx.tasks.task import Task
+from gtx.tasks.task import Predictions, Task
 from gtx.tasks.uncertainty.evidence import WORDS, concentrations, evidence_loss, probabilities, vacuity
-from gtx.tasks.uncertainty.method import needs_gradients
+from gtx.tasks.uncertainty.methods import needs_gradients
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
 
 BETWEEN = "|"
-"""What stands between the classes of a set."""
+"""Separator of the classes of a set."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class ClassTask(NumberTask, ClassOptions):
 
     With `sets`, \(\{ c : s_c \le q \}\) and the likeliest class is the set of a molecule: q is the
     \(\lceil (n + 1) \cdot coverage \rceil\)-th of the scores \(s_y\) of the true classes of n held-out rows, so that
-    this share of sets holds the true class; see `gtx.tasks.conformal.unlikeliness` for both kinds of score.
+    this share of sets holds the true class; see `gtx.tasks.calibration.unlikeliness` for both kinds of score.
 
     With `uncertainty` "evidential" an output per target says how much evidence the probabilities stand on, and
     `<target>_vacuity` how much is lacking; see `gtx.tasks.uncertainty.evidence`.
@@ -82,11 +85,11 @@ class ClassTask(NumberTask, ClassOptions):
 
     @abstractmethod
     def class_says(self, target: int) -> tuple[float, ...] | None:
-        """How much say each class of a target has in the loss, by number; None for the same."""
+        """Return the weights of the classes of a target in the loss, by class number; None for uniform weights."""
 
     @property
     def evidential(self) -> bool:
-        """Whether an output per target, after the logits, tells how much evidence there is."""
+        """True if one more output per target, after the logits, is the amount of evidence."""
         return self.uncertainty == "evidential"
 
     @property
@@ -198,7 +201,7 @@ class ClassTask(NumberTask, ClassOptions):
         return ({"vacuity": float} if self.evidential else {}) | ({} if self.margins is None else {"set": str})
 
     def further_columns(self, answers: Predictions, target: int) -> list[np.ndarray]:
-        """What `further_kinds` names, `[m]` each."""
+        """Return the columns that `further_kinds` names, `[m]` each."""
         unknown = [] if answers.vacuity is None else [answers.vacuity[:, target]]
         return unknown + self.set_columns(answers.mean, target)
 
@@ -233,7 +236,7 @@ class ClassTask(NumberTask, ClassOptions):
         return mean_scores(per_target)
 
     def set_notes(self) -> list[str]:
-        """What validation rows made of probabilities and sets."""
+        """Describe the calibration of probabilities and sets on validation rows."""
         lines = []
         if self.temperatures is not None:
             lines.append(f"temperature of probabilities: {', '.join(f'{t:.3g}' for t in self.temperatures)}")
@@ -250,7 +253,7 @@ class ClassTask(NumberTask, ClassOptions):
 
     @classmethod
     def calibration_entries(cls, targets: int) -> dict[str, Any]:
-        """What a model file may hold of this for so many targets."""
+        """Describe the calibration entries of a model file for a number of targets."""
         line = ListOf(number(0, 1), 1)
         return {
             "calibration": one_of(["none", "temperature", "isotonic"]),

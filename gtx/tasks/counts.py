@@ -1,4 +1,4 @@
-"""Counts: whole numbers of hits, of events, of days."""
+"""Counts by a Poisson rate, and shares that add up to 1."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gtx.data.columns import Row
+from gtx.data.delimited import LARGEST
+from gtx.data.ledger import Ledger
 from gtx.data.targets import parse_number
 from gtx.errors import InputError
-from gtx.schema import ListOf, Record, number
-from gtx.tasks.late_functions import mean_absolute_error, mean_squared_error
-from gtx.tasks.losses import constants
-from gtx.tasks.metrics import has_values
-from gtx.tasks.numbers import NumberTask
-from gtx.tasks.options import CountOptions, learned
-from gtx.tasks.task import Metric
+from gtx.schema import ListOf, OrNone, Record, flag, number
+from gtx.tasks.metrics import constants, has_values
+from gtx.tasks.numbers import BAD_TARGET, NumberTask
+from gtx.tasks.options import CountOptions, ShareOptions, learned, mean_absolute_error, mean_squared_error
+from gtx.tasks.task import Metric, Task
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
+
+
+# --- Counts: whole numbers of hits, of events, of days.
 
 MOST = 10**15
 """The largest count; a float64 holds every whole number up to there."""
@@ -112,3 +116,121 @@ class Counts(NumberTask, CountOptions):
     @classmethod
     def kept_entries(cls, targets: int) -> Record:
         return Record({"means": ListOf(number(0, MOST), targets, targets)})
+
+
+# --- Shares of a whole: compositions, products of a reaction, spectra.
+
+TOLERANCE = 0.01 + 1e-9
+"""Tolerance for the sum of a row's shares, which rounding moves away from 1; shares are divided by their sum."""
+FLOOR = 1e-4
+"""The least share that a baseline predicts, which may hold anything impossible."""
+
+
+def divergence(p: Tensor, y: Tensor) -> Tensor:
+    r"""Compute the contribution of each share to the divergence: \(y \ln (y / p) - y + p\), at least 0."""
+    return torch.xlogy(y, y) - torch.xlogy(y, p) - y + p
+
+
+@dataclass(frozen=True)
+class Shares(NumberTask, ShareOptions):
+    r"""T shares that add up to 1, the softmax of T outputs.
+
+    The loss of a row is the divergence of the predicted shares p from the measured ones y, the cross-entropy without
+    what no model can change:
+
+    \[ \mathrm{KL}(y \,\|\, p) = \sum_t y_t \ln \frac{y_t}{p_t} = \sum_t \left[ y_t \ln \frac{y_t}{p_t} - y_t + p_t
+    \right] \]
+
+    (Kullback & Leibler 1951, https://doi.org/10.1214/aoms/1177729694). No summand of the last form is negative: it is
+    the loss and the score of its share.
+
+    Args:
+        targets: names of the target columns, two or more.
+        normalise: divide the cells of a row by their sum, whatever it is.
+
+    Raises:
+        InputError: there is one target alone.
+    """
+
+    name: ClassVar[str] = "shares"
+    linked: ClassVar[bool] = True
+    metrics: ClassVar[dict[str, Metric]] = {
+        "kl": Metric("KL divergence", lambda p, y: divergence(p, y).mean(), has_values, lower=True, summed=True),
+        "rmse": Metric("RMSE", lambda p, y: mean_squared_error(p, y, squared=False), has_values, lower=True),
+        "mae": Metric("MAE", mean_absolute_error, has_values, lower=True),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.targets) < 2:
+            raise InputError(f"{self.name} need two target columns or more, which add up to 1; got {self.targets[0]!r}")
+
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+        y = super().parse(rows, columns, ledger)
+        whole = self.joined(y)
+        for i in np.flatnonzero(np.isinf(whole).any(1)):
+            ledger.error(rows[i].number, None, None, self._fault(y[i]), kind=BAD_TARGET)
+        whole[np.isinf(whole)] = np.nan
+        return whole
+
+    def outputs_of(self, other: Task) -> None:
+        """Shares are of a whole: among other targets an output means something else."""
+
+    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
+        found = np.array([parse_number(cell) for cell in cells], np.float64)
+        return np.where((found < 0) | (found > LARGEST), np.inf, found)
+
+    def complaint(self, target: int, cell: str) -> str:
+        return "is not a number of 0 or more, nor blank"
+
+    def joined(self, y: np.ndarray) -> np.ndarray:
+        total = y.sum(axis=1, keepdims=True)  # NaN where one is blank
+        whole = total > 0 if self.normalise else np.abs(total - 1) <= TOLERANCE
+        shares = y / np.where(whole, total, 1)
+        return np.where(whole, shares, np.where(np.isnan(y).all(axis=1, keepdims=True), np.nan, np.inf))
+
+    def _fault(self, y: np.ndarray) -> str:
+        """Why the values of a row `[T]` are no shares."""
+        named = f"the {len(self.targets)} shares from {self.targets[0]!r} to {self.targets[-1]!r}"
+        if np.isnan(y).any():
+            blank = self.targets[int(np.isnan(y).argmax())]
+            return f"{named} are not all given: {blank!r} is blank; write 0 for nothing, or leave all of them blank"
+        said = f"{named} add up to {y.sum():g}, not to 1"
+        return said if self.normalise else f"{said}; --normalise divides each by that"
+
+    def fitted(self, train: MoleculeStore) -> Self:
+        super().fitted(train)
+        y = train.y.cpu().numpy()
+        known = ~np.isnan(y).all(1)
+        for i in np.flatnonzero(known & ((y < 0).any(1) | ~(np.abs(y.sum(1) - 1) <= TOLERANCE)))[:1]:
+            raise InputError(f"training molecule {i}, counted from 0: {self._fault(y[i])}, or one is negative")
+        return self
+
+    def regressands(self, store: MoleculeStore) -> Tensor:
+        return self.scaled(store).double()
+
+    def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
+        """By divergences of one size, which is not known: the same for all shares, which go together."""
+        known = ~scaled.isnan().any(1)
+        mean = divergence(output[known].softmax(-1), scaled[known]).sum(1).mean()
+        return (known.sum() / 2 * mean.clamp(min=1e-12).log()).expand(len(self.targets))
+
+    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        log_p = output.log_softmax(-1)
+        each = torch.xlogy(target, target) - target * log_p - target + log_p.exp()
+        return each * len(self.targets)  # so that the mean over a row is its divergence
+
+    def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
+        """The shares, which add up to 1."""
+        return output.double().softmax(-1)
+
+    def admissible(self, prediction: np.ndarray) -> np.ndarray:
+        shares = prediction.clip(min=FLOOR)
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def quantity(self, column: int) -> str:
+        return f"share of {self.targets[column]}"
+
+    @classmethod
+    def kept_entries(cls, targets: int) -> Record:
+        return Record({}, {"normalise": OrNone(flag())})

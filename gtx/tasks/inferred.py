@@ -16,7 +16,7 @@ from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
-    from gtx.dataset import File
+    from gtx.data import File
 
 
 class Inferred:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gtx.data.targets import BLANKS, parse_number
 from gtx.errors import InputError
+from gtx.schema import ListOf, text
 
 MOST_CLASSES = 100
 
@@ -54,7 +55,7 @@ def places(found: Iterable[str | None], labels: Sequence[str]) -> np.ndarray:
 
 
 def check_count(found: Sequence[str], name: str, task: str, hint: str = "") -> None:
-    """Whether the classes found in a target column are two or more, and not too many.
+    """Check that the classes in a target column are at least two, not too many, and texts that a model file can store.
 
     Args:
         found: one class or more.
@@ -70,6 +71,7 @@ def check_count(found: Sequence[str], name: str, task: str, hint: str = "") -> N
     if len(found) > MOST_CLASSES:
         many = f"holds {len(found)} different values, e.g. {listed(found, 3)}"
         raise InputError(f"target column {name!r} {many}; {task} takes at most {MOST_CLASSES} classes{hint}")
+    ListOf(text()).check(found, f"target column {name!r}, classes")
 
 
 def listed(labels: Sequence[str], most: int = 8) -> str:

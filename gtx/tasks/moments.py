@@ -13,7 +13,7 @@ from gtx.tasks.scaling import ELEMENTS, TargetScaler
 
 @dataclass(frozen=True)
 class Moments:
-    r"""What n rows say of a target y and of compositions c: all that `TargetScaler.fit` asks of them.
+    r"""Sufficient statistics of n rows with a target y and compositions c, for `TargetScaler.fit`.
 
     Those of two groups of rows together follow from those of each (Chan, Golub & LeVeque 1983,
     https://doi.org/10.1080/00031305.1983.10483115): with d the difference of the means,
@@ -33,7 +33,7 @@ class Moments:
 
     @classmethod
     def of(cls, y: Tensor, composition: Tensor | None) -> Moments:
-        """Of values `[n]`, without blanks, and compositions `[n, 119]`."""
+        """Compute the moments of values `[n]`, without blanks, and compositions `[n, 119]`."""
         rows = y[:, None] if composition is None else torch.cat([composition, y[:, None]], 1)
         count, mean = len(y), rows.sum(0) / max(len(y), 1)
         apart = rows - mean
@@ -65,7 +65,7 @@ class Moments:
         return float(own @ self.scatter @ own)
 
     def _explained(self, reference: Tensor, elements: int) -> float:
-        """As `gtx.tasks.scaling` says: the adjusted R²."""
+        """Compute the adjusted R², as `gtx.tasks.scaling` defines it."""
         free, spread = self.count - 1 - elements, float(self.scatter[-1, -1])
         if free <= elements or spread == 0:
             return -torch.inf
@@ -73,7 +73,8 @@ class Moments:
 
 
 def scaler_of(parts: Iterable[tuple[Tensor, Tensor | None]], least: float | None) -> TargetScaler:
-    """What `TargetScaler.fit` learns of all parts together, each `y` `[n, T]` and `composition`, held one at a time."""
+    """Fit a scaler to all parts as `TargetScaler.fit` would to their union; each part, `y` `[n, T]` and
+    `composition`, is held in memory one at a time."""
     found: list[Moments] = []
     for y, composition in parts:
         own = []

@@ -1,7 +1,8 @@
-"""What regression and classification share: targets that are numbers, or numbers of classes, in columns of a table."""
+"""Numbers: the base of tasks whose cells are numbers, or bounds of numbers."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,32 +10,135 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from gtx.data.columns import column_index
+from gtx.data.columns import Row, column_index
+from gtx.data.delimited import LARGEST
 from gtx.data.ledger import Ledger
-from gtx.data.rows import Row
 from gtx.data.targets import BLANK_WORDS, no_numbers, parse_number
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.schema import shown
-from gtx.tasks.censoring import kept
-from gtx.tasks.conformal import Reach
-from gtx.tasks.losses import constants, masked_mean
-from gtx.tasks.metrics import Target, evaluate
-from gtx.tasks.number_report import NumberReport
+from gtx.tasks.calibration import LEVEL, Reach
+from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
 from gtx.tasks.options import WeightOptions
-from gtx.tasks.predictions import NumberScores, Predictions
-from gtx.tasks.task import Task, fresh_columns
+from gtx.tasks.task import NumberScores, Predictions, Task, fresh_columns
 
 if TYPE_CHECKING:
-    from gtx.data import MoleculeStore
-    from gtx.dataset import File
+    from gtx.data import File, MoleculeStore
+
+
+# --- Values of which a bound is all that is known: cells such as `>5`, and what they cost.
+
+SIGNS = {">=": 1, "<=": -1, ">": 1, "<": -1, "≥": 1, "≤": -1}
+"""Prefixes of a bound: 1 where values are above it, -1 where they are below."""
+_STEPS = 8  # of the search for the spread
+_LEAST = 1e-6  # variance, of z-scores
+
+
+def parse_bound(cell: str) -> tuple[int, float] | None:
+    """`>5`, `<= 0.1` and their like as the side, 1 or -1, and the number; None for anything else."""
+    cell = cell.strip()
+    sign = next((sign for sign in SIGNS if cell.startswith(sign)), None)
+    if sign is None:
+        return None
+    number = parse_number(cell[len(sign) :])
+    return (SIGNS[sign], number) if abs(number) <= LARGEST else None  # a blank is NaN, a text infinite
+
+
+def read_bounds(columns: list[list[str]]) -> np.ndarray:
+    """The bounds in the cells of T columns, float64 `[n, 2T]`: T that values are above, then T that they are below."""
+    count = len(columns)
+    bounds = np.full((len(columns[0]), 2 * count), np.nan)
+    for t, cells in enumerate(columns):
+        for i, cell in enumerate(cells):
+            if found := parse_bound(cell):
+                side, number = found
+                bounds[i, t if side > 0 else count + t] = number
+    return bounds
+
+
+def with_bounds(y: Tensor, bounds: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Values with bounds in their place where these are all that is known.
+
+    Args:
+        y: `[n, T]`, NaN where nothing was measured.
+        bounds: `[n, 2T]`, see `gtx.data.MoleculeStore`.
+
+    Returns:
+        `[n, T]`, and the sides, `[n, T]`: 1 where the value is above, -1 where it is below, 0 where it is exact.
+    """
+    if bounds is None:
+        return y, torch.zeros_like(y)
+    above, below = bounds.to(y).chunk(2, dim=1)
+    lacking = y.isnan()
+    side = (lacking & ~above.isnan()).to(y) - (lacking & above.isnan() & ~below.isnan()).to(y)
+    return torch.where(side > 0, above, torch.where(side < 0, below, y)), side
+
+
+def kept(bounds: np.ndarray, prediction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count the bounds `[n, 2T]` of each target, and compute the share that predictions `[n, T]` satisfy; NaN
+    without bounds."""
+    above, below = np.split(bounds, 2, axis=1)
+    given = (~np.isnan(above) | ~np.isnan(below)).sum(0)
+    good = ((prediction >= above) | (prediction <= below)).sum(0)
+    return given, np.where(given > 0, good / np.maximum(given, 1), np.nan)
+
+
+def censored_squares(output: Tensor, value: Tensor, side: Tensor, say: Tensor) -> Tensor:
+    r"""Squared errors, and for bounds what they are in a Gaussian likelihood.
+
+    With errors of one spread \(\sigma\), an exact value y costs \(\sigma^2\) times twice its negative log-likelihood,
+    but for a constant, and so does a bound c:
+
+    \[ (y - f)^2, \qquad -2 \sigma^2 \ln \Phi\!\left(\frac{f - c}{\sigma}\right) \;\text{for } y > c, \qquad
+       -2 \sigma^2 \ln \Phi\!\left(\frac{c - f}{\sigma}\right) \;\text{for } y < c \]
+
+    With a small spread a bound costs nothing on the side that it allows, and the squared distance on the other; with
+    the spread as it is, f is the mean of what was censored, which that rule would miss (Tobin 1958,
+    https://doi.org/10.2307/1907382). The spread is the most likely one of the rows given, see `censored_spread`, and
+    has no gradient.
+
+    Args:
+        output: f, `[B, T]`.
+        value: y, or c, `[B, T]`, any number for blanks.
+        side: 1 for y > c, -1 for y < c, 0 for y, `[B, T]`.
+        say: how much each entry weighs in the spread, `[B, T]`, 0 for blanks.
+    """
+    error = output - value
+    spread = censored_spread(error.detach(), side, say)
+    unlikely = -2 * spread.square() * torch.special.log_ndtr(side * error / spread)
+    return torch.where(side == 0, error.square(), unlikely)
+
+
+def censored_spread(error: Tensor, side: Tensor, say: Tensor) -> Tensor:
+    r"""The standard deviation of errors some of which are censored, by expectation and maximisation, `[T]`.
+
+    \[ \sigma^2 \leftarrow \frac{\sum_{exact} e^2 + \sum_{bounds} \sigma^2 (1 - z \lambda(z))}{n}, \qquad
+       z = \pm \frac{e}{\sigma}, \quad \lambda = \frac{\varphi(z)}{\Phi(z)} \]
+
+    (Dempster, Laird & Rubin 1977). Arguments as of `censored_squares`, errors being output minus value; 1 where
+    there is no exact value.
+    """
+    exact, bound = say * (side == 0), say * (side != 0)
+    squares, measured, total = (exact * error.square()).sum(0), exact.sum(0), say.sum(0)
+    known = measured > 0
+    variance = torch.where(known, squares / torch.where(known, measured, 1), 1).clamp(min=_LEAST)
+    for _ in range(_STEPS):
+        z = side * error / variance.sqrt()
+        ratio = (-z.square() / 2 - 0.5 * math.log(2 * math.pi) - torch.special.log_ndtr(z)).exp()
+        found = (squares + variance * (bound * (1 - z * ratio)).sum(0)) / torch.where(known, total, 1)
+        variance = torch.where(known, found, variance).clamp(min=_LEAST)
+    return variance.sqrt()
+
+
+# --- What regression and classification share: targets that are numbers, or numbers of classes, in columns of a table.
 
 BAD_TARGET = "with a bad target"
 
 
 @dataclass(frozen=True)
-class NumberTask(NumberReport, Task, WeightOptions):
+class NumberTask(Task, WeightOptions):
     """A task of T columns of numbers. A subclass says what an output means (`unscaled`), what it costs
     (`elementwise`), and how it is scored (`metrics`); see `gtx.tasks.regression` for the plainest."""
 
@@ -58,7 +162,7 @@ class NumberTask(NumberReport, Task, WeightOptions):
 
     @property
     def out_channels(self) -> int:
-        """As many outputs; what a task has more, such as variances, follows them."""
+        """One output for each prediction; further outputs of a task, such as variances, follow them."""
         return self.num_predictions
 
     @cached_property
@@ -69,7 +173,7 @@ class NumberTask(NumberReport, Task, WeightOptions):
         return [Target(*each) for each in zip(self.targets, map(slice, starts, ends), strict=True)]
 
     def quantity(self, column: int) -> str:
-        """What a column of predictions is, in words."""
+        """Name the quantity that a column of predictions holds."""
         return self.prediction_names[column]
 
     @property
@@ -79,13 +183,14 @@ class NumberTask(NumberReport, Task, WeightOptions):
 
     @property
     def prediction_columns(self) -> list[str]:
-        """What the columns of answers are called that hold the P predictions."""
+        """Names of the answer columns that hold the P predictions."""
         return [f"{name}_pred" for name in self.prediction_names]
 
     log_linear: ClassVar[bool] = False
-    """Whether outputs are logarithms of what is expected, for which the linear baseline is Poisson regression."""
+    """True if outputs are logarithms of expected values; the linear baseline is then Poisson regression."""
     linked: ClassVar[bool] = False
-    """Whether outputs are logits or logarithms that `regressands` only point to; a closed form is then calibrated."""
+    """True if outputs are logits or logarithms that `regressands` only approximate; a closed-form fit is then
+    calibrated."""
 
     # what a subclass says
 
@@ -102,8 +207,8 @@ class NumberTask(NumberReport, Task, WeightOptions):
         return store.y.float().cpu()
 
     def regressands(self, store: MoleculeStore) -> Tensor | None:
-        """What least squares can fit in place of the loss, float64 `[m, P]`, NaN for blanks: outputs as they should be,
-        or of classes, whose outputs are logits, whether it is that one. None: nothing."""
+        """Return targets for a least-squares fit in place of the loss, float64 `[m, P]`, NaN for blanks: the ideal
+        outputs, or for classes, whose outputs are logits, class indicators. None if least squares does not apply."""
         return None
 
     @property
@@ -112,8 +217,8 @@ class NumberTask(NumberReport, Task, WeightOptions):
         return self
 
     def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
-        """How unlikely scaled targets `[m, T]`, NaN for blanks, are by outputs `[m, P]`: the negative logarithm `[T]`,
-        but for what all outputs share."""
+        """Compute the negative log-likelihood `[T]` of scaled targets `[m, T]`, NaN for blanks, given outputs
+        `[m, P]`, up to a constant."""
         known = ~scaled.isnan()
         return (self.plain.elementwise(output, scaled.nan_to_num()) * known).sum(0)
 
@@ -127,10 +232,15 @@ class NumberTask(NumberReport, Task, WeightOptions):
         return [kind[:, t] for t in range(len(self.targets)) for kind in kinds]
 
     def kinds(self, target: int, members: int) -> dict[str, type]:
-        """What the columns of a target's answers are called, after its name, and what they hold."""
+        """Return names, after the target's own, and types of the columns of a target's answers."""
         return {"pred": float} | ({"std": float} if members > 1 else {})
 
     # what follows from it
+
+    @property
+    def level(self) -> float:
+        """The share of molecules that an interval should hold."""
+        return LEVEL
 
     def settle(self, files: Sequence[File]) -> Self:
         for t, name in enumerate(self.targets):
@@ -160,11 +270,12 @@ class NumberTask(NumberReport, Task, WeightOptions):
         return np.array([parse_number(cell) for cell in cells], np.float64)
 
     def joined(self, y: np.ndarray) -> np.ndarray:
-        """What the values of rows `[n, T]` are together, NaN for blanks; infinity where they contradict each other."""
+        """Merge the values of rows `[n, T]` of one molecule, NaN for blanks; infinity where they contradict each
+        other."""
         return y
 
     def complaint(self, target: int, cell: str) -> str:
-        """What is wrong with a cell that is no value of a target."""
+        """Describe what is wrong with a cell that is no value of a target."""
         return f"is not a finite number, nor blank: {BLANK_WORDS}"
 
     def fitted(self, train: MoleculeStore) -> Self:
@@ -204,7 +315,7 @@ class NumberTask(NumberReport, Task, WeightOptions):
         return masked_mean(self.elementwise, output, examples.y, self.say(examples))
 
     def say(self, examples: Any) -> Tensor | None:
-        """How much say entries have in the loss, by row and by target: what broadcasts to `[B, T]`; None for the same.
+        """Return the weights of the loss per row and target, broadcastable to `[B, T]`; None for uniform weights.
 
         Args:
             examples: a batch, or a store; `weights` are those of its rows, if it has them.
@@ -234,9 +345,13 @@ class NumberTask(NumberReport, Task, WeightOptions):
 
         return scores
 
-    def evaluate(self, y: np.ndarray | Tensor, prediction: np.ndarray | Tensor) -> dict[str, Any]:
-        """Score predictions `[n, P]` against what was measured `[n, T]`, see `gtx.tasks.metrics.evaluate`."""
-        return evaluate(y, prediction, self.metrics, self.places)
+    def evaluate(
+        self, y: np.ndarray | Tensor, prediction: np.ndarray | Tensor, names: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Score predictions `[n, P]` against what was measured `[n, T]`, see `gtx.tasks.metrics.evaluate`; by default
+        with all metrics."""
+        metrics = self.metrics if names is None else {name: self.metrics[name] for name in names}
+        return evaluate(y, prediction, metrics, self.places)
 
     def judge(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: Predictions, rows: np.ndarray
@@ -265,7 +380,7 @@ class NumberTask(NumberReport, Task, WeightOptions):
         return prediction
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:
-        """What is known of the targets before the network learns, `[m, T]`, such as a reference per element."""
+        """Return the part of the targets that is known before training, `[m, T]`, such as a reference per element."""
         return None
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
@@ -299,8 +414,8 @@ class NumberTask(NumberReport, Task, WeightOptions):
         return mean
 
     def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
-        """What a method of uncertainty makes of outputs `[m, members, C]`: the standard deviation `[m, P]`, and how far
-        an interval is to reach below and above the mean; None where there is no method."""
+        """Compute standard deviations `[m, P]` from outputs `[m, members, C]` by the method of uncertainty, and the
+        distances to the lower and upper ends of intervals; None without a method."""
         return None
 
     def vacuity(self, outputs: Tensor) -> np.ndarray | None:

@@ -1,10 +1,33 @@
-"""The tasks by the words that the command line and model files use, and the options of each; read without torch."""
+"""Options of tasks, as fields of their classes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
+
+from gtx.lazy import LateFunction
+
+# --- Functions that fit and score. Their packages take three seconds to import; prediction needs none.
+
+_NUMBERS, _CLASSES = "torchmetrics.functional.regression", "torchmetrics.functional.classification"
+
+mean_absolute_error = LateFunction(_NUMBERS, "mean_absolute_error")
+mean_squared_error = LateFunction(_NUMBERS, "mean_squared_error")
+binary_accuracy = LateFunction(_CLASSES, "binary_accuracy")
+binary_auroc = LateFunction(_CLASSES, "binary_auroc")
+binary_average_precision = LateFunction(_CLASSES, "binary_average_precision")
+multiclass_accuracy = LateFunction(_CLASSES, "multiclass_accuracy")
+multiclass_f1_score = LateFunction(_CLASSES, "multiclass_f1_score")
+multiclass_matthews_corrcoef = LateFunction(_CLASSES, "multiclass_matthews_corrcoef")
+spearmanr = LateFunction("scipy.stats", "spearmanr")
+r2_score = LateFunction("sklearn.metrics", "r2_score")  # torchmetrics takes small variances for none
+roc_auc_score = LateFunction("sklearn.metrics", "roc_auc_score")
+minimize_scalar = LateFunction("scipy.optimize", "minimize_scalar")
+isotonic_regression = LateFunction("sklearn.isotonic", "IsotonicRegression")
+
+
+# --- The tasks by the words that the command line and model files use, and the options of each; read without torch.
 
 
 def option(default: Any, text: str) -> Any:
@@ -19,16 +42,16 @@ def learned() -> Any:
 
 @dataclass(frozen=True)
 class WeightOptions:
-    """What every task of numbers or classes has."""
+    """Options of every task of numbers or classes."""
 
     target_weights: dict[str, float] | None = option(
-        None, "How much say targets have in the loss, by name, such as a=2 b=0.5; default: 1 each."
+        None, "Weights of the targets in the loss, by name, such as a=2 b=0.5; default: 1 each."
     )
 
 
 @dataclass(frozen=True)
 class CoverageOptions(WeightOptions):
-    """What every task with intervals or sets has."""
+    """Options of every task with intervals or sets."""
 
     coverage: float = option(
         0.9,
@@ -44,10 +67,10 @@ class NumberOptions(CoverageOptions):
     loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
     uncertainty: Literal["none", "variance", "quantiles", "evidential", "dropout", "ensemble", "similarity"] = option(
         "none",
-        "What tells the standard deviation of each prediction, by which its interval is wide: a variance learned with "
-        "it (Gaussian likelihood), quantiles (pinball loss), evidential, dropout in prediction (Monte Carlo), how far "
-        "the members of an ensemble disagree, or how unlike the training molecules a molecule is (similarity); none: "
-        "intervals of one width. Of classes evidential alone: how much evidence stands for their probabilities.",
+        "How to estimate the standard deviation of each prediction (and scale its interval): a second output ("
+        "variance), quantiles (pinball loss), evidential, Monte Carlo dropout, disagreement of an ensemble, "
+        "or distance to the training molecules (similarity); none: intervals of one width. For classes, only "
+        "evidential: the amount of evidence for the probabilities.",
     )
     element_reference: bool | None = option(
         None,
@@ -73,17 +96,18 @@ class ClassOptions(CoverageOptions, PartClassOptions):
     """Options of `Classification` and `Multiclass`."""
 
     calibration: Literal["none", "temperature", "isotonic"] = option(
-        "none", "What validation rows correct probabilities by: one temperature per target, or ascending steps."
+        "none",
+        "Calibration of probabilities on validation rows: one temperature per target, or a step function.",
     )
     uncertainty: Literal["none", "evidential"] = option(
-        "none", "What tells how much is known of a molecule's classes: evidential, a Dirichlet distribution."
+        "none", "How to estimate the evidence for a molecule's classes: evidential, a Dirichlet distribution."
     )
     sets: bool = option(
         False, "Also give the set of classes that holds the true one for the share --coverage of molecules."
     )
     set_kind: Literal["smallest", "adaptive"] = option(
         "smallest",
-        "Which sets: the smallest on average, or adaptive ones, smaller for easy molecules and larger for hard ones.",
+        "Kind of sets: the smallest on average, or adaptive, smaller for easy molecules and larger for hard ones.",
     )
 
 
@@ -105,7 +129,7 @@ class ShareOptions(WeightOptions):
 class SequenceOptions:
     """Options of `ToSequence`."""
 
-    tokens: Literal["smiles", "characters"] = option("smiles", "What a sequence is made of.")
+    tokens: Literal["smiles", "characters"] = option("smiles", "Tokens of a sequence.")
     max_tokens: int = option(256, "Longer sequences are errors.")
     smoothing: float = option(0.1, "Share of a token's probability that the loss spreads over all tokens.")
 
@@ -123,7 +147,7 @@ class AtomOptions(PartOptions):
 
     sum_to: str | float | None = option(
         None,
-        "What the values of a molecule's atoms sum to: charge, its formal charge; a number; or one of the "
+        "Total of the values of a molecule's atoms: charge, its formal charge; a number; or one of the "
         "--feature-columns; default: anything.",
     )
 
@@ -153,7 +177,7 @@ TASKS = {
     "together": Entry("Together", TogetherOptions),
     "sequence": Entry("ToSequence", SequenceOptions),
 }
-"""By the task's word, which is the name of its file too, where a hyphen is an underscore."""
+"""By the task's word."""
 
 
 def chosen(kind: Any) -> list[Field]:

@@ -1,8 +1,8 @@
-"""Classes of atoms or bonds, such as whether an enzyme attacks there."""
+"""Classes of atoms and bonds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,22 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.data.lists import parse_labels
+from gtx.data.feature_columns import parse_labels
 from gtx.errors import InputError, printable
 from gtx.schema import Record, one_of
-from gtx.tasks.classification import Classification
+from gtx.tasks.classification import Classification, Multiclass
 from gtx.tasks.labels import check_count, in_order, listed, places, written
 from gtx.tasks.metrics import Target
-from gtx.tasks.multiclass import Multiclass
 from gtx.tasks.options import PartClassOptions, learned
-from gtx.tasks.parts import PartTask
+from gtx.tasks.parts import OfAtoms, OfBonds, PartTask
 from gtx.tasks.task import Metric, Task
 
 if TYPE_CHECKING:
-    from gtx.data import MoleculeStore
-    from gtx.dataset import File
-    from gtx.report import PartReport
-    from gtx.report.gallery import Panel
+    from gtx.data import File, MoleculeStore
+
+
+# --- Classes of atoms or bonds, such as whether an enzyme attacks there.
 
 KINDS = {kind.name: kind for kind in (Classification, Multiclass)}
 
@@ -52,7 +51,7 @@ class PartClasses(PartTask, PartClassOptions):
     The best epoch is that of the least validation loss.
 
     Args:
-        targets: names of the target columns; a cell is a list, see `gtx.data.lists.parse_labels`.
+        targets: names of the target columns; a cell is a list, see `gtx.data.feature_columns.parse_labels`.
         class_weights: "balanced" gives all classes of a target the same say in the loss, whatever their numbers.
         each: the task of one part, settled by the table.
     """
@@ -65,7 +64,7 @@ class PartClasses(PartTask, PartClassOptions):
 
     @property
     def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
-        """Those of `Classification` or of `Multiclass`."""
+        """Metrics of `Classification` or of `Multiclass`."""
         return self.each.metrics
 
     @property
@@ -150,44 +149,6 @@ class PartClasses(PartTask, PartClassOptions):
     def notes(self) -> list[str]:
         return self.each.notes()
 
-    # what the report says of it
-
-    def panels(self, report: PartReport, t: int) -> Iterator[Panel]:
-        from gtx.report.part_panels import class_panels
-
-        return class_panels(report, t, self.each.labels(t))
-
-    def panel_words(self) -> str:
-        return self.each.panel_words(intervals=False).replace("molecules", f"{self.per}s")
-
-    def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-        """What the probability of the measured class lacks of 1."""
-        return 1 - self._of_measured(y, prediction)
-
-    def value_text(self, t: int, y: float) -> str:
-        return self.each.value_text(t, y)
-
-    def prediction_text(self, t: int, prediction: Any) -> str:
-        p = _whole(np.asarray(prediction)[None])[0]
-        return f"{self.each.labels(t)[int(p.argmax())]} ({p.max():.2f})"
-
-    def summary(self, t: int, y: np.ndarray, prediction: np.ndarray) -> dict[str, str]:
-        from gtx.report.words import number
-
-        right = _whole(prediction).argmax(1) == y
-        of_measured = self._of_measured(y, prediction)
-        return {
-            "accuracy": f"{right.mean():.3f}",
-            "mean probability of the measured class": number(float(of_measured.mean())),
-        }
-
-    def _of_measured(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-        """The predicted probability of the measured class, NaN for blanks."""
-        known = ~np.isnan(y)
-        number = np.where(known, y, 0).astype(int)
-        p = np.take_along_axis(_whole(prediction), number[:, None], 1)[:, 0]
-        return np.where(known, p, np.nan)
-
     # storage
 
     def to_dict(self) -> dict[str, Any]:
@@ -218,6 +179,22 @@ def _labels(cell: str, forgiving: bool = False) -> list[str | None] | None:
     return None if items is None else [None if item is None else written(item) for item in items]
 
 
-def _whole(prediction: np.ndarray) -> np.ndarray:
-    """The probability of each class `[R, C]`, of that or of the second of two `[R]`."""
-    return np.stack([1 - prediction, prediction], 1) if prediction.ndim == 1 else prediction
+# --- Classes of atoms, such as whether an enzyme attacks there.
+
+
+@dataclass(frozen=True)
+class AtomClasses(OfAtoms, PartClasses):
+    """A class of each atom of the graph, in the order in which the SMILES or the mol block has them, see
+    `PartClasses`."""
+
+    name: ClassVar[str] = "atom-classes"
+
+
+# --- Classes of bonds, such as whether a reaction breaks it.
+
+
+@dataclass(frozen=True)
+class BondClasses(OfBonds, PartClasses):
+    """A class of each bond between atoms of the graph, in RDKit's order of bonds, see `PartClasses`."""
+
+    name: ClassVar[str] = "bond-classes"

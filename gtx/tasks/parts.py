@@ -1,10 +1,11 @@
-"""What targets of atoms and of bonds share: a list for each molecule, an item for each of its parts."""
+"""Targets of atoms and bonds: their lists in cells, and the base of their tasks."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,41 +13,154 @@ import torch
 from torch import Tensor, nn
 
 from gtx.data import CapacityStore, MoleculeStore
-from gtx.data.columns import column_index
-from gtx.data.lists import place_lists
+from gtx.data.columns import Row, column_index
+from gtx.data.feature_columns import attach_lists, list_text
 from gtx.errors import InputError
-from gtx.tasks.losses import masked_mean
-from gtx.tasks.metrics import Target, evaluate
+from gtx.molecules.graphs import ATOM_PLACE, BOND_PLACE, name_code
+from gtx.tasks.metrics import Target, evaluate, masked_mean
 from gtx.tasks.numbers import BAD_TARGET
-from gtx.tasks.part_baselines import means_of_alike
-from gtx.tasks.part_predictions import PartPredictions, PartScores, lists_of
 from gtx.tasks.task import Task, fresh_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from gtx.data.ledger import Ledger
-    from gtx.data.rows import Row
-    from gtx.dataset import Dataset
-    from gtx.report import PartReport
-    from gtx.report.gallery import Panel
+
+
+# --- What one gets of atoms or bonds without a model: the mean of those that look alike.
+
+
+def means_of_alike(codes: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
+    """For each part the mean over the training parts with the same codes; where none has a value, over those with the
+    same first code; else over all.
+
+    Args:
+        codes: integers `[R, K]`.
+        y: `[R, T]`, NaN for blanks; every target has a value in training.
+        train: bool `[R]`.
+
+    Returns:
+        float64 `[R, T]`.
+    """
+    found = np.broadcast_to(np.nanmean(y[train], axis=0), y.shape).copy()
+    for columns in (codes[:, :1], codes):
+        _, kind = np.unique(columns, axis=0, return_inverse=True)
+        kind = kind.reshape(-1)
+        for t in range(y.shape[1]):
+            known = train & ~np.isnan(y[:, t])
+            count = np.bincount(kind[known], minlength=kind.max(initial=-1) + 1)
+            mean = np.bincount(kind[known], y[known, t], len(count)) / np.maximum(count, 1)
+            found[:, t] = np.where(count[kind] > 0, mean[kind], found[:, t])
+    return found
+
+
+# --- Predicted lists, an item for each atom or bond of a molecule, and the same beside those of a table.
+
+
+@dataclass(frozen=True)
+class PartPredictions:
+    """Predictions for each part of m molecules: numbers in the targets' own units, or probabilities of classes.
+
+    Attributes:
+        mean: of each molecule float64 `[a, P]`, the mean over members.
+        table: the columns that `Task.output_columns` names; each has of each molecule `[a]` numbers or texts.
+        remarks: per molecule, what there is to warn of.
+    """
+
+    mean: Sequence[np.ndarray]
+    table: Sequence[Sequence[np.ndarray]]
+    remarks: list[list[str]]
+
+    @cached_property
+    def finite(self) -> np.ndarray:
+        """bool `[m]`: the molecules of whose parts every one has numbers."""
+        return np.array([np.isfinite(each).all() for each in self.mean], bool)
+
+    def subset(self, rows: np.ndarray) -> PartPredictions:
+        """Select the molecules `rows`."""
+        mean, *table = ([each[i] for i in rows] for each in (self.mean, *self.table))
+        return PartPredictions(mean, table, [self.remarks[i] for i in rows])
+
+    def columns(self) -> list[np.ndarray]:
+        """JSON lists, `[m]` each, as `Task.output_columns` names them; None for a molecule that is not `finite`."""
+        return [self._texts(column) for column in self.table]
+
+    def _texts(self, lists: Sequence[np.ndarray]) -> np.ndarray:
+        texts = np.empty(len(lists), object)
+        for i, (items, finite) in enumerate(zip(lists, self.finite, strict=True)):
+            texts[i] = list_text(items) if finite else None
+        return texts
+
+
+class PartScores:
+    """Predictions beside the lists of a table, as far as it holds them.
+
+    Args:
+        task: of the model, a `gtx.tasks.parts.PartTask`.
+        columns: of the table.
+    """
+
+    def __init__(self, task: Any, columns: Sequence[str]) -> None:
+        self.task = task
+        self.held = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
+        self.y: list[np.ndarray] = []
+        self.prediction: list[np.ndarray] = []
+        self.unlike = self.unread = 0
+
+    def add(self, rows: Sequence[Row], answers: PartPredictions) -> None:
+        """Take in some rows and what was predicted for them; a list that cannot be read, or of another length, is not
+        scored."""
+        for row, predicted in zip(rows, answers.mean, strict=True):
+            y = np.full((len(predicted), len(self.task.targets)), np.nan)
+            for t, place in self.held.items():
+                try:
+                    values = self.task.read(t, row.cells[place])
+                except InputError:
+                    self.unread += 1
+                    continue
+                if values is not None and len(values) != len(y):
+                    self.unlike += 1
+                elif values is not None:
+                    y[:, t] = values
+            self.y.append(y)
+            self.prediction.append(predicted)
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return the metrics as in `metrics.json`; None without a single measured value."""
+        if not self.held or not self.y or np.isnan(y := np.concatenate(self.y)).all():
+            return None
+        found = self.task.evaluate(y, np.concatenate(self.prediction))
+        names = [self.task.targets[t] for t in self.held]
+        return {**found, "per_target": {name: found["per_target"][name] for name in names}}
+
+    def notes(self) -> list[str]:
+        """State the number of lists that were not scored."""
+        one, several = self.task.items
+        unlike = f"{self.unlike} lists have another length than one {one} for each {self.task.per} and are not scored"
+        unread = f"{self.unread} lists hold something else than {several} that the model knows and are not scored"
+        return [unlike] * bool(self.unlike) + [unread] * bool(self.unread)
+
+
+def lists_of(values: np.ndarray, ptr: np.ndarray) -> list[np.ndarray]:
+    """Rows of all molecules, `[R, ...]`, as one array for each: molecule m has the rows `ptr[m]` to `ptr[m + 1]`."""
+    return np.split(values, ptr[1:-1])
+
+
+# --- What targets of atoms and of bonds share: a list for each molecule, an item for each of its parts.
 
 
 class PartTask(Task):
     """A task of T targets of each part of a molecule. Parts are atoms or bonds.
 
     Every part of every molecule has the same say in the loss and in the scores; blanks have none. A subclass takes one
-    file of two kinds: `gtx.tasks.part_kinds` says which parts there are, `gtx.tasks.part_numbers` and
+    file of two kinds: `gtx.tasks.parts` says which parts there are, `gtx.tasks.part_numbers` and
     `gtx.tasks.part_classes` say what is learned of each.
     """
 
     held: ClassVar[str]
     """The field of a store, and of a batch, that has the targets `[R, T]`."""
     rows_each: ClassVar[int] = 1
-    """How many rows of a store each part has."""
+    """Rows of a store for each atom or bond."""
     items: ClassVar[tuple[str, str]]
-    """What one item of a list is, and what several are."""
+    """Singular and plural of one item of a list."""
 
     # which parts there are
 
@@ -60,7 +174,7 @@ class PartTask(Task):
 
     @abstractmethod
     def kinds(self, store: MoleculeStore) -> list[str]:
-        """What each row of a store's parts is, in a word or two, such as its element."""
+        """Name the kind of each row of a store's atoms or bonds, such as its element."""
 
     @abstractmethod
     def codes(self, store: MoleculeStore) -> np.ndarray:
@@ -87,11 +201,11 @@ class PartTask(Task):
 
     @abstractmethod
     def predicted(self, outputs: Tensor) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Of outputs `[R, members, C]` the predictions `[R, P]`, and the R items of each of the `answer_kinds`."""
+        """Split outputs `[R, members, C]` into predictions `[R, P]` and the R items of each of the `answer_kinds`."""
 
     @abstractmethod
     def answer_kinds(self, target: int, members: int) -> Iterable[str]:
-        """What the lists of a target's answers are called, after its name."""
+        """Name the lists of a target's answers, after the target's own name."""
 
     def settled_outputs(self, output: Tensor, batch: Any) -> Tensor:
         """Outputs `[R, C]` of a batch as `elementwise` and `predicted` take them."""
@@ -139,7 +253,7 @@ class PartTask(Task):
     def placed(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
-        y, wrong = place_lists(lists, self.targets, self.ptr(store).numpy(), self.per, self.items)
+        y, wrong = attach_lists(lists, self.targets, self.ptr(store).numpy(), self.per, self.items)
         return replace(store, **{self.held: torch.from_numpy(y)}), wrong
 
     # training
@@ -179,8 +293,8 @@ class PartTask(Task):
 
     @abstractmethod
     def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
-        """What validation sums over the parts of a molecule, `[R, T]` each, of targets without blanks: first the
-        loss."""
+        """Compute the sums over the atoms or bonds of a molecule for validation, `[R, T]` each, for targets without
+        blanks: the loss first."""
 
     @abstractmethod
     def validation_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
@@ -216,7 +330,7 @@ class PartTask(Task):
         )
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> list[Tensor]:
-        """Of each molecule the settled outputs of its parts, float64 `[a, members, C]`."""
+        """Compute the outputs of each molecule's atoms or bonds, float64 `[a, members, C]`."""
         outputs = [self.settled_outputs(network(batch).double(), batch) for network in members]
         sizes = torch.bincount(self.molecule(batch), minlength=batch.num_graphs)
         parts = torch.stack(outputs, dim=1).cpu().split(sizes.tolist())
@@ -256,45 +370,6 @@ class PartTask(Task):
     def scores(self, columns: Sequence[str]) -> PartScores:
         return PartScores(self, columns)
 
-    def write_report(self, path: Path, dataset: Dataset, answers: PartPredictions, facts: dict[str, Any]) -> list[str]:
-        from gtx.report import PartReport, write_part_report
-
-        store, ptr = dataset.store, self.ptr(dataset.store).numpy() // self.rows_each
-        report = PartReport(
-            **facts,
-            task=self,
-            truth=lists_of(self.truth(store), ptr),
-            prediction=answers.mean,
-            kinds=lists_of(np.array(self.kinds(store), object)[:: self.rows_each], ptr),
-        )
-        return write_part_report(path, report)
-
-    # what the report says of it
-
-    @abstractmethod
-    def panels(self, report: PartReport, t: int) -> Iterator[Panel]:
-        """The pictures of a target's predictions."""
-
-    @abstractmethod
-    def panel_words(self) -> str:
-        """What to know of the pictures."""
-
-    @abstractmethod
-    def summary(self, t: int, y: np.ndarray, prediction: np.ndarray) -> dict[str, str]:
-        """How good the predictions of one kind of part are, in words, of one part or more."""
-
-    @abstractmethod
-    def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-        """How far off predictions of a target are, `[R]`, with a sign; NaN for blanks."""
-
-    @abstractmethod
-    def value_text(self, t: int, y: float) -> str:
-        """A measured value as a reader sees it."""
-
-    @abstractmethod
-    def prediction_text(self, t: int, prediction: Any) -> str:
-        """A prediction as a reader sees it."""
-
     def truth(self, store: MoleculeStore) -> np.ndarray:
         """The targets of a store's parts, each once."""
         return self.values(store).cpu().numpy()[:: self.rows_each]
@@ -305,6 +380,58 @@ class PartTask(Task):
 
 
 def _mean(values: np.ndarray | None) -> float:
-    """Of what is known, the same in any order of the atoms; NaN if nothing is."""
+    """Average the known values, independent of the order of the atoms; NaN if none is known."""
     known = np.empty(0) if values is None else np.sort(values[~np.isnan(values)])
     return known.mean() if len(known) else np.nan
+
+
+# --- Which parts of a molecule have targets: its atoms, or its bonds.
+
+
+class OfAtoms(PartTask):
+    """The atoms of the graph, in the order in which the SMILES or the mol block has them."""
+
+    per: ClassVar[str] = "atom"
+    held: ClassVar[str] = "atom_y"
+
+    def ptr(self, store: MoleculeStore) -> Tensor:
+        return store.atom_ptr
+
+    def molecule(self, batch: Any) -> Tensor:
+        return batch.batch
+
+    def kinds(self, store: MoleculeStore) -> list[str]:
+        column = ATOM_PLACE["element"]
+        return [name_code("atom", column, code).removeprefix("element ") for code in store.atoms[:, column].tolist()]
+
+    def codes(self, store: MoleculeStore) -> np.ndarray:
+        return store.atoms.numpy()
+
+
+class OfBonds(PartTask):
+    """The bonds between atoms of the graph, in RDKit's order of bonds.
+
+    A bond has no direction: its outputs are a function of the sum and the difference of its atoms' states
+    (`gtx.nn.BondReadout`).
+    """
+
+    per: ClassVar[str] = "bond"
+    held: ClassVar[str] = "bond_y"
+    rows_each: ClassVar[int] = 2
+
+    def ptr(self, store: MoleculeStore) -> Tensor:
+        return store.bond_ptr
+
+    def molecule(self, batch: Any) -> Tensor:
+        return batch.batch[batch.edge_index[0]]
+
+    def kinds(self, store: MoleculeStore) -> list[str]:
+        column = BOND_PLACE["type"]
+        return [name_code("bond", column, code) for code in store.bond_codes[:, column].tolist()]
+
+    def codes(self, store: MoleculeStore) -> np.ndarray:
+        """Return the codes of a bond and of its two atoms in either order: of each column the smaller code, then the
+        larger."""
+        ends = store.bonds.numpy() + store.atom_ptr.numpy()[self.owner(store).numpy()]
+        one, other = (store.atoms.numpy()[end] for end in ends)
+        return np.concatenate([store.bond_codes.numpy(), np.minimum(one, other), np.maximum(one, other)], axis=1)

@@ -10,29 +10,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.data.columns import column_index
+from gtx.data.columns import Row, column_index
+from gtx.data.delimited import LIMIT, too_large
 from gtx.data.ledger import Ledger, describe
-from gtx.data.magnitude import LIMIT, too_large
-from gtx.data.rows import Row
 from gtx.errors import InputError
-from gtx.molecules.features import ATOM_PLACE
-from gtx.molecules.naming import name_code
+from gtx.molecules.graphs import ATOM_PLACE, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
-from gtx.tasks.censoring import censored_squares, parse_bound, read_bounds, with_bounds
-from gtx.tasks.conformal import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
-from gtx.tasks.late_functions import mean_absolute_error, mean_squared_error, r2_score
-from gtx.tasks.losses import LOSSES, masked_mean
-from gtx.tasks.metrics import has_values, varies
+from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
+from gtx.tasks.metrics import LOSSES, has_values, masked_mean, varies
 from gtx.tasks.moments import scaler_of
-from gtx.tasks.numbers import NumberTask
-from gtx.tasks.options import NumberOptions, learned
-from gtx.tasks.predictions import Predictions
+from gtx.tasks.numbers import NumberTask, censored_squares, parse_bound, read_bounds, with_bounds
+from gtx.tasks.options import NumberOptions, learned, mean_absolute_error, mean_squared_error, r2_score
 from gtx.tasks.scaling import EXTENSIVE, TargetScaler, composition, extensive_part, tells_elements
-from gtx.tasks.task import Metric
+from gtx.tasks.task import Metric, Predictions
 from gtx.tasks.uncertainty import METHODS, Method
-from gtx.tasks.uncertainty.evaluation import evaluate_spread
-from gtx.tasks.uncertainty.scale import std_factors
-from gtx.tasks.uncertainty.similarity import STEEPEST, distance_slopes
+from gtx.tasks.uncertainty.evaluation import evaluate_spread, std_factors
+from gtx.tasks.uncertainty.methods import STEEPEST, distance_slopes
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -49,7 +42,7 @@ class Regression(NumberTask, NumberOptions):
         loss: of z-scores: "mse", "mae", "huber" (delta 1), or a function of outputs and targets `[B, T]` that gives the
             loss of each entry, `[B, T]`; no part of a model file.
         censored: learn from bounds too, cells such as `>5`: with "mse" by the likelihood of a Gaussian, see
-            `gtx.tasks.censoring.censored_squares`, with other losses at no cost on the side that a bound allows.
+            `gtx.tasks.numbers.censored_squares`, with other losses at no cost on the side that a bound allows.
         element_reference: learn every target, or none, minus a reference per element; by default those of whose
             variance the composition explains 95 %.
         uncertainty: a method of `gtx.tasks.uncertainty`, or "none".
@@ -68,7 +61,7 @@ class Regression(NumberTask, NumberOptions):
             "RMSE", lambda p, y: mean_squared_error(p, y, squared=False), has_values, lower=True, in_units=True
         ),
         "mae": Metric("MAE", mean_absolute_error, has_values, lower=True, in_units=True),
-        "r2": Metric("R²", lambda p, y: r2_score(y, p), varies),
+        "r2": Metric("R²", lambda p, y: r2_score(y.numpy(), p.numpy()), varies),
     }
 
     scaler: TargetScaler | None = learned()
@@ -91,7 +84,7 @@ class Regression(NumberTask, NumberOptions):
 
     @property
     def method(self) -> Method:
-        """What tells how sure a prediction is; where there is none, it has one output and the task's loss."""
+        """Method of uncertainty; `none` has one output per target and the task's own loss."""
         return METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
 
     @property
@@ -100,7 +93,7 @@ class Regression(NumberTask, NumberOptions):
 
     @property
     def has_intervals(self) -> bool:
-        """Whether validation rows were enough for the interval of any target."""
+        """True if there were enough validation rows for the interval of any target."""
         return self.interval is not None and any(width is not None for width in self.interval["half_width"])
 
     @property
@@ -229,7 +222,7 @@ class Regression(NumberTask, NumberOptions):
         return self.scaler.unscale(self._numbers(output), self._composition(store))
 
     def _numbers(self, output: Tensor) -> Tensor:
-        """Of outputs `[..., C]` those that are numbers, `[..., T]`."""
+        """Return the predicted numbers `[..., T]` among outputs `[..., C]`."""
         return output[..., : len(self.targets)]
 
     def _blocks(self, output: Tensor) -> Tensor:
@@ -296,7 +289,8 @@ class Regression(NumberTask, NumberOptions):
     def notes(self) -> list[str]:
         lines = [f"{self.targets[t]}: learned minus a reference per element" for t in self.scaler.extensive]
         if self.interval:
-            lines.append(interval_words(self.interval, "" if self.uncertainty == "none" else " standard deviations"))
+            unit = "" if self.uncertainty == "none" else " standard deviations"
+            lines.append(interval_words(self.interval, self.targets, unit))
         return lines
 
     def _refuse_too_large(self, store: MoleculeStore, kind: str) -> None:
@@ -308,7 +302,7 @@ class Regression(NumberTask, NumberOptions):
         return None if self.scaler.reference is None else composition(store)
 
     def _name_lacking(self, elements: Tensor) -> str:
-        """What a reference per element does not know of a molecule, bool `[119]`, in words."""
+        """Name the elements of a molecule, bool `[119]`, that have no reference value."""
         targets = ", ".join(self.targets[t] for t in self.scaler.extensive)
         symbols = ", ".join(
             name_code("atom", ATOM_PLACE["element"], code) for code in elements.nonzero().flatten().tolist()

@@ -146,7 +146,7 @@ class TargetScaler:
 
 
 def _check(numbers: dict[str, Any]) -> None:
-    """Whether these are the plain numbers of a scaler."""
+    """Check that these are the plain numbers of a scaler."""
     Record({"mean": ListOf(number(), 1)}).check(numbers, "task.scaler")
     targets = len(numbers["mean"])
     table = ListOf(ListOf(number(), targets, targets), ELEMENTS, ELEMENTS)
@@ -154,12 +154,13 @@ def _check(numbers: dict[str, Any]) -> None:
 
 
 def extensive_part(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
-    """What the reference per element says of each molecule, float64 `[M, T]`, 0 for targets without; None without."""
+    """Compute the sum of element references of each molecule, float64 `[M, T]`, 0 for targets without a reference;
+    None if no target has one."""
     return None if scaler.reference is None else composition(store) @ scaler.reference
 
 
 def tells_elements(store: MoleculeStore) -> bool:
-    """Whether a column of the atoms is the element."""
+    """Tell whether a column of the atoms is the element."""
     return "element" in store.atom_columns
 
 

@@ -1,34 +1,229 @@
-"""A text that the model learns to write, token by token."""
+"""Sequences: texts that are written for molecules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from gtx.data.columns import column_index
+from gtx.data import PairBudgetSampler, featurise
+from gtx.data.columns import Row, column_index
 from gtx.errors import InputError
+from gtx.molecules import Featuriser
 from gtx.schema import MappingOf, Record, anything, number, one_of, whole
 from gtx.sequence import CHARACTERS, SMILES, Examples, Tokenizer, TokenVocabulary, Written, beam, greedy
-from gtx.tasks.losses import smoothed_cross_entropy
+from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.tasks.options import SequenceOptions, learned
 from gtx.tasks.task import Metric, Task, fresh_columns
-from gtx.tasks.teacher_forcing import count, count_all, metrics
-from gtx.tasks.written import TextScores, WrittenTexts, canonical_smiles, scores
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gtx.data import MoleculeStore
+    from gtx.data import File, MoleculeStore
     from gtx.data.ledger import Ledger
-    from gtx.data.rows import Row
-    from gtx.dataset import Dataset, File
+
+
+# --- How well sequences are written.
+
+
+def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
+    """Compute the sums that `metrics` are made of, for each of B sequences.
+
+    Args:
+        logits: `[N, V]`, each step given the true ones before it (teacher forcing).
+        labels: int64 `[N]`, what should be written, the ends included.
+        ptr: int64 `[B + 1]`; sequence b has the labels `ptr[b]` to `ptr[b + 1]`, one at least.
+
+    Returns:
+        float64 `[B, 3]`: the sum of -ln p of the labels, how many they are, how many are the likeliest token.
+    """
+    surprise = -logits.detach().log_softmax(-1).gather(1, labels[:, None]).squeeze(1)
+    right = logits.argmax(-1) == labels
+    each = torch.stack([surprise.double(), torch.ones_like(surprise).double(), right.double()], 1)
+    owner = torch.repeat_interleave(ptr.diff())
+    return each.new_zeros(len(ptr) - 1, 3).index_add_(0, owner, each)
+
+
+@torch.inference_mode()
+def count_all(model: nn.Module, examples: Examples, pairs: int = 50_000) -> Tensor:
+    """`count` of every example, `[M, 3]`, on the model's device and in evaluation mode.
+
+    Args:
+        model: gives logits of what comes after each token.
+        examples: molecules and what is to be written.
+        pairs: budget of a batch in pairs of tokens or atoms.
+    """
+    device = next(model.parameters()).device
+    examples, counts = examples.to(device), torch.zeros(len(examples), 3, dtype=torch.float64)
+    for rows in PairBudgetSampler(examples.sizes.cpu(), pairs, shuffle=False).batches():
+        batch = examples.batch(rows.to(device))
+        read, labels = batch.targets.teacher_forced()
+        counts[rows] = count(model(batch.source, read), labels, read.ptr).cpu()
+    return counts
+
+
+def metrics(counts: Tensor) -> dict[str, float | None]:
+    r"""Scores of teacher-forced sequences.
+
+    Args:
+        counts: of `count`, `[n, 3]`.
+
+    Returns:
+        `loss`, the mean of \(-\ln p\) per label, in nats; `perplexity`, its exponential, at least 1;
+        `token_accuracy`, the share of labels that are the likeliest token; `sequence_accuracy`, the share of sequences
+        of which all are, those that greedy writing gets exactly. None of nothing.
+    """
+    names = ("loss", "perplexity", "token_accuracy", "sequence_accuracy")
+    if len(counts) == 0:
+        return dict.fromkeys(names)
+    surprise, labels, right = counts.sum(0).tolist()
+    loss = surprise / labels
+    whole = float((counts[:, 2] == counts[:, 1]).double().mean())
+    return dict(zip(names, (loss, math.exp(min(loss, 700.0)), right / labels, whole), strict=True))
+
+
+def exact(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:
+    """The share of sequences (or texts) written exactly as they should be; None of none.
+
+    Raises:
+        ValueError: not as many were written as there are.
+    """
+    if len(written) != len(truth):
+        raise ValueError(f"expected {len(truth)} sequences, one for each that is true, got {len(written)}")
+    return sum(a == b for a, b in zip(written, truth, strict=True)) / len(truth) if truth else None
+
+
+# --- Texts that were written, and how good they are.
+
+
+@dataclass(frozen=True)
+class WrittenTexts:
+    """A text for each of m molecules.
+
+    Attributes:
+        texts: what was written.
+        log_probability: float64 `[m]`, of each, by the model.
+        canonical: canonical SMILES, None where a text is no SMILES; None altogether where it is not meant to be one.
+        remarks: per molecule, what there is to warn of.
+        cut: bool `[m]`, which ran into the limit.
+    """
+
+    texts: list[str]
+    log_probability: np.ndarray
+    canonical: list[str | None] | None
+    remarks: list[list[str]]
+    cut: np.ndarray
+
+    @property
+    def finite(self) -> np.ndarray:
+        """bool `[m]`: the molecules that a text could be written for."""
+        return np.isfinite(self.log_probability)
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the columns that `ToSequence.output_columns` names; None and NaN for a molecule that is not
+        `finite`."""
+        given = [self.texts]
+        if self.canonical is not None:
+            given.append([smiles is not None for smiles in self.canonical])
+        texts, *valid = (np.where(self.finite, np.array(one, object), None) for one in given)
+        return [texts, np.where(self.finite, self.log_probability, np.nan), *valid]
+
+    def right(self, truth: Sequence[str]) -> list[bool]:
+        """Compare each text with the true one: the same molecule however it is written, or, for other texts, the
+        same text."""
+        if self.canonical is None:
+            return self.exact(truth)
+        wanted = canonical_smiles(truth)
+        return [a is not None and a == b for a, b in zip(self.canonical, wanted, strict=True)]
+
+    def exact(self, truth: Sequence[str]) -> list[bool]:
+        """Compare each text with the true one, character by character."""
+        return [a == b for a, b in zip(self.texts, truth, strict=True)]
+
+    def counts(self, truth: Mapping[int, str]) -> Counter[str]:
+        """Count what `scores` are made of; `truth` by molecule, as far as it is known."""
+        rows = list(truth)
+        part = self.subset(rows)
+        found = Counter(sequences=len(rows), exact_accuracy=sum(part.exact(list(truth.values()))))
+        if self.canonical is not None:
+            found.update(molecule_accuracy=sum(part.right(list(truth.values()))), invalid=part.canonical.count(None))
+        return found
+
+    def subset(self, rows: Sequence[int]) -> WrittenTexts:
+        """Select the molecules `rows`."""
+        rows = list(rows)
+        canonical = None if self.canonical is None else [self.canonical[i] for i in rows]
+        texts, remarks = [self.texts[i] for i in rows], [self.remarks[i] for i in rows]
+        return WrittenTexts(texts, self.log_probability[rows], canonical, remarks, self.cut[rows])
+
+
+def scores(counts: Counter[str]) -> dict[str, Any]:
+    """Out of `WrittenTexts.counts`: `exact_accuracy`, the share of texts that are right to the letter; of SMILES also
+    `molecule_accuracy`, the share that is the right molecule, and `invalid`, how many are none. None of no texts."""
+    total = counts["sequences"]
+    shares = {name: n / total if total else None for name, n in counts.items() if name.endswith("accuracy")}
+    return shares | ({"invalid": counts["invalid"] if total else None} if "invalid" in counts else {})
+
+
+@dataclass
+class TextScores:
+    """Texts beside the true ones, as far as the table holds them, and how many are no good; counts alone are kept.
+
+    Args:
+        target: the name of the column.
+        columns: of the table.
+        limit: tokens at which a text is cut off.
+    """
+
+    target: str
+    columns: Sequence[str]
+    limit: int
+    written: int = 0
+    cut: int = 0
+    invalid: int | None = None
+    found: Counter[str] = field(default_factory=Counter)
+
+    def add(self, rows: Sequence[Row], answers: WrittenTexts) -> None:
+        """Take in some rows and what was written for them."""
+        self.written += len(answers.texts)
+        self.cut += int(answers.cut.sum())
+        if answers.canonical is not None:
+            self.invalid = (self.invalid or 0) + answers.canonical.count(None)
+        if self.columns.count(self.target) == 1:
+            at = self.columns.index(self.target)
+            truth = {i: row.cells[at].strip() for i, row in enumerate(rows)}
+            self.found.update(answers.counts({i: text for i, text in truth.items() if text}))
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return the metrics as in `metrics.json`; None without a single true text."""
+        if not self.found["sequences"]:
+            return None
+        found = scores(self.found)
+        return {**found, "per_target": {self.target: found}}
+
+    def notes(self) -> list[str]:
+        """State how many texts are no SMILES, and how many were cut off."""
+        words = []
+        if self.invalid is not None:
+            words.append(f"{self.invalid} {'is' if self.invalid == 1 else 'are'} no valid SMILES")
+        if self.cut:
+            words.append(f"{self.cut} ran into the limit of {self.limit} tokens")
+        return [f"of {self.written} sequences written, {', '.join(words)}"] if words else []
+
+
+def canonical_smiles(texts: Sequence[str]) -> list[str | None]:
+    """Canonical SMILES, None for what is none."""
+    return featurise(Featuriser(descriptors=False), texts, workers=0).smiles
+
+
+# --- A text that the model learns to write, token by token.
 
 TOKENIZERS = {"smiles": SMILES, "characters": CHARACTERS}
-"""How a target text may be cut into tokens, by name."""
+"""Tokenizers of target texts, by name."""
 LONGEST = 10_000
 """The most tokens that a model may be asked to write."""
 
@@ -44,11 +239,11 @@ class ToSequence(Task, SequenceOptions):
         targets: the name of the one target column.
         tokens: what a text is made of, one of `TOKENIZERS`.
         max_tokens: longer texts are errors.
-        smoothing: of the loss, see `gtx.tasks.losses.smoothed_cross_entropy`.
+        smoothing: of the loss, see `gtx.tasks.metrics.smoothed_cross_entropy`.
         vocabulary, limit: learned of the training rows: the tokens, and how many are written at the most.
         texts: the different texts of the tables; no part of a model file.
-        beams: 1 writes the likeliest token at every step, more follow as many beginnings, see `gtx.sequence.beam`; no
-            part of a model file.
+        beams: 1 writes the likeliest token at every step, more follow as many beginnings, see `gtx.sequence.decoding`;
+            no part of a model file.
 
     Raises:
         InputError: not one target, or an option out of its range.
@@ -83,12 +278,12 @@ class ToSequence(Task, SequenceOptions):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What cuts a text into tokens."""
+        """Tokenizer of the target texts."""
         return TOKENIZERS[self.tokens] if self.vocabulary is None else self.vocabulary.tokenizer
 
     @property
     def writes_smiles(self) -> bool:
-        """Whether the texts are meant to be SMILES."""
+        """True if the texts are SMILES."""
         return self.tokenizer == SMILES
 
     @property
@@ -126,7 +321,7 @@ class ToSequence(Task, SequenceOptions):
     def fitted(self, train: MoleculeStore | Examples) -> Self:
         if self.vocabulary is not None or isinstance(train, Examples):
             return self
-        own = replace(self, vocabulary=TokenVocabulary.of(self._texts(train), self.tokenizer))
+        own = replace(self, vocabulary=TokenVocabulary.of(self.texts_of(train), self.tokenizer))
         longest = int(own.examples(train).targets.sizes.max())
         # half as long again as any it has read
         return replace(own, limit=min(self.max_tokens, longest + max(10, longest // 2)))
@@ -135,14 +330,14 @@ class ToSequence(Task, SequenceOptions):
         return store if isinstance(store, Examples) else super().labelled(store)
 
     def examples(self, store: MoleculeStore | Examples) -> Examples:
-        """Those whose text has no token that training lacks."""
+        """Select the molecules whose text has no token that is missing in training."""
         if isinstance(store, Examples):
             return store
-        encoded = self.vocabulary.encode_all(self._texts(store))
+        encoded = self.vocabulary.encode_all(self.texts_of(store))
         return Examples.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
 
     def remarks(self, store: MoleculeStore) -> dict[int, str]:
-        errors = self.vocabulary.encode_all(self._texts(store)).errors
+        errors = self.vocabulary.encode_all(self.texts_of(store)).errors
         return {i: f"{reason}; no training row has it, so the model cannot write it" for i, reason in errors.items()}
 
     def forward(self, model: nn.Module, batch: Examples) -> tuple[Tensor, Tensor, Tensor]:
@@ -198,27 +393,11 @@ class ToSequence(Task, SequenceOptions):
         part = store.subset(rows)
         teacher_forced = metrics(count_all(members[0], self.examples(part)))
         found: dict[str, Any] = {name: teacher_forced[name] for name in ("perplexity", "token_accuracy")}
-        found |= scores(answers.counts(dict(zip(rows.tolist(), self._texts(part), strict=True))))
+        found |= scores(answers.counts(dict(zip(rows.tolist(), self.texts_of(part), strict=True))))
         return {**found, "per_target": {self.targets[0]: found}}
 
     def scores(self, columns: Sequence[str]) -> TextScores:
         return TextScores(self.targets[0], columns, self.limit)
-
-    def write_report(self, path: Path, dataset: Dataset, answers: WrittenTexts, facts: dict[str, Any]) -> list[str]:
-        from gtx.report import SequenceReport, write_sequence_report
-
-        truth = self._texts(dataset.store)
-        report = SequenceReport(
-            **facts,
-            metrics=self.metrics,
-            target=self.targets[0],
-            truth=truth,
-            written=answers.texts,
-            canonical=answers.canonical,
-            right=answers.right(truth),
-            tokens=len(self.vocabulary.tokens),
-        )
-        return write_sequence_report(path, report)
 
     def notes(self) -> list[str]:
         return [f"writes {len(self.vocabulary.tokens)} tokens, at most {self.limit} in a sequence"]
@@ -237,7 +416,8 @@ class ToSequence(Task, SequenceOptions):
         options = {"tokens": one_of(tuple(TOKENIZERS)), "max_tokens": whole(1, LONGEST), "smoothing": number(0, 1)}
         return Record(kept, options)
 
-    def _texts(self, store: MoleculeStore) -> list[str]:
+    def texts_of(self, store: MoleculeStore) -> list[str]:
+        """Return the text to be written for each molecule."""
         return [self.text(number) for number in store.y[:, 0].tolist()]
 
     def _complaint(self, text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a task is: the one object that knows all that is special about what a model learns."""
+"""Tasks: what is learned, as an object, and the predictions it makes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gtx.data.columns import Row
+from gtx.data.delimited import LARGEST
 from gtx.data.table_writer import fresh_name
 from gtx.errors import InputError
 from gtx.schema import ListOf, Record, text
@@ -18,16 +20,114 @@ from gtx.tasks.metrics import Metric
 from gtx.tasks.options import chosen
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gtx.data import FeatureColumns, MoleculeStore
+    from gtx.data import FeatureColumns, File, MoleculeStore
     from gtx.data.ledger import Ledger
-    from gtx.data.rows import Row
-    from gtx.dataset import Dataset, File
+
+
+# --- Predicted numbers, and predicted numbers beside the measured ones of a table.
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Numbers for m molecules, in the targets' own units; for classes, probabilities.
+
+    Attributes:
+        mean: float64 `[m, P]`, the mean over members; a column per target, or one per class of each target.
+        std: float64 `[m, P]`, the standard deviation that a method of uncertainty tells, or that of the members; None
+            for a single member.
+        low, high: float64 `[m, T]`, bounds of an interval, or None; NaN for a target that has none.
+        reach: float64 `[m, T]` each, how far an interval is to reach below and above the mean, but for one factor per
+            target; None for equally far everywhere.
+        remarks: per molecule, what there is to warn of.
+        distance: float64 `[m]`, 1 - similarity to the nearest training molecule, where the task reads it; or None.
+        vacuity: float64 `[m, T]`, how little is known of a target's classes, from 0 to 1, where a method tells it; or
+            None.
+        table: `[m]` each, the columns that `Task.output_columns` names.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray | None
+    low: np.ndarray | None
+    high: np.ndarray | None
+    remarks: list[list[str]]
+    table: Sequence[np.ndarray] = ()
+    reach: tuple[np.ndarray, np.ndarray] | None = None
+    distance: np.ndarray | None = None
+    vacuity: np.ndarray | None = None
+
+    @property
+    def finite(self) -> np.ndarray:
+        """bool `[m]`: the molecules that every target has a number for."""
+        return np.isfinite(self.mean).all(axis=1)
+
+    def subset(self, rows: np.ndarray) -> Predictions:
+        """Select the molecules `rows`."""
+        cut = [None if each is None else each[rows] for each in (self.mean, self.std, self.low, self.high)]
+        reach = None if self.reach is None else tuple(each[rows] for each in self.reach)
+        distance, vacuity = (None if each is None else each[rows] for each in (self.distance, self.vacuity))
+        table = [column[rows] for column in self.table]
+        return Predictions(*cut, [self.remarks[i] for i in rows], table, reach, distance, vacuity)
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the columns that `Task.output_columns` names; NaN or None for a molecule that is not `finite`."""
+        blanks = (np.nan if column.dtype.kind == "f" else None for column in self.table)
+        return [np.where(self.finite, column, blank) for column, blank in zip(self.table, blanks, strict=True)]
+
+
+class NumberScores:
+    """Predictions beside the measured values, as far as the table holds them: 16 bytes per row and target.
+
+    Args:
+        task: of the model, a `gtx.tasks.NumberTask`.
+        columns: of the table.
+    """
+
+    def __init__(self, task: Any, columns: Sequence[str]) -> None:
+        self.task, self.columns = task, columns
+        self.held = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
+        self.y: list[np.ndarray] = []
+        self.bounds: list[np.ndarray] = []
+        self.prediction: list[np.ndarray] = []
+
+    def add(self, rows: Sequence[Row], answers: Predictions) -> None:
+        """Take in some rows and what was predicted for them."""
+        if not self.held:
+            return
+        y = np.full((len(rows), len(self.task.targets)), np.nan)
+        for t, place in self.held.items():
+            y[:, t] = self.task.values(t, [row.cells[place] for row in rows])
+        y = self.task.joined(np.where(np.isinf(y), np.nan, y))
+        self.y.append(np.where(np.abs(y) > LARGEST, np.nan, y))  # and what is no number is infinite
+        self.prediction.append(answers.mean)
+        if (
+            len(self.held) == len(self.task.targets)
+            and (bounds := self.task.parse_bounds(rows, self.columns)) is not None
+        ):
+            self.bounds.append(bounds)
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return the metrics as in `metrics.json`; None without a single measured value."""
+        if not self.y:
+            return None
+        y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
+        if np.isnan(y).all() and not self.bounds:
+            return None
+        found = self.task.evaluate(y, prediction)
+        if self.bounds:
+            found = self.task.with_kept(found, np.concatenate(self.bounds), prediction)
+        names = [self.task.targets[t] for t in self.held]
+        return {**found, "per_target": {name: found["per_target"][name] for name in names}}
+
+    def notes(self) -> list[str]:
+        """Nothing: numbers speak for themselves."""
+        return []
+
+
+# --- What a task is: the one object that knows all that is special about what a model learns.
 
 
 class Answers(Protocol):
-    """What a model says of m molecules.
+    """Answers of a model for m molecules.
 
     Attributes:
         finite: bool `[m]`: the molecules it has an answer for.
@@ -38,7 +138,7 @@ class Answers(Protocol):
     remarks: list[list[str]]
 
     def subset(self, rows: np.ndarray) -> Answers:
-        """Those of the molecules `rows`."""
+        """Select the molecules `rows`."""
 
     def columns(self) -> list[np.ndarray]:
         """`[m]` each, named by `Task.output_columns`; NaN or None where there is no answer."""
@@ -51,20 +151,20 @@ class Scores(Protocol):
         """Take in some rows and their answers."""
 
     def metrics(self) -> dict[str, Any] | None:
-        """As in `metrics.json`; None if the table does not hold the truth."""
+        """Return the metrics as in `metrics.json`; None if the table does not hold the truth."""
 
     def notes(self) -> list[str]:
-        """What else to say of all answers, a line each."""
+        """Return notes about all answers, a line each."""
 
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """What a model learns of a molecule. Every method returns something new; a task never changes.
+    """Definition of what a model learns about a molecule. Every method returns something new; a task never changes.
 
     A task is used in this order: `settle` and `parse` read the cells of a table, `fitted` learns scales or classes of
     the training rows, `examples`, `forward`, `training_loss` and `validation` serve training, `predict` and `decode`
-    turn outputs into answers, `calibrated` learns intervals of the validation rows, `judge` scores, `write_report`
-    says it in pictures, `to_dict` is what a model file keeps.
+    turn outputs into answers, `calibrated` learns intervals of the validation rows, `judge` scores,
+    `to_dict` is what a model file keeps.
 
     Attributes:
         targets: names of the target columns.
@@ -89,6 +189,7 @@ class Task(ABC):
 
     def __post_init__(self) -> None:
         names = (self.targets,) if isinstance(self.targets, str) else tuple(self.targets)
+        ListOf(text(), least=1).check(names, "targets")
         object.__setattr__(self, "targets", names)
         if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
             raise InputError(f"target column {repeated[0]!r} is named twice")
@@ -116,8 +217,8 @@ class Task(ABC):
         """The targets of all rows, float64 `[n, T]`, NaN for blanks; a cell that cannot be used is a row error."""
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
-        """What is known of values that were not measured, float64 `[n, 2T]`: T numbers that they are above, then T that
-        they are below, NaN where there is none. None: the task knows no bounds."""
+        """Parse bounds of values that were not measured, float64 `[n, 2T]`: T lower bounds, then T upper bounds, NaN
+        where there is none. None if the task has no bounds."""
         return None
 
     def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]] | None:
@@ -137,11 +238,11 @@ class Task(ABC):
     @property
     @abstractmethod
     def out_channels(self) -> int:
-        """How many outputs per molecule the model has."""
+        """Number of the model's outputs per molecule."""
 
     @property
     def num_predictions(self) -> int:
-        """How many of them, the first, are predictions, in which a kernel beside the network may have a share."""
+        """Number of outputs, from the first, that are predictions and can be blended with a kernel's."""
         return self.out_channels
 
     @property
@@ -150,7 +251,8 @@ class Task(ABC):
         return self.out_channels
 
     def fitted(self, train: MoleculeStore) -> Self:
-        """What is learned of the training rows before the network is; as it is where that was done before.
+        """Fit scales or classes to the training rows, before the network is trained; a fitted task is returned as it
+        is.
 
         Raises:
             InputError: these rows cannot teach it.
@@ -158,7 +260,7 @@ class Task(ABC):
         return self
 
     def fitted_in_parts(self, sample: MoleculeStore, parts: Iterable[MoleculeStore]) -> Self:
-        """As `fitted`, for more training rows than can be held.
+        """Fit like `fitted`, to more training rows than memory holds.
 
         Args:
             sample: some thousands of them, drawn at random. Unless the task says otherwise, they stand for all.
@@ -194,16 +296,16 @@ class Task(ABC):
         return known if store.bounds is None else known | (~store.bounds.isnan()).any(1)
 
     def examples(self, store: MoleculeStore) -> Any:
-        """What batches are cut out of, with targets as the loss takes them."""
+        """Return the examples that batches are cut from, with targets as the loss takes them."""
         return store
 
     def remarks(self, store: MoleculeStore) -> dict[int, str]:
-        """What keeps the target of a molecule from being scored, by number of the molecule."""
+        """Return why the target of a molecule cannot be scored, by number of the molecule."""
         return {}
 
     @property
     def reads_similarity(self) -> bool:
-        """Whether `decode` needs the distance to the nearest training molecule, 1 - similarity, after all outputs."""
+        """True if `decode` needs the distance to the nearest training molecule, 1 - similarity, after all outputs."""
         return False
 
     def check(self, model: nn.Module, members: int) -> None:  # noqa: B027 -- most tasks take any
@@ -218,11 +320,11 @@ class Task(ABC):
         """The mean loss of a batch, a number."""
 
     def share(self, examples: Any) -> int | Tensor:
-        """How much say a batch has in an epoch, e.g. its number of molecules; of all `examples` likewise."""
+        """Return the weight of a batch in an epoch, such as its number of molecules; of all `examples` likewise."""
         return getattr(examples, "molecules", examples.num_graphs)
 
     def kept(self, output: Any, batch: Any) -> Tensor:
-        """What validation keeps of a batch, `[B, K]`."""
+        """Return the outputs of a batch that validation collects, `[B, K]`."""
         return output.float()
 
     @abstractmethod
@@ -245,7 +347,7 @@ class Task(ABC):
         where `taken` has that name."""
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
-        """What the members say of the B molecules of a batch: `[B, members, C]`, or a list of B."""
+        """Compute the members' outputs for the B molecules of a batch: `[B, members, C]`, or a list of B."""
         return torch.stack([network(batch).double() for network in self.networks(members)], dim=1).cpu()
 
     def networks(self, members: Sequence[nn.Module]) -> Sequence[nn.Module]:
@@ -265,14 +367,15 @@ class Task(ABC):
         raise InputError(f"members: a model of the task {self.name} gives no predictions of single members")
 
     def members_apart(self, outputs: Any, store: MoleculeStore, members: int) -> list[np.ndarray]:
-        """What `member_columns` names, `[m]` each, out of what `predict` says of all molecules of a store."""
+        """Return the columns that `member_columns` names, `[m]` each, from the outputs of `predict` for all
+        molecules of a store."""
         raise NotImplementedError
 
     def calibrated(self, answers: Answers, y: np.ndarray) -> Self:
-        """What is learned of answers for held-out rows beside their targets `[n, T]`, such as intervals."""
+        """Calibrate on answers for held-out rows and their targets `[n, T]`, for instance intervals."""
         return self
 
-    # scores and report
+    # scores
 
     @abstractmethod
     def judge(self, members: Sequence[nn.Module], store: MoleculeStore, answers: Answers, rows: np.ndarray) -> dict:
@@ -290,18 +393,14 @@ class Task(ABC):
     def scores(self, columns: Sequence[str]) -> Scores:
         """To score a table with these columns, as far as it holds the truth."""
 
-    @abstractmethod
-    def write_report(self, path: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:
-        """Write `report.html`; `facts` are what every task's report says. A line for each picture left out."""
-
     def notes(self) -> list[str]:
-        """What a user should know of how the targets were understood, a line each."""
+        """Return notes about how the targets were understood, a line each."""
         return []
 
     # storage
 
     def config(self) -> dict[str, Any]:
-        """What the user chose, as plain values, for `config.yaml`."""
+        """Return the user's choices as plain values, for `config.yaml`."""
         given = {f.name: getattr(self, f.name) for f in chosen(self)}
         plain = {name: getattr(value, "__name__", value) if callable(value) else value for name, value in given.items()}
         return {"task": self.name, "targets": list(self.targets), **plain}
@@ -325,7 +424,7 @@ class Task(ABC):
 
     @classmethod
     def kept_entries(cls, targets: int) -> Record:
-        """What `to_dict` may hold for so many targets."""
+        """Describe the entries that `to_dict` may hold for a number of targets."""
         return Record({})
 
 

@@ -1,9 +1,10 @@
-"""Numbers of molecules, of their atoms and of their bonds, learned by one model."""
+"""Targets of molecules, atoms and bonds in one model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -11,26 +12,110 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gtx.data.columns import Row
 from gtx.errors import InputError
 from gtx.schema import ListOf, Record, one_of
-from gtx.tasks.atom_classes import AtomClasses
-from gtx.tasks.atoms import AtomNumbers
-from gtx.tasks.bond_classes import BondClasses
-from gtx.tasks.bonds import BondNumbers
-from gtx.tasks.joint_answers import JointAnswers, JointScores, joint_scores
 from gtx.tasks.metrics import mean_scores
 from gtx.tasks.options import TogetherOptions, learned
+from gtx.tasks.part_classes import AtomClasses, BondClasses
+from gtx.tasks.part_numbers import AtomNumbers, BondNumbers
 from gtx.tasks.parts import PartTask
 from gtx.tasks.regression import Regression
-from gtx.tasks.task import Metric, Task
+from gtx.tasks.task import Answers, Metric, Scores, Task
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gtx.data import FeatureColumns, MoleculeStore
+    from gtx.data import FeatureColumns, File, MoleculeStore
     from gtx.data.ledger import Ledger
-    from gtx.data.rows import Row
-    from gtx.dataset import Dataset, File
+
+
+# --- Answers and scores of several tasks that one model has learned.
+
+
+@dataclass(frozen=True)
+class JointAnswers:
+    """Answers of each task for m molecules.
+
+    Attributes:
+        parts: of each task, in their order.
+        remarks: per molecule, what there is to warn of.
+    """
+
+    parts: tuple[Answers, ...]
+    remarks: list[list[str]]
+
+    @classmethod
+    def of(cls, parts: Sequence[Answers]) -> JointAnswers:
+        """With the remarks of all."""
+        every = zip(*(each.remarks for each in parts), strict=True)
+        return cls(tuple(parts), [list(chain(*found)) for found in every])
+
+    @property
+    def finite(self) -> np.ndarray:
+        """bool `[m]`: the molecules that every task has an answer for."""
+        return np.stack([each.finite for each in self.parts]).all(0)
+
+    def subset(self, rows: np.ndarray) -> JointAnswers:
+        """Select the molecules `rows`."""
+        return JointAnswers(tuple(each.subset(rows) for each in self.parts), [self.remarks[i] for i in rows])
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the columns of all tasks; blank for a molecule that is not `finite`."""
+        blank = ~self.finite
+        found = [column.copy() for each in self.parts for column in each.columns()]
+        for column in found:
+            column[blank] = np.nan if column.dtype.kind == "f" else None
+        return found
+
+
+class JointScores:
+    """Answers beside the truth, task by task.
+
+    Args:
+        parts: of each task.
+        names: of the metrics of all.
+    """
+
+    def __init__(self, parts: Sequence[Scores], names: Sequence[str]) -> None:
+        self.parts, self.names = parts, names
+
+    def add(self, rows: Sequence[Row], answers: JointAnswers) -> None:
+        """Take in some rows and their answers."""
+        for part, own in zip(self.parts, answers.parts, strict=True):
+            part.add(rows, own)
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return the metrics as in `metrics.json`; None if the table holds no truth."""
+        found = [scores for part in self.parts if (scores := part.metrics()) is not None]
+        return joint_scores(found, self.names) if found else None
+
+    def notes(self) -> list[str]:
+        """Return notes about all answers, a line each."""
+        return [line for part in self.parts for line in part.notes()]
+
+
+def joint_scores(parts: Sequence[dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+    """The scores of several tasks as those of one: means of the metrics `names` over the targets that have them, and
+    what only some have besides."""
+    joined = mean_scores({name: scores for each in parts for name, scores in each["per_target"].items()}, names)
+    return {k: v for each in parts for k, v in each.items()} | joined
+
+
+def joint_baselines(parts: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> dict[str, Any]:
+    """Scores of the baselines of several tasks, by name and part of the split; None for targets that a baseline does
+    not predict."""
+
+    def joined(method: str, where: str) -> dict[str, Any]:
+        per_target: dict[str, Any] = {}
+        for task, found in zip(tasks, parts, strict=True):
+            own = found[method][where]["per_target"] if method in found else {}
+            per_target |= {name: own.get(name, dict.fromkeys(task.metrics)) for name in task.targets}
+        return mean_scores(per_target, dict.fromkeys(name for task in tasks for name in task.metrics))
+
+    methods = dict.fromkeys(name for found in parts for name in found)
+    return {method: {where: joined(method, where) for where in ("train", "val", "test")} for method in methods}
+
+
+# --- Numbers of molecules, of their atoms and of their bonds, learned by one model.
 
 KINDS: dict[str, type[Task]] = {
     kind.name: kind for kind in (Regression, AtomNumbers, AtomClasses, BondNumbers, BondClasses)
@@ -85,12 +170,12 @@ class Together(Task, TogetherOptions):
 
     @property
     def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
-        """Those of all parts."""
+        """Metrics of all levels."""
         return {name: metric for each in self.parts for name, metric in each.metrics.items()}
 
     @property
     def per(self) -> str:  # type: ignore[override]
-        """Of the first part."""
+        """Level of the first task."""
         return self.parts[0].per
 
     @property
@@ -202,7 +287,7 @@ class Together(Task, TogetherOptions):
 
     @property
     def validated(self) -> list[str]:
-        """Those of any part; the parts without a metric have no say in it."""
+        """Validated metrics of any level; levels without a metric are left out."""
         return list(dict.fromkeys(name for part in self.parts for name in part.validated))
 
     # prediction
@@ -214,7 +299,7 @@ class Together(Task, TogetherOptions):
         return found
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> list[tuple[Tensor, ...]]:
-        """Of each molecule what the parts say, see `Task.predict` of each."""
+        """Compute the outputs of each level for each molecule, see `Task.predict`."""
         said = [network(batch) for network in members]
         own = [part.predict([_saying(out[k]) for out in said], batch) for k, part in enumerate(self.parts)]
         return list(zip(*own, strict=True))
@@ -245,25 +330,9 @@ class Together(Task, TogetherOptions):
     def scores(self, columns: Sequence[str]) -> JointScores:
         return JointScores([part.scores(columns) for part in self.parts], tuple(self.metrics))
 
-    def seen_by(self, part: Task, dataset: Dataset) -> Dataset:
+    def seen_by(self, part: Task, dataset: Any) -> Any:
         """A data set with the targets of one part alone."""
         return replace(dataset, task=part, store=self.store_of(part, dataset.store))
-
-    def write_report(self, path: Path, dataset: Dataset, answers: JointAnswers, facts: dict[str, Any]) -> list[str]:
-        """A page for each part: `path` of the first, and others beside it, such as `report-atoms.html`; each names the
-        others."""
-        pages = [path, *(path.with_name(f"{path.stem}-{part.name}{path.suffix}") for part in self.parts[1:])]
-        others = [
-            f"What it predicts of {each.per}s is in {page.name}." for each, page in zip(self.parts, pages, strict=True)
-        ]
-        lines = []
-        for k, (part, own) in enumerate(zip(self.parts, answers.parts, strict=True)):
-            footnotes = [*facts["footnotes"], *others[:k], *others[k + 1 :]]
-            of_part = _facts_of(part, facts) | {"footnotes": footnotes}
-            lines += part.write_report(pages[k], self.seen_by(part, dataset), own, of_part)
-        return lines + [
-            f"the report of {part.per}s: {page}" for part, page in zip(self.parts[1:], pages[1:], strict=True)
-        ]
 
     def notes(self) -> list[str]:
         return [line for part in self.parts for line in part.notes()]
@@ -294,18 +363,3 @@ class Together(Task, TogetherOptions):
 def _saying(output: Tensor) -> Callable[[Any], Tensor]:
     """Stands for a network whose output is known."""
     return lambda batch: output
-
-
-def _facts_of(part: Task, facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a report, with the scores of one part's targets alone."""
-
-    def of(scores: Mapping[str, Any]) -> dict[str, Any]:
-        return mean_scores({name: scores["per_target"][name] for name in part.targets}, part.metrics)
-
-    def defined(method: Mapping[str, Any]) -> bool:
-        return any(v is not None for name in part.targets for v in method["train"]["per_target"][name].values())
-
-    scores = {where: of(found) for where, found in facts["scores"].items()}
-    methods = {name: each for name, each in facts["baselines"].items() if defined(each)}
-    baselines = {name: {where: of(found) for where, found in each.items()} for name, each in methods.items()}
-    return facts | {"scores": scores, "baselines": baselines}

@@ -1,4 +1,4 @@
-"""The weights that a model takes over from a trained one."""
+"""Adopting: weights of an earlier model in a new one, and what comes out of a training."""
 
 from __future__ import annotations
 
@@ -7,6 +7,37 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+from gtx.tasks import Task
+
+# --- A trained model.
+
+
+@dataclass
+class Member:
+    """A trained model.
+
+    Attributes:
+        model: with the averaged weights of the best epoch, in evaluation mode, on the CPU.
+        task: what it learned, fitted: from its outputs to answers.
+        history: one row per epoch, as in `log.csv`.
+        best_epoch: the epoch kept, counted from 1; 0 where there are none.
+        best_score: its `val_score`; infinite without validation molecules.
+    """
+
+    model: nn.Module
+    task: Task
+    history: list[dict[str, float]]
+    best_epoch: int
+    best_score: float
+
+    @property
+    def batch_pairs(self) -> int | None:
+        """The budget of a batch that it was trained with, less than was asked for where memory was short."""
+        return self.history[-1].get("batch_pairs") if self.history else None
+
+
+# --- The weights that a model takes over from a trained one.
 
 NAMED = 4  # tensors that a note names
 HEAD = "head"
@@ -55,7 +86,7 @@ class Adoption:
         model.load_state_dict({**own, **taken})
 
     def words(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> str:
-        """What is taken over and what is not, in words:
+        """Describe which tensors are taken over and which are new:
         `61 of 63 tensors are kept, 2 are new: head.3.weight [1, 16], head.3.bias [1]`."""
         kept, part = set(self.adoptable(own, trained)), self.in_part(own, trained)
         new = [f"{name} {list(tensor.shape)}" for name, tensor in own.items() if name not in kept and name not in part]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -11,7 +13,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gtx.data import CapacityStore, MoleculeStore
-from gtx.dataset.on_disk import MoleculesOnDisk
+from gtx.errors import printable
+from gtx.training.data import OnDisk
 from gtx.training.module import PropertyModule
 from gtx.training.optimise import adamw
 from gtx.training.settings import TrainSettings
@@ -20,56 +23,99 @@ WARM_UP = 3
 """Steps that run before a step is captured, so that libraries have made what they keep."""
 
 
+@lru_cache
+def side_stream(device: torch.device) -> torch.cuda.Stream:
+    """The stream on which steps are tried, warmed up and captured: gradient nodes remember where they were made."""
+    return torch.cuda.Stream(device)
+
+
+@contextmanager
+def aside(device: torch.device) -> Iterator[None]:
+    """Work on the side stream of a CUDA device, between what came before and what follows; elsewhere, just work."""
+    if device.type != "cuda":
+        yield
+        return
+    stream = side_stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        yield
+    torch.cuda.current_stream(device).wait_stream(stream)
+
+
+def can_capture(device: torch.device) -> bool:
+    """Tell whether the device has CUDA graphs."""
+    return device.type == "cuda"
+
+
+def record(function: Callable[[Tensor], Tensor], given: Tensor) -> tuple[Callable[[], None], Tensor]:
+    """Capture a call of a function as a CUDA graph, without running it.
+
+    If that fails, the current stream and the generator of the device are what they were.
+
+    Returns:
+        What replays the call, and its result, which each replay overwrites.
+    """
+    device, graph = given.device, torch.cuda.CUDAGraph()
+    generator = torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
+    state = generator.clone_state()
+    try:
+        with aside(device), torch.cuda.graph(graph, stream=side_stream(device)):
+            result = function(given)
+    except BaseException:
+        generator.graphsafe_set_state(state)  # the one that it has may be left in the middle of the capture
+        side_stream.cache_clear()  # so may the stream
+        raise
+    return graph.replay, result
+
+
 class Captured:
     """A function of one tensor on a device; from its fourth call on a CUDA graph that is replayed.
 
     Launching the kernels of a small model takes the host several times as long as the kernels themselves take the
     GPU; a captured graph is one launch. The function must have constant shapes, read nothing back and give a tensor,
-    which the next call overwrites. Off a GPU, or where it cannot be captured, the function itself runs at every call.
+    which the next call overwrites. Off a GPU, for a tensor smaller than others before, or where it cannot be
+    captured, the function itself runs.
 
     Args:
         function: of a tensor.
-        say: called with one line that says why the function is not captured.
+        say: called with the reason, one line, if the function cannot be captured.
     """
 
     def __init__(self, function: Callable[[Tensor], Tensor], say: Callable[[str], None]) -> None:
         self.function, self.say = function, say
-        self.calls, self.graph, self.failed = 0, None, False
+        self.calls, self.shape, self.replay, self.failed = 0, None, None, False
 
     def __call__(self, given: Tensor) -> Tensor:
-        if given.device.type != "cuda" or self.failed:
+        if self.shape is None or given.numel() > self.shape.numel():
+            self.shape, self.calls, self.replay = given.shape, 0, None
+        if self.failed or not can_capture(given.device):
             return self.function(given)
-        self.calls += 1
-        if self.calls <= WARM_UP:
-            return self._aside(given)
-        if self.graph is None and not self._capture(given):
+        if given.shape == self.shape and self.calls >= WARM_UP and (self.replay or self._record(given)):
+            self.given.copy_(given)
+            self.replay()
+            return self.result
+        self.calls += given.shape == self.shape
+        with aside(given.device):
             return self.function(given)
-        self.given.copy_(given)
-        self.graph.replay()
-        return self.result
 
-    def _aside(self, given: Tensor) -> Tensor:
-        """The function on a stream of its own, as capturing needs it."""
-        stream = torch.cuda.Stream(given.device)
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            result = self.function(given)
-        torch.cuda.current_stream().wait_stream(stream)
-        return result
-
-    def _capture(self, given: Tensor) -> bool:
-        """Record the function without running it; whether that was possible."""
-        self.given, graph = given.clone(), torch.cuda.CUDAGraph()
+    def _record(self, given: Tensor) -> bool:
+        """Capture the function; return whether that worked."""
+        self.given = given.clone()
         try:
-            with torch.cuda.graph(graph):
-                self.result = self.function(self.given)
-        except RuntimeError as error:
-            self.failed = True
-            torch.cuda.synchronize()
-            self.say(f"the step is not captured as a CUDA graph, and runs without: {str(error).splitlines()[0]}")
-            return False
-        self.graph = graph
-        return True
+            self.replay, self.result = record(self.function, self.given)
+        except Exception as error:  # out of memory, a question to the device, shapes that depend on data, ...
+            self.failed, reason = True, first_line(error)
+        if self.failed:  # only now nothing refers to what the capture has made
+            if given.device.type == "cuda":
+                torch.cuda.synchronize()
+                torch.cuda.empty_cache()
+            self.say(reason)
+        return not self.failed
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's message, or its kind where it has none."""
+    return printable(next(iter(str(error).splitlines()), "").strip() or type(error).__name__, 200)
 
 
 class WholeStep:
@@ -90,6 +136,8 @@ class WholeStep:
         self.learned = [p for group in optimiser.param_groups for p in group["params"]]
 
     def __call__(self, index: Tensor) -> Tensor:
+        self.optimiser.zero_grad(set_to_none=True)  # first, since a step may have failed behind its backward pass
+        torch.clear_autocast_cache()  # weights that were cast before hold gradient nodes of another step
         batch = self.train.batch(index)
         loss = self.module.loss(batch) * (self.module.task.share(batch) / self.usual_share)
         with torch.autocast(index.device.type, enabled=False):
@@ -108,21 +156,19 @@ class CapturedModule(PropertyModule):
     make the batch. What Lightning does between forward and update is part of the step, so its hooks do nothing.
     """
 
-    def configure_optimizers(self) -> dict[str, Any]:
-        return self._scheduled(self._optimiser(torch.tensor(self.settings.lr, device=self.device)))
+    in_whole_steps = True
 
-    def _optimiser(self, lr: Tensor) -> Optimizer:
-        # on the device, so that a captured step sees the rate change
-        capturable = self.device.type != "cpu"
+    def configure_optimizers(self) -> dict[str, Any]:
+        return self._scheduled(self.optimiser())
+
+    def optimiser(self) -> Optimizer:
+        """AdamW whose rate is on the device, so that a captured step sees it change."""
         s = self.settings
+        lr, capturable = torch.tensor(s.lr, device=self.device), self.device.type != "cpu"
         return adamw(self.model, lr, s.weight_decay, capturable=capturable, rates=s.rates)
 
     def on_fit_start(self) -> None:
         self.steps = self.validations = None
-
-    def on_train_start(self) -> None:
-        for group in self.optimizers().param_groups:  # a checkpoint is read on the host
-            group["lr"] = torch.as_tensor(group["lr"], device=self.device)
 
     def on_train_epoch_start(self) -> None:
         super().on_train_epoch_start()
@@ -165,11 +211,11 @@ def why_not(settings: TrainSettings, model: nn.Module, train: Any, processes: in
     """Why a training cannot have batches of constant shape; None if it can."""
     if settings.precision in ("16-mixed", "16"):
         return "16-mixed scales its loss by what it finds"
-    if settings.strategy == "fsdp":
-        return "each process holds its share of the weights"
     if processes > 1:
         return "several processes exchange gradients in every step"
-    if isinstance(train, MoleculesOnDisk):
+    if settings.strategy.startswith("ddp"):
+        return f"strategy {settings.strategy} exchanges gradients in every step"
+    if isinstance(train, OnDisk):
         return "the training molecules stay on disk"
     if not isinstance(train, MoleculeStore):
         return "the examples of the task are more than molecules"
@@ -178,5 +224,5 @@ def why_not(settings: TrainSettings, model: nn.Module, train: Any, processes: in
     return None
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+def _say(reason: str) -> None:
+    print(f"the step is not captured as a CUDA graph, and runs without: {reason}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,19 @@ from pytorch_lightning.utilities.seed import isolate_rng
 from torch import nn
 
 from gtx.data import MoleculeStore
-from gtx.dataset.on_disk import MoleculesOnDisk
 from gtx.errors import InputError
 from gtx.tasks import Task
-from gtx.training.adopting import KEEP_WHAT_FITS, Adoption
-from gtx.training.locking import alone
-from gtx.training.member import Member
-from gtx.training.ranks import together
-from gtx.training.run import RunFolder, run_config
-from gtx.training.selection import check_selection
+from gtx.training.adopting import KEEP_WHAT_FITS, Adoption, Member
+from gtx.training.data import OnDisk
+from gtx.training.logging import Watch
+from gtx.training.optimise import check_selection
+from gtx.training.ranks import alone, together
+from gtx.training.run import RunFolder, interruptible, quiet, run_config, threads
 from gtx.training.settings import TrainSettings
-from gtx.training.surroundings import interruptible, quiet, threads
 from gtx.training.trainer import Problem, train_member
-from gtx.training.watching import Watch
+
+ALONE = threading.RLock()
+"""Held by the fit that trains: torch draws for a whole process from one generator, so fits in threads take turns."""
 
 
 @together()
@@ -30,7 +31,7 @@ from gtx.training.watching import Watch
 def fit(
     model: nn.Module | Callable[[], nn.Module],
     task: Task,
-    train: MoleculeStore | MoleculesOnDisk,
+    train: MoleculeStore | OnDisk,
     val: MoleculeStore,
     settings: TrainSettings,
     folder: str | Path,
@@ -52,7 +53,7 @@ def fit(
             each member of an ensemble.
         task: what is learned; where it has not learned its scales yet, it learns them of `train`.
         train: training molecules, with targets in their own units, NaN for blanks; those without any value are left
-            out. Those of `MoleculesOnDisk` are read as they are needed.
+            out. Those `OnDisk` are read as they are needed.
         val: validation molecules; may be empty.
         settings: how to train.
         folder: of the run.
@@ -61,7 +62,7 @@ def fit(
         start: trained members to go on from; member k starts from `start[k % len(start)]`, and with fresh weights
             where shapes differ.
         adoption: which of their weights are taken over; default: those that fit.
-        watch: looks on after every epoch, and may end the training by an exception, see `gtx.training.watching`.
+        watch: looks on after every epoch, and may end the training by an exception, see `gtx.training.logging`.
 
     Returns:
         The trained members.
@@ -77,7 +78,7 @@ def fit(
     if task.writes and not ("mixed" in settings.precision or settings.precision.startswith("32")):
         raise InputError(f"task {task.name} trains in 32-true or in a mixed precision, got {settings.precision}")
     val = task.labelled(val)
-    if isinstance(train, MoleculesOnDisk):
+    if isinstance(train, OnDisk):
         task = task.fitted_in_parts(train.sample, train.portions())
     else:
         train = task.labelled(train)
@@ -88,7 +89,7 @@ def fit(
     run = RunFolder(folder)
     run.open(run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
     problem = Problem(model, task, train, val, settings, start, adoption, watch)
-    with isolate_rng(), quiet(), interruptible(), threads(settings.threads):
+    with ALONE, isolate_rng(), quiet(), interruptible(), threads(settings.threads):
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
 
 

@@ -1,11 +1,14 @@
-"""What a training will take, found by trying its largest batch before it starts."""
+"""An estimate of a training's memory and time, measured on its largest batch before it starts."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,9 +16,9 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
 from gtx.data import CapacitySampler, PairBudgetSampler
-from gtx.training.capture import WARM_UP, Captured, CapturedModule
-from gtx.training.memory import free_memory
-from gtx.training.sharding import ShardedModule
+from gtx.errors import InputError
+from gtx.training.capture import WARM_UP, Captured, CapturedModule, aside
+from gtx.training.data import free_memory
 
 STATES = 5  # numbers kept per weight: itself, its gradient, two moments of AdamW, its average
 SHARE = 0.7  # of the free memory that a batch may take
@@ -23,7 +26,7 @@ SHARE = 0.7  # of the free memory that a batch may take
 
 @dataclass(frozen=True)
 class Forecast:
-    """What an epoch comes to.
+    """Estimated cost of an epoch.
 
     Attributes:
         batches: batches of an epoch.
@@ -47,7 +50,7 @@ class Forecast:
     def __str__(self) -> str:
         return (
             f"{self.batches} {'batch' if self.batches == 1 else 'batches'} an epoch, {self.pairs:,} pairs of atoms; "
-            f"expected: {self.memory / 2**20:,.0f} MB at the peak, {_duration(self.seconds)} an epoch"
+            f"estimated: {self.memory / 2**20:,.0f} MB peak memory, {_duration(self.seconds)} per epoch"
         )
 
 
@@ -76,7 +79,7 @@ def forecast(
     batches = sampler.batches()
     work = [sampler.work(batch) for batch in batches]
     rows = batches[work.index(max(work))].to(device)
-    largest = cut(rows)
+    timed = max(work)  # pairs of the batch whose seconds are taken
     parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, int] = {}
 
@@ -84,35 +87,44 @@ def forecast(
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in parameters:
             kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
+        return tensor.detach()  # the tensor itself would hold the node that holds it, and all that it keeps
 
     devices = [device] if device.type == "cuda" else []
     was_training = model.training
-    with torch.random.fork_rng(devices):
-        model.train()
-        for _ in range(2):  # the first warms up
-            kept.clear()
-            begun = time.perf_counter()
-            with torch.autograd.graph.saved_tensors_hooks(remember, lambda tensor: tensor):
-                value = loss(largest)
-            value.backward()
-            if devices:
-                torch.cuda.synchronize()
-            seconds = time.perf_counter() - begun
-        if captured:
-            seconds = _replayed(lambda rows: _step(model, loss, cut(rows)), rows)
-    model.zero_grad(set_to_none=True)
-    model.train(was_training)
+    try:
+        with torch.random.fork_rng(devices), aside(device) if captured else nullcontext():
+            model.train()
+            largest = cut(rows)
+            for _ in range(2):  # the first warms up
+                kept.clear()
+                begun = time.perf_counter()
+                with torch.autograd.graph.saved_tensors_hooks(remember, lambda tensor: tensor):
+                    value = loss(largest)
+                value.backward()
+                if devices:
+                    torch.cuda.synchronize()
+                seconds = time.perf_counter() - begun
+                del value  # its gradient nodes are of this pass: a capture must make its own
+            del largest
+            if captured:
+                usual = max(batches, key=len)  # a molecule alone in its batch is not captured
+                timed = sampler.work(usual)
+                seconds = _replayed(lambda rows: _step(model, loss, cut(rows)), usual.to(device))
+    finally:
+        torch.clear_autocast_cache()
+        model.zero_grad(set_to_none=True)
+        model.train(was_training)
     weights = STATES * sum(p.numel() * p.element_size() for p in model.parameters())
     activations = sum(kept.values())
     free = free_memory(device) if free is None else free
     room = SHARE * free - weights
     if activations > room:
         budget = max(1, int(max(work) * max(room, 0) / activations))
-    return Forecast(len(batches), sum(work), activations + weights, seconds * sum(work) / max(work), budget)
+    return Forecast(len(batches), sum(work), activations + weights, seconds * sum(work) / timed, budget)
 
 
 def _step(model: nn.Module, loss: Callable[[Any], Tensor], batch: Any) -> Tensor:
+    torch.clear_autocast_cache()  # weights that were cast before hold gradient nodes of another pass
     value = loss(batch)
     value.backward()
     model.zero_grad(set_to_none=True)
@@ -149,9 +161,10 @@ class ForecastFirst(Callback):
         self.say = say
         self.budget: int | None = None
 
-    def on_fit_start(self, trainer: Trainer, module: LightningModule) -> None:
-        if isinstance(module, ShardedModule):
-            return  # one process that runs out of memory in a trial would leave the others waiting
+    def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
+        trainer.datamodule.before_batches = partial(self._forecast, trainer, module)
+
+    def _forecast(self, trainer: Trainer, module: LightningModule) -> None:
         data = trainer.datamodule
         begun_with, asked = self.budget, data.budget
         data.budget = begun_with or asked
@@ -173,15 +186,24 @@ class ForecastFirst(Callback):
         self.budget = state["budget"]
 
     def _try(self, module: LightningModule, data: Any) -> Forecast:
+        """Forecast with the budget of the data, which is halved until the largest batch fits into the memory."""
+        captured = isinstance(module, CapturedModule) and module.device.type == "cuda"
+        share, tried = float(module.task.share(data.train) / module.task.share(data.trial)), math.inf
         while True:
-            try:
-                sampler = data.sampler(data.trial, shuffle=True)
-                captured = isinstance(module, CapturedModule) and module.device.type == "cuda"
+            sampler, found = data.sampler(data.trial, shuffle=True), None
+            work = max(sampler.work(batch) for batch in sampler.batches())
+            if work >= tried:
+                raise InputError(
+                    f"the memory of {module.device} does not hold one training step of the largest molecule, of "
+                    f"{int(data.trial.sizes.max())} atoms: take a smaller model, or leave large molecules out by "
+                    "--max-atoms"
+                )
+            with suppress(torch.OutOfMemoryError):  # outside, the error holds no tensor any more
                 found = forecast(
                     *(module.model, data.trial.batch, sampler, module.loss, module.device, data.budget),
                     captured=captured,
                 )
-                return found.times(float(module.task.share(data.train) / module.task.share(data.trial)))
-            except torch.OutOfMemoryError:
-                data.budget //= 2
-                torch.cuda.empty_cache()
+            if found is not None:
+                return found.times(share)
+            torch.cuda.empty_cache()
+            tried, data.budget = work, max(1, min(data.budget, work) // 2)

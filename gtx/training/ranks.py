@@ -6,9 +6,12 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
-from typing import TypeVar
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -23,16 +26,17 @@ from lightning_fabric.plugins.environments import (
 from torch.distributed.rendezvous import rendezvous
 
 from gtx.errors import InputError, printable
+from gtx.folders import locked
 
-T = TypeVar("T")
+P, T = ParamSpec("P"), TypeVar("T")
 
 PATIENCE = timedelta(days=7)
-"""How long a process waits for the main one, which may read a large table or write a long report."""
+"""Longest wait of a process for the main one, which may read a large table or write a long report."""
 _waiting: list[dist.ProcessGroup] = []  # the group whose barriers have that patience, within `together`
 
 
 def is_main_process() -> bool:
-    """Whether this process writes and speaks for the run; where several train together, one of them does.
+    """Tell whether this process writes files and messages for the run; among several that train together, one does.
 
     A rank counts only where a launcher that Lightning heeds has set it: in an interactive SLURM session, say,
     `SLURM_PROCID` means nothing.
@@ -47,7 +51,7 @@ def is_main_process() -> bool:
 
 
 def machines() -> int:
-    """How many machines torchrun has started this training on; 1 without torchrun."""
+    """Return the number of machines on which torchrun has started this training; 1 without torchrun."""
     return int(os.environ.get("GROUP_WORLD_SIZE", "1")) if TorchElasticEnvironment.detect() else 1
 
 
@@ -94,6 +98,28 @@ def together() -> Iterator[None]:
     _leave()
 
 
+def alone(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator for a function that trains: it is called under the lock of the folder that its argument names. Where
+    several processes train together the main one holds it for all.
+
+    Args:
+        folder: name of the argument.
+    """
+
+    def decorate(train: Callable[P, T]) -> Callable[P, T]:
+        parameters = signature(train)
+
+        @wraps(train)
+        def call(*arguments: P.args, **named: P.kwargs) -> T:
+            path = Path(parameters.bind(*arguments, **named).arguments[folder])
+            with locked(path) if is_main_process() else nullcontext():
+                return train(*arguments, **named)
+
+        return call
+
+    return decorate
+
+
 @contextmanager
 def main_first() -> Iterator[None]:
     """The main process runs what is within before all others do, within `together`."""
@@ -105,7 +131,7 @@ def main_first() -> Iterator[None]:
 
 
 def from_main(find: Callable[[], T]) -> T:
-    """What `find` gives in the main process; in all processes, where they are a group already.
+    """Return the result of `find` in the main process, broadcast to all processes of an existing group.
 
     So only the main process reads the folder of the run, and all go the same way.
     """
@@ -148,7 +174,7 @@ def _leave() -> None:
 
 
 def _lost(error: BaseException) -> bool:
-    """Whether this process failed since another one is gone."""
+    """Tell whether this process failed because another one is gone."""
     return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error).lower())
 
 
@@ -160,7 +186,7 @@ def _loss(error: BaseException) -> InputError:
 
 
 def _another_spoke(store: dist.Store, speak: bool) -> bool:
-    """Whether another process has said why all end; if not, and `speak`, this one will."""
+    """Tell whether another process has reported why all end; if not, and `speak`, this one will."""
     try:
         return store.add("spoken", int(speak)) > int(speak)
     except dist.DistError:  # the main process, which kept the store, has ended before

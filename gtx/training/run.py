@@ -1,25 +1,114 @@
-"""The folder of a run: its settings, and whether the run may continue."""
+"""A run: the folder of a training, what surrounds it, and how it ends."""
 
 from __future__ import annotations
 
+import atexit
 import json
-import shutil
+import logging
+import signal
+import threading
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from subprocess import Popen
+from typing import Any, ClassVar
 
+import torch
 import yaml
+from pytorch_lightning import Callback, LightningModule, Trainer
+from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from gtx.errors import InputError
 from gtx.files import write_text
+from gtx.folders import check_same, claim, discard
 from gtx.tasks import Task
+from gtx.termination import Terminated, raise_terminated, terminable
 from gtx.training.ranks import is_main_process
 from gtx.training.settings import TrainSettings
 
-BEFORE = {"coverage": 0.9, "set_kind": "smallest"}
-"""What was done before there was such an option."""
-MOST_TOLD = 5
-"""So many differences are named."""
+# --- SIGTERM while Lightning trains, in one process or in several.
+
+
+class Ending(Callback):
+    """SIGTERM raises `Terminated` at once, and the processes that Lightning started do not outlive the first.
+
+    Lightning's own handler waits for the end of the batch, and where several processes train it has them tell each
+    other by a broadcast: it never ends where another process waits for a gradient.
+    """
+
+    started: ClassVar[list[Popen]] = []  # by the first training of this process; later ones find them there
+
+    def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
+        self.handler = signal.getsignal(signal.SIGTERM)
+        self.started.extend(getattr(trainer.strategy.launcher, "procs", ()))
+
+    def on_train_start(self, *_: Any) -> None:
+        # Lightning has put its own handler in front
+        if self.handler is raise_terminated and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, raise_terminated)
+
+    def on_exception(self, *_: Any) -> None:
+        # not before this process ends, or Lightning's observer of the others would kill it
+        for process in self.started:
+            atexit.register(process.kill)
+        self.started.clear()
+
+
+# --- Notices, threads and signals of the process while a model trains; afterwards all are as before.
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No notices of Lightning (devices found, tips, "`Trainer.fit` stopped"), which a user of gtx does not need."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            for text in ("available but not used", "exists and is not empty", "LeafSpec"):
+                warnings.filterwarnings("ignore", f".*{text}.*")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Torch computes with `count` threads within; None leaves them as they are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises `KeyboardInterrupt` and SIGTERM `Terminated`.
+
+    After the first Lightning would exit, and leave the process deaf to the next one; after the second it would exit
+    with status 0, as if the training had come to its end.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        with terminable():
+            yield
+    except SIGTERMException:
+        raise Terminated from None
+    except SystemExit as exit_:
+        if not isinstance(exit_.__context__, KeyboardInterrupt):
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
+
+
+# --- The folder of a run: its settings, and whether the run may continue.
+
+CONFIG, MEMBERS = "config.yaml", "members"
 
 
 class RunFolder:
@@ -31,7 +120,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self.config_file = self.path / "config.yaml"
+        self.config_file = self.path / CONFIG
 
     def open(self, config: dict[str, Any], overwrite: bool = False) -> bool:
         """Begin the run `config`, or go on with it. A run without a single whole epoch is nothing to go on with.
@@ -44,16 +133,17 @@ class RunFolder:
             Whether the folder holds this run already, so that it goes on.
 
         Raises:
-            InputError: the folder holds a run of another config; the message names the entries that differ.
+            InputError: the folder holds a run of another config, or such files that gtx did not write.
         """
         if not is_main_process():
             return True  # the main process has checked; removing things twice would be a race
         config = json.loads(json.dumps(config))  # tuples and the like as YAML gives them back
+        claim(self.path, (CONFIG, MEMBERS))
         if overwrite:
-            self._clear()
+            discard(self.path, (CONFIG, MEMBERS))
         if not self.config_file.exists() and self._begun():
             raise InputError(f"{self.path} holds members of a run but no config.yaml; --overwrite starts anew")
-        for part in self.path.glob("members/*/.*.part"):  # of a run that was killed while it wrote
+        for part in self.path.glob(f"{MEMBERS}/*/.*.part"):  # of a run that was killed while it wrote
             part.unlink(missing_ok=True)
         if begun := self._begun() or self.finished:
             self._compare(config)
@@ -63,7 +153,7 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether `finish` was called."""
+        """True once `finish` was called."""
         return self._read().get("finished", False) if self.config_file.exists() else False
 
     def finish(self) -> None:
@@ -73,20 +163,15 @@ class RunFolder:
 
     def member(self, number: int) -> Path:
         """The folder of one member."""
-        return self.path / "members" / str(number)
+        return self.path / MEMBERS / str(number)
 
     def _begun(self) -> bool:
-        return any((self.path / "members").glob("*/*"))
+        return any((self.path / MEMBERS).glob("*/*"))
 
     def _compare(self, config: dict[str, Any]) -> None:
         old = self._read()
         old.pop("finished", None)
-        differ = differences(old, config)
-        if differ:
-            raise InputError(
-                f"{self.path} holds a run with other settings or data: {'; '.join(differ)}. "
-                "Choose another --out, the same settings to go on, or --overwrite to start anew."
-            )
+        check_same(old, config, f"{self.path} holds a run")
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -99,41 +184,7 @@ class RunFolder:
         plain = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
         write_text(self.config_file, plain)
 
-    def _clear(self) -> None:
-        # nothing but what a run writes here: the folder may hold other things of the user's
-        self.config_file.unlink(missing_ok=True)
-        shutil.rmtree(self.path / "members", ignore_errors=True)
-
-
-def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """The entries in which two configs differ, each as `settings.lr (0.01 there, 0.02 now)`; of many the first few."""
-    there, now = dict(_flat(old)), dict(_flat(new))
-    names = [name for name in sorted(there.keys() | now.keys()) if not _agree(there, now, name)]
-    told = [f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)" for name in names[:MOST_TOLD]]
-    return told + [f"and {len(names) - MOST_TOLD} more"] * (len(names) > MOST_TOLD)
-
-
-def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
-    """Whether an entry is the same; an option that there was not yet is one that nobody chose."""
-    if name in old and name in new:
-        return old[name] == new[name]
-    value = old.get(name, new.get(name))
-    return value is None or value is False or value in ("none", []) or value == BEFORE.get(name)
-
 
 def run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:
-    """What `config.yaml` says of a run: all that decides its result, and nothing else."""
+    """Collect the content of `config.yaml`: every setting that determines the result of a run, and nothing else."""
     return {**task.config(), **marks, "settings": settings.decisive()}
-
-
-def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value
-
-
-def _shown(flat: dict[str, Any], name: str) -> str:
-    text = json.dumps(flat[name], ensure_ascii=False) if name in flat else "absent"
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from gtx.errors import InputError
+from gtx.schema import Kind, MappingOf, Value, number, plain_fields, storable, whole
+
+ABOVE_0 = Value("a finite number above 0", lambda value: number(0).holds(value) and value > 0)
+SHARE = Value("a number of 0 or more and below 1", lambda value: number(0, 1).holds(value) and value < 1)
+POSITIVE = Value("a finite number of 0 or more", number(0).holds)
 
 
-def option(default: Any, text: str, harmless: bool = False) -> Any:
-    """A field with its help text. A harmless option may differ when a run is resumed: it changes no result."""
-    return field(default=default, metadata=_about(text, harmless))
+def option(default: Any, text: str, kind: Kind | None = None, harmless: bool = False) -> Any:
+    """A field with its help text, and what a value may be where its type does not say it all. A harmless option may
+    differ when a run is resumed: it changes no result."""
+    return field(default=default, metadata=_about(text, kind, harmless))
 
 
-def _about(text: str, harmless: bool = False) -> dict[str, Any]:
-    return {"help": text, "harmless": harmless}
+def _about(text: str, kind: Kind | None = None, harmless: bool = False) -> dict[str, Any]:
+    return {"help": text, "kind": kind, "harmless": harmless}
 
 
 @dataclass(frozen=True)
@@ -27,26 +32,33 @@ class TrainSettings:
 
     model: str = option("standard", "Architecture; gtx models lists them.")
     model_arguments: dict[str, Any] = field(
-        default_factory=dict, metadata=_about("Arguments of the architecture, such as channels=128 layers=6.")
+        default_factory=dict,
+        metadata=_about("Arguments of the architecture, such as channels=128 layers=6.", MappingOf(storable())),
     )
     separate_encoders: bool = option(
-        False, "Where a row has several molecules, an encoder for each; otherwise one reads all."
+        False, "For rows of several molecules, use a separate encoder for each; by default they share one."
     )
 
     epochs: int | None = option(
-        None, "Passes over the training molecules; default: 60, or 20 for classification, which overfits sooner."
+        None,
+        "Passes over the training molecules; default: 60, or 20 for classification, which overfits sooner.",
+        whole(1),
     )
-    batch_pairs: int = option(50_000, "Most pairs of atoms in a batch; fewer where memory is short.")
+    batch_pairs: int = option(50_000, "Most pairs of atoms in a batch; reduced if memory is short.", whole(1, 10**9))
     batch_molecules: int | None = option(
-        None, "Most molecules in a batch; default: the square root of the number of training rows, from 16 to 128."
+        None,
+        "Most molecules in a batch; default: the square root of the number of training rows, from 16 to 128.",
+        whole(1),
     )
     jitter: float = option(
-        10.0, "How randomly molecules come together in a batch: 0 sorts them by size, 10 is as good as random."
+        10.0,
+        "Randomness of batch composition: 0 sorts molecules by size, 10 is practically random.",
+        POSITIVE,
     )
 
-    lr: float = option(1e-3, "Peak learning rate of AdamW.")
-    weight_decay: float = option(1e-2, "Decay of weight matrices; norms, biases and embeddings have none.")
-    warmup: float = option(0.05, "Fraction of the steps over which the rate rises.")
+    lr: float = option(1e-3, "Peak learning rate of AdamW.", ABOVE_0)
+    weight_decay: float = option(1e-2, "Decay of weight matrices; norms, biases and embeddings have none.", POSITIVE)
+    warmup: float = option(0.05, "Fraction of the steps over which the rate rises.", SHARE)
     schedule: Literal["cosine", "inverse_sqrt"] = option(
         "cosine", "Fall of the rate after its rise: half a cosine to 0, or the inverse square root of the step."
     )
@@ -54,16 +66,20 @@ class TrainSettings:
         default=None,
         metadata=_about(
             "Shares of the rate by part of the model, such as all=0.1 head=1 layers.0=0; 0 freezes a part, a part that "
-            "is not named has the whole rate; default: as --from says, else the whole rate for all."
+            "is not named has the whole rate; default: as --from says, else the whole rate for all.",
+            MappingOf(POSITIVE),
         ),
     )
     head_first: float | None = option(
         None,
         "Fraction of the steps, at first, in which only the parts with the whole rate learn; default: as --from says, "
         "else 0.",
+        SHARE,
     )
-    clip: float = option(1.0, "Largest gradient norm; 0 does not clip.")
-    ema: float = option(0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.")
+    clip: float = option(1.0, "Largest gradient norm; 0 does not clip.", POSITIVE)
+    ema: float = option(
+        0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.", SHARE
+    )
     keep_by: str | None = option(
         None,
         "The validation score that decides which epoch is kept, and what --patience waits for: loss, or a metric of "
@@ -74,13 +90,18 @@ class TrainSettings:
         0,
         "Stop after this many epochs without a better validation score, which the second half looks for anew; 0 never "
         "stops early.",
+        whole(0),
     )
 
     seed: int = option(
-        0, "Decides the first weights, the batches, dropout and, unless --split-seed is given, how rows are divided."
+        0,
+        "Decides the first weights, the batches, dropout and, unless --split-seed is given, how rows are divided.",
+        whole(0, 2**32 - 1),
     )
     ensemble: int = option(
-        1, "How many models, trained one after the other from different seeds; their mean is the prediction."
+        1,
+        "Number of networks, trained one after the other from different seeds; their mean is the prediction.",
+        whole(1, 1000),
     )
 
     mix: Literal["kernel", "no"] | None = option(
@@ -99,49 +120,37 @@ class TrainSettings:
     precision: str = option(
         "32-true", "Number format: 32-true, 64-true, or bf16-mixed or 16-mixed, which are faster on a GPU."
     )
-    accelerator: str = option("auto", "Where to train: cpu, gpu, or auto, which takes a GPU if there is one.")
+    accelerator: Literal["auto", "cpu", "gpu"] = option("auto", "Where to train; auto takes a GPU if there is one.")
     devices: int | str = option(1, "How many GPUs, such as 2, or which, such as 0,2; several train together.")
     num_nodes: int | None = option(
-        None, "How many machines train together, each with --devices; default: as many as torchrun has started, else 1."
+        None,
+        "How many machines train together, each with --devices; default: as many as torchrun has started, else 1.",
+        whole(1),
     )
     strategy: str = option(
         "auto",
-        "How several GPUs train together, as Lightning names it; auto is ddp; with fsdp each holds a share of weights.",
+        "Strategy for training on several GPUs, by Lightning's name; auto is ddp.",
     )
 
     capture: bool | None = option(
         None,
         "Train in batches of constant shape, whose whole step is captured as a CUDA graph; default: on a GPU, where it "
-        "can be done.",
+        "can be done and a check at the start finds nothing wrong.",
     )
 
-    threads: int | None = option(None, "Threads on a CPU; default: what PyTorch chooses, usually one per core.", True)
-    logger: str | None = option(
-        None, "A Lightning logger beside log.csv, such as pytorch_lightning.loggers.TensorBoardLogger.", True
+    threads: int | None = option(
+        None, "Threads on a CPU; default: what PyTorch chooses, usually one per core.", whole(1, 1024), True
+    )
+    logger: Literal["csv", "tensorboard", "wandb", "mlflow"] | str | None = option(
+        None, "Also write to TensorBoard, Weights & Biases or MLflow, or a CSV file of Lightning's.", harmless=True
     )
     logger_arguments: dict[str, Any] = field(
-        default_factory=dict, metadata=_about("Arguments of that logger, such as save_dir=logs.", True)
+        default_factory=dict, metadata=_about("Arguments of that logger, such as save_dir=logs.", harmless=True)
     )
-    progress: bool = option(True, "Show a progress bar.", True)
+    progress: bool = option(True, "Show a progress bar.", harmless=True)
 
     def __post_init__(self) -> None:
-        positive = ("batch_pairs", "lr", "ensemble")
-        self._require("above 0", positive, lambda value: value > 0)
-        self._require("0 or more", ("weight_decay", "clip", "patience", "jitter", "seed"), lambda value: value >= 0)
-        self._require("at least 0 and below 1", ("warmup", "ema"), lambda value: 0 <= value < 1)
-        self._require(
-            "above 0", ("epochs", "threads", "batch_molecules", "num_nodes"), lambda value: value is None or value > 0
-        )
-        self._require("at least 0 and below 1", ("head_first",), lambda value: value is None or 0 <= value < 1)
-        for part, share in (self.rates or {}).items():
-            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < float("inf"):
-                raise InputError(f"rates: expected a finite number of 0 or more for {part}, got {share!r}")
-
-    def _require(self, range_: str, names: tuple[str, ...], holds) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if isinstance(value, str) or not holds(value):
-                raise InputError(f"{name}: expected a value {range_}, got {value!r}")
+        plain_fields(self)
 
     def molecules_per_batch(self, rows: int) -> int:
         """The most molecules a batch holds, for so many training rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,31 +18,25 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import nn
 
 from gtx.closed_form import fit_closed_form
-from gtx.dataset.on_disk import MoleculesOnDisk
 from gtx.errors import InputError
 from gtx.tasks import Task
-from gtx.training.adopting import KEEP_WHAT_FITS, Adoption
-from gtx.training.averaging import KeepBest, WeightAverage
+from gtx.training.adopting import KEEP_WHAT_FITS, Adoption, Member
 from gtx.training.capture import CapturedModule, why_not
-from gtx.training.checkpoints import WholeCheckpointIO, readable, save_whole
-from gtx.training.data import MoleculeData
-from gtx.training.ending import Ending
+from gtx.training.checkpoints import History, WholeCheckpointIO, readable, save_whole
+from gtx.training.data import MoleculeData, OnDisk
 from gtx.training.forecast import ForecastFirst
-from gtx.training.history import History
-from gtx.training.loggers import make_logger
-from gtx.training.member import Member
+from gtx.training.logging import TrainingBar, Watch, Watched, make_logger
 from gtx.training.module import PropertyModule, spread_seed
-from gtx.training.progress import TrainingBar
+from gtx.training.optimise import KeepBest, WeightAverage
 from gtx.training.ranks import from_main, is_main_process
+from gtx.training.run import Ending, quiet
 from gtx.training.settings import TrainSettings
-from gtx.training.sharding import FullySharded, ShardedModule
-from gtx.training.watching import Watch, Watched
-from gtx.training.windows import DataOnDisk
+from gtx.training.start_check import check_capture
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What every member of an ensemble is trained on.
+    """Inputs for training every member of an ensemble.
 
     Attributes:
         model: a module, or a function that makes one.
@@ -78,7 +73,7 @@ class Problem:
         """Have a model observe the training molecules; of those on disk a sample, and then the codes of all."""
         if not hasattr(model, "observe"):
             return
-        on_disk = isinstance(self.train, MoleculesOnDisk)
+        on_disk = isinstance(self.train, OnDisk)
         model.observe(self.train.sample if on_disk else self.train, **{"more": True} if more else {})
         for part in self.train.portions() if on_disk else ():
             model.observe(part, more=True)
@@ -99,14 +94,16 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
     problem.task.check(model, settings.ensemble)
     if hasattr(model, "solve"):  # in a second or so, and always the same: nothing to go on with
         fit_closed_form(model, problem.task, problem.train)
-        return Member(model.eval(), problem.task, [], -1, math.inf)
+        return Member(model.eval(), problem.task, [], 0, math.inf)
     file = folder / "trained.pt"
     if (trained := from_main(lambda: _read(file))) is not None:
         with readable(file):
             model.load_state_dict(trained.pop("weights"))
             return Member(model.cpu().float().eval(), problem.task, **trained)
-    kind = DataOnDisk if isinstance(problem.train, MoleculesOnDisk) else MoleculeData
-    data = kind(problem.task, problem.train, problem.val, settings=settings, seed=seed)
+    if isinstance(problem.train, OnDisk):
+        data = problem.train.data(problem.task, problem.val, settings, seed)
+    else:
+        data = MoleculeData(problem.task, problem.train, problem.val, settings=settings, seed=seed)
     try:
         module = PropertyModule(model, problem.task, settings, seed)
     except ValueError as reason:
@@ -122,7 +119,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """What a member that is done has left; None if it is not done."""
+    """Read the result of a finished member; None if it is not finished."""
     if not file.exists():
         return None
     with readable(file):
@@ -168,12 +165,11 @@ def train_module(
     limit = None if validated else 0
     trainer = _trainer(settings, callbacks=callbacks, logger=logger, limit_val_batches=limit, default_root_dir=folder)
     module = _captured(module, data, trainer, say)
-    module = ShardedModule(module) if isinstance(trainer.strategy, FullySharded) else module
     trainer.fit(module, datamodule=data, ckpt_path=last if begun else None, weights_only=True)
     return {
         "weights": {name: weight.cpu() for name, weight in best.weights.items()},
         "history": history.rows,
-        "best_epoch": best.epoch,
+        "best_epoch": best.epoch + 1,
         "best_score": best.score,
     }
 
@@ -183,23 +179,34 @@ def _captured(module: PropertyModule, data: MoleculeData, trainer: Trainer, say:
     device, wanted = trainer.strategy.root_device, module.settings.capture
     if wanted is False or (wanted is None and device.type != "cuda"):
         return module
-    if reason := why_not(module.settings, module.model, data.train, trainer.world_size):
-        if say and trainer.is_global_zero:
-            print(f"the training step is not captured: {reason}", file=sys.stderr)
-        return module
-    data.constant = True
-    return CapturedModule(module.model, module.task, module.settings, module.seed)
+    captured = CapturedModule(module.model, module.task, module.settings, module.seed)
+    reason = why_not(module.settings, module.model, data.train, trainer.world_size)
+    reason = reason or check_capture(captured, data, trainer.precision_plugin, device)
+    if reason and say and trainer.is_global_zero:
+        print(f"the training step is not captured: {reason}", file=sys.stderr)
+    data.constant = not reason
+    return module if reason else captured
+
+
+def check_machine(settings: TrainSettings) -> None:
+    """Raise an `InputError` if this machine cannot train as it is asked to; nothing has been read yet."""
+    if settings.accelerator == "gpu" and not torch.accelerator.is_available():
+        raise InputError("accelerator: this machine has no GPU that torch can use; leave it out, or take cpu")
+    alone = settings.devices in (1, "1") and settings.num_nodes in (None, 1) and "TORCHELASTIC_RUN_ID" not in os.environ
+    with quiet():
+        if alone:  # of several processes Lightning looks at all at once, when training begins
+            _trainer(settings, logger=False)
 
 
 def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
-    if settings.strategy.startswith(("fsdp_", "deepspeed", "model_parallel", "xla")):
-        raise InputError(f"strategy {settings.strategy} keeps weights where gtx cannot average them; take fsdp or ddp")
+    if settings.strategy.startswith(("fsdp", "deepspeed", "model_parallel", "xla")):
+        raise InputError(f"strategy {settings.strategy} keeps weights where gtx cannot average them; take ddp")
     try:
         trainer = Trainer(
             accelerator=settings.accelerator,
             devices=settings.devices,
             num_nodes=settings.num_nodes or 1,
-            strategy=FullySharded() if settings.strategy == "fsdp" else settings.strategy,
+            strategy=settings.strategy,
             precision=settings.precision,
             max_epochs=settings.epochs,
             gradient_clip_val=settings.clip or None,

@@ -1,10 +1,9 @@
-"""gtx and the baselines on many splits of one table: the whole of `gtx benchmark`, as one function."""
+"""Benchmark: gtx beside baselines by cross-validation, and its files."""
 
 from __future__ import annotations
 
 import json
 import platform
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,29 +11,101 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data import Split, default_workers, leakage, nearest
-from gtx.dataset import Dataset, DataSettings, candidates, fingerprint, load, spread
-from gtx.dataset.repeats import repeated_words
+from gtx.data import Split, TableWriter, default_workers, fresh_name, leakage, nearest
+from gtx.data.table_writer import output_header, output_row
+from gtx.dataset import Dataset, DataSettings, LabelledMolecules, candidates, fingerprint, load, spread
+from gtx.dataset.loading import describe_duplicates
 from gtx.errors import InputError
 from gtx.files import write_text
+from gtx.folders import claim, discard
 from gtx.prediction import library_versions
+from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import compare
-from gtx.report.words import count
+from gtx.report.kinds import TITLES, count
 from gtx.tasks import NumberTask
 from gtx.training import TrainSettings, alone
-from gtx.workflow.benchmark_files import write_comparison, write_out_of_fold, write_picture
-from gtx.workflow.fold import Fold, seeded
-from gtx.workflow.parallel import run_all
+from gtx.workflow.fold import OWN, Fold, run_all, seeded
+from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model
+
+# --- The files of a benchmark.
+
+
+def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], results: Sequence[dict[str, Any]]) -> None:
+    """Every row as it was, then `<target>_<method>` from models that had not seen it, then error and warning."""
+    (file,) = dataset.files
+    methods = list(results[0]["predictions"])
+    mean, times = _out_of_fold(len(dataset.smiles), methods, results)
+    numbers = np.full((len(file.rows), mean.shape[1]), np.nan)
+    numbers[dataset.rows] = mean
+    for m, i in enumerate(dataset.rows.tolist()):
+        row = file.rows[i]
+        if np.isnan(dataset.y[m]).all():
+            file.ledger.warn(row.number, None, None, "there is no target value; the row is in no fold")
+        elif times[m] and np.isnan(mean[m]).any():
+            file.ledger.warn(row.number, *row.place(file.smiles_column), f"of a method: {NOT_FINITE}")
+    columns = list(file.columns)
+    for name in names:
+        for method in methods:
+            columns.append(fresh_name(columns, f"{name}_{method}"))
+    with TableWriter(path, output_header(file.columns, columns[len(file.columns) :])) as writer:
+        for row, values in zip(file.rows, numbers, strict=True):
+            notes = file.ledger.errors.get(row.number), file.ledger.warnings.get(row.number, [])
+            writer.write(output_row(row, values.tolist(), *notes))
+
+
+def write_comparison(path: Path, table: Sequence[dict[str, Any]]) -> None:
+    """The rows of `gtx.report.comparison.compare`; an empty cell is what is not defined."""
+
+    def cell(value: Any) -> str:
+        return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+    with TableWriter(path, list(table[0])) as writer:
+        for row in table:
+            writer.write([cell(value) for value in row.values()])
+
+
+def write_picture(
+    path: Path,
+    results: Sequence[dict[str, Any]],
+    table: Sequence[dict[str, Any]],
+    task: NumberTask,
+    units: dict[str, str],
+) -> None:
+    """The leading metric, split by split, and the differences."""
+    from gtx.report.comparison import comparison_figure, write_figure
+
+    metric, lead = next(iter(task.metrics.items()))
+    scores = [result["scores"] for result in results]
+    write_figure(comparison_figure(scores, table, metric, {OWN: OWN} | TITLES, lead.title, units), path)
+
+
+def _out_of_fold(
+    molecules: int, methods: Sequence[str], results: Sequence[dict[str, Any]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean predictions `[m, T * methods]` over repeats, target by target, and how often a molecule was test, `[m]`."""
+    targets = len(results[0]["predictions"][methods[0]][0])
+    total, times = np.zeros((molecules, targets, len(methods))), np.zeros(molecules, int)
+    for result in results:
+        each = [np.array(result["predictions"][method], dtype=float) for method in methods]  # None becomes NaN
+        total[result["test"]] += np.stack(each, axis=-1)
+        times[result["test"]] += 1
+    mean = total / np.where(times > 0, times, np.nan)[:, None, None]
+    return mean.reshape(molecules, -1), times
+
+
+# --- gtx and the baselines on many splits of one table: the whole of `gtx benchmark`, as one function.
 
 FEW = 5
 """Fewer splits leave the t-distribution so wide that hardly any difference is one."""
+MOST = 10_000
+"""No count that is asked for is larger."""
 OUTPUTS = ("benchmark.json", "benchmark.csv", "benchmark.png", "predictions.csv")
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a benchmark came to.
+    """Outcome of a benchmark.
 
     Attributes:
         out: its folder.
@@ -85,12 +156,13 @@ def benchmark(
     """
     out = Path(out)
     for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("folds", folds, 2)):
-        if value < least:
-            raise InputError(f"{name}: expected {least} or more, got {value}")
+        if not least <= value <= MOST:
+            raise InputError(f"{name}: expected {least} to {MOST:,}, got {value}")
     data.division.check_folds()
     check_model(settings, data.featuriser, data.features)
+    claim(out, (*OUTPUTS, "cache", "splits"))
     if overwrite:
-        shutil.rmtree(out / "cache", ignore_errors=True)
+        discard(out, ("cache",))
     dataset = load(
         replace(data, split="random", split_by=None, folds=None, fold=1),
         cache=out / "cache",
@@ -103,9 +175,7 @@ def benchmark(
     settings = settings.settled(dataset.task.epochs)
     runs = _folds(dataset, data, settings, out, folds, repeats, jobs)
     if overwrite:
-        shutil.rmtree(out / "splits", ignore_errors=True)
-        for old in OUTPUTS:
-            (out / old).unlink(missing_ok=True)
+        discard(out, keep=("cache",))
     results = run_all(runs, jobs, settings.progress)
     table = compare([result["scores"] for result in results], 1 / (folds - 1), list(dataset.task.metrics))
     notes = list(_notes(dataset, data, runs, folds, repeats))
@@ -138,24 +208,17 @@ def _folds(
     for repeat in range(repeats):
         for fold, split in enumerate(dealt[repeat]):
             own = replace(seeded(settings, repeat * folds + fold), threads=threads)
-            runs.append(
-                Fold(
-                    dataset.store,
-                    dataset.smiles,
-                    dataset.task,
-                    split,
-                    own,
-                    data.featuriser,
-                    data.features,
-                    marks | {"repeat": repeat, "fold": fold},
-                    out / "splits" / f"{repeat}-{fold}",
-                )
+            words = f"fold {fold + 1} of {folds}, repeat {repeat + 1}"
+            molecules = LabelledMolecules(
+                dataset.task, dataset.store, dataset.smiles, split, words, dataset.smiles_column
             )
+            plan = Plan.make(molecules, data, own, marks=marks | {"repeat": repeat, "fold": fold})
+            runs.append(Fold(plan, out / "splits" / f"{repeat}-{fold}"))
     return runs
 
 
 def _marks(data: DataSettings) -> dict[str, Any]:
-    """What tells these data from any other; what is said of a single split means nothing here."""
+    """Collect the settings that identify the data; those of a single split do not apply here."""
     single = ("split_sizes", "folds", "fold", "group_duplicates", "val", "test")
     return {k: v for k, v in fingerprint(data).items() if k not in single}
 
@@ -171,19 +234,19 @@ def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> 
 
 
 def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: int, repeats: int) -> Iterator[str]:
-    leaked = [leakage(dataset.smiles, run.split) for run in runs]
+    leaked = [leakage(dataset.smiles, run.plan.molecules.split) for run in runs]
     for file in dataset.files:
         yield f"{file.source}: {file.ledger.summary()}"
     if dataset.duplicates.molecules:
-        yield f"repeated: {repeated_words(dataset)}" + "; each molecule stays in one fold" * (not any(leaked))
+        yield f"repeated: {describe_duplicates(dataset)}" + "; each molecule stays in one fold" * (not any(leaked))
     kind = data.split if data.split_by is None else f"{data.split} (column {data.split_by!r})"
-    sizes = [len(run.split["test"]) for run in runs]
+    sizes = [run.plan.molecules.counts["test"] for run in runs]
     dealt = f"{repeats} × {folds} {kind} folds of {min(sizes)} to {max(sizes)} molecules"
     yield f"{dataset.task.name}; {dealt}, seed {data.seed}"
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
         yield f"warning: up to {most} molecules stand in two parts of one fold's split, which flatters the scores"
-    near = nearest(dataset.smiles, runs[0].split).words()
+    near = nearest(dataset.smiles, runs[0].plan.molecules.split).summary()
     yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"

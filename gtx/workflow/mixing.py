@@ -18,8 +18,8 @@ from gtx.data.ledger import counted
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction.neighbours import TrainingRows
 from gtx.prediction.partner import Partner, join
-from gtx.prediction.training_rows import TrainingRows
 from gtx.tasks import NumberTask, Task
 from gtx.tasks.task import Answers
 from gtx.training import Member, TrainSettings
@@ -34,7 +34,7 @@ SHARES = torch.linspace(0, 1, 101, dtype=torch.float64)
 
 @dataclass(frozen=True)
 class Mixed:
-    """What trained networks, and a kernel beside them, say of all molecules of a store.
+    """Predictions of trained networks blended with a kernel, for all molecules of a store.
 
     Attributes:
         predictor: of both; its intervals, spread and probabilities are calibrated on validation rows.
@@ -123,7 +123,7 @@ def mixed(
     held_out = outputs_of(kernel, val)
     share = shares(header.task, outputs[rows].mean(1), held_out, val)
     if (share < LEAST).all():
-        note = "the network alone: a kernel beside it would not predict validation rows better"
+        note = "the network alone: blending with a kernel would not improve the validation score"
         return calibrated(predictor, outputs, kernel, note)
     whole = solved(spec, header.task, store.subset(np.sort(np.concatenate([split["train"], split["val"]]))))
     own = outputs_of(whole, store)
@@ -131,7 +131,7 @@ def mixed(
     partner = Partner(whole, share.float())
     header = replace(header, partner=learned_spec(spec, whole), training=learned() if learned else header.training)
     alone = {"network": outputs, "kernel": join(outputs, own, torch.ones_like(share))}
-    note = f"the mix of {partner.words(header.task)}; {counted(len(val), 'validation row')} decided"
+    note = f"prediction = {partner.words(header.task)}; weights chosen on {counted(len(val), 'validation row')}"
     few = [name for name, known in zip(header.task.targets, (~val.y.isnan()).sum(0), strict=True) if known < FEWEST]
     note += f"; {listed(few)}: too few of them have a value to weigh a kernel, which takes {FEWEST}" if few else ""
     both = Predictor(predictor.members, header, device, partner)

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gtx.data import TableWriter, column_index, fresh_name
+from gtx.data import TableWriter, fresh_name
 from gtx.data.ledger import counted
 from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
-from gtx.dataset.outliers import outlier_lines
-from gtx.dataset.repeats import repeated_words
+from gtx.dataset.loading import describe_duplicates, outlier_lines
 from gtx.prediction import Predictor, library_versions
-from gtx.prediction.answering import as_rows
-from gtx.prediction.streaming import note_answer
-from gtx.prediction.training_rows import TrainingRows
+from gtx.prediction.streaming import as_rows, note_answer
+from gtx.report.context import ENOUGH
 from gtx.tasks.task import Answers
 from gtx.training import Member
 from gtx.workflow.specs import model_words
 
 FIRST = 20  # messages that the report quotes
-ENOUGH = {"train": 30, "val": 10, "test": 10}
-"""With fewer molecules nothing can be said: the error of ten is itself uncertain by a fifth."""
 
 
 def data_lines(dataset: Dataset) -> list[str]:
-    """What there is to say of the data, a line each."""
+    """Return notes about the data, a line each."""
     lines = [f"{file.source}: {file.ledger.summary()}" for file in dataset.files]
     for file in dataset.files:
         if errors := file.ledger.errors:
@@ -36,11 +32,11 @@ def data_lines(dataset: Dataset) -> list[str]:
         if "smiles" not in file.smiles_column.lower() and not file.components:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
     sizes = ", ".join(f"{number} {part}" for part, number in dataset.counts.items())
-    lines.append(f"{dataset.task.name}; split {dataset.split_words}: {sizes}")
+    lines.append(f"{dataset.task.name}; split {dataset.split_summary}: {sizes}")
     counts = dataset.counts
     few = [f"{n} {part}" for part, n in counts.items() if n < ENOUGH[part] and (n or part != "test")]
     if few:
-        cut = counts["train"] >= ENOUGH["train"] and not dataset.split_words.startswith(("column", "file"))
+        cut = counts["train"] >= ENOUGH["train"] and not dataset.split_summary.startswith(("column", "file"))
         more = "; --split-sizes 0.6 0.25 0.15 gives these parts more" if cut else ""
         lines.append(
             f"warning: only {', '.join(few)}: with so few molecules, good and bad scores are mostly luck{more}"
@@ -48,7 +44,7 @@ def data_lines(dataset: Dataset) -> list[str]:
     if dataset.unlabelled:
         lines.append(_unlabelled(dataset))
     if dataset.duplicates.molecules:
-        lines.append(f"repeated: {repeated_words(dataset)}")
+        lines.append(f"repeated: {describe_duplicates(dataset)}")
     for (one, other), number in dataset.leaked.items():
         stand = f"{counted(number, _unit(dataset))} {'stands' if number == 1 else 'stand'}"
         lines.append(f"warning: {stand} in both {one} and {other}, which flatters the scores")
@@ -73,16 +69,16 @@ def _nearness(dataset: Dataset) -> str:
     leak = "" if dataset.leaked else f"no {_unit(dataset)} stands in two parts; "
     judges = counted(len(dataset.nearest.rows), f"{judged} {_unit(dataset)}")
     whose = f"{judges} to their nearest training {_unit(dataset)}s"
-    return f"leakage: {leak}Tanimoto similarity of {whose}: {dataset.nearest.words()}"
+    return f"leakage: {leak}Tanimoto similarity of {whose}: {dataset.nearest.summary()}"
 
 
 def _unit(dataset: Dataset) -> str:
-    """What a row holds."""
+    """Name the content of a row."""
     return "combination" if dataset.files[0].components else "molecule"
 
 
 def _shared_components(dataset: Dataset) -> list[str]:
-    """How many rows that judge have a molecule that training rows have too, component by component."""
+    """State, for each component, how many validation or test rows share a molecule with training rows."""
     names, judged = dataset.files[0].components, "test" if len(dataset.split["test"]) else "val"
     if not names or not len(dataset.split[judged]):
         return []
@@ -97,18 +93,8 @@ def _shared_components(dataset: Dataset) -> list[str]:
     return [f"leakage: of {len(own)} {judged} rows {', '.join(counts)}, as written; --split group keeps either apart"]
 
 
-def training_rows(dataset: Dataset, *parts: str) -> TrainingRows:
-    """What a model file keeps of the rows that it learned from: SMILES, row numbers, and the cells of the targets."""
-    index = np.sort(np.concatenate([dataset.split[part] for part in parts])).tolist()
-    places = [dataset.place(i) for i in index]
-    values = {
-        name: [row.cells[column_index(file.columns, name)] for file, row in places] for name in dataset.task.targets
-    }
-    return TrainingRows.drawn([dataset.smiles[i] for i in index], [row.number for _, row in places], values)
-
-
 def _row_numbers(dataset: Dataset) -> np.ndarray:
-    """Of each molecule, its row in its file, int `[m]`."""
+    """Return the row of each molecule in its file, int `[m]`."""
     return np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows]
 
 
@@ -120,7 +106,7 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
     part_of = {row: part for part, index in dataset.split.items() for row in dataset.rows[index].tolist()}
     said = zip(as_rows(answers), answers.finite.tolist(), answers.remarks, strict=True)
     by_row = dict(zip(dataset.rows.tolist(), said, strict=True))
-    for file, name in zip(dataset.files, ("predictions.csv", *_further(dataset)), strict=True):
+    for file, name in zip(dataset.files, ("predictions.csv", *further_names(dataset)), strict=True):
         named, ledger = predictor.output_columns(file.columns), file.ledger
         split = fresh_name([*file.columns, *named], "split")
         with TableWriter(out / name, output_header(file.columns, [*named, split])) as writer:
@@ -132,7 +118,8 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
                 writer.write([*answered, part_of.get(i, ""), said_wrong, said_odd])
 
 
-def _further(dataset: Dataset) -> list[str]:
+def further_names(dataset: Dataset) -> list[str]:
+    """Return the file names of predictions for each further file."""
     names: list[str] = []
     for file in dataset.files[1:]:  # val/data.csv and test/data.csv must not share one
         names.append(fresh_name(names, f"predictions-{Path(file.source.removesuffix('.gz')).stem}"))
@@ -146,9 +133,9 @@ def report_facts(
     metrics: dict[str, Any],
     members: Sequence[Member],
     seconds: float,
-    units: Mapping[str, str],
+    notes: Sequence[str],
 ) -> dict[str, Any]:
-    """What the report of any task says, see `gtx.report.RunReport`."""
+    """Collect the facts of the report of any task, see `gtx.report.RunReport`."""
     from gtx.report import DataCard, count_atoms
 
     ledgers = [file.ledger for file in dataset.files]
@@ -158,12 +145,13 @@ def report_facts(
         rows=sum(ledger.rows for ledger in ledgers),
         errors=sum(ledger.num_errors for ledger in ledgers),
         summary="; ".join([ledger.summary() for ledger in ledgers] + [_unlabelled(dataset)] * bool(dataset.unlabelled)),
-        split=dataset.split_words,
+        split=dataset.split_summary,
         num_atoms=num_atoms,
         elements=elements,
         first_errors=[message for ledger in ledgers for message in ledger.errors.values()][:FIRST],
         warnings=[m for ledger in ledgers for messages in ledger.warnings.values() for m in messages][:FIRST],
-        repeated=repeated_words(dataset),
+        cautions=[line.removeprefix("warning: ") for line in notes if line.startswith("warning: ")],
+        repeated=describe_duplicates(dataset),
         leaked=dataset.leaked,
     )
     model = predictor.header.model
@@ -179,11 +167,11 @@ def report_facts(
         "versions": library_versions(),
         "model_file": str(out / "model.gtx"),
         "model": model_words(model["name"], members[0].model, len(members))
-        + (f"; the mix of {partner.words(predictor.task)}" if (partner := predictor.partner) else ""),
+        + (f"; prediction = {partner.words(predictor.task)}" if (partner := predictor.partner) else ""),
         "alone": metrics["alone"],
         "nearest": dataset.nearest,
         "row_numbers": _row_numbers(dataset),
-        "units": units,
+        "units": predictor.header.units,
         "baselines": metrics["baseline"],
         "footnotes": [f"Trained, scored and reported in {seconds:.0f} s."],
     }

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gtx.baselines import score_baselines
+from gtx.baselines import Baselines, score_baselines
 from gtx.data import column_index, write_split
-from gtx.data.preparing import is_store
 from gtx.dataset import Dataset, DataSettings, load
-from gtx.dataset.stored import as_prepared, load_stored
 from gtx.errors import InputError
 from gtx.files import write_text
+from gtx.folders import claim, discard, read_plain
+from gtx.lazy import annex
+from gtx.schema import MappingOf, OrNone, Record, number
 from gtx.tasks import Task
 from gtx.tasks.task import Answers
 from gtx.training import RunFolder, TrainSettings, alone, from_main, is_main_process, main_first, together
-from gtx.workflow.outputs import data_lines, report_facts, write_predictions
+from gtx.training.run import CONFIG, MEMBERS
+from gtx.workflow.outputs import data_lines, further_names, report_facts, write_predictions
 from gtx.workflow.plan import Plan, opened
 from gtx.workflow.specs import without_all_rows
 
 PARTS = ("train", "val", "test")
+CACHE = "cache"
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
+_SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
+METRICS = Record(dict.fromkeys(PARTS, _SCORES), {"baseline": MappingOf(Record(dict.fromkeys(PARTS, _SCORES)))})
+"""Schema of what is read from `metrics.json`."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to.
+    """Outcome of a run.
 
     Attributes:
         out: its folder.
@@ -38,6 +43,7 @@ class Outcome:
         metrics: as in `metrics.json`.
         notes: what was said of the data, a line each.
         was_finished: whether there was nothing left to do.
+        units: of targets, by name.
     """
 
     out: Path
@@ -45,6 +51,7 @@ class Outcome:
     metrics: dict[str, Any]
     notes: Sequence[str]
     was_finished: bool = False
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 @together()
@@ -59,6 +66,7 @@ def train(
     new_head: bool = False,
     baselines: bool = True,
     report: bool = True,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Outcome | None:
     """Train, score on all parts of the split, and write the run's folder; called again it goes on or says it is done.
 
@@ -66,7 +74,7 @@ def train(
     `report.html` and `config.yaml`.
 
     Args:
-        data: the table, or a store that `gtx.data.prepare` made, and what is learned of it.
+        data: the table, or a store that `gtx prepare` made, and what is learned of it.
         settings: the model and its training.
         out: the run's folder.
         overwrite: train anew whatever `out` holds.
@@ -75,6 +83,7 @@ def train(
         new_head: make the head and the scales anew nevertheless.
         baselines: also score ridge and a random forest on the same rows, where the task has such.
         report: also write `report.html`, which takes a second or two.
+        tell: called with each note as soon as it is known; those on the data come before the first epoch.
 
     Returns:
         What came of it; None in all processes but the first, where several train together.
@@ -84,23 +93,28 @@ def train(
     """
     out = Path(out)
     begun = time.perf_counter()
-    stored = is_store(data.data)
+    library = annex("library", f"{data.data}, a folder,") if Path(data.data).is_dir() else None
+    stored = library is not None and library.is_store(data.data)
     if stored:
-        data, settings, baselines = as_prepared(data), without_all_rows(settings), False
+        data, settings, baselines = library.as_prepared(data), without_all_rows(settings), False
     prepared = data.featuriser
     data, settings, further = opened(data, settings, start, new_head)
     if stored and data.featuriser.hash != prepared.hash:
         raise InputError(f"{data.data} was prepared otherwise than the model of --from reads molecules")
     speaks = is_main_process()
+    if speaks:
+        claim(out, (*OUTPUTS, CONFIG, MEMBERS, CACHE))
     if overwrite and speaks:
-        shutil.rmtree(out / "cache", ignore_errors=True)
+        discard(out, (CACHE,))
     with main_first():  # and the others find what it has read in the cache
         if stored:
-            dataset = load_stored(data, out / "cache")
+            dataset = library.load_stored(data, out / CACHE)
         else:
-            dataset = load(data, cache=out / "cache", progress=settings.progress and speaks)
+            dataset = load(data, cache=out / CACHE, progress=settings.progress and speaks)
     plan = Plan.make(dataset, data, settings, further)
     task, settings = plan.task, plan.settings
+    if speaks:
+        claim(out, further_names(dataset))
     run = RunFolder(out)
     run.open(plan.config, overwrite)
     _note_remarks(dataset, task)
@@ -110,17 +124,17 @@ def train(
         notes.append(f"the molecules stay on disk: in scores and report {held}; no baselines, no mix with a kernel")
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
     notes += [] if further is None else further.warnings(dataset)
+    notes += [f"the foundation has learned from {words}, of the test rows" for words in plan.seen.values()]
     if gone := plan.dropped:
         notes.append(f"the model predicts no more: {', '.join(gone)}")
-    if from_main(lambda: run.finished and (out / "metrics.json").exists()):
-        if not speaks:
-            return None
-        return Outcome(out, task, json.loads((out / "metrics.json").read_text()), notes, was_finished=True)
+    for line in notes if speaks else ():
+        tell(line)
+    before = len(notes)
+    if (scores := from_main(lambda: _scores(out / "metrics.json") if run.finished else None)) is not None:
+        return Outcome(out, task, scores, notes, True, plan.units) if speaks else None
 
-    more = (*out.glob("predictions-*.csv"), *out.glob("report-*.html"))
-    for old in (*(out / name for name in OUTPUTS), *more):  # of a run that this one overwrites
-        if speaks:
-            old.unlink(missing_ok=True)
+    if speaks:
+        discard(out, keep=(CONFIG, MEMBERS, CACHE))  # of a run that this one overwrites
     members, header = plan.fit(out)
     if not speaks:
         return None
@@ -128,7 +142,7 @@ def train(
     notes = notes if both.note is None else [*notes, both.note]
     predictor, answers = both.predictor, both.answers
     if (kept := predictor.header.training) is not None:
-        words = f"model.gtx keeps the rows that it learned from, for gtx predict --neighbours: {kept.words()}"
+        words = f"model.gtx contains its training rows, for gtx predict --neighbours: {kept.words()}"
         notes.append(f"{words}; --no-training-rows leaves them out")
     task, networks = predictor.task, predictor.members
     learned = [line for line in task.notes() if line not in plan.task.notes()]  # of validation rows
@@ -146,9 +160,10 @@ def train(
     least = min(member.batch_pairs or settings.batch_pairs for member in members)
     if least < settings.batch_pairs:
         notes = [*notes, f"memory was short: batches of {least:,} pairs, not {settings.batch_pairs:,}"]
-    metrics["baseline"] = (
-        score_baselines(dataset, task, settings.seed, settings.progress, both.kernel) if baselines else {}
-    )
+    scored = Baselines({}, {})
+    if baselines:
+        scored = score_baselines(dataset, task, settings.seed, settings.progress, both.kernel)
+    metrics["baseline"] = scored.scores
     seconds = time.perf_counter() - begun
 
     predictor.save(out / "model.gtx")
@@ -158,11 +173,24 @@ def train(
     write_predictions(out, predictor, dataset, answers)
     write_text(out / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
     if report:
-        facts = report_facts(out, dataset, predictor, metrics, members, seconds, data.units)
+        facts = report_facts(out, dataset, predictor, metrics, members, seconds, notes[:before])
+        facts["rivals"] = scored.predictions
         facts["footnotes"] += learned
         notes = [*notes, *_report(task, out, dataset, answers, facts)]
     run.finish()
-    return Outcome(out, task, metrics, notes)
+    for line in notes[before:]:
+        tell(line)
+    return Outcome(out, task, metrics, notes, units=plan.units)
+
+
+def _scores(file: Path) -> dict[str, Any] | None:
+    """Read the scores in `metrics.json`; None if it is damaged, so that it is written again."""
+    found = read_plain(file)
+    try:
+        METRICS.check(found)
+    except InputError:
+        return None
+    return found
 
 
 def _note_remarks(dataset: Dataset, task: Task) -> None:
@@ -176,8 +204,10 @@ def _note_remarks(dataset: Dataset, task: Task) -> None:
 
 def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:
     """Notes on the report. The model, the metrics and the predictions are written: no report may take them back."""
+    from gtx.report import write  # matplotlib is slow to import
+
     try:
-        return task.write_report(out / "report.html", dataset, answers, facts)
+        return write(task, out / "report.html", dataset, answers, facts)
     except OSError:  # a full disk, say: the same command goes on
         raise
     except Exception as error:

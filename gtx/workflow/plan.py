@@ -1,23 +1,34 @@
-"""What is to be trained, settled before it is: shared by `gtx train` and the trials of `gtx tune`."""
+"""The plan of a training: from molecules and their split to a model and its header, for commands and estimators."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
-from gtx.dataset import Dataset, DataSettings, fingerprint
+import numpy as np
+
+from gtx.dataset import DataSettings, LabelledMolecules, fingerprint
 from gtx.errors import InputError
 from gtx.models import build_model
-from gtx.prediction import ModelHeader
+from gtx.prediction import FOUNDATION, ModelHeader, seen_words
+from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import Task
 from gtx.training import Member, TrainSettings, fit, run_config
-from gtx.training.watching import Watch
-from gtx.workflow.further import Further
+from gtx.training.logging import Watch
+from gtx.workflow.fine_tuning import Further
 from gtx.workflow.mixing import Mixed, mixed
-from gtx.workflow.outputs import training_rows
-from gtx.workflow.specs import check_model, check_rates, check_rows, learned_spec, model_spec
+from gtx.workflow.specs import (
+    WRITER,
+    check_machine,
+    check_model,
+    check_rates,
+    check_rows,
+    check_size,
+    learned_spec,
+    model_spec,
+)
 
 
 @dataclass(frozen=True)
@@ -25,54 +36,77 @@ class Plan:
     """A model, its settings and the rows that it learns from.
 
     Attributes:
+        molecules: with targets and a split, and whatever their table says.
         data: the table, its molecules read as the model needs them.
         settings: of the model and its training.
         further: the trained model to go on from, if any.
-        dataset: what was read of the table.
         task: what is learned, fitted on the training rows.
         spec: of the model, as of `gtx.workflow.model_spec`.
+        marks: plain values that tell its data and model from any other.
     """
 
+    molecules: LabelledMolecules
     data: DataSettings
     settings: TrainSettings
     further: Further | None
-    dataset: Dataset
     task: Task
     spec: dict[str, Any]
+    marks: dict[str, Any]
 
     @classmethod
-    def make(cls, dataset: Dataset, data: DataSettings, settings: TrainSettings, further: Further | None) -> Self:
+    def make(
+        cls,
+        molecules: LabelledMolecules,
+        data: DataSettings,
+        settings: TrainSettings,
+        further: Further | None = None,
+        marks: dict[str, Any] | None = None,
+    ) -> Self:
         """Settle what the rows decide; `data`, `settings` and `further` as `opened` gives them.
+
+        Args:
+            molecules, data, settings, further: see the attributes.
+            marks: of data and split, where `data` does not tell them.
 
         Raises:
             InputError: the training rows cannot teach the task.
         """
-        settings = settings.settled(dataset.task.epochs)
-        task = dataset.fitted()
+        settings = settings.settled(molecules.task.epochs)
+        task = molecules.fitted()
         task = task if further is None else further.adopted(task)
         check_rows(task, settings)
         if further is None:
-            spec = model_spec(settings, data.featuriser, task, dataset.counts["train"], data.features)
+            spec = model_spec(settings, data.featuriser, task, molecules.counts["train"], data.features)
         else:
             spec = further.spec(task)
         check_rates(spec, settings)
-        return cls(data, settings, further, dataset, task, spec)
-
-    @property
-    def marks(self) -> dict[str, Any]:
-        """Plain values that tell its data and model from any other."""
-        origin = {} if self.further is None else {"from": self.further.sha256, "new_head": self.further.new_head}
-        return fingerprint(self.data) | origin | {"model": self.spec}
+        marks = fingerprint(data) if marks is None else marks
+        origin = {} if further is None else {"from": further.sha256, "new_head": further.new_head}
+        return cls(molecules, data, settings, further, task, spec, marks | origin | {"model": spec})
 
     @property
     def config(self) -> dict[str, Any]:
-        """What `config.yaml` says of its run."""
+        """Return the content of the run's `config.yaml`."""
         return run_config(self.task, self.settings, self.marks)
 
     @property
     def origin(self) -> dict[str, Any]:
         """`{"start": ...}`, from which file the model goes on; empty where it is from scratch."""
         return {} if self.further is None else {"start": self.further.origin(self.spec, self.task)}
+
+    @cached_property
+    def seen(self) -> dict[str, str]:
+        """`{"seen": ...}`, how many test molecules are in the foundation's corpus; empty where that has no part."""
+        used = self.further is not None and self.further.file == FOUNDATION
+        test = [self.molecules.smiles[i] for i in self.molecules.split["test"]]
+        return {"seen": seen_words(test)} if used and test else {}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Return the units of targets, by name: from the user or the public data set, otherwise from the start
+        model."""
+        known = {} if self.further is None else self.further.header.units
+        return {name: unit for name, unit in (known | self.data.units).items() if name in self.task.targets}
 
     @property
     def dropped(self) -> list[str]:
@@ -83,7 +117,7 @@ class Plan:
 
     def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[Member], ModelHeader]:
         """Train in a folder, or go on there, as `gtx.training.fit` does; the members, and the header of their file."""
-        train, val = self.dataset.train, self.dataset.store.subset(self.dataset.split["val"])
+        train, val = self.molecules.train, self.molecules.store.subset(self.molecules.split["val"])
         start = {}
         if self.further is not None:
             start = {"start": self.further.members, "adoption": self.further.adoption(self.task)}
@@ -93,23 +127,30 @@ class Plan:
             self.task,
             self.data.featuriser,
             learned_spec(self.spec, members[0].model),
-            smiles_column=self.dataset.smiles_column,
+            smiles_column=self.molecules.smiles_column,
             features=self.data.features,
-            training=None if self.settings.training_rows is False else training_rows(self.dataset, "train"),
-            split={
-                "how": self.dataset.split_words,
-                **self.dataset.counts,
-            },
+            units=self.units,
+            training=None if self.settings.training_rows is False else self._rows("train"),
+            split={"how": self.molecules.split_summary, **self.molecules.counts},
             settings=self.settings.decisive()
             | {"task": self.task.config(), "batch_pairs_used": [m.batch_pairs for m in members]}
-            | self.origin,
+            | self.origin
+            | self.seen,
         )
         return members, header
 
     def mixed(self, members: list[Member], header: ModelHeader) -> Mixed:
-        """What was trained, beside a kernel."""
-        learned = None if header.training is None else partial(training_rows, self.dataset, "train", "val")
-        return mixed(members, header, self.dataset.store, self.dataset.split, self.settings, learned)
+        """Blend the trained members with a kernel."""
+        learned = None if header.training is None else partial(self._rows, "train", "val")
+        return mixed(members, header, self.molecules.store, self.molecules.split, self.settings, learned)
+
+    def _rows(self, *parts: str) -> TrainingRows:
+        """Collect the training rows that a model file stores: SMILES, row numbers, and cells of the targets."""
+        index = np.sort(np.concatenate([self.molecules.split[part] for part in parts])).tolist()
+        cells = np.array([self.molecules.cells(i) for i in index], dtype=object).reshape(len(index), -1)
+        values = dict(zip(self.task.targets, cells.T.tolist(), strict=True))
+        smiles, numbers = self.molecules.smiles, map(self.molecules.row_number, index)
+        return TrainingRows.drawn([smiles[i] for i in index], list(numbers), values)
 
 
 def opened(
@@ -124,6 +165,7 @@ def opened(
         if new_head:
             raise InputError("--new-head: there is no trained model whose head could be made anew; name it with --from")
         return _suited(data, settings), settings, None
+    check_machine(settings)
     further = Further.open(start, data, settings, new_head)
     data = replace(data, featuriser=further.featuriser, features=further.features)
     return data, further.tuned(settings, data.task), further
@@ -141,6 +183,9 @@ def _suited(data: DataSettings, settings: TrainSettings) -> DataSettings:
             raise InputError(
                 f"task {data.task.name} reads molecules alone: leave out {', '.join(data.features.options)}"
             )
-        return replace(data, featuriser=replace(data.featuriser, descriptors=False))
+        check_machine(settings)
+        featuriser = replace(data.featuriser, descriptors=False)
+        check_size(WRITER, featuriser, {"size": 100} | settings.model_arguments)
+        return replace(data, featuriser=featuriser)
     check_model(settings, data.featuriser, data.features)
     return data

@@ -11,13 +11,16 @@ from torch import nn
 
 from gtx.data import FeatureColumns
 from gtx.errors import InputError, did_you_mean
-from gtx.models import ARCHITECTURES, SOLVED, GraphTransformer, build_model
+from gtx.models import ARCHITECTURES, CLOSED_FORM, GraphTransformer, build_model
 from gtx.molecules import Featuriser
 from gtx.tasks import Task
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_head_first, freeze
+from gtx.training.trainer import check_machine
 
 WRITER = "molecule_to_sequence"
+MOST_WEIGHTS = 10**9
+"""With their gradients, moments and average these take 20 GB."""
 
 
 def check_model(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None = None) -> None:
@@ -28,15 +31,16 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
             does not use those that are.
     """
     name = settings.model
+    check_machine(settings)
     if features:
         features.check(featuriser)
     if settings.separate_encoders and not featuriser.components:
         raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
-    if name in SOLVED:
+    if name in CLOSED_FORM:
         _check_solved(settings, featuriser, features)
         return
     if name not in ARCHITECTURES:
-        every = [*ARCHITECTURES, *SOLVED]
+        every = [*ARCHITECTURES, *CLOSED_FORM]
         near = did_you_mean(name, every)
         raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(every)}")
     known = {*signature(ARCHITECTURES[name].make).parameters, *signature(GraphTransformer).parameters}
@@ -51,6 +55,23 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
     if features and features.bonds and not ARCHITECTURES[name].bonds:
         raise InputError(f"model {name} embeds neither bonds nor pairs of atoms: leave out --bond-feature-columns")
+    usual = {"out_channels": 1, "num_descriptors": num_descriptors(featuriser, features), "channels": default_width(1)}
+    check_size(name, featuriser, usual | settings.model_arguments)
+
+
+def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> None:
+    """Raise an `InputError` if a model cannot be made, or would not fit into any memory."""
+    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    spec = {"name": name, "arguments": {**sizes, "coordinates": featuriser.coordinates, **arguments}}
+    try:
+        with torch.device("meta"):  # shapes, without memory
+            weights = sum(p.numel() for p in build_model(spec).parameters())
+    except InputError:
+        raise
+    except (TypeError, ValueError, RuntimeError, ArithmeticError) as reason:
+        raise InputError(f"the model cannot be made: {reason}") from None
+    if weights > MOST_WEIGHTS:
+        raise InputError(f"model {name} would have {weights:,} weights, and gtx trains up to {MOST_WEIGHTS:,}")
 
 
 def check_rows(task: Task, settings: TrainSettings) -> None:
@@ -68,7 +89,7 @@ def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
     Raises:
         InputError: it has not, or nothing would learn, or nothing would wait.
     """
-    if spec["name"] in SOLVED or not (settings.rates or settings.head_first):
+    if spec["name"] in CLOSED_FORM or not (settings.rates or settings.head_first):
         return
     try:
         with torch.device("meta"):  # names, without memory
@@ -85,7 +106,7 @@ def without_all_rows(settings: TrainSettings) -> TrainSettings:
     Raises:
         InputError: something is asked for that needs all of them.
     """
-    if settings.model in SOLVED:
+    if settings.model in CLOSED_FORM:
         raise InputError(f"model {settings.model} needs all training rows in memory: train it on a table")
     for option, given in (("--mix kernel", settings.mix == "kernel"), ("--training-rows", settings.training_rows)):
         if given:
@@ -119,7 +140,7 @@ def model_spec(
     given = dict(settings.model_arguments)
     if task.writes:
         return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **given}}
-    if settings.model in SOLVED:
+    if settings.model in CLOSED_FORM:
         spec = solved_spec(task, featuriser, features, settings.model)
         return spec | {"arguments": spec["arguments"] | given}
     arguments = {
@@ -172,7 +193,7 @@ def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
 
 def model_words(name: str, model: nn.Module, count: int) -> str:
     """A model in a few words, and how many there are of it."""
-    if name in SOLVED:
+    if name in CLOSED_FORM:
         return f"{'Tanimoto ' * (name == 'tanimoto')}kernel of {len(model.row):,} training molecules"
     weights = sum(p.numel() for p in model.parameters())
     return f"{count} × " * (count > 1) + f"{name} graph transformer, {weights:,} weights"

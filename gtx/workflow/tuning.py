@@ -1,4 +1,4 @@
-"""A study of settings: the whole of `gtx tune`, as one function."""
+"""Tuning: the search over trials, and its files."""
 
 from __future__ import annotations
 
@@ -13,27 +13,63 @@ from typing import Any
 
 import yaml
 
+from gtx.data import TableWriter
 from gtx.dataset import DataSettings, fingerprint
 from gtx.errors import InputError
 from gtx.files import write_text
+from gtx.folders import LOCK, check_same, claim, discard, locked, read_plain, tidy
 from gtx.prediction import FOUNDATION
-from gtx.training import TrainSettings, differences, locked
-from gtx.training.selection import check_selection
+from gtx.training import TrainSettings
+from gtx.training.optimise import check_selection
 from gtx.workflow.pipeline import train
 from gtx.workflow.plan import opened
-from gtx.workflow.tuning_files import CONFIG, RECORD, write_best, write_picture, write_trials
-from gtx.workflow.tuning_space import SCRATCH, Space
-from gtx.workflow.tuning_study import JOURNAL, Studies, Tried, optuna
-from gtx.workflow.tuning_trial import Rows, run_trial
+from gtx.workflow.trials import JOURNAL, SCRATCH, Rows, Space, Studies, Tried, optuna, run_trial
 
-MAIN, STUDY = "main", "study.yaml"
+# --- The files of a study.
+
+CONFIG, RECORD = "best.yaml", "tuning.json"
+
+
+def write_best(path: Path, best: Tried, options: Mapping[str, Any]) -> None:
+    """Write the best options as a file for `gtx train --config`."""
+    head = f"# Trial {best.number} of gtx tune, validation score {best.score:.4g}.\n# gtx train --config {path}\n"
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    write_text(path, head + yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120))
+
+
+def write_trials(path: Path, tried: Sequence[Tried]) -> None:
+    """A row for each trial, with its choices, its score and its error."""
+    names = list(dict.fromkeys(name for each in tried for name in each.taken))
+    with TableWriter(path, ["study", "trial", "state", "score", "seconds", *names, "error"]) as writer:
+        for each in tried:
+            seconds = None if each.seconds is None else round(each.seconds, 1)
+            cells = [each.study, each.number, each.state, each.score, seconds, *map(each.taken.get, names)]
+            writer.write(["" if cell is None else str(cell) for cell in [*cells, each.error]])
+
+
+def write_picture(path: Path, tried: Sequence[Tried], importances: Mapping[str, float]) -> None:
+    """Plot the importance of each setting, and the scores by trial."""
+    from gtx.report.comparison import write_figure
+    from gtx.report.figures import tuning_figure
+
+    done = [each for each in tried if each.score is not None]
+    scores = [(each.number, each.score, each.state == "complete") for each in done]
+    default = next((each.score for each in done if each.default), None)
+    write_figure(tuning_figure(importances, scores, default), path)
+
+
+# --- A study of settings: the whole of `gtx tune`, as one function.
+
+MAIN, STUDY, BEST = "main", "study.yaml", "best"
+OWN = ("trials", BEST, "cache", JOURNAL, "study.lock", RECORD, CONFIG, STUDY, "trials.csv", "importance.png")
+"""Names of the files that a study writes to its folder."""
 MODELS = ("standard", "gps")
 """The architectures that a study tries where none is asked for."""
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a study came to.
+    """Outcome of a study.
 
     Attributes:
         out: its folder.
@@ -123,8 +159,13 @@ def tune(
 
     config = fingerprint(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
     config |= {"task": data.task and (data.task.config() if hasattr(data.task, "config") else dict(data.task.options))}
-    if overwrite or not (out / STUDY).exists():
-        space(MAIN)  # a table that cannot be used begins no study, and ends none
+    claim(out, OWN)
+    try:
+        if overwrite or not (out / STUDY).exists():
+            space(MAIN)  # a table that cannot be used begins no study, and ends none
+    finally:
+        tidy(out)
+    claim(out, OWN)
     _open(out, config | {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}, overwrite)
     studies = Studies(out, list(every), space, settings.seed)
     while True:
@@ -156,8 +197,8 @@ def _results(
     """Score what was chosen by test rows, and write all files; nothing is done twice."""
     chosen = {name: _best(studies, name) for name in every}
     stamp = {name: [best.number, len(studies.finished(name))] for name, best in chosen.items()}
-    found = json.loads((out / RECORD).read_text()) if (out / RECORD).exists() else {}
-    if found.get("stamp") == stamp:
+    found = read_plain(out / RECORD)  # one that is damaged is written anew
+    if isinstance(found, dict) and found.get("stamp") == stamp and isinstance(found.get("scores"), dict):
         return Tuned(out, studies.tried(), chosen[MAIN], found["scores"], was_finished=True)
     scores: dict[str, dict[str, Any]] = {}
     for name, data in every.items():
@@ -170,9 +211,10 @@ def _results(
                 outcome = train(data, replace(own, progress=settings.progress), tried.folder, **how)
                 scores[name][word] = {part: outcome.metrics[part] for part in ("val", "test")}
     best = chosen[MAIN]
-    shutil.rmtree(out / "best", ignore_errors=True)
-    shutil.copytree(best.folder, out / "best", ignore=shutil.ignore_patterns(".lock", "cache"))
-    write_best(out / CONFIG, best, options | space(MAIN).options(best.taken) | {"out": str(out / "best")})
+    discard(out / BEST)
+    left_out = shutil.ignore_patterns(LOCK, "cache")
+    shutil.copytree(best.folder, out / BEST, ignore=left_out, dirs_exist_ok=True)
+    write_best(out / CONFIG, best, options | space(MAIN).options(best.taken) | {"out": str(out / BEST)})
     write_trials(out / "trials.csv", studies.tried())
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")
@@ -226,7 +268,7 @@ def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:
 
 
 def _models(data: DataSettings, settings: TrainSettings, asked: Sequence[str] | None) -> tuple[str, ...]:
-    """Those that are asked for, which are checked; or of the usual ones those that suit."""
+    """Return the models asked for, checked; otherwise the usual ones that suit the data."""
     suited = []
     for model in asked or MODELS:
         try:
@@ -246,15 +288,10 @@ def _open(out: Path, config: dict[str, Any], overwrite: bool) -> None:
     """
     file = out / STUDY
     if overwrite:
-        for folder in ("trials", "best", "cache"):
-            shutil.rmtree(out / folder, ignore_errors=True)
-        for name in (JOURNAL, RECORD, CONFIG, STUDY, "trials.csv", "importance.png"):
-            (out / name).unlink(missing_ok=True)
+        discard(out / BEST)
+        discard(out, OWN, keep=(BEST,))
     config = json.loads(json.dumps(config))
     if not file.exists():
         write_text(file, yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=120))
-    elif differ := differences(yaml.safe_load(file.read_text(encoding="utf-8")), config):
-        raise InputError(
-            f"{out} holds a study with other settings or data: {'; '.join(differ)}. "
-            "Choose another --out, the same settings to go on, or --overwrite to start anew."
-        )
+    else:
+        check_same(read_plain(file), config, f"{out} holds a study")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from gtx.architectures import DESCRIBED
 from gtx.cli import main
 from tests.tables import TINY_TRAIN, molecules, read, write
 
@@ -26,11 +29,22 @@ def gtx(*words: object, **options: object) -> subprocess.CompletedProcess:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     write(folder / "data.csv", molecules(100)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
-    done = gtx("train", folder / "data.csv", "--target-columns", "gap", "--out", folder / "run", *TINY_TRAIN)
+    words = ["train", folder / "data.csv", "--target-columns", "gap", "--units", "gap=eV", "--out", folder / "run"]
+    done = gtx(*words, *(word for word in TINY_TRAIN if word != "--no-progress"))
     assert done.returncode == 0, done.stderr
-    assert "test scores" in done.stdout and "model.gtx" in done.stdout
-    assert "100 rows: 100 read, 0 errors" in done.stderr
+    assert "test scores" in done.stdout and "rmse eV" in done.stdout and "model.gtx" in done.stdout
+    told = ["100 rows: 100 read, 0 errors", "leakage: ", "epoch 1/3: loss", "epoch 3/3: loss", "--no-training-rows"]
+    assert sorted(told, key=done.stderr.index) == told  # what is to be said of the data is said before the training
+    assert all(done.stderr.count(line) == 1 for line in told)
     return folder
+
+
+def test_a_warning_that_pygs_import_causes_is_not_shown() -> None:
+    deprecated = "`torch.jit.script` is deprecated. Please switch to `torch.compile` or `torch.export`."
+    given = f"import warnings; from gtx.cli import main; main(['models']); warnings.warn({deprecated!r}, FutureWarning)"
+    code = f"{given}; warnings.warn('another', FutureWarning)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "torch.jit" not in done.stderr and "another" in done.stderr
 
 
 def test_help_is_immediate_and_teaches() -> None:
@@ -65,9 +79,16 @@ def test_every_command_has_help_with_examples(command: str, capsys: pytest.Captu
 
 
 def test_the_same_command_again_says_it_is_finished(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--out", str(folder / "run")]
+    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--units", "gap=eV"]
+    words += ["--out", str(folder / "run")]
     assert main([*words, *TINY_TRAIN]) == 0
     assert "finished" in capsys.readouterr().out
+    metrics = folder / "run" / "metrics.json"
+    before = metrics.read_bytes()
+    for damaged in (before[:100], b"[]", b"\xff", b'{"train": {"per_target": 3}}'):
+        metrics.write_bytes(damaged)
+        assert main([*words, *TINY_TRAIN]) == 0 and metrics.read_bytes() == before  # scored anew
+    capsys.readouterr()
     assert main([*words, *TINY_TRAIN, "--lr", "0.01"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("gtx: ") and "settings.lr" in error and "Traceback" not in error
@@ -115,9 +136,36 @@ def test_no_usable_row_is_status_2_and_every_error_is_written(
 
 def test_info_and_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(folder / "run" / "model.gtx")]) == 0
-    assert "regression" in (text := capsys.readouterr().out) and "gap" in text
+    assert "regression" in (text := capsys.readouterr().out) and "gap (eV)" in text
+    assert re.search(r"test scores +gap: rmse [\d.]+ eV, mae [\d.]+ eV, r2 -?[\d.]+ *\n", text)
     assert main(["models"]) == 0
     assert "standard" in capsys.readouterr().out
+
+
+def test_output_of_another_width_and_other_characters(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["models"]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80 and "…" not in text
+    assert all(entry.source.rpartition(" ")[2] in text for entry in DESCRIBED.values())
+    for words in (["models"], ["info", str(folder / "run" / "model.gtx")]):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        monkeypatch.setattr("sys.stdout", stream)
+        assert main(words) == 0
+        stream.flush()
+        assert "standard" in stream.buffer.getvalue().decode("ascii")
+
+
+def test_quiet_leaves_results_and_errors(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, words = str(folder / "run" / "model.gtx"), ["--quiet", "--out", str(tmp_path / "out.csv")]
+    assert main(["predict", model, str(folder / "data.csv"), *words]) == 0
+    assert capsys.readouterr() == ("", "") and len(read(tmp_path / "out.csv")) == 100
+    assert main(["predict", model, "no.csv", "--quiet"]) == 2
+    assert capsys.readouterr().err.startswith("gtx: no such file: no.csv")
+    assert main(["predict", model, str(folder / "data.csv"), *words[1:]]) == 0
+    assert " eV" in capsys.readouterr().err
 
 
 def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +187,13 @@ def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.Monke
             for command in ("train", "tune", "benchmark")
         ),
         (["predict", "run/model.gtx", "no.csv"], "no such file: no.csv"),
+        *(([command, "CCO", "run/model.gtx"], "the model comes first") for command in ("predict", "explain")),
+        (["predict", "run/model.gtx", "CCO", "--device=meta"], "device: expected one of cpu, cuda"),
+        (["predict", "run/model.gtx", "CCO", "--neighbours=1000000000"], "neighbours: expected 1 to 1000"),
+        (["predict", "run/model.gtx", "/dev/zero"], "/dev/zero is no file"),
+        (["predict", "run/model.gtx", "run/model.gtx"], "run/model.gtx is a model file; a table of molecules was"),
+        (["train", "data.csv", "--target-columns", "gap", "--out", "x", "--val", "/dev/zero"], "/dev/zero is no file"),
+        (["train", "data.csv", "--target-columns", "gap", "--out="], "--out: expected a name, got"),
         (["predict", "run/model.gtx", "dat.csv"], "no such file: dat.csv; did you mean 'data.csv'?"),
         (
             ["predict", "run/model.gtx", "CCO", "--out", "p.xlsx"],

@@ -77,6 +77,7 @@ def test_every_command_takes_one() -> None:
         ("split: scafold", "options.yaml: split: expected one of random, scaffold"),
         ("coordinates: yes", "options.yaml: coordinates: expected true or false, got 'yes'"),
         ("rates: 0.1", "options.yaml: rates: expected a mapping, such as {layers: 4}, got '0.1'"),
+        ("logger: os.abort", "options.yaml: logger: expected one of csv, tensorboard, wandb, mlflow, got 'os.abort'"),
         ("epochs: {a: 1}", "options.yaml: epochs: expected a value, got a mapping with a"),
         ("epochs", "--config options.yaml: expected options by name, such as epochs: 40"),
         ("a: [", "--config options.yaml is no YAML"),

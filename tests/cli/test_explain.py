@@ -21,7 +21,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["explain", "--help"])
+        main(["explain", "--help", "all"])
     text = capsys.readouterr().out
     assert stop.value.code == 0 and "gtx explain run/model.gtx" in text and "random weights" in text
 

@@ -31,7 +31,7 @@ def test_training_goes_on_when_there_is_room_again(tmp_path: Path, capsys: pytes
     for kilobytes, file in ((1, "cache/*.safetensors"), (100, "members/0/last.ckpt")):
         with room(kilobytes):
             assert main(words) == 2
-        said = capsys.readouterr().err
+        said = capsys.readouterr().err.splitlines(keepends=True)[-1]
         named, reason = said.removeprefix("gtx: ").rsplit(": ", 1)
         assert Path(named).match(str(out / file)), said
         assert reason == "File too large; the same command goes on where it stopped\n"

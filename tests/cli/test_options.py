@@ -6,12 +6,11 @@ import re
 import subprocess
 import sys
 from argparse import SUPPRESS
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from gtx.cli import COMMANDS, train
+from gtx.cli import COMMANDS, annexes, command_module, main, train
 from gtx.cli.options import settings_from
 from gtx.cli.parser import Parser
 from gtx.data.named_sets import SETS
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("data_csv")
 def parser_of(command: str) -> Parser:
     """The parser of a command with its options."""
     parser = Parser(f"gtx {command}")
-    import_module(f"gtx.cli.{command}").add(parser)
+    command_module(command).add(parser)
     return parser
 
 
@@ -80,7 +79,30 @@ def test_without_options_the_settings_are_the_defaults() -> None:
     assert read("train") == (DataSettings("data.csv", ("y",)), TrainSettings())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def test_units_are_texts_of_targets() -> None:
+    assert read("train", "--units", "y=1e-3 %")[0].units == {"y": "1e-3 %"}
+    words, xtb9 = ("xtb9", "--target-columns", "gap", "dipole", "--out", "run", "--units", "gap=Eh"), SETS["xtb9"].units
+    data, _ = settings_from(vars(parser_of("benchmark").parse_args(words)))
+    assert data.units == {"gap": "Eh", "dipole": xtb9["dipole"]}
+    with pytest.raises(InputError, match=r"^--units: 'Y' is not predicted; did you mean 'y'\?"):
+        read("train", "--units", "Y=eV")
+    with pytest.raises(InputError, match="--units y: expected a text of 1 to 40 characters"):
+        read("train", "--units", "y=")
+
+
+@pytest.mark.parametrize("command", COMMANDS | annexes())
+def test_a_narrow_terminal_breaks_lines_between_words(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for width in ("120", "80"):
+        monkeypatch.setenv("COLUMNS", width)
+        found.append(parser_of(command).format_help())
+    wide, narrow = (text[text.index("\n") :].split() for text in found)
+    assert wide == narrow
+    kept = ("  gtx", "  curl", "  --", "usage")  # commands to copy, and lists of choices
+    assert all(len(line) < 80 or line.startswith(kept) for line in found[1].splitlines())
+
+
+@pytest.mark.parametrize("command", COMMANDS | annexes())
 def test_the_help_is_plain(command: str) -> None:
     parser = parser_of(command)
     assert parser.format_usage().startswith(f"usage: gtx {command}")
@@ -132,3 +154,30 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
     ):
         with pytest.raises(InputError, match=reason):
             task(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--accelerator=gpu"], "gtx: accelerator: this machine has no GPU that torch can use"),
+        (["--precision=3-true"], "gtx: Lightning cannot train so: "),
+        (["--model-arguments", "channels=1000000"], "gtx: model standard would have 47,000,"),
+        (
+            ["--model-arguments", "layers=100000"],
+            "gtx: the model cannot be made: expected layers of at most 1,",
+        ),
+        (
+            ["--model-arguments", "heads=1000000000"],
+            "gtx: model.arguments.heads: expected a whole number from 0 ",
+        ),
+        (["--model-arguments", "dropout=.inf"], "gtx: model_arguments.dropout: expected finite numbers of at most 64"),
+    ],
+)
+def test_what_no_machine_can_train_is_said_before_anything_is_read(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
+    Path("broken.csv").write_text("no table")
+    assert main(["train", "broken.csv", "--target-columns", "y", "--out", "run", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(message) and error.count("\n") == 1

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gtx.cli import main
-from gtx.data.library import passing
+from gtx.library import workers
 from gtx.termination import Terminated
 
 MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx")
@@ -46,7 +46,7 @@ def test_several_smiles_are_predicted_without_a_file(library: None, capsys: pyte
     assert [line.split(",")[0] for line in said.out.splitlines()] == ["smiles", "CCO", "C1CC", "CCN"]
     assert "3 rows: 2 read, 1 error" in said.err
     assert main(["predict", MODEL, "CCO", "CCN", "--engine=ray", "--out=out", *HERE]) == 2
-    assert "--engine ray works at a folder or a file, not at several SMILES" in capsys.readouterr().err
+    assert "--engine is for a folder of molecules, or one file" in capsys.readouterr().err
 
 
 def test_what_each_member_predicts_stands_behind(library: None, capsys: pytest.CaptureFixture) -> None:
@@ -77,7 +77,7 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
     def end(*_: object) -> None:
         raise Terminated
 
-    monkeypatch.setattr(passing, "worked", end)
+    monkeypatch.setattr(workers, "worked", end)
     assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 143
     assert "what is predicted is kept; the same command goes on where it stopped" in capsys.readouterr().err
 
@@ -97,7 +97,10 @@ def test_a_file_that_is_no_table_costs_no_other(library: None, capsys: pytest.Ca
         (["library", "--out", "library/a.csv"], "library/a.csv is within library"),
         (["library", "--out", "out", "--address", "auto"], "expected 'ray', to which the address belongs, got None"),
         (["library", "--out", "out", "--shard-rows", "0"], "shard_rows: expected 1 or more, got 0"),
-        (["library/a.csv", "--shard-rows", "9"], "--shard-rows is for a folder of molecules, or --engine ray"),
+        (
+            ["library/a.csv", "--shard-rows", "9"],
+            "--shard-rows is for a folder of molecules, or a file with --engine ray",
+        ),
         (["library/a.csv", "--top", "9"], "top and by belong together"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gtx.cli import main
-from gtx.data.library import passing
+from gtx.library import workers
 from gtx.termination import Terminated
 
 PREPARE = ["prepare", "data.csv", "--out", "store", "--workers", "0"]
@@ -18,7 +18,10 @@ def test_molecules_are_prepared_and_not_twice(data_csv: None, capsys: pytest.Cap
         "2 rows: 2 read, 0 errors\nfiles: 1; shards: 1, 1 of them done before; molecules: 2\nwritten to store" in said
     )
     assert main([*PREPARE, "--hydrogens"]) == 2
-    assert "gtx: store holds another store (featuriser: " in capsys.readouterr().err
+    assert (
+        "gtx: store holds another store with other settings or data: featuriser.hydrogens (false there, true now)"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_is_ended_says_that_it_goes_on(
@@ -27,7 +30,7 @@ def test_what_is_ended_says_that_it_goes_on(
     def end(*_: object) -> None:
         raise Terminated
 
-    monkeypatch.setattr(passing, "worked", end)
+    monkeypatch.setattr(workers, "worked", end)
     assert main(PREPARE) == 143
     assert "what is read is kept; the same command goes on where it stopped" in capsys.readouterr().err
 

@@ -12,7 +12,7 @@ from tests.tables import molecules, read, write
 from .victim import killed
 
 WORDS = ["--task=sequence", "--target-columns=product", "--epochs=8", "--no-progress", "--threads=1", "--workers=0"]
-WORDS += ['--model-arguments={"channels": 16, "layers": 1, "heads": 2}']
+WORDS += ["--model-arguments", "channels=16", "layers=1", "heads=2"]
 
 
 @pytest.fixture(scope="module")

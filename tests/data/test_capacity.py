@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gtx.data import CapacitySampler, MoleculeStore, cut_to_capacity, featurise, fitting_capacity
+from gtx.data import CapacitySampler, CapacityStore, MoleculeStore, cut_to_capacity, featurise, fitting_capacity
 from gtx.graph import Capacity
 from gtx.molecules import Featuriser
 
@@ -84,17 +84,36 @@ def test_a_batch_is_the_plain_one_and_a_ghost(molecules: MoleculeStore) -> None:
         assert batch.edge_index[:, e:].eq(sampler.capacity.atoms - 1).all() and batch.row[b:].eq(-1).all()
 
 
-def test_a_molecule_that_fits_no_batch_is_named() -> None:
-    sizes, bonds = torch.tensor([3, 9, 4]), torch.tensor([4, 18, 6])
-    with pytest.raises(ValueError, match="but molecule 1 has 9 and 18"):
-        CapacitySampler(sizes, bonds, Capacity(30, 200, 40, ((4, 8),)))
+def test_a_molecule_that_fits_no_batch_is_one_of_its_own() -> None:
+    sizes, bonds = torch.tensor([3, 9, 4, 3]), torch.tensor([4, 18, 6, 50])
+    sampler = CapacitySampler(sizes, bonds, Capacity(30, 200, 40, ((4, 8),)))
+    batches = sorted(batch.tolist() for batch in sampler.batches())
+    assert batches == [[1], [2, 0, -1, -1], [3]]
+    assert [sampler.work(torch.tensor(batch)) for batch in batches] == [81, 200, 9]
     with pytest.raises(ValueError, match="at least one molecule"):
         fitting_capacity(sizes[:0], bonds[:0], 4)
 
 
-def test_one_huge_molecule_among_small_ones() -> None:
-    sizes = torch.tensor([300] + [5] * 200)
-    sampler = CapacitySampler(sizes, 2 * sizes, fitting_capacity(sizes, 2 * sizes, 20))
-    found = torch.cat(sampler.batches())
-    assert sorted(found[found >= 0].tolist()) == list(range(201))
-    assert sampler.capacity.buckets[0] == (1, 300)
+@pytest.mark.parametrize("largest", [[500], [500, 300, 200, 180]])
+def test_a_few_huge_molecules_leave_the_batches_of_the_others_full(largest: list[int]) -> None:
+    drawn = torch.randint(10, 39, (2000,), generator=torch.Generator().manual_seed(0))
+    sizes = torch.cat([torch.tensor(largest), drawn])
+    sampler = CapacitySampler(sizes, 2 * sizes, fitting_capacity(sizes, 2 * sizes, 45))
+    batches = sampler.batches()
+    found = torch.cat(batches)
+    assert sorted(found[found >= 0].tolist()) == list(range(len(sizes)))
+    alone = [int(batch) for batch in batches if len(batch) == 1]
+    assert sorted(alone) == list(range(len(largest)))
+    ordinary = CapacitySampler(drawn, 2 * drawn, fitting_capacity(drawn, 2 * drawn, 45))
+    assert sampler.fullness() > ordinary.fullness() - 0.02
+
+
+def test_a_molecule_alone_is_cut_as_a_plain_batch(molecules: MoleculeStore) -> None:
+    huge = featurise(Featuriser(), ["C" * 300], workers=0).store.with_targets(np.zeros((1, 1)))
+    cutter = CapacityStore(MoleculeStore.join([molecules, huge]))
+    batches = cutter.sampler(30).batches()
+    (alone,) = (batch for batch in batches if len(batch) == 1)
+    batch = cutter.batch(alone)
+    assert batch.num_nodes == 300 and batch.num_graphs == 1 and "graph" not in batch
+    pair = CapacityStore(MoleculeStore.join([molecules.subset(torch.tensor([0])), huge]))
+    assert sorted(len(batch) for batch in pair.sampler(1).batches()) == [1, 2]  # told apart by their places

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ def test_failures_are_kept_in_their_place() -> None:
     assert done.smiles[-1] == "CO"
 
 
+@pytest.mark.slow
 def test_workers_and_chunks_change_nothing() -> None:
     one = featurise(Featuriser(), TEXTS, workers=0)
     two = featurise(Featuriser(), TEXTS, workers=2, chunk=3)
@@ -41,6 +43,7 @@ def test_it_can_stop_at_the_first_error(workers: int, tmp_path: Path) -> None:
     assert len(featurise(Featuriser(), SMILES, workers=0, chunk=2, to_first_error=True).errors) == len(SMILES)
 
 
+@pytest.mark.slow
 def test_without_smiles_everything_else_is_the_same(tmp_path: Path) -> None:
     with_smiles = featurise(Featuriser(), TEXTS, workers=0, cache=tmp_path)
     for workers in (0, 2):
@@ -130,6 +133,7 @@ def test_conformers_are_cached_with_their_failures(tmp_path: Path, monkeypatch: 
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_conformers_come_in_small_chunks_and_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, stream = [], featurising.featurise_stream
 
@@ -164,8 +168,10 @@ def test_workers_are_started_where_there_is_work_for_them(monkeypatch: pytest.Mo
 def test_what_workers_need_is_compiled_before_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
     done = []
     monkeypatch.setattr(featurising, "featurise_texts", lambda featuriser, texts: done.append(list(texts)))
-    monkeypatch.setattr("gtx.data.workers.get_reusable_executor", lambda workers: done.append("pool"))
-    assert list(featurise_stream(Featuriser(), [], workers=2)) == [] and done == [[], "pool"]
+    pool = SimpleNamespace(submit=lambda *_: done.append("work"))
+    monkeypatch.setattr("gtx.data.featurising.get_reusable_executor", lambda *_, **__: pool)
+    monkeypatch.setattr("gtx.data.featurising._again", lambda *_: "made")
+    assert list(featurise_stream(Featuriser(), [(["C"], None)], workers=2)) == ["made"] and done == [[], "work"]
 
 
 def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

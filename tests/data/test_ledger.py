@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from gtx.data.columns import Row
 from gtx.data.ledger import Ledger, describe
-from gtx.data.rows import Row
 from gtx.errors import InputError
 
 

@@ -10,15 +10,15 @@ import tracemalloc
 from itertools import repeat
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rdkit import Chem
 
-from gtx.data import limits
-from gtx.data.delimited import records
-from gtx.data.lines import bounded
-from gtx.data.rows import Row, Table
+from gtx.data import limits, parquet
+from gtx.data.columns import Row, Table
+from gtx.data.delimited import bounded, records
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import open_table
 from gtx.errors import InputError
@@ -172,6 +172,38 @@ def test_a_text_that_parquet_packs_once_is_not_unpacked_in_every_row(tmp_path, m
         finally:
             pa.set_memory_pool(before)
         assert pool.max_memory() < 40_000_000
+
+
+BOMBS = {
+    "numbers": (lambda n: pa.ListArray.from_arrays([0, n], pa.array(np.zeros(n))), "would grow from"),
+    "texts in lists": (lambda n: pa.ListArray.from_arrays([0, n], pa.array(["C" * 99] * n)), "would grow from"),
+    "fixed lists": (lambda n: pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(n)), n), "would grow from"),
+    "fixed texts": (lambda n: pa.array([b"C" * n], pa.binary(n)), "holds 9,000,000 bytes in each row"),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_what_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(parquet, "UNPACKED", (2**20, 1000))
+    make, message = BOMBS[kind]
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"smiles": ["C"], "more": make(9_000_000 if "fixed t" in kind else 10**6)}), path)
+    assert path.stat().st_size < 500_000
+    before = pa.total_allocated_bytes()
+    with pytest.raises(InputError, match=rf"cannot read .*t\.parquet: column 'more.*' {message}"):
+        open_table(path)
+    assert pa.total_allocated_bytes() - before < 1_000_000
+
+
+def test_texts_within_lists_and_structures_are_weighed_before_they_are_unpacked(short, tmp_path):
+    nested = [[{"a": "x" * 40, "b": [1.0]}], [{"a": "x" * 40}] * 3, None, [{"a": "x" * 60, "b": [1.0] * 9}], [None]]
+    pairs = pa.array([None, None, [("k", "x" * 120)], [("k", "v")], []], pa.map_(pa.string(), pa.string()))
+    fixed = pa.array([[1, 2], None, None, [3, 4], [5, 6]], pa.list_(pa.int8(), 2))
+    given = pa.table({"smiles": list("CNOPS"), "nested": nested, "pairs": pairs, "fixed": fixed})
+    pq.write_table(given, tmp_path / "t.parquet")
+    rows = list(open_table(tmp_path / "t.parquet").rows)
+    assert [row.error for row in rows] == [None, TOO_LONG, TOO_LONG, TOO_LONG, None]
+    assert rows[0].cells == ["C", str(nested[0]), "", "[1, 2]"] and rows[4].cells == ["S", "[None]", "[]", "[5, 6]"]
 
 
 def test_rows_in_hand_together_are_bounded(short):

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from gtx.data.lists import cell_text, list_text, parse_labels, parse_list
+from gtx.data.feature_columns import cell_text, list_text, parse_labels, parse_list
 from gtx.errors import InputError
 
 

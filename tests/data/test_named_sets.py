@@ -14,9 +14,8 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from gtx.data.assembling import _object_array
 from gtx.data.ledger import Ledger
-from gtx.data.named_sets import SETS, NamedSet, load_set
+from gtx.data.named_sets import SETS, NamedSet, _object_array, load_set
 from gtx.data.splits import column_split
 from gtx.data.tables import open_table
 from gtx.dataset import File
@@ -68,10 +67,26 @@ def test_a_download_is_kept_recorded_and_compared(toy, site, tmp_path, monkeypat
     assert record.read_text() == f"{hashlib.sha256(CONTENT).hexdigest()}  toy.csv\n"
     assert sorted(path.name for path in loaded.path.parent.iterdir()) == ["toy.csv", "toy.csv.sha256"]
 
+    whole = record.read_text()
+    record.write_text("")
+    with pytest.raises(InputError, match="should have SHA-256 that is recorded beside it, which is empty, and has"):
+        load_set("toy")
+    record.write_text(whole)
+
     (site[0] / "toy.csv").write_bytes(CONTENT + b"N,3\n")  # what lies in place is used
     assert load_set("toy").path.read_bytes() == CONTENT
     loaded.path.write_bytes(CONTENT + b"N,3\n")  # but not if it changed
     with pytest.raises(InputError, match=r"should have SHA-256 .* and has .* remove the file"):
+        load_set("toy")
+
+
+def test_without_a_home_folder_one_line_says_what_to_name(toy, monkeypatch):
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("GTX_DATA", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(InputError, match="no home folder is known: name one by GTX_DATA"):
         load_set("toy")
 
 

@@ -9,10 +9,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gtx.data import SPLIT_METHODS, Candidates, Division, Ledger, Split, clusters, leakage, split_groups, split_method
+from gtx.data import (
+    SPLIT_METHODS,
+    Candidates,
+    Division,
+    Ledger,
+    Split,
+    leakage,
+    split_groups,
+    split_method,
+    split_methods,
+)
 from gtx.data.similarity import nearest
+from gtx.data.split_methods import time_split, times
 from gtx.data.splits import SPLITS
-from gtx.data.time_split import time_split, times
 from gtx.errors import InputError
 from tests.tables import molecules
 
@@ -166,7 +176,7 @@ def test_each_row_is_tested_in_one_fold_of_each_repeat() -> None:
 
 
 def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "MOST_COMPARED", 100)
+    monkeypatch.setattr(split_methods, "MOST_COMPARED", 100)
     with pytest.raises(
         InputError, match=r"clusters .* up to 100 .* there are 150 different ones: split by 'kmeans' or"
     ):

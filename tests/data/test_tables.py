@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from rdkit import Chem
 
+from gtx.data.columns import Row, Table
 from gtx.data.delimited import sniff
-from gtx.data.rows import Row, Table
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import open_table
 from gtx.errors import InputError
@@ -453,11 +453,11 @@ def test_rows_may_be_passed_over_and_the_others_keep_their_numbers(tmp_path, mon
     read, own = [], pq.ParquetFile.iter_batches
 
     def groups(self, *given, row_groups):
-        read.append(row_groups)
+        read.extend(row_groups)
         return own(self, *given, row_groups=row_groups)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", groups)
     for first in (0, 1, 5, 7, 22, 23, 99):
         assert [row[:3] for row in open_table(tmp_path / name, first=first).rows] == every[first:]
     if name == "in.parquet":
-        assert read == [[0, 1, 2, 3, 4]] * 2 + [[1, 2, 3, 4]] * 2 + [[4], [], []]
+        assert read == [*[0, 1, 2, 3, 4] * 2, *[1, 2, 3, 4] * 2, 4]

@@ -16,6 +16,8 @@ from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 
 import gtx
 
+pytestmark = pytest.mark.slow
+
 FILE = Path(gtx.__file__).parent / "data" / "sets" / "xtb9.parquet"
 RANGES = {  # loose: a unit mistaken for another falls outside
     "gap": (0, 20, "eV"),

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from gtx.encodings import BesselDistance, Encoding, ExpNormDistance, FourierDistance, GaussianDistance, PairDistance
-from gtx.encodings.envelope import envelope
+from gtx.encodings.distance import envelope
 from gtx.graph import CompleteGraph
 from tests.molecules_for_tests import whole_batch
 

@@ -72,7 +72,7 @@ def data(request: pytest.FixtureRequest) -> Data:
 
 def by_definition(encoding: Encoding, data: Data, graph: CompleteGraph, monkeypatch: pytest.MonkeyPatch) -> tuple:
     with monkeypatch.context() as patch:
-        for module in ("bonds", "edge_path", "random_walk", "shortest_path"):
+        for module in ("atoms_and_bonds", "paths", "spectral"):
             patch.setattr(f"gtx.encodings.{module}.compiled", lambda edge_index, graph: False)
         return encoding(data, graph)
 

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from gtx.encodings import GaussianDistance, Moments
-from gtx.encodings.moments import HARMONICS, harmonics
+from gtx.encodings.space import HARMONICS, harmonics
 from gtx.graph import CompleteGraph
 
 CUTOFF = 3.0

@@ -7,7 +7,8 @@ import torch
 from rdkit import Chem
 from torch_geometric.data import Batch, Data
 
-from gtx.encodings import SameRing, same_ring
+from gtx.encodings import SameRing
+from gtx.encodings import atoms_and_bonds as same_ring
 from gtx.graph import CompleteGraph
 from tests.encodings.rings_for_tests import RINGS
 from tests.molecules_for_tests import SMILES

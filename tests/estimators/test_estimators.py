@@ -16,8 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import gtx
+from gtx.dataset import DataSettings
 from gtx.molecules import morgan_counts
-from tests.tables import TINY, molecules
+from gtx.training import TrainSettings
+from gtx.workflow import train
+from tests.tables import ALONE, TINY, molecules, write
 
 SETTINGS = {"threads": 1, "accelerator": "cpu"}
 TINY_ARGUMENTS = {"epochs": 3, "model_arguments": TINY["model_arguments"], "settings": SETTINGS}
@@ -67,6 +70,17 @@ def test_a_fitted_model_names_its_training_molecules(fitted: gtx.MoleculeRegress
     assert near.similarity == 1 and near.gap == pytest.approx(table.gap[near.row - 1], rel=1e-8)
 
 
+def test_a_file_says_of_split_and_settings_what_that_of_gtx_train_says(table: pd.DataFrame, tmp_path: Path) -> None:
+    data = write(tmp_path / "data.csv", table[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+    settings = TrainSettings(epochs=1, model_arguments=TINY["model_arguments"], **SETTINGS)
+    train(DataSettings(str(data), ("gap",), workers=0), settings, tmp_path / "run", **ALONE)
+    regressor(epochs=1).fit(table.smiles, table.gap).save(tmp_path / "model.gtx")
+    of_train, own = (gtx.load(tmp_path / file).header for file in ("run/model.gtx", "model.gtx"))
+    assert own.settings == of_train.settings
+    assert own.split.keys() == of_train.split.keys()
+    assert own.split == {"how": "random, seed 0", "train": 72, "val": 8, "test": 0}
+
+
 def test_equal_states_give_equal_models(table: pd.DataFrame) -> None:
     first, again, other = (
         regressor(random_state=state).fit(table.smiles[:30], table.gap[:30]).predict(["CCO"]) for state in (1, 1, 2)
@@ -74,6 +88,32 @@ def test_equal_states_give_equal_models(table: pd.DataFrame) -> None:
     assert first == again != other
     drawn = [regressor(random_state=np.random.RandomState(0)).fit(table.smiles[:30], table.gap[:30]) for _ in range(2)]
     assert drawn[0].predict(["CCO"]) == drawn[1].predict(["CCO"])
+
+
+def test_numbers_of_numpy_are_parameters_too(table: pd.DataFrame, tmp_path: Path) -> None:
+    estimator = regressor(
+        random_state=np.int64(3),
+        lr=np.float32(1e-2),
+        max_atoms=np.int64(80),
+        model_arguments=TINY["model_arguments"] | {"channels": np.int64(8)},
+        task_options={"coverage": np.float32(0.75)},
+        molecule_features=np.array([]),
+    )
+    grid = {"epochs": np.arange(1, 3), "validation_fraction": np.array([0.2, 0.3])}
+    search = GridSearchCV(estimator, grid, cv=2, error_score="raise").fit(table.smiles[:40], table.gap[:40])
+    search.best_estimator_.save(tmp_path / "model.gtx")
+    header = gtx.load(tmp_path / "model.gtx").header
+    assert header.featuriser.max_atoms == 80 and header.settings["seed"] == 3 and header.task.coverage == 0.75
+    with pytest.raises(ValueError, match=r"epochs: expected a whole number.*got 1\.5"):
+        clone(estimator).set_params(epochs=1.5).fit(table.smiles[:40], table.gap[:40])
+
+
+def test_fits_in_threads_are_those_one_after_the_other(table: pd.DataFrame) -> None:
+    def fitted(seed: int) -> float:
+        return float(regressor(random_state=seed).fit(table.smiles[:40], table.gap[:40]).predict(["CCO"])[0])
+
+    at_once = joblib.Parallel(3, backend="threading")(joblib.delayed(fitted)(seed) for seed in range(3))
+    assert at_once == [fitted(seed) for seed in range(3)]
 
 
 @pytest.mark.parametrize("method", ["predict", "score", "save"])

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from rdkit import Chem
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import gtx
 from tests.tables import TINY_ESTIMATOR, molecules
@@ -33,10 +37,12 @@ def test_other_columns_are_named(table: pd.DataFrame) -> None:
 def test_the_smiles_beside_features_are_found_by_name(warm: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
     expected = warm.predict(table[["smiles", "T"]])
     np.testing.assert_array_equal(warm.predict(table[["note", "T", "smiles"]]), expected)
+    renamed = table[["smiles", "T", "note"]].rename(columns={"smiles": "mol"})
+    np.testing.assert_array_equal(warm.predict(renamed), expected)  # the only column that reads as molecules
     with pytest.raises(
         ValueError, match="Beside 'T' there are 'mol', 'note': leave all but one out, or call one 'smil"
     ):
-        warm.predict(table[["smiles", "T", "note"]].rename(columns={"smiles": "mol"}))
+        warm.predict(renamed.assign(note=renamed.mol))
 
 
 def test_a_column_is_called_as_in_training(table: pd.DataFrame) -> None:
@@ -45,3 +51,45 @@ def test_a_column_is_called_as_in_training(table: pd.DataFrame) -> None:
     expected = estimator.predict(named[["mol", "T"]])
     np.testing.assert_array_equal(estimator.predict(named[["note", "mol", "T"]]), expected)
     np.testing.assert_allclose(estimator.predictor_.predict(named).gap_pred, expected)
+
+
+def test_a_table_of_tdcs_form_is_told_which_column_to_take(table: pd.DataFrame) -> None:
+    tdc = pd.DataFrame({"Drug_ID": [f"CHEMBL{i}" for i in range(30)], "Drug": table.smiles, "Y": table.gap})
+    with pytest.raises(ValueError, match=r"columns 'Drug_ID', 'Y' beside 'Drug': give table\['Drug'\]"):
+        gtx.MoleculeRegressor(**QUICK).fit(tdc, tdc.Y)
+    named = gtx.MoleculeRegressor(**QUICK, feature_columns=["Y"]).fit(tdc, tdc.Y)
+    assert named.predictor_.header.smiles_column == "Drug"
+
+
+def test_a_table_of_another_library_keeps_its_names(warm: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
+    arrow = pa.Table.from_pandas(table[["smiles", "T"]])  # has `to_pandas`, as polars has
+    np.testing.assert_array_equal(warm.predict(arrow), warm.predict(table[["smiles", "T"]]))
+    y = pa.Table.from_pandas(table[["gap", "T"]])
+    fitted = gtx.MoleculeRegressor(**QUICK, feature_columns=["T"]).fit(arrow, y)
+    assert fitted.predictor_.header.targets == ["gap", "T"]
+
+
+def test_features_are_counted_and_named_as_scikit_learn_does(warm: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
+    assert warm.n_features_in_ == 2 and warm.feature_names_in_.tolist() == ["smiles", "T"]
+    plain = gtx.MoleculeRegressor(**QUICK).fit(list(table.smiles), table.gap)
+    assert plain.n_features_in_ == 1 and not hasattr(plain, "feature_names_in_")
+
+
+def test_a_table_of_one_column_is_one_target(table: pd.DataFrame) -> None:
+    fitted = gtx.MoleculeRegressor(**QUICK).fit(table.smiles, table[["gap"]])
+    assert fitted.predictor_.header.targets == ["gap"] and fitted.predict(["C"]).shape == (1,)
+    assert np.isfinite(fitted.score(table.smiles, table[["gap"]]))
+    labels = pd.DataFrame({"high": np.where(table.gap > table.gap.median(), "yes", "no")})
+    classes = gtx.MoleculeClassifier(**QUICK).fit(table.smiles, labels)
+    assert classes.classes_.tolist() == ["no", "yes"] and classes.predict_proba(["C"]).shape == (1, 2)
+
+
+def test_molecules_of_rdkit_come_out_of_a_step_before(table: pd.DataFrame) -> None:
+    def read(smiles: list[str]) -> np.ndarray:  # as scikit-mol's SmilesToMolTransformer
+        return np.array([Chem.MolFromSmiles(text) for text in smiles], object)[:, None]
+
+    steps = make_pipeline(FunctionTransformer(read), gtx.MoleculeRegressor(**QUICK)).fit(table.smiles, table.gap)
+    alone = gtx.MoleculeRegressor(**QUICK).fit(table.smiles, table.gap)
+    np.testing.assert_allclose(steps.predict(["CCO", "CN"]), alone.predict(["CCO", "CN"]), rtol=1e-6)
+    with pytest.raises(ValueError, match="number 1 is None"):
+        alone.predict([Chem.MolFromSmiles("C"), None])

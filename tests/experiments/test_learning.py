@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from experiments import archive, learning, results
-from experiments.public_sets import Run
-from experiments.recipe import execute
+from experiments.models import fit_predict
+from experiments.public_sets import LoadedRun, Run
+from experiments.record import execute
 from gtx.data import named_sets
 from gtx.dataset import load
 from gtx.training import TrainSettings
@@ -51,14 +52,15 @@ def test_a_curve_has_what_was_trained_and_the_whole_from_the_benchmarks_own_runs
     ]
     assert [point.rows for point in learning.curve("toy", tmp_path / "out")] == [5, 10, 20]
     for seed in range(3):
-        execute(Run(TOY, "ridge-counts", 0, seed), "toy", tmp_path / "out", tmp_path / "runs")
+        loaded = LoadedRun.of(Run(TOY, "ridge-counts", 0, seed), tmp_path / "runs")
+        execute(loaded, fit_predict, "toy", tmp_path / "out")
     table = tmp_path / "out" / archive.RUNS
-    held = archive.SHEET.read(table)
+    held = archive.read(table)
     lost = next(run for run in held if run["recipe"] == "learning")
     kept = [run | {"commit": "kept"} for run in held if run is not lost]
-    archive.SHEET.write(table, kept)  # one was lost: it is made anew, the others are kept
+    archive.write(table, kept)  # one was lost: it is made anew, the others are kept
     assert learning.main(words(tmp_path, "ridge-counts")) == 0
-    again = archive.SHEET.read(table)
+    again = archive.read(table)
     assert [run for run in again if run["commit"] == "kept"] == kept
     assert [run | {"commit": 0} for run in again if run["commit"] != "kept"] == [lost | {"commit": 0}]
     points = learning.curve("toy", tmp_path / "out")
@@ -70,13 +72,12 @@ def test_a_curve_has_what_was_trained_and_the_whole_from_the_benchmarks_own_runs
 
     lines = results.learnt("toy", "rmse", tmp_path / "out")
     assert any(line.startswith("| 5 | ") for line in lines)
-    assert (tmp_path / "out" / "figures" / "toy-learning.svg").read_text().count("<svg") == 1
     assert [row.model for row in results.gather(tmp_path / "out")["toy"]] == ["ridge-counts"]  # curves are no runs
     assert results.learnt("scaffold-esol", "rmse", tmp_path / "out") == []
 
 
 def test_test_rows_are_not_looked_at(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gtx.training.TrainSettings", partial(TrainSettings, epochs=2))
+    monkeypatch.setattr("experiments.models.TrainSettings", partial(TrainSettings, epochs=2))
 
     def scores(out: str) -> list[float]:
         for model in ("gtx", "ridge-counts"):

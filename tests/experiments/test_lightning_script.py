@@ -1,18 +1,77 @@
-"""The script that a user starts from trains, and scores in the target's own units."""
+"""The script that a user starts from: the best epoch, scores in the target's own units, a model file."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
+import pytest
+import torch
+from pytorch_lightning import Trainer
+
+import gtx
 from experiments.lightning_script import main
-from tests.tables import molecules, write
+from gtx.dataset import DataSettings
+from gtx.models import standard
+from gtx.molecules import Featuriser
+from gtx.training import MoleculeData, PropertyModule, TrainSettings
+from tests.tables import TINY, molecules, write
+
+QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+QUIET |= {"enable_model_summary": False, "accelerator": "cpu"}
 
 
-def test_it_learns_and_scores(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = molecules(200)[["smiles", "solvation_water"]].to_numpy().tolist()
-    table = write(tmp_path / "data.csv", rows, ["smiles", "y"])
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    quiet |= {"enable_model_summary": False, "accelerator": "cpu"}
-    scores = main(str(table), "y", max_epochs=4, **quiet)
+    return write(tmp_path_factory.mktemp("script") / "data.csv", rows, ["smiles", "y"])
+
+
+def parts(table: Path) -> tuple[PropertyModule, MoleculeData]:
+    settings = TrainSettings(batch_molecules=16)
+    data = MoleculeData.from_table(DataSettings(str(table), ("y",)), settings)
+    read = Featuriser()
+    sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
+    model = standard(data.task.out_channels, **sizes, **TINY["model_arguments"])
+    model.observe(data.train)
+    return PropertyModule(model, data.task, settings), data
+
+
+def test_it_learns_scores_and_writes_a_file(table: Path, tmp_path: Path) -> None:
+    options = QUIET | {"precision": "bf16-mixed", "gradient_clip_val": 1.0}
+    scores = main(str(table), "y", str(tmp_path / "model.gtx"), max_epochs=4, **options)
     assert {"test_rmse", "test_mae", "test_r2", "test_loss"} <= scores.keys()
     assert 0 < scores["test_mae"] <= scores["test_rmse"] < 4  # kcal/mol; the mean alone has about 3
+    assert np.isfinite(gtx.load(tmp_path / "model.gtx").predict(["CCO"]).y_pred).all()
+
+
+def test_predictions_are_in_the_units_of_the_test_and_in_order(table: Path) -> None:
+    module, data = parts(table)
+    trainer = Trainer(max_epochs=2, **QUIET)
+    trainer.fit(module, data)
+    (scores,) = trainer.test(module, data, verbose=False)
+    predicted = torch.cat(trainer.predict(module, data))
+    error = predicted - data.truth["test"].y
+    assert float(error.square().mean().sqrt()) == pytest.approx(scores["test_rmse"], rel=1e-4)
+
+
+def test_every_epoch_has_batches_of_its_own(table: Path) -> None:
+    module, data = parts(table)
+    seen: list[list[int]] = [[], []]
+    loss = module.loss
+    module.loss = lambda batch: seen[module.current_epoch].extend(batch.row.tolist()) or loss(batch)
+    Trainer(max_epochs=2, **QUIET).fit(module, data)
+    assert seen[0] != seen[1] and sorted(seen[0]) == sorted(seen[1])
+
+
+def test_what_lightning_would_say_cryptically(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, data = parts(table)
+    with pytest.raises(gtx.InputError, match=r"holds weights alone: give model= and task= too.*Predictor\.of"):
+        PropertyModule.load_from_checkpoint("last.ckpt")
+    with pytest.raises(gtx.InputError, match=r"came from a DataLoader.*expected trainer\.fit\(module, data\)"):
+        Trainer(max_epochs=1, **QUIET).fit(module, [data.train.batch()])
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", ModuleType("lightning.pytorch"))
+    with pytest.warns(UserWarning, match="import Trainer from there, not from lightning"):
+        PropertyModule(module.model, module.task)

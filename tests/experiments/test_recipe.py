@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
 import sys
 from argparse import Namespace
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import archive, gtx_models, jobs, mat, moleculeace, recipe, record, scaffold
+from experiments import archive, mat, models, moleculeace, recipe, record, scaffold
 from experiments.public_sets import FitResult, LoadedRun, Run
 from gtx.data import named_sets
 from gtx.dataset import load
@@ -106,61 +104,21 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
     assert file.stat().st_mtime_ns > before and left.parent.exists() and not left.exists()
 
 
-@pytest.mark.parametrize("wrong", ["0", "-1", "two"])
-def test_jobs_that_are_no_number_of_jobs_are_named(wrong: str, capsys: pytest.CaptureFixture) -> None:
-    with pytest.raises(SystemExit):
-        recipe.main("", "toy", toy_recipe.SETS, ["--jobs", wrong])
-    assert f"--jobs: expected a whole number of 1 or more, got '{wrong}'" in capsys.readouterr().err
-
-
-def test_a_table_of_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    assert recipe.main("", "toy", toy_recipe.SETS, ["--table", "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "no results yet\n"
-
-
-def test_a_process_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    started = []
-
-    def start(command: list[str], **_: object) -> Namespace:
-        started.append(command)
-        return Namespace(returncode="chemprop" in command)
-
-    monkeypatch.setattr(jobs.subprocess, "run", start)
-    words = ["--sets", "esol", "--seeds", "0", "--models", "gtx-ensemble", "chemprop", "gtx", "--out", str(tmp_path)]
-    assert recipe.main("", "experiments.scaffold", scaffold.SETS, words) == 1
-    models = [command[command.index("--models") + 1] for command in started]
-    assert models == ["chemprop", "gtx", "gtx-ensemble"]  # an average waits for its members
-    assert all("--here" in command for command in started)
-
-
 def test_what_is_written_can_be_scored_again(loaded: LoadedRun, tmp_path: Path) -> None:
     prediction = loaded.dataset.y + np.linspace(-1, 1, len(loaded.dataset.y))[:, None]
-    result = record.write(loaded, FitResult(prediction), {}, "", tmp_path)
+    result = record.execute(loaded, lambda _: FitResult(prediction), "", tmp_path)
     kept = archive.predictions(tmp_path, result)
     assert kept.names == (toy_recipe.TARGET,) and kept.measured is None
     scores = Regression([toy_recipe.TARGET]).evaluate(loaded.dataset.y[kept.rows], kept.values)
     assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
 
 
-def test_a_benchmark_may_have_rules_of_its_own(loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    ruled = toy_recipe.SETS["toy"]._replace(
-        featuriser={"descriptors": False}, settings={"patience": 7}, task={"loss": "mae"}
-    )
-    assert ruled.data(0).featuriser.num_descriptors == 0 and ruled.data(0).task.options == {"loss": "mae"}
-    settings_used = []
-    monkeypatch.setattr(gtx_models, "train", lambda data, settings, *_, **__: settings_used.append(settings))
-    monkeypatch.setattr(gtx_models, "_read", lambda *_: FitResult(np.zeros_like(loaded.dataset.y)))
-    monkeypatch.setattr(gtx_models.pd, "read_csv", lambda _: pd.DataFrame({f"{toy_recipe.TARGET}_pred": np.zeros(999)}))
-    gtx_models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx", public_set=ruled, seed=3)))
-    assert (settings_used[0].patience, settings_used[0].seed, settings_used[0].epochs) == (7, 3, TrainSettings().epochs)
-
-
 def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
     loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gtx_models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
+    monkeypatch.setattr(models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
     mixed = loaded._replace(run=loaded.run._replace(model="gtx-mix"))
-    found, val = gtx_models.fit_predict(mixed).prediction, loaded.dataset.split["val"]
+    found, val = models.fit_predict(mixed).prediction, loaded.dataset.split["val"]
     rmse = loaded.dataset.task.evaluate(loaded.dataset.y[val], found[val])["rmse"]
     metrics = json.loads((mixed.folder / "metrics.json").read_text())
     assert metrics["alone"] and rmse == pytest.approx(metrics["val"]["rmse"], rel=1e-5)
@@ -170,11 +128,11 @@ def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(
     loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
-    monkeypatch.setattr(gtx_models, "adapt", lambda start, table, *_, **__: calls.append((start, table)))
-    monkeypatch.setattr(gtx_models, "train", lambda *_, start, **__: calls.append(start))
-    monkeypatch.setattr(gtx_models, "_read", lambda *_: sys.exit())
+    monkeypatch.setattr(models, "adapt", lambda start, table, *_, **__: calls.append((start, table)))
+    monkeypatch.setattr(models, "train", lambda *_, start, **__: calls.append(start))
+    monkeypatch.setattr(models, "_predicted", lambda *_: sys.exit())
     with pytest.raises(SystemExit):
-        gtx_models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx-adapted-mix")))
+        models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx-adapted-mix")))
     (start, table), trained_from = calls
     assert start == "foundation" and trained_from == Path(table).with_suffix(".gtx")
     given = pd.read_csv(table)[loaded.data.smiles_column]
@@ -184,38 +142,19 @@ def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(
     assert not set(given) & set(test)
 
 
-def test_every_look_at_the_test_rows_is_entered(loaded: LoadedRun, tmp_path: Path) -> None:
-    for value in (0.0, 1.0):
-        record.write(loaded, FitResult(np.full_like(loaded.dataset.y, value)), {}, "", tmp_path)
-    with (tmp_path / record.LEDGER).open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert len(lines) == 2
-    assert lines[0]["test"] != lines[1]["test"]
-    assert (lines[0]["folder"], lines[0]["model"]) == ("toy", "mean")
-
-
-def test_the_digest_tells_splits_apart_and_nothing_else(loaded: LoadedRun) -> None:
-    dataset = loaded.dataset
-    digest = record.split_digest(dataset)
-    turned = {part: rows[::-1] for part, rows in reversed(dataset.split.items())}
-    assert record.split_digest(replace(dataset, split=turned)) == digest
-    moved = dataset.split | {"val": dataset.split["test"], "test": dataset.split["val"]}
-    assert record.split_digest(replace(dataset, split=moved)) != digest
-
-
 def test_an_ensemble_is_the_mean_of_the_models_in_their_files(
     loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gtx_models, "MEMBERS", 2)
-    monkeypatch.setattr(gtx_models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
+    monkeypatch.setattr(models, "MEMBERS", 2)
+    monkeypatch.setattr(models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
     ensemble = loaded._replace(run=loaded.run._replace(model="gtx-ensemble"))
     with pytest.raises(InputError, match=r"expected .*toy/gtx-0/model.gtx; run gtx with seed 0"):
-        gtx_models.fit_predict(ensemble)
+        models.fit_predict(ensemble)
     each = [
-        gtx_models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx", seed=seed))).prediction
+        models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx", seed=seed))).prediction
         for seed in range(2)
     ]
-    together = gtx_models.fit_predict(ensemble)
+    together = models.fit_predict(ensemble)
     np.testing.assert_allclose(together.prediction, np.mean(each, axis=0))
     assert not np.allclose(each[0], each[1])
     assert "seed" not in together.settings["training"]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-import time
 from argparse import Namespace
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ import torch
 
 from experiments import archive
 from experiments.speed import __main__ as command
-from experiments.speed import bench_floor, bench_layer, bench_step, harness, measure, pages
+from experiments.speed import bench_layer, bench_step, harness, measure, pages
 from experiments.speed.attentions import HEADS, Batch, contender
 from experiments.speed.pages import ratio, rival_tables, table
 from tests.experiments import toy_cases
@@ -29,7 +27,8 @@ def options(*words: str) -> Namespace:
 def records() -> dict[tuple[str, str], dict]:
     own = options("--cases", "works|set-up|hungry|dies")
     own.memory = 2 << 30
-    found = harness.measure_topic(toy_cases, own)
+    *parts, found = harness.measure_topic(toy_cases, own)
+    assert [len(part) for part in parts] == [len(found) - 1, len(found)]  # as they come: a group's, then all
     return {(record["case"], record["step"]): record for record in found}
 
 
@@ -46,11 +45,6 @@ def test_a_case_that_cannot_be_set_up_says_why_in_a_line(records: dict) -> None:
     assert records["no set-up", "all"]["failed"] == "ValueError: there is no such thing"
 
 
-def test_the_figures_that_a_step_gives_are_kept(records: dict) -> None:
-    talks = records["works", "talks"]
-    assert (talks["share"], talks["size"], len(talks["turns"])) == (3, 7, 2)
-
-
 @pytest.mark.skipif(not measure.CLEAR.exists(), reason="the peak can be reset on Linux alone")
 def test_peak_memory_is_what_a_step_needs(records: dict) -> None:
     assert 0.9 * PEAK < records["works", "grows"]["peak"] < 1.3 * PEAK  # the kernel counts pages in batches
@@ -59,7 +53,10 @@ def test_peak_memory_is_what_a_step_needs(records: dict) -> None:
 
 def test_what_takes_too_long_is_killed_and_what_there_is_no_time_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "GRACE", 0.1)
-    stopped, late = harness.measure_topic(toy_cases, options("--cases", "set-up|waits"), 7.0)
+    started, begin = [], harness.ProcessPoolExecutor
+    monkeypatch.setattr(harness, "ProcessPoolExecutor", lambda *given: started.append(given) or begin(*given))
+    *_, (stopped, late) = harness.measure_topic(toy_cases, options("--cases", "set-up|waits"), 7.0)
+    assert len(started) == 1  # of two groups
     assert stopped == {"case": "waits", "step": "all", "failed": "no time was left"}
     assert late == {"case": "no set-up", "step": "all", "failed": "no time was left"}
 
@@ -111,45 +108,6 @@ def test_a_case_is_compared_with_its_rival() -> None:
     assert rival_tables(records, "None", ["batch", "layer"], figures, ", ", "other, ") == []
 
 
-def test_every_step_has_a_table_and_what_failed_before_any_stands_in_all() -> None:
-    one = [harness.record({"case": "a", "step": step}, [turn(0.0), turn(2.0)]) for step in ("forward", "both")]
-    made = rival_tables([*one, {"case": "b", "step": "all", "failed": "no"}], "{}", ["how"], {"time": str})
-    assert [text.splitlines()[0] for text in made] == ["### forward", "### both"]
-    assert all(text.splitlines()[-1] == "| b | no |" for text in made)
-
-
-def test_a_burst_runs_a_step_until_the_time_is_up() -> None:
-    done = []
-    found = measure.burst(lambda: done.append(time.sleep(0.01)), 0.05, "cpu")
-    assert len(done) == len(found["wall"]) == len(found["cpu"]) <= 5
-    assert len(measure.burst(lambda: {"epochs": [1.0]}, 0.0, "cpu")["wall"]) == 1
-
-
-def test_the_parts_of_training_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Model(torch.nn.Linear):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            time.sleep(0.02)
-            return super().forward(x)
-
-    for owner, name in ((torch.autograd, "backward"), (importlib.import_module("torch.optim.adam"), "adam")):
-        monkeypatch.setattr(owner, name, getattr(owner, name))  # and puts it back after the test
-    spent = Counter()
-    measure.count_training(spent, Model)
-    model = Model(2, 1)
-    before = model.weight.detach().clone()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=0.1)
-
-    def closure() -> torch.Tensor:
-        loss = model(torch.ones(1, 2)).square().sum()
-        loss.backward()
-        return loss
-
-    optimiser.step(closure)
-    assert set(spent) == {"forward", "backward", "optimiser"}
-    assert spent["forward"] >= 0.02 > spent["optimiser"] > 0  # the optimiser counts without its closure
-    assert not torch.equal(model.weight, before)
-
-
 def test_what_is_measured_is_kept_and_made_a_page_of(tmp_path: Path) -> None:
     made = "### Layers\n\nA note.\n\n| layer | time |\n| --- | --: |\n| a/b | 1 ms |\n| c |  |\n"
     assert table("Layers", [{"layer": "a|b", "time": "1 ms"}, {"layer": "c"}], "A note.") == made
@@ -160,15 +118,13 @@ def test_what_is_measured_is_kept_and_made_a_page_of(tmp_path: Path) -> None:
             for i in range(count)
         ]
         pages.keep("layer", own, "python -m experiments.speed --quick", cases)
-    pages.keep("decoding", own, "python", [{"case": "b", "step": "all", "failed": "no"}])
-    lines = pages.SHEET.read(tmp_path / pages.FILE)
-    assert [line["case"] for line in lines] == ["bias, a 0, gtx", "bias, a 1, gtx", "b"]
-    assert lines[1] == {"page": "speed", "topic": "layer", **cases[1]}
+    pages.keep("encodings", own, "python", [{"case": "b", "step": "all", "failed": "no"}])
     run = archive.run_named(tmp_path, "speed", "layer", "speed")
+    assert run["records"] == cases
     assert run["machine"]["threads"] == 1 and {"torch", "gtx", "python"} <= set(run["versions"])
     assert run["command"] == "python -m experiments.speed --quick"
     text = pages.write_page(tmp_path, "speed").read_text()
-    assert text.index("## layer\n\nOne attention layer") < text.index("## decoding\n\nWriting 100 tokens")
+    assert text.index("## layer\n\nOne attention layer") < text.index("## encodings\n\nEncodings of a batch")
     assert "| a 1 | gtx | 500 ms | 1 MiB |" in text and "| b | no |" in text and ", threads 1, clock wall, " in text
     assert not pages.write_page(tmp_path, "speed-cuda").exists()
 
@@ -180,7 +136,10 @@ def test_the_pages_at_hand_were_made_of_the_tables_at_hand(name: str) -> None:
 
 
 def test_every_topic_has_cases_and_a_gpu_takes_less_than_ten_minutes() -> None:
-    assert sum(harness.GPU_TOPICS.values()) <= 540
+    assert sum(harness.GPU_TOPICS.values()) + len(harness.GPU_TOPICS) * (harness.GRACE + 10) <= 600
+    assert next(iter(harness.GPU_TOPICS)) == "step"
+    names = [name for group in bench_layer.groups(options("--device", "cuda")) for name in group]
+    assert sum("captured gtx" in name for name in names) == sum("captured padded SDPA" in name for name in names) > 0
     for device, topics in (("cpu", harness.TOPICS), ("cuda", harness.GPU_TOPICS)):
         own = options("--device", device)
         for topic in topics:
@@ -219,35 +178,10 @@ def test_transformer_conv_is_the_same_function(batch: Batch) -> None:
     torch.testing.assert_close(call(batch.x, batch.edge_attr), other(batch.x, batch.edge_attr), rtol=1e-5, atol=1e-5)
 
 
-def test_the_two_multihead_attentions_are_the_same_function(batch: Batch) -> None:
-    ours, call = contender("bias", "MultiheadAttention", batch)
-    theirs, other = contender("bias", "GPSConv", batch)
-    theirs.load_state_dict(ours.state_dict())
-    padded = call(batch.x, batch.edge_attr).flatten(0, 1)[batch.padded.node]
-    torch.testing.assert_close(padded, other(batch.x, batch.edge_attr), rtol=1e-5, atol=1e-5)
-
-
-def test_the_floor_counts_what_torch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch.utils.flop_counter import FlopCounterMode
-
-    from gtx.attention.fast import compiled
-
-    monkeypatch.setattr(compiled, "can_run", lambda *_: False)  # torch cannot count in a compiled loop
-
-    sizes = torch.tensor([6])  # one graph: no padding
-    for function in bench_floor.FUNCTIONS:
-        batch = Batch(sizes, 16)
-        _, call = contender(function, "gtx", batch)
-        with FlopCounterMode(display=False) as counter:
-            call(batch.x, batch.edge_attr)
-        products, _ = bench_floor.counts(function, 6, 36, 16)
-        assert counter.get_total_flops() == 2 * products
-
-
 def test_a_topic_is_measured_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--quick", "--threads", "1", "--repeats", "1", "--topics", "layer", "--cases", "^bias,.*padded", "--out"]
     command.main([*words, str(tmp_path)])
-    records = pages.SHEET.read(tmp_path / pages.FILE)
+    records = archive.run_named(tmp_path, "speed", "layer", "speed")["records"]
     assert [record["step"] for record in records] == ["forward", bench_layer.BOTH]
     assert records[0]["nodes"] == int(bench_layer.sizes("drug-like").sum())
     assert all(record["seconds"] > 0 and record["peak"] > 0 for record in records)
@@ -270,9 +204,3 @@ def test_padding_changes_no_output_of_the_padded_transformer() -> None:
     padded = (torch.nn.functional.pad(given, pad) for given, pad in ((codes, (0, 0, 0, 5)), (distance, (0, 5, 0, 5))))
     out = model(*padded, torch.nn.functional.pad(real, (0, 5)))
     torch.testing.assert_close(out, model(codes, distance, real))
-
-
-def test_an_unknown_topic_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command.main(["--topics", "layers"])
-    assert "invalid choice: 'layers'" in capsys.readouterr().err

@@ -6,11 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from gtx.closed_form import fit_closed_form
+from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.explain import attribute, explain, shapley
-from gtx.molecules import read_smiles, substructures
-from gtx.prediction import Predictor
+from gtx.models import build_model
+from gtx.models.kernel import kernel
+from gtx.molecules import Featuriser, read_smiles, substructures
+from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction.partner import Partner
+from gtx.tasks import Classification, Regression
+from tests.explain.conftest import specification
+from tests.tables import molecules
 
 WORTH = np.array([5.0, -3.0, 1.0, 0.0, 2.0, 2.0])
 
@@ -44,6 +53,40 @@ def test_values_sum_to_the_difference_of_predictions(predictor: Predictor, smile
         assert found.prediction == pytest.approx(of_attention.prediction)
         assert found.parts.values.sum() == pytest.approx(-of_attention.without, abs=1e-9)
         assert np.abs(found.parts.values).max() > 1e-4
+
+
+@pytest.fixture(scope="module", params=[Regression, Classification])
+def mixed(request: pytest.FixtureRequest, predictor: Predictor) -> Predictor:
+    """One network and a kernel with most of the say."""
+    table = molecules(120)
+    kind, column = request.param, table[["solvation_water"]].to_numpy()
+    y = column if kind is Regression else (column > np.median(column)).astype(float)
+    store = featurise(Featuriser(), table["smiles"].tolist(), workers=0).store.with_targets(y)
+    task, model = kind("y").fitted(store), specification("standard", Featuriser(), 1)
+    own = kernel(1, num_descriptors=store.descriptors.shape[1])
+    fit_closed_form(own, task, store)
+    torch.manual_seed(0)
+    network = build_model(model)
+    network.observe(store)
+    header = ModelHeader(task, Featuriser(), model)
+    return Predictor([network], header, "cpu", Partner(own, torch.tensor([0.8])))
+
+
+@pytest.mark.parametrize("smiles", ["CC(C)O", "CC(=O)Nc1ccc(O)cc1"])
+def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smiles: str) -> None:
+    (said,) = mixed.predict([smiles])["y_pred"]
+    found = attribute(mixed, smiles, draws=2)
+    assert found.prediction == pytest.approx(said, abs=1e-4)
+    assert found.parts.values.sum() == pytest.approx(found.prediction - found.without, abs=1e-9)
+    alone = attribute(Predictor(mixed.members, mixed.header, "cpu"), smiles, draws=2)
+    batch = featurise(Featuriser(), [smiles], workers=0).store.batch(torch.tensor([0]))
+    told, text = mixed.partner.kernel.double().contributions(batch)[0][:, 0].numpy(), found.text()
+    assert f"the values sum to {found.prediction - found.without:+.4g}: from the baseline" in text
+    if not mixed.task.linked:
+        scale = float(mixed.task.scaler.sd[0])
+        np.testing.assert_allclose(found.parts.values, 0.2 * alone.parts.values + 0.8 * scale * told, atol=1e-6)
+        share = f"{0.8 * scale * told.sum():+.4g} of the kernel (80%)"
+        assert share in text and share in " ".join(found.legend())
 
 
 def test_symmetric_atoms_have_equal_values_and_others_do_not(predictor: Predictor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,6 +31,14 @@ def test_it_explains_the_prediction_of_the_member_and_target(predictor: Predicto
         each = [explain(predictor, SMILES, target, member=member, draws=2).prediction for member in (0, 1)]
         assert abs(each[0] - each[1]) > 1e-4
         np.testing.assert_allclose(np.mean(each), frame[f"{target}_pred"][0], rtol=1e-4)
+
+
+def test_a_quantity_has_its_unit(predictor: Predictor) -> None:
+    known = Predictor(predictor.members, replace(predictor.header, units={"gap": "eV"}), "cpu")
+    assert [explain(known, SMILES, name, draws=2).quantity for name in known.header.targets] == [
+        "gap (eV)",
+        "solvation_water",
+    ]
 
 
 def test_weights_are_the_models_own(predictor: Predictor) -> None:

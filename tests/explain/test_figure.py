@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+import gtx.explain.figure
 from gtx.errors import InputError
 from gtx.explain import Explanation, by_distance, explain, panels
 from gtx.explain.words import caption
+from gtx.molecules import draw_attention
 from gtx.prediction import Predictor
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -46,7 +48,7 @@ def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation
     assert "Attention of atom O2" in said and "CC(=O)Nc1ccc(O)cc1" in said
     assert f"Trained: gap = {explanation.prediction:.4g}" in said
     assert f"Random weights: gap = {explanation.random.prediction:.4g}" in said
-    assert "not a proof of reasons" in said and "network 0 of an ensemble of 2" in said.lower()
+    assert "do not prove a cause" in said and "network 0 of an ensemble of 2" in said.lower()
     for account in (explanation, explanation.random):
         for table in account.faithfulness.values():
             assert all(f"{removal.less:.0%}" in said for removal in table)
@@ -72,7 +74,7 @@ def test_the_text_has_every_number(explanation: Explanation) -> None:
     for account in (explanation, explanation.random):
         for table in account.faithfulness.values():
             assert all(f"{r.change:+.3g}" in text and f"{r.mean:.3g} ± {r.sd:.2g}" in text for r in table)
-    assert "not a proof of reasons" in text
+    assert "do not prove a cause" in text
 
 
 def test_its_repr_is_short(explanation: Explanation) -> None:
@@ -103,3 +105,18 @@ def test_a_head_is_compared_with_the_other_heads(predictor: Predictor) -> None:
 def test_weights_below_zero_are_drawn(explanation: Explanation, untrained: Callable[..., Predictor]) -> None:
     signed = replace(explanation, weights=explanation.weights - 0.05)
     assert "<svg" in signed.svg()
+
+
+def test_trained_and_random_weights_are_drawn_on_one_scale(explanation: Explanation, monkeypatch) -> None:
+    drawn = []
+
+    def draw(*arguments: object, **options: object) -> str:
+        drawn.append(draw_attention(*arguments, **options))
+        return drawn[-1]
+
+    monkeypatch.setattr(gtx.explain.figure, "draw_attention", draw)
+    explanation.svg()
+    ticks = [re.findall(r'font-size="12" fill="#222">([^<]*)<', svg) for svg in drawn]
+    assert len(ticks) == 2 and len(ticks[0]) == 3 and ticks[0] == ticks[1]
+    rows = [explanation.shown(of)[explanation.receiver] for of in (explanation, explanation.random)]
+    assert float(ticks[0][-1]) == pytest.approx(max(map(np.max, rows)), rel=5e-3)

@@ -14,7 +14,7 @@ from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.explain import rationale
-from gtx.explain.rationale_search import Atoms, search
+from gtx.explain.rationales import Atoms, search
 from gtx.models.kernel import kernel as ridge
 from gtx.molecules import Featuriser, as_molecule, peelings, read_smiles
 from gtx.prediction import ModelHeader, Predictor
@@ -68,7 +68,7 @@ def test_a_trained_models_planted_substructure_is_found(nitriles: Predictor) -> 
     below = rationale(nitriles, LARGE, threshold=5.0, least=6, draws=2)
     assert "stays below it" in below.text() and len(below.atoms) == 6
     none = rationale(nitriles, LARGE, threshold=0.4, most=1, least=1, draws=1)
-    assert none.part is None and "no substructure of at most 1 atoms that was looked at stays above it" in none.text()
+    assert none.part is None and "no substructure of at most 1 atoms that was tried stays above it" in none.text()
 
 
 def test_peelings_are_connected_and_take_whole_rings() -> None:

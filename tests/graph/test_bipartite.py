@@ -113,6 +113,7 @@ def test_what_does_not_fit_is_refused() -> None:
     assert repr(made).startswith("BipartiteGraph(num_graphs=7, 49 to 43 nodes, num_edges=1")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_one_compilation_serves_every_batch() -> None:
     layer, counter = EdgeAttention((6, 8), 4, 3), CompileCounter()

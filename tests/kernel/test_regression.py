@@ -38,11 +38,14 @@ def test_predictions_are_the_sum_over_training_molecules_in_any_order(
     blends: tuple[Blend, ...], many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gtx.kernel.regression, "BLENDS", blends)
+    monkeypatch.setattr(gtx.kernel.regression, "_TOGETHER", 50)  # of 120 molecules
     model, _ = solved(many)
     assert (model.descriptors is None) == (blends[-1].share == 0)
     batch = whole_batch()
     expected = model.offset.double() + model.kernel(batch) @ model.dual.double()
     torch.testing.assert_close(model(batch).double(), expected, rtol=1e-5, atol=1e-6)
+    parts = torch.cat([*model._kernels(model.counts(many.batch()), many.descriptors)])
+    torch.testing.assert_close(parts, model.kernel(many.batch()))
     other, _ = solved(many.subset(torch.randperm(len(many), generator=torch.Generator().manual_seed(1))))
     torch.testing.assert_close(other(batch), model(batch), rtol=1e-3, atol=1e-3)
     alone = torch.cat([model(whole_batch([text])) for text in SMILES])
@@ -107,6 +110,7 @@ def test_of_many_rows_some_stand_for_all(
     assert (some.variance(many.batch()) >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("several", [False, True])
 def test_classes_have_the_probabilities_of_new_molecules(several: bool, many: MoleculeStore) -> None:
     gap = many.y[:, 0]
@@ -141,3 +145,19 @@ def test_it_is_copied_pickled_and_read_from_its_tensors(many: MoleculeStore) -> 
     again.load_state_dict(model.state_dict())
     for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again, deepcopy(model).double()):
         assert torch.equal(other(batch).float(), found)
+
+
+def test_contributions_of_atoms_and_descriptors_sum_to_the_prediction(many: MoleculeStore) -> None:
+    """With the mean, for substructures alone and with descriptors; atoms that are alike bring the same, and a molecule
+    that shares nothing with those held has none."""
+    for width in (many.descriptors.shape[1], 0):
+        model, texts = solved(many, num_descriptors=width)[0].double(), ["CC(C)(C)O", "c1ccncc1", "[He]", "C.CO"]
+        for text in texts:
+            batch = whole_batch([text])
+            atoms, brought = model.contributions(batch)
+            expected = model(batch)[0] - model.offset
+            torch.testing.assert_close(atoms.sum(0) + brought, expected, rtol=0, atol=1e-9)
+            assert brought.any() == bool(width) and atoms.any() == (text != "[He]")
+        alike = model.contributions(whole_batch(texts[:1]))[0]
+        torch.testing.assert_close(alike[[0, 2]], alike[[3, 3]], rtol=0, atol=1e-12)
+        assert (alike[0] - alike[4]).abs().max() > 1e-3

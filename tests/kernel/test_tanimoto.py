@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
+import gtx.kernel.counts
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.kernel import Counts, TanimotoKernel
@@ -53,13 +59,32 @@ def test_the_kernel_is_its_definition_and_positive(model: TanimotoKernel, many: 
     assert torch.linalg.eigvalsh(kernel).min() > -1e-9
 
 
-def test_what_is_not_held_makes_a_molecule_larger_and_no_more(model: TanimotoKernel, many: MoleculeStore) -> None:
+class Largest(TorchDispatchMode):
+    """How many numbers the largest tensor has that any operator gives."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        given = func(*args, **(kwargs or {}))
+        self.numel = max([self.numel, *(x.numel() for x in tree_leaves(given) if isinstance(x, torch.Tensor))])
+        return given
+
+
+def test_what_is_not_held_makes_a_molecule_larger_and_no_more(
+    model: TanimotoKernel, many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     both = torch.cat([dense(model, whole_batch()).sum(1), dense(model, many.batch()).sum(1)])
     counts, turned = model.counts(whole_batch()), model._turned[0]
     common = shared(counts.known(model.kind_label), turned, len(many))
     expected = common / (both[: len(SMILES), None] + both[len(SMILES) :] - common)
     torch.testing.assert_close(model.similarity(whole_batch()), expected)
     torch.testing.assert_close(common, shared_by_indices(counts.known(model.kind_label), turned, len(many)))
+    whole = shared_by_indices(counts.known(model.kind_label), turned, len(many))
+    with Largest() as largest:  # of one molecule one kind may have more matches than go together
+        monkeypatch.setattr(gtx.kernel.counts, "MATCHES", 50)
+        in_portions = shared_by_indices(counts.known(model.kind_label), turned, len(many))
+    assert in_portions.equal(whole) and largest.numel <= max(len(SMILES) * len(many), len(turned.kind))
+    assert turned.subset(counts.known(model.kind_label).kind).kind.numel() > 1.5 * largest.numel
     none = Counts(torch.zeros(2, dtype=torch.long), *2 * [torch.zeros(0, dtype=torch.long)])
     assert (shared_by_indices(none, turned, len(many)) == 0).all()
 

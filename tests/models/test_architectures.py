@@ -78,10 +78,10 @@ def test_the_names_are_those_promised() -> None:
 
 
 def test_what_is_solved_in_closed_form_is_said_too() -> None:
-    assert list(gtx.architectures.SOLVED) == list(gtx.models.SOLVED)
-    for name, said in gtx.architectures.SOLVED.items():
-        assert gtx.models.SOLVED[name] is gtx.models.kernel
-        model = gtx.models.SOLVED[name](1, atom_sizes=FEATURISER.atom_sizes, bond_sizes=FEATURISER.bond_sizes)
+    assert list(gtx.architectures.CLOSED_FORM) == list(gtx.models.CLOSED_FORM)
+    for name, said in gtx.architectures.CLOSED_FORM.items():
+        assert gtx.models.CLOSED_FORM[name] is gtx.models.kernel
+        model = gtx.models.CLOSED_FORM[name](1, atom_sizes=FEATURISER.atom_sizes, bond_sizes=FEATURISER.bond_sizes)
         assert sum(p.numel() for p in model.parameters()) == said.weights == 0
 
 
@@ -218,6 +218,29 @@ def test_rotation_mirror_and_translation_change_nothing(name: str, batch: Batch)
     assert (model.nodes(flat) - model.nodes(here)).abs().max() > 1e-3  # they do look
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"])
+def test_forces_and_what_trains_on_them_are_right(name: str, batch: Batch) -> None:
+    """The first derivative by positions, and that of a loss on it, against central differences in one direction."""
+    model = make(name, coordinates=True).double()
+    here = batch.clone().apply(lambda values: values.double() if values.is_floating_point() else values)
+    known = here.pos.isfinite()
+    along = torch.randn(here.pos.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) * known
+
+    def energy_and_loss(step: float) -> tuple[Tensor, Tensor, Tensor]:
+        here.pos = (batch.pos.double() + step * along).requires_grad_()
+        energy = model(here).sum()
+        (slope,) = torch.autograd.grad(energy, here.pos, create_graph=True)
+        return energy, slope, slope.square().sum()
+
+    h = 1e-5
+    (before, _, loss_before), (after, _, loss_after) = energy_and_loss(-h), energy_and_loss(h)
+    _, slope, loss = energy_and_loss(0.0)
+    torch.testing.assert_close((slope * along).sum(), (after - before) / (2 * h), rtol=1e-5, atol=1e-7)
+    curvature, *weights = torch.autograd.grad(loss, [here.pos, *model.parameters()], allow_unused=True)
+    torch.testing.assert_close((curvature * along).sum(), (loss_after - loss_before) / (2 * h), rtol=1e-4, atol=1e-7)
+    assert all(weight is None or weight.isfinite().all() for weight in weights)
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if ARCHITECTURES[name].coordinates == "optional"])
 def test_with_coordinates_too_neither_order_nor_batch_mates_matter(name: str, batch: Batch) -> None:
     model = make(name, coordinates=True)
@@ -249,9 +272,7 @@ def test_coordinates_are_asked_for_and_refused() -> None:
         make("grit", heads=5)
 
 
-def test_stochastic_depth_and_virtual_nodes_by_name(batch: Batch) -> None:
-    model = make("standard", stochastic_depth=0.5, virtual_nodes=2, readout=()).train()
-    assert model(batch).shape == (len(store()), 2)
-    assert [layer.stochastic_depth.p for layer in model.layers] == [0.25, 0.5]
+def test_virtual_nodes_by_name(batch: Batch) -> None:
+    assert make("standard", virtual_nodes=2, readout=())(batch).shape == (len(store()), 2)
     with pytest.raises(ValueError, match="a readout or virtual nodes"):
         make("standard", readout=())

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 from gtx.data import MoleculeStore, featurise
 from gtx.errors import InputError
 from gtx.models import ARCHITECTURES, Components, build_model
-from gtx.models.components import components_apart, every_nth
+from gtx.models.composites import every_nth, separate_components
 from gtx.molecules import Featuriser
 
 NAMES = ("solute", "solvent")
@@ -47,12 +47,12 @@ def assert_same(one: Batch, other: Batch) -> None:
 
 
 def test_molecules_of_rows_are_those_that_are_read_alone(rows: MoleculeStore, singles: MoleculeStore) -> None:
-    found = rows.apart(1)
+    found = rows.as_molecules(1)
     for name, tensor in singles._tensors().items():
         assert torch.allclose(found._tensors()[name], tensor, rtol=0, atol=0, equal_nan=True), name
-    assert_same(components_apart(rows.batch([2, 0]), 2, 1), singles.batch([4, 5, 0, 1]))
+    assert_same(separate_components(rows.batch([2, 0]), 2, 1), singles.batch([4, 5, 0, 1]))
     for k in range(2):
-        assert_same(every_nth(components_apart(rows.batch(), 2, 1), k, 2), singles.subset([k, k + 2, k + 4]).batch())
+        assert_same(every_nth(separate_components(rows.batch(), 2, 1), k, 2), singles.subset([k, k + 2, k + 4]).batch())
 
 
 def test_a_row_without_one_of_its_molecules_is_an_error_that_names_it() -> None:
@@ -72,7 +72,9 @@ def test_a_row_without_one_of_its_molecules_is_an_error_that_names_it() -> None:
 def test_a_cache_of_rows_holds_their_molecules(tmp_path, rows: MoleculeStore) -> None:
     first, again = (featurise(PAIRS, ROWS, cache=tmp_path) for _ in range(2))
     assert len(list(tmp_path.iterdir())) == 1 and again.errors == first.errors
-    assert torch.equal(again.store.parts, rows.parts) and torch.equal(again.store.apart().atoms, first.store.atoms)
+    assert torch.equal(again.store.parts, rows.parts) and torch.equal(
+        again.store.as_molecules().atoms, first.store.atoms
+    )
 
 
 @pytest.mark.parametrize("separate", [False, True])
@@ -117,7 +119,7 @@ def test_an_encoder_of_its_own_knows_what_its_molecules_had(rows: MoleculeStore)
         made.observe(rows)
         assert made.unseen(rows.batch()) == [[], [], []]
     assert shared.unseen(turned) == [[]] and separate.unseen(turned) != [[]]  # no solute had sulphur
-    of_solutes = rows.apart(1).subset(torch.arange(0, 6, 2))
+    of_solutes = rows.as_molecules(1).subset(torch.arange(0, 6, 2))
     scale = separate.encoders[0].descriptor_scaler.mean
     assert torch.allclose(scale, of_solutes.descriptors.nanmean(0), rtol=1e-3, atol=1e-3)
 
@@ -128,4 +130,4 @@ def test_what_does_not_fit_is_said(rows: MoleculeStore) -> None:
     with pytest.raises(InputError, match="Linear has no embedding of a molecule"):
         Components(partial(torch.nn.Linear, 2, 2), 2)
     with pytest.raises(ValueError, match="got a store without parts"):
-        featurise(ALONE, ["CCO"]).store.apart()
+        featurise(ALONE, ["CCO"]).store.as_molecules()

@@ -12,7 +12,7 @@ from gtx.architectures import DESCRIBED
 from gtx.data import MoleculeStore, cut_to_capacity
 from gtx.graph import Capacity
 from gtx.models import ARCHITECTURES, GraphTransformer
-from gtx.nn import GivenFeatures
+from gtx.nn import UserFeatures
 from tests.molecules_for_tests import renumbered, store
 
 from .test_architectures import FEATURISER, NAMES, close, located
@@ -89,7 +89,7 @@ def test_a_bond_is_told_by_its_own_number(molecules: MoleculeStore) -> None:
 
 
 def test_they_are_scaled_by_the_training_molecules_and_the_unknown_adds_nothing(molecules: MoleculeStore) -> None:
-    features = GivenFeatures("atom_features", 2, 4)
+    features = UserFeatures("atom_features", 2, 4)
     features.observe(molecules)
     known = molecules.atom_features[:, 0]
     torch.testing.assert_close(features.scaler.mean[0], known.mean())

@@ -9,6 +9,7 @@ from torch_geometric.data import Batch
 
 from gtx.attention import ScaledDot, Score
 from gtx.encodings import ShortestPath
+from gtx.graph import CompleteGraph, WithinHops
 from gtx.models import GraphTransformer, standard
 from gtx.molecules import Featuriser
 from gtx.nn import EdgeAttention, GraphTransformerLayer
@@ -47,8 +48,6 @@ VARIANTS = [
     {"local": False, "edge_value": False},
     {"readout": ("attention",)},
     {"num_descriptors": 0},
-    {"descriptors_to": ("atoms",)},
-    {"descriptors_to": ()},
     {"substructures": FEATURISER.constitution},
     {"encodings": ("bonds", "path", "walk", "degree", "ring")},
 ]
@@ -84,6 +83,23 @@ def test_layouts_agree_in_output_and_every_gradient(variant: dict, batch: Batch)
     assert len(results[0]) == len(results[1])
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, atol=1e-10 * max(1.0, float(other.detach().abs().max())), rtol=0)
+
+
+@pytest.mark.parametrize("variant", [*VARIANTS, {"edges": WithinHops(3)}, {"attention_dropout": 0.5}], ids=str)
+@pytest.mark.parametrize("kept", [0, 2**30], ids=["anew in each layer", "kept"])
+def test_large_molecules_in_portions_are_what_they_are_at_once(
+    variant: dict, kept: int, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, batch = make(**variant).double(), as_double(batch)
+    whole, portion, embedded = model(batch), 100, []
+    size = 8 * model.pair_embedding.width
+    monkeypatch.setattr("gtx.models.graph_transformer.PORTION", portion * size)
+    monkeypatch.setattr("gtx.models.graph_transformer.KEPT", kept)
+    model.pair_embedding.register_forward_hook(lambda _, features, pairs: embedded.append(len(pairs)))
+    with torch.no_grad():
+        close(model(batch), whole, 1e-12)
+    pairs = CompleteGraph.from_batch(batch.batch).num_pairs
+    assert max(embedded) <= portion and sum(embedded) == pairs * (1 if kept else len(model.layers))
 
 
 def test_an_empty_batch_and_a_molecule_of_300_atoms() -> None:
@@ -156,16 +172,11 @@ def test_descriptors_are_scaled_by_the_training_rows_and_unknown_says_nothing(ba
     close(model(unknown), model(average), 1e-6)
 
 
-def test_descriptors_enter_where_asked(batch: Batch) -> None:
-    """At the atoms all of them see it; at the readout no atom does; nowhere, nothing does."""
+def test_descriptors_enter_at_the_readout_alone(batch: Batch) -> None:
     other = batch.clone()
     other.u = batch.u.flip(0)
-    for to in (("atoms",), ("readout",), ()):
-        model = make(descriptors_to=to)
-        assert torch.equal(model.nodes(other), model.nodes(batch)) == ("atoms" not in to)
-        assert torch.equal(model(other), model(batch)) == (not to)
-    with pytest.raises(ValueError, match=r"expected descriptors_to .* got \['bonds'\]"):
-        make(descriptors_to=("bonds",))
+    model = make()
+    assert torch.equal(model.nodes(other), model.nodes(batch)) and not torch.equal(model(other), model(batch))
 
 
 def test_state_dict_round_trip_keeps_what_was_observed(batch: Batch) -> None:
@@ -196,13 +207,11 @@ def test_what_a_layer_of_ones_own_would_ignore_is_refused() -> None:
     own = {"channels": 32, "local": False, "layer": layer}
     made = GraphTransformer(1, **SIZES, **own, dropout=0.3, layers=3, norm_first=True, attention_dropout=0.0)
     assert len(made.layers) == 3 and made(whole_batch()).shape == (len(SMILES), 1)
-    ignored = {"heads": 4, "score": ScaledDot(), "edge_value": False, "attention_dropout": 0.1, "stochastic_depth": 0.1}
+    ignored = {"heads": 4, "score": ScaledDot(), "edge_value": False, "attention_dropout": 0.1}
     for name, value in ignored.items():
         with pytest.raises(ValueError, match=f"^layer makes the layers and decides {name} itself: leave them out$"):
             GraphTransformer(1, **SIZES, **own, **{name: value})
-    with pytest.raises(
-        ValueError, match="decides heads, score, edge_value, attention_dropout, stochastic_depth itself"
-    ):
+    with pytest.raises(ValueError, match="decides heads, score, edge_value, attention_dropout itself"):
         GraphTransformer(1, **SIZES, **own, **ignored)
 
 

@@ -29,6 +29,7 @@ def distances(molecule: Molecule) -> list[tuple[int, int, float]]:
     return sorted((*sorted((elements[i], elements[j])), apart[i][j]) for i, j in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("featuriser", [MADE, NODES])
 def test_the_way_of_writing_does_not_matter(featuriser: Featuriser, shared_data: Path) -> None:
     for text in [*SMILES[:8], *CAGES[:4], *sample(shared_data, 1, stereo=True)]:

@@ -7,7 +7,7 @@ import pytest
 from rdkit.DataManip.Metric.rdMetricMatrixCalc import GetTanimotoDistMat
 from rdkit.ML.Cluster.Butina import ClusterData
 
-from gtx.molecules import butina_clusters, diversity, kennard_stone_order, morgan_bits
+from gtx.molecules import butina_clusters, fragments, kennard_stone_order, morgan_bits
 from tests.tables import molecules
 
 SMILES = molecules(60)["smiles"].tolist()
@@ -21,7 +21,7 @@ def distance() -> np.ndarray:
 
 
 def test_clusters_are_those_of_the_distances_that_rdkit_finds(distance: np.ndarray, monkeypatch) -> None:
-    monkeypatch.setattr(diversity, "CHUNK", 7)
+    monkeypatch.setattr(fragments, "CHUNK", 7)
     for cutoff in (0.4, 0.6, 0.8):
         expected = ClusterData(distance, 60, cutoff, isDistData=True)
         found = butina_clusters(SMILES, cutoff)

@@ -103,6 +103,7 @@ def test_cages_and_odd_molecules_however_written(text: str) -> None:
         assert coloured_graph(FEATURISER(written)) == coloured_graph(molecule), written
 
 
+@pytest.mark.slow
 def test_real_molecules_however_written(shared_data: Path) -> None:
     with_hydrogens = Featuriser(descriptors=False, hydrogens=True)
     for text in sample(shared_data, 60, stereo=False, seed=1):

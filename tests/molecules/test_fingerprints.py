@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
@@ -33,6 +34,16 @@ def test_counts_are_cut_and_not_wrapped() -> None:
 
 def test_order_of_atoms_changes_nothing() -> None:
     assert len({morgan_counts([written]).tobytes() for written in (ASPIRIN, *rewritings(ASPIRIN, 5))}) == 1
+
+
+def test_a_table_of_one_column_and_rdkits_molecules_are_read() -> None:
+    plain = morgan_counts([ASPIRIN, "CCO"])
+    table = pd.DataFrame({"smiles": [ASPIRIN, "CCO"]})
+    mols = [Chem.MolFromSmiles(text) for text in table.smiles]
+    for given in (table, table.smiles, table.to_numpy(), mols, np.array(mols, object)[:, None]):
+        np.testing.assert_array_equal(morgan_counts(given), plain)
+    with pytest.raises(MoleculeError, match=r"a table of one column, got one of shape \[2, 2\]"):
+        morgan_counts(table.assign(y=1))
 
 
 def test_nothing_and_nonsense() -> None:

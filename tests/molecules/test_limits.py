@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import pytest
 from rdkit import Chem
 
-from gtx.molecules import Featuriser, MoleculeError, limits, read_molblock, read_smiles, stereo
-from gtx.molecules.stereo import quietly
+from gtx.molecules import Featuriser, MoleculeError, read_molblock, read_smiles
+from gtx.molecules import graphs as stereo
+from gtx.molecules import reading as limits
+from gtx.molecules.graphs import quietly
 
 from .large import LARGE, bipartite, complete, cyclodextrin, honeycomb, linked, phenylenes, v3000
 from .rewriting import CAGES, ODD, sample
@@ -123,6 +126,12 @@ def test_stereo_takes_memory_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (100, 1000):
         stereo.label_stereo(read_smiles("C" * count))
     assert steps == [100_000, 30_000]
+
+
+def test_a_line_of_brackets_is_read_in_one_pass() -> None:
+    start = time.perf_counter()
+    limits._v3000(["M  V30 BEGIN BOND", "M  V30 " + "(x " * 300_000])  # eight minutes where every bracket looks ahead
+    assert time.perf_counter() - start < 20
 
 
 def test_mangled_blocks_are_read_or_refused() -> None:

@@ -9,7 +9,7 @@ from rdkit.Chem import Descriptors, MACCSkeys
 
 from gtx.errors import InputError
 from gtx.molecules import MOLECULE_FEATURES, Featuriser, featurise_texts, morgan_counts
-from gtx.molecules.rdkit_descriptors import RDKIT_DESCRIPTORS
+from gtx.molecules.descriptors import RDKIT_DESCRIPTORS
 from tests.molecules_for_tests import SMILES
 
 ALL = tuple(MOLECULE_FEATURES)

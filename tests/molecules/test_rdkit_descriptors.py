@@ -7,7 +7,7 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem.Descriptors import CalcMolDescriptors
 
-from gtx.molecules.rdkit_descriptors import LEFT_OUT, RDKIT_DESCRIPTORS, rdkit_descriptors
+from gtx.molecules.descriptors import LEFT_OUT, RDKIT_DESCRIPTORS, rdkit_descriptors
 
 
 @pytest.mark.parametrize("text", ["CC(=O)Oc1ccccc1C(=O)O", "C[N+](C)(C)CC(=O)[O-]", "C", "F[P-](F)(F)(F)(F)F.[Na+]"])

@@ -10,7 +10,7 @@ from rdkit import Chem
 from rdkit.Chem import AllChem
 
 from gtx.molecules import MoleculeError, read_molblock, read_smiles
-from gtx.molecules.stereo import quietly
+from gtx.molecules.graphs import quietly
 
 from .rewriting import ODD, column
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from rdkit import Chem
@@ -37,6 +38,8 @@ def test_records_are_what_rdkit_reads():
         (["> 25 <logP> (DT12)", "1.5", ""], {"logP": "1.5"}),
         ([">  <empty>", "", ">  <next>", "2", ""], {"empty": "", "next": "2"}),
         (["> <gap>", "a", "", "> 7 below", ""], {"gap": "a\n\n> 7 below"}),  # a blank line within a value loses nothing
+        (["> <a <b> c>", "1"], {"a <b> c": "1"}),
+        (["> <>", "1", ">> <x", "<y>"], {"": "1\n>> <x\n<y>"}),
         ([], {}),
     ],
 )
@@ -50,6 +53,14 @@ def test_records_keep_their_number():
     lines = [*BLOCK.splitlines(), "$$$$", "$$$$", *BLOCK.splitlines(), "$$$$", "", " "]
     assert [record.block for record in sdf_records(lines)] == [BLOCK, "", BLOCK]
     assert list(sdf_records([])) == []
+
+
+@pytest.mark.parametrize("tail", [[">" + "<" * 4_000_000], ["> <a>", *[""] * 1_000_000, "x"]], ids=["<", "blanks"])
+def test_megabytes_take_no_day(tail):
+    """As they do where the time grows with the square of the length."""
+    start = time.perf_counter()
+    assert len(list(sdf_records([*BLOCK.splitlines(), *tail]))) == 1
+    assert time.perf_counter() - start < 60
 
 
 def test_smiles_of_a_block():

@@ -11,8 +11,9 @@ from rdkit.Chem import AllChem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 from rdkit.Chem.inchi import MolToInchiKey
 
-from gtx.molecules import Featuriser, label_stereo, read_smiles, stereo
-from gtx.molecules.stereo import LABEL
+from gtx.molecules import Featuriser, label_stereo, read_smiles
+from gtx.molecules import graphs as stereo
+from gtx.molecules.graphs import LABEL
 
 from .rewriting import SYMMETRIC, coloured_graph, labels, rewritings, sample
 
@@ -86,6 +87,7 @@ def test_stereoisomers_are_told_apart(flat: str, count: int) -> None:
     assert len({coloured_graph(FEATURISER(isomer)) for isomer in written}) == len(written) == count
 
 
+@pytest.mark.slow
 def test_real_molecules_keep_their_labels(shared_data: Path) -> None:
     texts = sample(shared_data, 110, stereo=True)
     assert len(texts) > 400

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 from torch_geometric.explain import AttentionExplainer, Explainer
-from torch_geometric.nn import TransformerConv
+from torch_geometric.nn import GATConv, TransformerConv
 from torch_geometric.utils import to_edge_index, to_torch_coo_tensor
 
-from gtx.attention import ScaledDot, Score
+from gtx.attention import GAT, ScaledDot, Score
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
 
@@ -219,6 +219,7 @@ def test_a_sparse_adjacency_is_named(nodes: int) -> None:
         torch.testing.assert_close(layer(x, to_edge_index(sparse)[0]), layer(x, edge_index))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_compiles_without_graph_breaks(graph: CompleteGraph) -> None:
     layer = EdgeAttention(8, 4, heads=2, edge_dim=5, edge_key=True, edge_value=True, project=True)
@@ -263,6 +264,27 @@ def test_state_dict_round_trip_and_repr(graph: CompleteGraph) -> None:
     assert repr(layer) == "EdgeAttention(8, 4, heads=2)"
 
 
+def test_targets_without_features_are_pygs() -> None:
+    """`(x, None)` and `size`, as PyG's GATConv takes them, and edge features `[E]`."""
+    conv = GATConv(8, 4, heads=2, add_self_loops=False, bias=False).double()
+    layer = EdgeAttention(8, 4, 2, bias=False, projections="shared", score=GAT(2, 4)).double()
+    layer.lin_query.load_state_dict(conv.lin.state_dict())
+    with torch.no_grad():
+        layer.score.sender.copy_(conv.att_src[0])
+        layer.score.receiver.copy_(conv.att_dst[0])
+    x, edge_index = torch.randn(5, 8).double(), torch.tensor([[0, 4, 2, 3], [0, 0, 2, 2]])
+    for size, receivers in (((5, 6), 6), (None, 5)):
+        out = layer((x, None), edge_index, size=size)
+        assert out.shape == (receivers, 8)
+        torch.testing.assert_close(out, conv((x, None), edge_index, size=size), atol=1e-12, rtol=0)
+    with pytest.raises(ValueError, match="expected x of 4 senders and 6 receivers, got 5 and 6"):
+        layer((x, None), edge_index, size=(4, 6))
+    with pytest.raises(ValueError, match="a target of None has no width"):
+        EdgeAttention((-1, -1), 4)((x.float(), None), edge_index)
+    layer, e = EdgeAttention(8, 4, 2, edge_dim=1, edge_key=True).double(), torch.randn(4).double()
+    assert layer(x, edge_index, e).equal(layer(x, edge_index, e[:, None]))
+
+
 def test_large_and_empty_graphs(graph: CompleteGraph) -> None:
     layer = EdgeAttention(8, 4, heads=2)
     big = CompleteGraph.from_ptr(torch.tensor([0, 300]))
@@ -286,6 +308,15 @@ def test_wrong_shapes_are_named(graph: CompleteGraph) -> None:
         EdgeAttention(8, 4)(x, graph, e)
     with pytest.raises(ValueError, match=r"expected edge_index \[2, E\]"):
         layer(x, torch.zeros(3, 4, dtype=torch.long), e)
+    for edges in (graph, graph.edge_index):
+        with pytest.raises(ValueError, match=r"expected x \[N, 8\], got \[25, 7\]"):
+            layer(x[:, 1:], edges, e)
+        with pytest.raises(ValueError, match=r"expected x of torch.float32, as the weights are, got torch.float64"):
+            layer(x.double(), edges, e)
+        with pytest.raises(ValueError, match=r"got torch.int64"):
+            layer(x.long(), edges, e)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            layer(x.bfloat16(), edges, e)
     with pytest.raises(ValueError, match="positive heads, got 0"):
         EdgeAttention(8, 4, heads=0)
     with pytest.raises(ValueError, match="0 <= dropout < 1"):

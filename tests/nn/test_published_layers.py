@@ -158,7 +158,7 @@ def test_layouts_agree_over_two_layers_and_a_mask(name: str) -> None:
         weights: list[Tensor] = []
         nodes, pairs = x, e if at is graph else graph.select(e)
         for layer in (first, second):
-            nodes, pairs = layer(nodes, at, pairs, BONDS, bonds, graph.batch, weights)
+            nodes, pairs = layer(nodes, at, pairs, BONDS, bonds, weights)
         if at is graph:
             pairs, weights = graph.select(pairs), [graph.select(w) for w in weights]
         grads = torch.autograd.grad(nodes.sin().sum() + pairs.cos().sum(), [x, e, *parameters], allow_unused=True)
@@ -182,6 +182,7 @@ def test_a_single_atom_and_no_edge_at_all_stay_finite(name: str) -> None:
         assert all(g is None or g.isfinite().all() for g in grads)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LAYERS)
 def test_compiles_without_graph_breaks(name: str) -> None:

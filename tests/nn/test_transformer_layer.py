@@ -49,6 +49,7 @@ def test_residual_dropout_acts_in_training_only() -> None:
     assert torch.equal(layer(x, GRAPH, e, BONDS, b)[0], layer(x, GRAPH, e, BONDS, b)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("edges", [GRAPH, GRAPH.edge_index], ids=["complete", "edge list"])
 def test_compiles_without_graph_breaks(edges: object) -> None:

@@ -125,6 +125,7 @@ def test_gradients_are_those_of_the_output(pos: Tensor) -> None:
     assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_compiles_without_graph_breaks(pos: Tensor) -> None:
     layer, rows, e = make(), nodes(True), space(pos)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from rdkit import Chem
+from rdkit.Chem.rdDistGeom import EmbedMolecule
 
 import gtx
+from gtx.data import featurise
 from gtx.prediction import Predictor
-from gtx.prediction.given import given_smiles
+from gtx.prediction.given import as_texts, given_smiles
 
 TWO = ["CCO", "c1ccccc1"]
 TABLE = pd.DataFrame({"name": ["ethanol", "benzene"], "SMILES": TWO, "logS": [1.1, -1.6]}, index=[7, 3])
@@ -38,6 +43,8 @@ def test_a_table_is_read_by_its_column_of_molecules(predictor: Predictor) -> Non
         pd.DataFrame({0: TWO}),
         pd.DataFrame({"canonical_smiles": TWO, "y": [1, 2]}),
         pd.DataFrame({"structure": TWO, "smiles": ["C", "C"]}),  # as in training
+        pd.DataFrame({"Drug_ID": ["Ethanol", "CHEMBL277500"], "Drug": TWO, "Y": [0, 1]}),  # as TDC has it
+        pa.table({"name": ["ethanol", "benzene"], "smiles": TWO}),  # as polars is: with `to_pandas`
     ],
     ids=lambda given: type(given).__name__,
 )
@@ -46,10 +53,34 @@ def test_what_holds_molecules(given: Any) -> None:
     assert given_smiles("CCO") == ["CCO"]
 
 
+def test_rdkits_molecules_are_molecules(predictor: Predictor) -> None:
+    mols = [Chem.AddHs(Chem.MolFromSmiles(text)) for text in TWO]
+    plain = predictor.predict([Chem.MolToSmiles(Chem.RemoveHs(mol)) for mol in mols])
+    column = np.array(mols, object)[:, None]  # as scikit-mol has them
+    for given in (mols, column, pd.DataFrame({"mol": mols})):
+        pd.testing.assert_frame_equal(predictor.predict(given).drop(columns="smiles"), plain.drop(columns="smiles"))
+    (one,) = predictor.predict(mols[0]).itertuples()
+    assert one.smiles == Chem.MolToSmiles(mols[0]) and np.isfinite(one.gap_pred)
+    np.testing.assert_allclose(predictor.embed(mols), predictor.embed(TWO), rtol=1e-4, atol=1e-5)
+    assert predictor.predict([mols[0], None, Chem.Mol()]).error.notna().tolist() == [False, True, True]
+
+
+def test_a_molecules_conformer_is_read_where_coordinates_are(predictor: Predictor) -> None:
+    flat, placed = Chem.MolFromSmiles("OCC"), Chem.AddHs(Chem.MolFromSmiles("OCC"))
+    EmbedMolecule(placed, randomSeed=1)
+    read = replace(predictor.header.featuriser, coordinates=True)
+    done = featurise(read, as_texts([placed, flat], coordinates=True))
+    assert done.errors[0] is None and "no coordinates" in done.errors[1]
+    np.testing.assert_allclose(done.store.batch().pos, placed.GetConformer().GetPositions()[:3], atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (pd.DataFrame({"a": TWO, "b": TWO}), r"Expected one called 'mol', the columns are 'a', 'b': .* frame\['a'\]"),
+        (
+            pd.DataFrame({"i": [1, 2], "a": TWO, "b": TWO}),
+            r"call it 'mol', or .* frame\['a'\]; the columns are 'i', 'a', 'b'",
+        ),
         (pd.DataFrame({"from_smiles": TWO, "to_smiles": TWO}), "which column holds the SMILES"),
         (pd.DataFrame([TWO], columns=["smiles", "smiles"]), "which column holds the SMILES"),
         (pd.DataFrame(), "without columns"),

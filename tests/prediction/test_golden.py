@@ -1,4 +1,4 @@
-"""Model files that earlier versions made predict what they predicted then; see `golden/README.md`."""
+"""Model files at hand predict what they predicted when they were made; see `golden/README.md`."""
 
 from __future__ import annotations
 

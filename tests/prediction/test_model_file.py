@@ -58,8 +58,11 @@ def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tm
 
 
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "older": (lambda h: h.update(format=1), "format 1, this gtx reads 2 on: use an older gtx, or train anew"),
-    "newer": (lambda h: h.update(format=99), "format 99.*upgrade gtx"),
+    "from before 0.1.0": (
+        lambda h: h.update(format=5),
+        "it is of format 5, this gtx reads format 1; a gtx from before 0.1.0 made it: train anew",
+    ),
+    "of a later gtx": (lambda h: h.update(format=99), "it is of format 99, this gtx reads format 1$"),
     "other features": (lambda h: h["featuriser"].update(hash="0"), "describes molecules differently"),
     "unknown setting": (lambda h: h["featuriser"]["settings"].update(colour=1), "colour"),
     "unknown model": (

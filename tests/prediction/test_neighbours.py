@@ -17,10 +17,9 @@ from gtx.cli import main
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.molecules import Featuriser, read_smiles
-from gtx.molecules.fingerprints import GetMorganGenerator
+from gtx.molecules.fragments import GetMorganGenerator
 from gtx.prediction import Predictor, WithNeighbours, predict_table
-from gtx.prediction.neighbours import Neighbours
-from gtx.prediction.training_rows import TrainingRows
+from gtx.prediction.neighbours import Neighbours, TrainingRows
 from tests.tables import molecules, read
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -101,7 +100,7 @@ def test_of_few_rows_there_are_as_many_as_there_are(model: Predictor) -> None:
     columns = dict(zip(beside.output_columns(["smiles"]), answers.columns(), strict=True))
     assert columns["neighbour_1_class_"].tolist() == ["active"] * 2 and columns["neighbour_2"].tolist() == [None] * 2
     assert np.isnan(columns["neighbour_2_similarity"]).all() and answers.finite.all()
-    with pytest.raises(InputError, match="neighbours: expected 1 or more, got 0"):
+    with pytest.raises(InputError, match="neighbours: expected 1 to 1000, got 0"):
         WithNeighbours(model, 0)
 
 
@@ -113,6 +112,9 @@ def test_of_many_rows_some_are_kept_always_the_same() -> None:
     assert TrainingRows.from_dict(kept.to_dict()) == kept
     with pytest.raises(InputError, match="got 9 of y"):
         TrainingRows.from_dict(kept.to_dict() | {"values": {"y": ["1"] * 9}})
+    large = TrainingRows.drawn(["C" * 990] * 2000, range(2000), {"y": ["1"] * 1999 + ["1" * 10**6]})
+    assert 1000 < len(large) < 1100 and large.trained == 2000 and "drawn at random" in large.words()
+    assert TrainingRows.from_dict(large.to_dict()) == large
     for name, wrong in {"smiles": [None] * 10, "rows": [-1] * 10, "values": [], "trained": 10**400}.items():
         with pytest.raises(InputError, match=rf"training\.{name}"):
             TrainingRows.from_dict(kept.to_dict() | {name: wrong})

@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 import pytest
 import torch
 
-from gtx.prediction.onednn import without_onednn
+from gtx.prediction.predictor import without_onednn
 
 
 @pytest.mark.parametrize("before", [True, False])

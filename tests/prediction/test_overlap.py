@@ -37,14 +37,14 @@ def test_the_others_are_scored_alone(model: Predictor, tmp_path: Path, workers: 
     frame.tail(3).to_csv(tmp_path / "new.csv", index=False)
     alone = model.predict_table(tmp_path / "new.csv", tmp_path / "p.csv")
     said = both.overlap
-    assert str(said) == "the model has learned from 5 of these 8 molecules; the other 3 alone:"
+    assert str(said) == "the model was trained on 5 of these 8 molecules; the other 3 alone:"
     (ours,), (theirs,) = said.metrics["per_target"].values(), alone.metrics["per_target"].values()
     assert ours == pytest.approx(theirs) and said.metrics != both.metrics and alone.overlap is None
 
 
 def test_it_is_printed_below_the_scores(model: Predictor, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for trained, new, words in ((4, 2, "; the other 2 alone:"), (4, 0, ": the scores say nothing of new molecules")):
-        words = f"the model has learned from 4 of these {trained + new} molecules{words}"
+    for trained, new, words in ((4, 2, "; the other 2 alone:"), (4, 0, ": the scores do not apply to new molecules")):
+        words = f"the model was trained on 4 of these {trained + new} molecules{words}"
         file, out = table(model, tmp_path / "t.csv", trained, new), tmp_path / "p.csv"
         assert main(["predict", str(FILE), str(file), "--out", str(out)]) == 0
         lines = capsys.readouterr().err.splitlines()
@@ -57,7 +57,7 @@ def test_nothing_false_is_said(model: Predictor, tmp_path: Path) -> None:
     file, out = table(model, tmp_path / "t.csv", 3, 1), tmp_path / "p.csv"
     training = model.header.training
     few = model.with_header(replace(model.header, training=replace(training, trained=10**6)))
-    assert str(few.predict_table(file, out).overlap).startswith("the model has learned from at least 3 of these 4 mol")
+    assert str(few.predict_table(file, out).overlap).startswith("the model was trained on at least 3 of these 4 mol")
     bare = model.with_header(replace(model.header, training=None))
     assert bare.predict_table(file, out).overlap is None
     pd.read_csv(file)[["smiles"]].to_csv(tmp_path / "bare.csv", index=False)

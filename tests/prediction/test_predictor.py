@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,6 +70,32 @@ def test_a_large_molecule_leaves_its_batch_mates_alone(predictor: Predictor) -> 
     columns = [name for name in alone if name.startswith(("gap", "solvation"))]
     assert beside[columns][1:-1].reset_index(drop=True).equals(alone[columns])  # to the last bit
     assert beside[columns].iloc[[0, -1]].reset_index(drop=True).equals(predictor.predict(large)[columns])
+
+
+def test_memory_that_runs_out_makes_batches_smaller_and_says_so_once(
+    predictor: Predictor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    smiles = ["C" * (1 + n % 7) + "O" for n in range(50)]
+    expected, seen = numbers(predictor, smiles), []
+    room, old = 20, type(predictor.members[0]).forward
+
+    def forward(self: torch.nn.Module, batch: Any, *others: Any) -> Any:
+        seen.append(batch.num_graphs)
+        if batch.num_graphs > room:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3.12 GiB")
+        return old(self, batch, *others)
+
+    monkeypatch.setattr(type(predictor.members[0]), "forward", forward)
+    np.testing.assert_allclose(numbers(predictor, smiles), expected, rtol=1e-4, atol=1e-5)
+    assert [n for n in seen if n > room] == [50, 25]
+    seen.clear()
+    np.testing.assert_allclose(numbers(predictor, smiles), expected, rtol=1e-4, atol=1e-5)
+    assert max(seen) <= room
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == ["out of memory on cpu: predicting in smaller batches"]
+    room = 0
+    with pytest.raises(InputError, match="out of memory on cpu with a single molecule: lower --max-atoms"):
+        predictor.predict(smiles)
 
 
 def numbers(predictor: Predictor, smiles: list[str] | str) -> np.ndarray:

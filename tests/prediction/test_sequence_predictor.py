@@ -20,7 +20,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
 from gtx.sequence import CHARACTERS, TokenVocabulary, beam
 from gtx.tasks import ToSequence, WrittenTexts
-from gtx.tasks.written import TextScores, scores
+from gtx.tasks.sequence import TextScores, scores
 from tests.tables import read, write
 
 FEATURISER = Featuriser(descriptors=False)

@@ -11,8 +11,7 @@ import torch
 
 from gtx.data import featurise
 from gtx.prediction import Predictor
-from gtx.prediction.predictor import BATCHES
-from gtx.prediction.threads import in_threads
+from gtx.prediction.predictor import BATCHES, in_threads
 from tests.molecules_for_tests import SMILES
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gtx.report.comparison import MEAN, compare, corrected_resampled_t
-from gtx.report.comparison_figure import comparison_figure, write_figure
+from gtx.report.comparison import MEAN, compare, comparison_figure, corrected_resampled_t, write_figure
 from gtx.tasks import Regression
 
 METRICS = ("rmse", "mae", "r2")

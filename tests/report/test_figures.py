@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from gtx.report import figures, spread_figures
-from gtx.report.drawing import COLOURS, inline
-from gtx.tasks.conformal import conformal_half_width
+from gtx.report import figures
+from gtx.report import figures as spread_figures
+from gtx.report.molecules import COLOURS, inline
+from gtx.tasks.calibration import conformal_half_width
 
 STYLE_SHEET = Path(figures.__file__).with_name("style.css")
 

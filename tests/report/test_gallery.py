@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gtx.report import figures
-from gtx.report.gallery import Gallery, Panel
+from gtx.report.molecules import Gallery, Panel
 
 
 def fail(message: str) -> None:
@@ -21,8 +21,8 @@ def test_a_picture_that_fails_leaves_a_sentence_and_the_others() -> None:
     first, second, third = gallery.panels(
         [Panel("One", good), Panel("Two of <y>", partial(fail, "too many bins")), Panel("Three", good)]
     )
-    assert first.startswith("<svg") and third.startswith("<svg")
-    assert second == '<p class="missing">Two of &lt;y&gt; could not be drawn.</p>'
+    assert first.startswith("<figure><svg") and third.startswith("<figure><svg")
+    assert second == '<figure><p class="missing">Two of &lt;y&gt; could not be drawn.</p></figure>'
     assert gallery.notes() == ["Two of <y> could not be drawn: ValueError: too many bins"]
 
 

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from markupsafe import Markup
+from rdkit import Chem
 
-from gtx.report import write_report
-from gtx.tasks import Classification, Regression
+from gtx.report import RunReport, write, write_report
+from gtx.report.kinds import number
+from gtx.tasks import Classification, Regression, Task
 
 from .conftest import SMILES, SPLIT
 
@@ -26,6 +29,7 @@ class Page(HTMLParser):
         self.references: list[str] = []
         self.ids: list[str] = []
         self.words: list[str] = []
+        self.scripts: list[str] = []
         self.feed(html)
         self.close()
         assert self.open == []
@@ -47,7 +51,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self.open:
+        if "script" in self.open:
+            self.scripts.append(data)
+        elif "style" not in self.open:
             self.words.append(data)
 
 
@@ -64,7 +70,7 @@ def page(tmp_path):
 @pytest.fixture
 def words(page, monkeypatch):
     """The text of a page that has the labels of its pictures in their place, in a tenth of the time."""
-    monkeypatch.setattr("gtx.report.gallery.inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
+    monkeypatch.setattr("gtx.report.molecules.inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
     return lambda report: page(report).text
 
 
@@ -72,7 +78,9 @@ def words(page, monkeypatch):
 @pytest.mark.parametrize("targets", [("additive",), ("additive", "letters")])
 def test_a_page_needs_nothing_beside_it(page, make_report, task, targets):
     found = page(make_report(task, targets))
-    assert "script" not in found.tags and "img" not in found.tags
+    assert "img" not in found.tags and not any(
+        word in script for script in found.scripts for word in ("fetch", "import ")
+    )
     outside = [ref for ref in found.references if not ref.startswith(("#", "data:"))]
     assert outside == []
     inside = {ref[1:] for ref in found.references if ref.startswith("#")}
@@ -84,7 +92,7 @@ def test_a_page_says_what_was_trained_and_how_well(words, make_report):
     report = make_report(targets=("additive",), units={"additive": "kcal/mol"}, footnotes=["Trained in 3 s."])
     text = words(report)
     assert "This model predicts additive (kcal/mol) from the structure of a molecule." in text
-    assert "It was trained on 80 molecules; 20 other molecules (validation) chose the epoch." in text
+    assert "It was trained on 80 molecules; 20 other molecules (validation) were used to choose the epoch." in text
     assert "The first score is for 20 molecules that it never saw (test)." in text
     for scores in (report.scores, *report.baselines.values()):
         for part in ("train", "val", "test"):
@@ -100,7 +108,7 @@ def test_a_page_says_what_was_trained_and_how_well(words, make_report):
         "Trained in 3 s.",
     ):
         assert words in text
-    assert "Leakage" not in text
+    assert "Warning" not in text
 
 
 def test_the_molecules_furthest_off_come_first(words, make_report):
@@ -115,20 +123,45 @@ def test_the_molecules_furthest_off_come_first(words, make_report):
     assert rows == expected.tolist()
 
 
-def test_a_leak_is_said_at_the_top(words, make_report):
+def test_what_is_wrong_with_the_data_stands_above_the_first_score(words, make_report):
     report = make_report()
-    card = replace(report.data, leaked={("train", "test"): 3, ("train", "val"): 1})
+    cautions = ["only 3 test: with so few molecules, good and bad scores are mostly luck", "1 molecule stands in both"]
+    card = replace(report.data, cautions=cautions, leaked={("train", "test"): 1})
     text = words(replace(report, data=card))
-    assert "3 molecules of the test set are also in the training set" in text
-    assert "1 molecule of the validation set is also in the training set" in text
-    assert text.index("Leakage") < text.index("Scores All")
+    first = text.index("Test RMSE")
+    for said in ("Only 3 test: with so few", "1 molecule stands in both.", "1 row of 121 rows could not be used"):
+        assert 0 < text.index(said) < first
+    assert "In two parts at once 1 molecule in training and test" in text
+
+
+def test_every_point_and_row_knows_its_molecule_and_cards_the_nearest_training_molecule(page, make_report, tmp_path):
+    report = make_report(targets=("additive", "letters"))
+    found = page(report)
+    html = (tmp_path / "report.html").read_text()
+    held = json.loads(found.scripts[0])
+    for t in range(2):
+        judged = {f"{row}.{t}" for part in ("val", "test") for row in report.measured(part, t)}
+        assert set(re.findall(rf'<use data-molecule="(\d+\.{t})"', html)) == judged
+        assert {key for key in re.findall(rf'<tr data-molecule="(\d+\.{t})"', html)} == {
+            f"{row}.{t}" for row in report.measured("test", t)
+        }
+    for row, told in held.items():
+        assert told["smiles"] == SMILES[int(row)] and told["row"] == int(row) + 1
+        mol = Chem.MolFromSmiles(told["smiles"])
+        assert (len(told["atoms"]), len(told["bonds"])) == (mol.GetNumAtoms(), mol.GetNumBonds())
+        t, words = next(iter(told["said"].items()))
+        assert words.startswith(f"measured {number(report.y[int(row), int(t)])}, predicted ")
+    nearest = re.findall(r"nearest in training (\S+) measured (\S+) row (\d+)", found.text)
+    assert len(nearest) == 12
+    assert all(int(row) - 1 in SPLIT["train"] and 0 < float(alike) <= 1 for alike, _, row in nearest)
+    assert found.tags.count("figcaption") == found.tags.count("figure") > 10
 
 
 def test_nothing_of_the_users_becomes_markup(page, make_report):
     nasty = "<script>alert(1)</script>"
     report = make_report(title=nasty, targets=(f"{nasty}a", "$b$"), settings={nasty: nasty}, footnotes=[nasty])
     found = page(report)
-    assert "script" not in found.tags
+    assert found.tags.count("script") == 2 and not any(nasty in script for script in found.scripts)
     assert found.text.count(nasty) >= 5
 
 
@@ -173,7 +206,7 @@ def test_baselines_and_what_was_learnt_may_be_left_out(words, make_report, task)
 def test_errors_are_shown_by_similarity_and_classes_at_thresholds(words, make_report, task):
     text = words(make_report(task, targets=("additive",)))
     assert "Error of additive by similarity" in text
-    assert "compares 20 test molecules with 80 training molecules" in text
+    assert "20 test molecules with 80 training molecules" in text
     for name in ("Confusion of additive", "balanced accuracy", "highest F1 in validation"):
         assert (name in text) == (task is Classification)
     assert "could not be drawn" not in text
@@ -206,7 +239,20 @@ def test_ten_thousand_molecules_make_a_page_of_moderate_size(tmp_path, make_repo
         smiles=[SMILES[i] for i in many],
         split=split,
         data=replace(report.data, num_atoms=report.data.num_atoms[many]),
+        rivals={name: said[many] for name, said in report.rivals.items()},
         **{name: getattr(report, name)[many] for name in ("y", "prediction", "low", "high")},
     )
     write_report(tmp_path / "report.html", large)
     assert (tmp_path / "report.html").stat().st_size < 1_000_000
+
+
+def test_a_task_of_which_nothing_is_known_has_a_page_of_its_scores(make_report, tmp_path):
+    class Own(Task):
+        metrics = Regression.metrics
+        parse = out_channels = training_loss = validation = output_columns = decode = judge = scores = None
+
+    report = make_report(targets=("additive",))
+    facts = {field.name: getattr(report, field.name) for field in fields(RunReport)}
+    assert write(Own(("additive",)), tmp_path / "report.html", None, None, facts) == []
+    text = Page((tmp_path / "report.html").read_text()).text
+    assert "This model predicts additive from" in text and f"{report.scores['test']['rmse']:#.3g}" in text

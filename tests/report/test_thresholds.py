@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from gtx.report.thresholds import thresholds
+from gtx.report.panels import thresholds
 from gtx.tasks import Classification
 
 from .conftest import SPLIT

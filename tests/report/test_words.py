@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gtx.report.words import count, flat, in_unit, number, score, signed
+from gtx.report.kinds import count, flat, in_unit, number, score, signed
 
 
 @pytest.mark.parametrize(

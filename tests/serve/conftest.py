@@ -57,15 +57,13 @@ class Client:
 
 
 @contextmanager
-def served(predictor: Predictor, hosts: tuple[str, ...] = (), **limits: float) -> Iterator[Client]:
+def served(predictor: Predictor, hosts: tuple[str, ...] = (), apart: bool = False, **limits: float) -> Iterator[Client]:
     """The service of a model, in a thread."""
-    import uvicorn
-
     from gtx.serve import Limits, make_app
-    from gtx.serve.server import bound
+    from gtx.serve.server import bound, server_of
 
-    app = make_app(predictor, Limits(**limits), hosts=hosts)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="on", ws="none"))
+    limits = Limits(**limits)
+    server = server_of(make_app(predictor, limits, hosts=hosts, apart=apart), limits.grace)
     with bound("127.0.0.1", 0) as opened:
         port = opened.getsockname()[1]
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})

@@ -122,6 +122,14 @@ def test_an_impossible_atom_is_told_and_keys_and_fingers_draw_too(editor: Editor
     assert editor.browser.find_elements("css selector", "circle.wrong") and not editor.one("#editor-add").is_enabled()
     editor.take("Undo")
     editor.reads("C=C(C)N")
+    editor.take("Redo")
+    until(lambda: "C with 5" in editor.one("#told").text)
+    editor.take("Undo")
+    editor.one("#element").send_keys("se")
+    editor.click(3)
+    editor.reads("C=C(N)[SeH]")
+    editor.take("Undo")
+    editor.reads("C=C(C)N")
     editor.take("Erase")
     editor.click(3, editor.between(0, 1))
     editor.reads("C.CN")
@@ -163,6 +171,7 @@ MADE = {
     "c1ccc(-c2ccccc2)cc1": [(BENZENE, "{}"), (BENZENE, "{atom: 0}")],
     "Cc1ccccc1": [("{bond: 'single'}", "{}"), (BENZENE, "{atom: 1}")],
     "c1ccc2c(c1)CCC2": [(BENZENE, "{}"), ("{ring: 5}", "{bond: 0}")],
+    **{f"C1{'C' * (size - 2)}C1": [(f"{{ring: {size}}}", "{}")] for size in (3, 4, 7)},
     "Oc1ccccc1": [("{element: 'O'}", "{}"), (BENZENE, "{atom: 0}")],
     "C#CC": [("{bond: 'single'}", "{}"), ("{bond: 'triple'}", "{atom: 1}")],
     "C#CCC": [

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.serve.conftest import Client, until
+import pytest
+
+from gtx.prediction import Predictor
+from tests.serve.conftest import Client, served, until
 
 HOSTILE = "<img src=x onerror=document.title='hacked'>"
 TABLE = f'name,smiles\n"a,""b""",CC(=O)OCC\nodd,C[Se]C\nbad,{HOSTILE}\n'
@@ -27,6 +31,14 @@ def test_somebody_drops_a_table_looks_inside_and_downloads(
     assert len(every("td.value .track")) == 4 and "not seen in training: element Se" in every(".warning")[0].text
     assert "cannot be read" in every(".error")[0].text and len(every(".look button")) == 2
 
+    assert [len(row.find_elements("css selector", ".sure")) for row in every("tbody tr")] == [2, 0, 0]
+    told = "Note: descriptors RDKit cannot compute: PEOE_VSA; not seen in training: element Se"
+    assert every(".warning")[0].text == told  # in its row, which is not named again
+
+    every(".look button")[1].click()
+    until(lambda: every(".detail pre"))
+    assert "Shapley values" in every(".detail pre")[0].text and "not seen" not in every(".detail pre")[0].text
+    every(".look button")[1].click()
     every(".look button")[0].click()
     until(lambda: every(".detail img"))
     until(lambda: browser.execute_script("return arguments[0].naturalWidth", every(".detail img")[0]) > 100)
@@ -43,3 +55,35 @@ def test_somebody_drops_a_table_looks_inside_and_downloads(
     assert browser.title == "gap, solvation_water · gtx"
     told = [entry["message"] for entry in browser.get_log("browser")]
     assert not [one for one in told if "422" not in one]  # no script was refused, nothing failed
+
+
+WIDER = """const more = answer.answers.map((one) => one.name);
+for (const k of [1, 2, 3, 4]) for (const name of more) {
+  answer.columns.splice(-2, 0, `further_${k}_${name}`);
+  answer.rows.forEach((row) => row.splice(-2, 0, row[answer.columns.indexOf(name)]));
+  answer.answers.push({ name: `further_${k}_${name}`, number: true });
+}
+showAnswer();"""
+
+
+@pytest.mark.parametrize("width", [1280, 500])
+def test_with_many_targets_one_can_look_inside_within_the_window(
+    browser: Any, predictor: Predictor, width: int
+) -> None:
+    with served(predictor.with_header(replace(predictor.header, units={"gap": "eV"}))) as client:
+        before = browser.get_window_size()
+        browser.set_window_size(width, 900)
+        browser.get(f"http://127.0.0.1:{client.port}/")
+        until(lambda: "solvation_water · gtx" in browser.title)
+        browser.find_element("css selector", "#example").click()
+        until(lambda: browser.find_elements("css selector", "tbody tr"))
+        browser.execute_script(WIDER)
+        assert len(browser.find_elements("css selector", "tbody tr:first-child td.value")) == 10
+        names = browser.execute_script("return [...document.querySelectorAll('td.value')].map((n) => n.dataset.name)")
+        assert names[:2] == ["gap, eV", "solvation_water"]
+        browser.find_element("css selector", ".look button").click()
+        until(lambda: browser.find_elements("css selector", ".detail img"))
+        for rule in (".look button", ".detail section"):
+            box = browser.find_element("css selector", rule).rect
+            assert box["x"] >= 0 and box["x"] + box["width"] <= width
+        browser.set_window_size(before["width"], before["height"])

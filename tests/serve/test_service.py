@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+import ctypes
 import json
+import os
 import re
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,7 @@ import pytest
 import gtx
 from gtx.cli import main
 from gtx.data import FeatureColumns
+from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.tasks.task import Answers
 from tests.serve.conftest import GOLDEN, Client, served, until
@@ -237,6 +243,85 @@ def test_limits_on_time_and_on_requests_under_way(predictor: Predictor) -> None:
         slow.let.set()
         assert client.post("/predict", {"smiles": ["CC"]}).status == 200
     assert slow.calls == [1, 1, 1]  # what nobody waits for any more is not predicted
+
+
+def test_nothing_is_predicted_for_clients_that_have_gone(predictor: Predictor) -> None:
+    slow = Slow(predictor)
+    with served(slow, max_requests=20) as client:
+        slow.let.clear()
+        body = json.dumps({"smiles": ["CC"] * 600}).encode()
+        head = "POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: "
+        clients = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(20)]
+        for one in clients:
+            one.sendall(f"{head}{len(body)}\r\n\r\n".encode() + body)
+        until(lambda: counted(client)["gtx_waiting_molecules"] >= 19 * 500)
+        for one in clients:
+            one.close()
+        until(lambda: counted(client)["gtx_waiting_molecules"] == 0)
+        slow.let.set()
+        assert client.post("/predict", {"smiles": ["CCCC"]}).status == 200  # there is room for it
+    assert slow.calls[-1] == 1 and len(slow.calls) == 3  # the first molecule, what was in hand, and this
+
+
+def test_headers_that_do_not_come_end_their_connections(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gtx.serve.server._HEADERS", 0.5)
+    with served(predictor) as client:
+        fresh, used, good = (socket.create_connection(("127.0.0.1", client.port), timeout=10) for _ in range(3))
+        for one in (used, good):
+            one.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert b'"ok"' in answer_at(one)
+        for one in (fresh, used):
+            one.sendall(b"GET /health HTTP/1.1\r\nhost")
+        assert fresh.recv(1) == used.recv(1) == b""  # closed
+        good.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")  # which was idle, and may be
+        assert b'"ok"' in answer_at(good)
+
+
+def answer_at(connection: socket.socket) -> bytes:
+    """An object of JSON, with the headers before it."""
+    found = b""
+    while not found.endswith(b"}"):
+        found += connection.recv(10_000) or b"closed}"
+    return found
+
+
+class Stuck(Featuriser):
+    """Reads its first molecule in a call that lets no other thread of its process run for 5 s, as RDKit may."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "standardise" and not Path(os.environ["STUCK"]).exists():
+            Path(os.environ["STUCK"]).touch()
+            ctypes.PyDLL(None).sleep(5)
+        return super().__getattribute__(name)
+
+
+def test_health_does_not_wait_for_a_molecule_that_takes_long(
+    predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "stuck"
+    mark.touch()
+    monkeypatch.setenv("STUCK", str(mark))
+    stuck = predictor.with_header(replace(predictor.header, featuriser=Stuck()))
+    with served(stuck, apart=True) as client, ThreadPoolExecutor(1) as threads:
+        mark.unlink()
+        asked = threads.submit(client.post, "/predict", {"smiles": ["CCO"]})
+        until(mark.exists)
+        began = time.monotonic()
+        assert client.get("/health").status == 200 and time.monotonic() - began < 4
+        assert asked.result().status == 200
+
+
+def test_the_end_waits_no_longer_than_it_is_told_to(predictor: Predictor) -> None:
+    slow = Slow(predictor)
+    with ThreadPoolExecutor(1) as threads:
+        with served(slow, grace=0.2) as client:
+            slow.let.clear()
+            asked = threads.submit(client.post, "/predict", {"smiles": ["CC"]})
+            until(lambda: len(slow.calls) == 2)
+            ending = time.monotonic()
+        assert time.monotonic() - ending < 5  # the model would have taken ten
+        assert asked.exception() or asked.result().status >= 500
+        slow.let.set()
 
 
 def test_a_request_that_breaks_the_model_does_not_break_those_beside_it(predictor: Predictor) -> None:

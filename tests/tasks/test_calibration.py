@@ -7,9 +7,8 @@ import pytest
 
 from gtx.errors import InputError
 from gtx.tasks import Classification, Multiclass
-from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered
-from gtx.tasks.conformal import unlikeliness
-from gtx.tasks.predictions import Predictions
+from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered, unlikeliness
+from gtx.tasks.task import Predictions
 
 
 def drawn(rows: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from gtx.closed_form import solvable
 from gtx.data import Ledger, Row
 from gtx.errors import InputError
 from gtx.tasks import Regression
-from gtx.tasks.censoring import censored_spread, censored_squares, kept, parse_bound, with_bounds
+from gtx.tasks.numbers import censored_spread, censored_squares, kept, parse_bound, with_bounds
 from tests.molecules_for_tests import store
 
 TASK = Regression("y", censored=True)

@@ -8,9 +8,9 @@ import torch
 
 from gtx.errors import InputError
 from gtx.tasks import Classification, Multiclass, Regression
-from gtx.tasks.conformal import conformal_half_width, conformal_interval, fewest, rank
-from gtx.tasks.predictions import Predictions
+from gtx.tasks.calibration import conformal_half_width, conformal_interval, fewest, rank
 from gtx.tasks.scaling import TargetScaler
+from gtx.tasks.task import Predictions
 
 
 def test_the_interval_covers_what_it_promises() -> None:
@@ -58,7 +58,7 @@ def test_intervals_of_new_rows_hold_the_share_that_was_asked_for(uncertainty: st
     low, high = fitted.bounds(mean[~half], corrected)
     inside = (low <= y[~half]) & (y[~half] <= high)
     assert inside.mean() == pytest.approx(coverage, abs=0.02)
-    assert f"intervals of {100 * coverage:g}%: ±" in fitted.notes()[0]
+    assert f"intervals of {100 * coverage:g}%: y ±" in fitted.notes()[0]
     again = Regression.from_dict(fitted.to_dict())
     assert again.coverage == again.level == coverage and again.interval == fitted.interval
 
@@ -83,9 +83,9 @@ def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
     told = Predictions(np.zeros((18, 2)), None, None, None, [[]] * 18)
     scaler = TargetScaler.fit(torch.tensor([[4.0, 4.0], [6.0, 6.0]]))
     for coverage, words in (
-        (0.9, "intervals of 90%: ±17, ±17"),
-        (0.945, "intervals of 94.5%: ±17, none; none with fewer than 18 validation values"),
-        (0.95, "intervals of 95%: none, none; none with fewer than 19 validation values"),
+        (0.9, "intervals of 90%: a ±17, b ±17"),
+        (0.945, "intervals of 94.5%: a ±17, b none; none with fewer than 18 validation values"),
+        (0.95, "intervals of 95%: a none, b none; none with fewer than 19 validation values"),
     ):
         fitted = Regression(["a", "b"], coverage=coverage, scaler=scaler).calibrated(told, y)
         assert fitted.notes() == [words]

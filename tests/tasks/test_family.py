@@ -56,6 +56,7 @@ def model(case: Case, folder: Path) -> gtx.prediction.Predictor:
     return gtx.load(folder / "model.gtx", "cpu", task=Yields if isinstance(case.task, Yields) else None)
 
 
+@pytest.mark.slow
 def test_stopped_and_called_again_it_ends_as_if_it_had_not_been(run: tuple[Case, Path]) -> None:
     case, folder = run
     one, other = (model(case, folder / name).members[0].state_dict() for name in ("cut", "whole"))

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from gtx.errors import InputError
 from gtx.tasks import Classification, Multiclass, Regression
-from gtx.tasks.losses import masked_mean, smoothed_cross_entropy
+from gtx.tasks.metrics import masked_mean, smoothed_cross_entropy
 
 PLAIN = {
     "mse": (Regression(("a", "b", "c"), loss="mse"), F.mse_loss),

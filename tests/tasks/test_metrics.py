@@ -27,6 +27,14 @@ def test_regression_agrees_with_scikit_learn_target_by_target() -> None:
         assert scores[name] == pytest.approx((scores["per_target"]["a"][name] + b[name]) / 2)
 
 
+def test_scikit_learn_is_given_arrays_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tensors suit some of its versions alone."""
+    given: list[object] = []
+    monkeypatch.setattr(sk, "r2_score", lambda y, p: given.extend((y, p)) or 0.5)
+    assert Regression(["a"]).evaluate(RNG.random((5, 1)), RNG.random((5, 1)))["r2"] == 0.5
+    assert all(type(each) is np.ndarray for each in given) and given
+
+
 @pytest.mark.parametrize("scale", [1e-12, 1e-4, 1e9])
 def test_r2_does_not_depend_on_the_unit(scale: float) -> None:
     y, p = RNG.normal(0, 1, (40, 1)), RNG.normal(0, 1, (40, 1))

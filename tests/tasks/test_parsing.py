@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gtx.data.columns import Row
 from gtx.data.ledger import Ledger
-from gtx.data.rows import Row
 from gtx.data.tables import open_table
 from gtx.data.targets import BLANK_WORDS
 from gtx.dataset import File
@@ -90,6 +90,8 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
         ),
         ([("2", "0"), ("2", "1")], Classification, "'y' holds only the class '2'; .*needs exactly two"),
         ([("a", "0"), ("a", "1")], Multiclass, "'y' holds only the class 'a'; multiclass needs two or more"),
+        ([("a", "0"), ("caf\udce9", "1")], Multiclass, r"'y', classes\[1\]: expected a text in UTF-8, got 'caf.udce9'"),
+        ([("a", "0"), ("b" * 10_001, "1")], Classification, r"'y', classes\[1\]: .* at most 10,000 characters"),
     ],
 )
 def test_hopeless_targets_are_refused(cells, task, message):

@@ -116,9 +116,14 @@ def test_a_table_with_lists_is_scored(model: Predictor, tmp_path: Path) -> None:
 
 def test_the_report_of_classes_has_their_pictures(run: Path) -> None:
     atoms, bonds = ((run / f"report-{part}-classes.html").read_text() for part in ("atom", "bond"))
-    for words in ("ROC curves of near", "Confusion of near", "groups atoms", "mean probability of the measured class"):
+    for words in (
+        "ROC curves of near",
+        "Confusion of near",
+        "Atoms by measured class",
+        "mean probability of the measured class",
+    ):
         assert words in atoms
-    assert "Confusion of order" in bonds and "ROC curves" not in bonds and "count bonds" in bonds
+    assert "Confusion of order" in bonds and "ROC curves" not in bonds and "Bonds by measured class" in bonds
     assert "The loss is the cross-entropy, in nats" in atoms and "could not be drawn" not in atoms + bonds
 
 

@@ -21,11 +21,11 @@ from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import AtomNumbers, BondNumbers, Regression, Together
-from gtx.tasks.part_baselines import means_of_alike
 from gtx.tasks.part_numbers import PartNumbers
+from gtx.tasks.parts import means_of_alike
 from gtx.training import TrainSettings
 from gtx.workflow import train
-from gtx.workflow.further import Further
+from gtx.workflow.fine_tuning import Further
 from tests.tables import TINY, molecules, read, write
 
 SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]

@@ -10,7 +10,7 @@ from scipy.special import rel_entr
 from gtx.data import Ledger, Row
 from gtx.errors import InputError
 from gtx.tasks import Shares
-from gtx.tasks.losses import masked_mean
+from gtx.tasks.metrics import masked_mean
 from tests.molecules_for_tests import store
 
 TASK = Shares(["a", "b", "c"])

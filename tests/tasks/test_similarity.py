@@ -13,9 +13,9 @@ import gtx
 from gtx.errors import InputError
 from gtx.prediction import Predictor
 from gtx.tasks import Regression
-from gtx.tasks.predictions import Predictions
 from gtx.tasks.scaling import TargetScaler
-from gtx.tasks.uncertainty.similarity import distance_slopes
+from gtx.tasks.task import Predictions
+from gtx.tasks.uncertainty.methods import distance_slopes
 from gtx.training import TrainSettings
 from gtx.workflow import check_rows
 from tests.molecules_for_tests import store

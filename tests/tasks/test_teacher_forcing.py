@@ -9,7 +9,7 @@ from torch import nn
 
 from gtx.models import MoleculeToSequence
 from gtx.sequence import Sequences, greedy
-from gtx.tasks.teacher_forcing import count, exact, metrics
+from gtx.tasks.sequence import count, exact, metrics
 
 PTR = torch.tensor([0, 3, 4, 8])
 

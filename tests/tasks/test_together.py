@@ -17,7 +17,7 @@ from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.tasks import AtomClasses, AtomNumbers, BondNumbers, Classification, Regression, Together
-from gtx.tasks.joint_answers import joint_scores
+from gtx.tasks.together import joint_scores
 from gtx.training import MoleculeData, TrainSettings
 from gtx.workflow import train
 from tests.tables import TINY, molecules, write
@@ -44,6 +44,7 @@ def table(path: Path, rows: int = 120) -> DataSettings:
     return DataSettings(str(write(path, made, COLUMNS)), task=TASK, workers=0)
 
 
+@pytest.mark.slow
 def test_one_model_finds_three_rules(tmp_path: Path) -> None:
     settings = TrainSettings(**TINY | {"epochs": 15, "lr": 1e-2, "batch_molecules": 8})
     outcome = train(table(tmp_path / "t.csv"), settings, tmp_path / "run")

@@ -14,11 +14,10 @@ from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Regression
-from gtx.tasks.conformal import conformal_interval, relative
+from gtx.tasks.calibration import conformal_interval, relative
 from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.uncertainty import METHODS
-from gtx.tasks.uncertainty.evaluation import evaluate_spread
-from gtx.tasks.uncertainty.scale import std_factors
+from gtx.tasks.uncertainty.evaluation import evaluate_spread, std_factors
 from tests.tables import molecules
 
 

@@ -20,7 +20,6 @@ import gtx.cli.train
 import gtx.workflow.pipeline  # noqa: F401
 from gtx.cli import main
 from gtx.training import PropertyModule
-from gtx.training.sharding import own
 
 from .task import LOGP, SMILES, SPLIT
 
@@ -48,16 +47,15 @@ def command(out: Path, *more: str) -> list[str]:
 def gtx_train(words: list[str], die: Path | None = None) -> None:
     """`gtx train`, as a process. The last of two ranks kills itself in its second epoch, once: it makes the file `die`.
 
-    Beside the folder each rank notes the epochs and batches that it saw, and how many weights it held.
+    Beside the folder each rank notes the epochs and batches that it saw.
     """
     rank = os.environ.get("RANK", "0")
-    seen, held = (_beside(words, f".{what}-{rank}") for what in ("seen", "held"))
+    seen = Path(words[words.index("--out") + 1]).with_suffix(f".seen-{rank}")
 
     def at(module: PropertyModule, batch: int) -> None:
         epoch = module.current_epoch
         with seen.open("a") as file:
             file.write(f"{epoch}.{batch} ")
-        held.write_text(str(sum(own(weight).numel() for weight in module.parameters())))
         if die is not None and rank == "1" and (epoch, batch) == (1, 1) and not die.exists():
             die.touch()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -90,10 +88,6 @@ def _train(words: list[str], at: Callable[[PropertyModule, int], None]) -> None:
     PropertyModule.training_step = training_step
     torch.set_num_threads(1)
     sys.exit(main(words))
-
-
-def _beside(words: list[str], suffix: str) -> Path:
-    return Path(words[words.index("--out") + 1]).with_suffix(suffix)
 
 
 def ranks(folder: Path, *functions: Callable[[], Any], devices: int = 1) -> list[Status]:

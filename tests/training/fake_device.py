@@ -6,11 +6,14 @@ copy to the host, boolean indices, shapes that data decide. Tensors of the host 
 "cuda".
 
 After the steps as they are come those of models with a mistake that must be found: "item" reads a number back,
-"nonzero" takes a shape from data, "host" brings a tensor of the host in. A line for each says what was raised.
+"nonzero" takes a shape from data, "copy" goes to the host and back, "host" brings a tensor of the host in. A line for
+each says what was raised. The Triton kernels are forced on: torch sees their shapes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -18,15 +21,19 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import backend_registration
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
+from gtx.attention.fast import ragged
 from gtx.data import CapacityStore, MoleculeStore, keep
 from gtx.models import standard
 from gtx.tasks import Classification, Multiclass, Regression, Task
 from gtx.training import TrainSettings
-from gtx.training.averaging import WeightAverage
 from gtx.training.capture import WholeStep
 from gtx.training.module import PropertyModule
-from gtx.training.optimise import adamw, warmup_cosine
+from gtx.training.optimise import WeightAverage, adamw, warmup_cosine
+from tests.models.test_architectures import make
+from tests.models.test_capacity import CASES, EXTRA
 
 from .task import FEATURISER, LOGP, store
 
@@ -78,6 +85,8 @@ class Plant(nn.Module):
             return out * out.mean().item()
         if self.kind == "nonzero":
             return out + out[out[:, 0] > 0].sum()
+        if self.kind == "copy":
+            return out + out.detach().cpu().to(out.device)
         return out + torch.ones(len(out), 1)
 
 
@@ -92,25 +101,59 @@ def tasks() -> list[Task]:
     ]
 
 
-def step(task: Task, plant: str | None) -> None:
-    """Cut, forward, loss, backward, clip, update, average, rate: a whole step, from which molecules to the weights."""
-    molecules = task.examples(store((LOGP.mean() < LOGP).astype(float) if task.discrete else LOGP))
-    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
+class Copies(TorchDispatchMode):
+    """Raises where a tensor goes from the device to the host or back; fake tensors do so without a word."""
+
+    def __torch_dispatch__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        given = func(*args, **(kwargs or {}))
+        if func.overloadpacket in (torch.ops.aten._to_copy, torch.ops.aten.copy_):
+            devices = {x.device.type for x in tree_leaves((args, given)) if isinstance(x, Tensor)}
+            if len(devices) > 1:
+                raise RuntimeError(f"{func} from {args[-1].device} to {given.device}")
+        return given
+
+
+def tried() -> Iterator[tuple[Task, nn.Module, MoleculeStore]]:
+    """Models of all tasks with whatever may be in a model, then every case of batches of constant shape."""
     columns = {"folded": 64, "atoms": [0, 1], "bonds": [0]}
-    more: dict[str, Any] = {"substructures": columns, "virtual_nodes": 1, "descriptors_to": ("atoms", "readout")}
-    rates = {"attention_dropout": 0.1, "stochastic_depth": 0.1}
-    model = standard(
-        task.out_channels, **sizes, channels=16, layers=2, heads=2, num_descriptors=FEATURISER.num_descriptors,
-        **more, **rates,
-    )  # fmt: skip
+    for task in tasks():
+        molecules = task.examples(store((LOGP.mean() < LOGP).astype(float) if task.discrete else LOGP))
+        sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
+        more: dict[str, Any] = {"substructures": columns, "virtual_nodes": 1, "attention_dropout": 0.1}
+        model = standard(
+            task.out_channels, **sizes, channels=16, layers=2, heads=2, num_descriptors=FEATURISER.num_descriptors,
+            **more,
+        )  # fmt: skip
+        yield task, model, molecules
+    positions = torch.randn(len(molecules.atoms), 3, generator=torch.Generator().manual_seed(0))
+    twice = replace(store(LOGP.repeat(2, axis=1)), positions=positions)
+    task = Regression(["a", "b"], element_reference=False).fitted(twice)
+    for case in CASES:
+        arguments = {"name": case} | EXTRA.get(case, {})
+        yield task, make(arguments.pop("name"), **arguments), task.examples(twice)
+
+
+def force_kernels() -> list[str]:
+    """Use the Triton kernels on the device that does not exist, by their shapes; the launches, as they are added."""
+    launched = []
+    attention = ragged.attention
+    ragged._DEVICES, ragged.available, ragged.why_not = (DEVICE.type,), lambda: True, lambda *_: None
+    ragged.attention = lambda *given: launched.append("attention") or attention(*given)
+    return launched
+
+
+def step(task: Task, model: nn.Module, molecules: MoleculeStore, plant: str | None = None) -> None:
+    """Cut, forward, loss, backward, clip, update, average, rate: a whole step, from which molecules to the weights."""
     model.observe(molecules)
-    for kept in (None, keep(molecules, model.fixed_features, list(model.fixed), torch.device("cpu"), 1 << 30)):
+    kept = keep(molecules, model.fixed_features, list(model.fixed), torch.device("cpu"), 1 << 30)
+    constant = all(encoding.constant_shapes for encoding in model.encodings)  # otherwise, only what is kept
+    for features in (None, kept) if constant else (kept,):
         cutter = CapacityStore(molecules)
         index = cutter.sampler(16).batches()[0]
         cutter.store = moved(molecules)
-        if kept is not None:
-            tables = ({name: there(x) for name, x in part.items()} for part in kept[:2])
-            cutter.kept = type(kept)(*tables, there(kept.pair_ptr))
+        if features is not None:
+            tables = ({name: there(x) for name, x in part.items()} for part in features[:2])
+            cutter.kept = type(features)(*tables, there(features.pair_ptr))
         move(model)
         module = PropertyModule(model if plant is None else Plant(model, plant), task, TrainSettings(epochs=1))
         optimiser = adamw(model, 1e-3, 0.01, fused=True, capturable=True)
@@ -118,7 +161,7 @@ def step(task: Task, plant: str | None) -> None:
             group["lr"] = there(torch.tensor(group["lr"]))
         which, share = there(index), there(torch.tensor(16.0))
         schedule, average = warmup_cosine(optimiser, 10, 0.1), WeightAverage(0.9)
-        with MODE:
+        with MODE, Copies():
             average.on_train_start(None, module)
             whole = WholeStep(module, cutter, optimiser, share)
             loss = whole(which)
@@ -128,11 +171,15 @@ def step(task: Task, plant: str | None) -> None:
 
 
 if __name__ == "__main__":
-    for chosen in tasks():
-        step(chosen, None)
-    print("as they are: nothing")
-    for mistake in ("item", "nonzero", "host"):
+    launched = force_kernels()
+    chosen = list(tried())
+    first = [deepcopy(chosen[0]) for _ in range(4)]
+    for each in chosen:
+        step(*each)
+    print(f"as they are, {len(CASES)} cases: nothing")
+    assert len(launched) > len(CASES)
+    for mistake, each in zip(("item", "nonzero", "copy", "host"), first, strict=True):
         try:
-            step(tasks()[0], mistake)
+            step(*each, mistake)
         except (RuntimeError, NotImplementedError) as error:
             print(f"{mistake}: {type(error).__name__}")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from gtx.training.averaging import KeepBest, WeightAverage
+from gtx.training.optimise import KeepBest, WeightAverage
 
 
 class Wrapped(nn.Module):

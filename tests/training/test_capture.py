@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.optim import AdamW
 
 from gtx.data import CapacityStore
 from gtx.tasks import Regression
-from gtx.training import TrainSettings
-from gtx.training.capture import Captured, WholeStep, why_not
+from gtx.training import TrainSettings, capture
+from gtx.training.capture import WholeStep, why_not
 from gtx.training.module import PropertyModule
-from gtx.training.optimise import adamw
+from gtx.training.optimise import adamw, settle, warmup_cosine
 
 from .task import LOGP, model, store, train
+from .test_forecast import stopped_in_epoch
 
 TASK = Regression(["y"], element_reference=False).fitted(store())
 EXAMPLES = TASK.examples(store())
@@ -51,6 +53,7 @@ def test_a_whole_step_is_the_plain_one() -> None:
         assert weight.grad is None  # as before the step: what it leaves behind is the weights
 
 
+@pytest.mark.slow
 def test_a_whole_step_asks_nothing_of_the_device() -> None:
     """And what asks is found."""
     command = [sys.executable, "-m", "tests.training.fake_device"]
@@ -58,9 +61,10 @@ def test_a_whole_step_asks_nothing_of_the_device() -> None:
     assert done.returncode == 0, done.stderr
     *lines, host = done.stdout.splitlines()
     assert lines == [
-        "as they are: nothing",
+        "as they are, 16 cases: nothing",
         "item: DataDependentOutputException",
         "nonzero: DynamicOutputShapeException",
+        "copy: RuntimeError",
     ]
     assert host in ("host: FakeTensorDeviceMismatchError", "host: RuntimeError")  # as torch 2.13 and 2.11 say it
 
@@ -78,6 +82,7 @@ def test_training_in_whole_steps_learns_as_well(tmp_path: Path) -> None:
     [
         ({"precision": "16-mixed"}, None, EXAMPLES, 1, "16-mixed"),
         ({}, None, EXAMPLES, 2, "several processes"),
+        ({"strategy": "ddp"}, None, EXAMPLES, 1, "strategy ddp"),
         ({}, None, [1, 2], 1, "more than molecules"),
         ({}, nn.Linear(1, 1), EXAMPLES, 1, "Linear does not say"),
         ({}, None, EXAMPLES, 1, None),
@@ -98,34 +103,104 @@ def test_a_training_that_cannot_be_captured_takes_the_plain_way(
     assert line.startswith("the training step is not captured: GraphTransformer does not say")
 
 
-def test_a_step_that_a_graph_cannot_hold_runs_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Played through without a GPU: three calls to warm up, a capture that fails, and the function from then on."""
-    said: list[str] = []
-    calls: list[float] = []
+def test_a_capture_that_fails_leaves_stream_and_generator_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Played without a GPU: as torch does, the end of a capture that failed raises before its stream is left."""
+    device, current, made = torch.device("cuda", 0), ["default"], []
 
-    class Given(SimpleNamespace):
-        def clone(self) -> Given:
-            return self
+    class Stream(SimpleNamespace):
+        def wait_stream(self, other: Any) -> None: ...
 
-    def function(given: Any) -> Tensor:
-        calls.append(given.value)
-        return torch.tensor(given.value)
-
-    class Refuses:
-        def __init__(self, graph: object) -> None: ...
+    class Aside:
+        def __init__(self, stream: Stream) -> None:
+            self.stream = stream
 
         def __enter__(self) -> None:
-            raise RuntimeError("operation not permitted when stream is capturing\nmore")
+            self.before = current[0]
+            current[0] = self.stream
 
-        def __exit__(self, *_: object) -> None: ...
+        def __exit__(self, *_: object) -> None:
+            current[0] = self.before
 
-    monkeypatch.setattr(Captured, "_aside", lambda self, given: self.function(given))
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
-    monkeypatch.setattr(torch.cuda, "graph", Refuses)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    captured = Captured(function, said.append)
-    found = [float(captured(Given(value=float(i), device=torch.device("cuda")))) for i in range(6)]
-    assert found == calls == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]  # every batch once
-    assert said == [
-        "the step is not captured as a CUDA graph, and runs without: operation not permitted when stream is capturing"
-    ]
+    class Graph(Aside):
+        def __init__(self, graph: object, stream: Stream) -> None:
+            super().__init__(stream)
+
+        def __exit__(self, *_: object) -> None:
+            raise RuntimeError("capture_end: the capture was invalidated")
+
+    class Generator:
+        state = "before"
+
+        def clone_state(self) -> str:
+            return self.state
+
+        def graphsafe_set_state(self, state: str) -> None:
+            self.state = state
+
+    def make(device: torch.device) -> Stream:
+        made.append(Stream())
+        return made[-1]
+
+    generator = Generator()
+    for name, value in {
+        "Stream": make,
+        "stream": Aside,
+        "current_stream": lambda device: Stream(),
+        "CUDAGraph": lambda: SimpleNamespace(replay=None),
+        "graph": Graph,
+        "default_generators": [generator],
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    capture.side_stream.cache_clear()
+
+    def function(given: Any) -> Tensor:
+        assert current[0] is made[0]
+        generator.state = "capturing"
+        raise ValueError("a question to the device")
+
+    with capture.aside(device):
+        assert current[0] is made[0]
+    with pytest.raises(RuntimeError, match="invalidated"):
+        capture.record(function, SimpleNamespace(device=device))
+    assert current == ["default"] and generator.state == "before" and len(made) == 1
+    with capture.aside(device):
+        assert current[0] is made[1]  # the other may still be in the capture
+    capture.side_stream.cache_clear()
+
+
+@pytest.mark.parametrize("captured_first", [False, True])
+def test_a_run_goes_on_in_the_other_way(
+    captured_first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where it was begun on a GPU and goes on on a processor, or the other way round."""
+    found = iter(["no", None] if not captured_first else [None, "no"])
+    monkeypatch.setattr("gtx.training.trainer.check_capture", lambda *_: next(found))
+    with monkeypatch.context() as patch:
+        patch.setattr(PropertyModule, "on_train_epoch_start", stopped_in_epoch(2))
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path, capture=True)
+    seen = []
+    step = AdamW.step
+
+    def spied(self: AdamW, *arguments: Any, **named: Any) -> Any:
+        seen.append([(type(group["lr"]), group["capturable"]) for group in self.param_groups])
+        return step(self, *arguments, **named)
+
+    monkeypatch.setattr(AdamW, "step", spied)
+    (member,) = train(tmp_path, capture=True)
+    assert [row["epoch"] for row in member.history] == [1, 2, 3, 4]
+    assert {kind for each in seen for kind, _ in each} == {float if captured_first else Tensor}
+    assert member.history[-1]["train_loss"] < member.history[0]["train_loss"]
+
+
+def test_an_optimiser_of_a_checkpoint_is_settled_on_its_device() -> None:
+    """What was begun on a processor can be captured on a GPU, for which "meta" stands here."""
+    weight = nn.Parameter(torch.zeros(3, device="meta"))
+    optimiser = AdamW([weight], lr=0.1)
+    optimiser.state[weight] = {"step": torch.tensor(7.0), "exp_avg": torch.zeros(3, device="meta")}
+    schedule = warmup_cosine(optimiser, 10, 0.1)
+    settle(optimiser, schedule, weight.device, captured=True)
+    (group,) = optimiser.param_groups
+    assert group["capturable"] and group["lr"].device.type == "meta"
+    assert optimiser.state[weight]["step"].device.type == "meta"
+    assert [rate.device.type for rate in schedule.base_lrs] == ["meta"]

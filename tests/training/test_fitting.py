@@ -12,7 +12,7 @@ import torch
 
 from gtx.errors import InputError
 from gtx.tasks import Classification, Regression, composition
-from gtx.tasks.losses import masked_mean
+from gtx.tasks.metrics import masked_mean
 from gtx.training import TrainSettings
 from gtx.training.trainer import Problem
 
@@ -44,11 +44,11 @@ def test_learns(members: list) -> None:
 
 def test_the_member_is_the_best_epoch_of_its_history(members: list) -> None:
     for member in members:
-        assert [row["epoch"] for row in member.history] == list(range(40))
+        assert [row["epoch"] for row in member.history] == list(range(1, 41))
         best = min(row["val_score"] for row in member.history[20:])  # of the second half
-        assert member.best_score == best == member.history[member.best_epoch]["val_score"]
+        assert member.best_score == best == member.history[member.best_epoch - 1]["val_score"]
         rmse = Regression(["y"]).evaluate(LOGP[VAL], predictions(member))["rmse"]
-        assert rmse == pytest.approx(member.history[member.best_epoch]["val_rmse"], rel=1e-5)
+        assert rmse == pytest.approx(member.history[member.best_epoch - 1]["val_rmse"], rel=1e-5)
         # one target: the score is the RMSE in standard deviations
         assert member.best_score == pytest.approx(rmse / member.task.scaler.sd.item(), rel=1e-5)
 
@@ -77,7 +77,7 @@ def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Pat
     rows = list(csv.DictReader((run / "members" / "1" / "log.csv").open()))
     assert [{k: float(v) for k, v in row.items()} for row in rows] == members[1].history
     assert sorted(p.name for p in (run / "members" / "1").iterdir()) == ["log.csv", "trained.pt"]
-    assert sorted(p.name for p in run.iterdir()) == ["config.yaml", "members"]
+    assert sorted(p.name for p in run.iterdir()) == [".gtx.json", "config.yaml", "members"]
     assert not Path("lightning_logs").exists()
 
 
@@ -111,32 +111,32 @@ def test_one_class_in_validation_is_judged_by_the_loss(tmp_path: Path) -> None:
     y = (np.median(LOGP) < LOGP).astype(float)
     y[VAL] = 1.0
     (member,) = train(tmp_path, y, Classification(["a"]), epochs=2)
-    assert member.best_score == member.history[member.best_epoch]["val_loss"]
+    assert member.best_score == member.history[member.best_epoch - 1]["val_loss"]
     assert "val_roc_auc" not in member.history[0] and "val_accuracy" in member.history[0]
 
 
 def test_mae_is_judged_by_mae(tmp_path: Path) -> None:
     (member,) = train(tmp_path, task=Regression(["y"], loss="mae", element_reference=False), epochs=2)
-    row = member.history[member.best_epoch]
+    row = member.history[member.best_epoch - 1]
     assert member.best_score == pytest.approx(row["val_mae"] / member.task.scaler.sd.item(), rel=1e-5)
 
 
 def test_without_validation_the_last_epoch_is_kept(tmp_path: Path) -> None:
     (member,) = train(tmp_path, epochs=3, split={"train": SPLIT["train"]}, patience=1)
-    assert member.best_epoch == 2 and len(member.history) == 3 and "val_score" not in member.history[0]
+    assert member.best_epoch == 3 and len(member.history) == 3 and "val_score" not in member.history[0]
 
 
 def test_validation_rows_without_values_judge_nothing(tmp_path: Path) -> None:
     y = LOGP.copy()
     y[VAL] = np.nan
     (member,) = train(tmp_path, y, epochs=2, patience=1)
-    assert member.best_epoch == 1 and "val_score" not in member.history[0]
+    assert member.best_epoch == 2 and "val_score" not in member.history[0]
 
 
 def test_patience_stops_early(tmp_path: Path) -> None:
     y = np.random.default_rng(0).normal(size=LOGP.shape)  # noise cannot be learned
     (member,) = train(tmp_path, y, epochs=60, lr=1e-2, patience=3)
-    assert len(member.history) == member.best_epoch + 4 < 60
+    assert len(member.history) == member.best_epoch + 3 < 60
 
 
 @pytest.mark.parametrize("asked", [None, True])
@@ -148,7 +148,7 @@ def test_element_reference_is_taken_off_and_put_back(tmp_path: Path, asked: bool
     with torch.no_grad():
         z = member.model(store().batch(VAL))
     rmse = Regression(["y"]).evaluate(store(y).y[VAL], member.task.unscaled(z, store().subset(VAL)))["rmse"]
-    assert rmse == pytest.approx(member.history[member.best_epoch]["val_rmse"], rel=1e-4)
+    assert rmse == pytest.approx(member.history[member.best_epoch - 1]["val_rmse"], rel=1e-4)
 
 
 def test_no_reference_is_taken_off_where_none_is_wanted_or_needed(tmp_path: Path) -> None:
@@ -192,6 +192,7 @@ def test_what_joins_a_trained_model_learns_its_scales(members: list) -> None:
         ({"y": UNTAUGHT}, "no training molecules with a target value"),
         ({"model_arguments": {"channels": 15}}, "15 channels"),
         ({"model_arguments": {"nosuch": 1}}, "the model cannot be made: .*nosuch"),
+        ({"logger": "tensorbord"}, "did you mean 'tensorboard'"),
         ({"logger": "pytorch_lightning.loggers.NoSuch"}, "NoSuch"),
         ({"logger": "pathlib.Path"}, "expected a class of Lightning loggers"),
         ({"lr": 1e30, "clip": 0.0}, "training diverged"),
@@ -233,11 +234,12 @@ def test_one_bar_tells_of_all_epochs(tmp_path: Path, capfd: pytest.CaptureFixtur
     (member,) = train(tmp_path, progress=True)
     out, err = capfd.readouterr()
     assert out == "" and err.count("member 1/1 epoch 4/4") == 1
-    assert f", best {member.history[member.best_epoch]['val_rmse']:.4g}\n" in err
+    kept = member.history[member.best_epoch - 1]
+    assert f" ({kept['val_rmse']:.4g} in epoch {member.best_epoch}, kept so far)\n" in err
 
 
 def test_another_logger_gets_every_epoch(tmp_path: Path) -> None:
-    train(tmp_path, logger="pytorch_lightning.loggers.CSVLogger", logger_arguments={"name": "other", "version": "0"})
+    train(tmp_path, logger="csv", logger_arguments={"name": "other", "version": "0"})
     (file,) = (tmp_path / "members" / "0").glob("**/metrics.csv")
     rows = list(csv.DictReader(file.open()))
     assert "lr: " in (file.parent / "hparams.yaml").read_text()
@@ -250,8 +252,8 @@ def test_a_logger_that_is_not_installed_says_what_to_install(tmp_path: Path, mon
         raise ModuleNotFoundError("neither this nor that is available")
 
     monkeypatch.setattr("pytorch_lightning.loggers.TensorBoardLogger.__init__", missing)
-    with pytest.raises(InputError, match=r"TensorBoardLogger is not installed: .*pip install '\.\[tensorboard\]'$"):
-        train(tmp_path, logger="pytorch_lightning.loggers.TensorBoardLogger")
+    with pytest.raises(InputError, match=r"tensorboard is not installed: .*pip install '\.\[tensorboard\]'$"):
+        train(tmp_path, logger="tensorboard")
 
 
 @pytest.mark.parametrize("precision", ["bf16-mixed", "64-true", "bf16-true"])

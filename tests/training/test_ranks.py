@@ -65,7 +65,7 @@ def test_a_mistake_in_the_words_is_said_once(monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_a_number_of_machines_below_one_is_refused() -> None:
-    with pytest.raises(InputError, match="num_nodes: expected a value above 0, got 0"):
+    with pytest.raises(InputError, match="num_nodes: expected a whole number from 1 to 1,000,000, got 0"):
         TrainSettings(num_nodes=0)
 
 

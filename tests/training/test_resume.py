@@ -129,7 +129,7 @@ def test_ctrl_c_is_heard_again_and_the_run_goes_on(tmp_path: Path, monkeypatch: 
             train(tmp_path)
     assert signal.getsignal(signal.SIGINT) is handler
     (member,) = train(tmp_path)
-    assert [row["epoch"] for row in member.history] == [0, 1, 2, 3]
+    assert [row["epoch"] for row in member.history] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_DFL, lambda number, frame: None], ids=["ours", "of the user"])
@@ -152,4 +152,4 @@ def test_sigterm_is_an_error_and_the_run_goes_on(handler: Any, tmp_path: Path, m
     finally:
         signal.signal(signal.SIGTERM, before)
     (member,) = train(tmp_path)
-    assert [row["epoch"] for row in member.history] == [0, 1, 2, 3]
+    assert [row["epoch"] for row in member.history] == [1, 2, 3, 4]

@@ -11,8 +11,9 @@ from pytorch_lightning import Trainer
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from gtx.errors import InputError
+from gtx.folders import claim, differences
 from gtx.tasks import Regression
-from gtx.training import RunFolder, TrainSettings, differences, is_main_process, run_config
+from gtx.training import RunFolder, TrainSettings, is_main_process, run_config
 
 
 def config(rows: int = 10, **settings: object) -> dict:
@@ -56,10 +57,7 @@ def test_entries_that_come_or_go_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"b\.c \(\[1, 2\] there, absent now\); d \(absent there, 5 now\)"):
         run.open({"a": 1, "d": 5})
     for unchosen in (None, False, "none"):
-        run.open({"a": 1, "b": {"c": [1, 2]}, "e": unchosen})  # a run of a gtx that had no option e
-    run.open({"a": 1, "b": {"c": [1, 2]}, "coverage": 0.9})  # or where it was not to be chosen
-    with pytest.raises(InputError, match=r"coverage \(absent there, 0\.95 now\)"):
-        run.open({"a": 1, "b": {"c": [1, 2]}, "coverage": 0.95})
+        run.open({"a": 1, "b": {"c": [1, 2]}, "e": unchosen})  # an option that nobody chose
     with pytest.raises(InputError, match=r"a \(1 there, null now\)"):
         run.open({"a": None, "b": {"c": [1, 2]}})
 
@@ -101,12 +99,14 @@ def test_a_finished_run_keeps_its_place_without_its_members(tmp_path: Path) -> N
 
 
 def test_a_broken_config_is_named(tmp_path: Path) -> None:
+    claim(tmp_path, ("config.yaml",))
     (tmp_path / "config.yaml").write_text("a: [1,")
     with pytest.raises(InputError, match=r"config\.yaml cannot be read"):
         RunFolder(tmp_path).open(config())
 
 
 def test_members_of_an_unknown_run_are_not_taken_over(tmp_path: Path) -> None:
+    claim(tmp_path, ("members",))
     (tmp_path / "members" / "0").mkdir(parents=True)
     (tmp_path / "members" / "0" / "trained.pt").touch()
     with pytest.raises(InputError, match=r"no config\.yaml"):

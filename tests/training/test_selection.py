@@ -12,7 +12,7 @@ import torch
 from gtx.errors import InputError
 from gtx.tasks import Classification, Counts, Regression, ToSequence
 from gtx.tasks.scaling import TargetScaler
-from gtx.training.selection import check_selection, selecting
+from gtx.training.optimise import check_selection, selecting
 
 from .task import LOGP, SPLIT, store, train
 
@@ -26,8 +26,8 @@ def test_the_epoch_kept_is_the_best_by_the_metric(tmp_path: Path) -> None:
     (chosen,) = train(tmp_path / "chosen", NOISE, CLASSES, keep_by="loss", **settings)
     losses = [row["val_loss"] for row in chosen.history]
     assert losses == [row["val_loss"] for row in usual.history]  # the choice changes no training
-    assert chosen.best_epoch == losses.index(min(losses[8:]))  # the second half looks for its best anew
-    assert chosen.best_score == losses[chosen.best_epoch] and usual.best_epoch != chosen.best_epoch
+    assert chosen.best_epoch == losses.index(min(losses[8:])) + 1  # the second half looks for its best anew
+    assert chosen.best_score == losses[chosen.best_epoch - 1] and usual.best_epoch != chosen.best_epoch
     assert all(row["val_score"] == row["val_loss"] for row in chosen.history)
     # what decides stands first, for the bar
     assert [next(c for c in m.history[0] if "val" in c) for m in (usual, chosen)] == ["val_roc_auc", "val_loss"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import subprocess
 import sys
 from dataclasses import fields
 
+import numpy as np
 import pytest
 
 from gtx.errors import InputError
@@ -25,10 +28,31 @@ def test_decisive_options_are_plain_and_leave_out_the_harmless() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, value", [("epochs", 0), ("epochs", "two"), ("ema", 1.0), ("lr", -1e-3), ("warmup", 1.5), ("threads", 0)]
+    "name, value",
+    [
+        ("epochs", 0),
+        ("epochs", 1.5),
+        ("epochs", "two"),
+        ("ema", 1.0),
+        ("lr", -1e-3),
+        ("lr", math.nan),
+        ("clip", math.inf),
+        ("jitter", math.inf),
+        ("warmup", 1.5),
+        ("threads", 0),
+        ("threads", 10**17),
+        ("batch_pairs", 10**23),
+        ("seed", 2**32),
+        ("ensemble", 10**19),
+        ("accelerator", "tpu"),
+        ("mix", "forest"),
+        ("model_arguments", {"channels": math.inf}),
+        ("model_arguments", {"cutoffs": [1, [2**64]]}),
+    ],
 )
-def test_values_that_cannot_be_are_named(name: str, value: float | str) -> None:
-    with pytest.raises(InputError, match=f"{name}: .* got {value!r}"):
+def test_values_that_cannot_be_are_named(name: str, value: object) -> None:
+    shown = next(iter(value.values())) if isinstance(value, dict) else value
+    with pytest.raises(InputError, match=rf"^{name}\S*: expected .*, got {re.escape(repr(shown)[:12])}"):
         TrainSettings(**{name: value})
 
 
@@ -39,3 +63,11 @@ def test_epochs_are_settled_by_the_task_unless_asked_for() -> None:
 def test_reading_settings_does_not_wait_for_torch() -> None:
     code = "import sys, gtx.tasks, gtx.training; gtx.training.TrainSettings(); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_numbers_of_numpy_are_pythons_own() -> None:
+    given = {"epochs": np.arange(1, 4)[1], "lr": np.float32(0.5), "seed": np.int64(3), "ema": np.float64(0.5)}
+    settings = TrainSettings(**given, model_arguments={"channels": np.int64(8), "sizes": np.arange(2)})
+    assert settings.model_arguments == {"channels": 8, "sizes": [0, 1]}
+    assert {type(getattr(settings, name)) for name in given} == {int, float}
+    assert json.loads(json.dumps(settings.decisive())) == settings.decisive()

@@ -30,7 +30,7 @@ def settings(place: str) -> dict[str, Any]:
     task = Regression(["y0"])
     return SETTINGS | {
         "capture": place.endswith("whole steps"),
-        "start": [Member(model(task, num_descriptors=0), task, [], -1, 0.0)],
+        "start": [Member(model(task, num_descriptors=0), task, [], 0, 0.0)],
     }
 
 

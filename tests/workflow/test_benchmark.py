@@ -1,4 +1,4 @@
-"""Which molecules are test when, in `gtx benchmark`."""
+"""Which molecules are test when in `gtx benchmark`, and what its bar says."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from gtx.data import Split
-from gtx.dataset import Dataset, DataSettings, load
+from gtx.dataset import Dataset, DataSettings, LabelledMolecules, load
 from gtx.molecules import scaffold
-from gtx.tasks import Classification
+from gtx.tasks import Classification, Regression
 from gtx.training import TrainSettings
 from gtx.workflow.benchmark import folds_of
-from gtx.workflow.fold import OWN, Fold
+from gtx.workflow.fold import OWN, Fold, _words
+from gtx.workflow.plan import Plan
 from tests.tables import molecules, write
 
 
@@ -62,6 +63,26 @@ def test_scaffolds_stay_together(data: DataSettings, dataset: Dataset) -> None:
 def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     task, settings = replace(dataset.task, calibration="isotonic"), TrainSettings(model="tanimoto", threads=1)
-    fold = Fold(dataset.store, dataset.smiles, task, split, settings, data.featuriser, data.features, {}, tmp_path)
-    predicted = fold.run()["predictions"][OWN]
+    molecules = LabelledMolecules(task, dataset.store, dataset.smiles, split, "a fold", "smiles")
+    predicted = Fold(Plan.make(molecules, data, settings), tmp_path).run()["predictions"][OWN]
     assert len(np.unique(predicted)) < len(predicted) / 2  # they are steps
+
+
+def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
+    y = np.random.default_rng(0).normal(size=(30, 2))
+    worse = np.array([0.5, 0.1])  # half of a deviation off in one target, a tenth in the other
+    results = []
+    for factor in (1.0, 1000.0):
+        unit = np.array([1.0, factor])
+        guesses = {"gtx": y * (1 - worse), "ridge": y * 0.6, "mean": np.zeros_like(y)}
+        scores = {name: Regression(["a", "b"]).evaluate(y * unit, guess * unit) for name, guess in guesses.items()}
+        results.append(_words([{"scores": scores}, None], Regression(["a"])))
+    assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"
+
+
+def test_a_single_target_has_its_unit() -> None:
+    y = np.random.default_rng(0).normal(size=(30, 1))
+    guesses = {"gtx": y + 2, "ridge": y + 3, "mean": y + 4}
+    scores = {name: Regression(["a"]).evaluate(y, guess) for name, guess in guesses.items()}
+    assert _words([{"scores": scores}], Regression(["a"])) == "1/1 splits; RMSE 2.00, best baseline 3.00"
+    assert _words([None], Regression(["a"])) == "0/1 splits"

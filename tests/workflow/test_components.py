@@ -14,14 +14,14 @@ import pytest
 import gtx
 from gtx.cli import main
 from gtx.data import FeatureColumns
-from gtx.data.rows import RowFeatures
+from gtx.data.columns import RowFeatures
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.explain import explain
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor, load_model, save_model
-from gtx.prediction.answering import _answer
+from gtx.prediction.streaming import _answer
 from gtx.training import TrainSettings
 from gtx.workflow import Further, Outcome, train
 from tests.tables import ALONE, TINY, molecules, read, write

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -19,9 +20,9 @@ from gtx.cli import main
 from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
 from gtx.models import build_model
-from gtx.molecules import DESCRIPTORS, Featuriser
-from gtx.prediction import ModelHeader, load_model, packaged, save_model
-from gtx.tasks import NumberTask, Regression
+from gtx.molecules import DESCRIPTORS, Featuriser, scaffold
+from gtx.prediction import ModelHeader, foundation, load_model, save_model
+from gtx.tasks import Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import PropertyModule, TrainSettings
 from gtx.training.optimise import rate_of
@@ -49,19 +50,22 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def unreported(monkeypatch: pytest.MonkeyPatch) -> None:
     """No report, whose pictures take longer than the trainings here."""
-    monkeypatch.setattr(NumberTask, "write_report", lambda *_: [])
+    monkeypatch.setattr("gtx.report.write", lambda *_: [])
 
 
 def carded(folder: Path) -> Path:
     digest = hashlib.sha256((folder / "foundation.gtx").read_bytes()).hexdigest()
     (folder / "card.json").write_text(json.dumps({"sha256": digest, "corpus": "made up"}))
+    known = molecules(60)["smiles"][::2]
+    filters = {"molecules": known, "scaffolds": map(scaffold, known)}
+    np.savez(folder / "seen.npz", **{name: foundation.packed(texts) for name, texts in filters.items()})
     return folder
 
 
 @pytest.fixture
 def brought(pretrained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """It stands where gtx's own would."""
-    monkeypatch.setattr(packaged, "_FOLDER", pretrained)
+    monkeypatch.setattr(foundation, "_FOLDER", pretrained)
     return pretrained
 
 
@@ -89,7 +93,7 @@ def test_weights_of_half_the_bytes_are_read_as_float32(pretrained: Path) -> None
 
 
 def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
-    data: DataSettings, brought: Path, tmp_path: Path
+    data: DataSettings, brought: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     found = tuned(data, tmp_path / "out")
     arguments = found.header.model["arguments"]
@@ -102,6 +106,10 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
     origin, card = found.header.settings["start"], json.loads((brought / "card.json").read_text())
     assert (origin["file"], origin["sha256"]) == ("foundation", card["sha256"])
     assert "8 are new: descriptor_scaler.mean" in origin["weights"]
+    capsys.readouterr()
+    assert main(["info", str(tmp_path / "out" / "model.gtx")]) == 0
+    seen = re.search(r"has learned from (\d+) of these (\d+) molecules, and", capsys.readouterr().out)
+    assert 0 < int(seen[1]) < int(seen[2])
     (start,), _ = load_model(brought / "foundation.gtx")
     own = found.members[0].state_dict()
     new = [k for k, w in found.members[0].named_parameters() if k not in start.state_dict() or "head" in k]
@@ -150,7 +158,7 @@ def test_outputs_of_known_targets_are_kept_and_those_of_others_added(
         assert new[name].tolist() == pytest.approx(old[name].tolist(), rel=1e-4)
     assert new["dipole_pred"].notna().all()
     assert any("2 of 3 outputs in head.3.weight and head.3.bias" in note for note in notes)
-    assert not any("has learned from" in note for note in notes)
+    assert not any("was trained on" in note for note in notes)
     fewer, notes = gone_on(replace(data, target_columns=("gap",)), start, tmp_path / "fewer")
     assert fewer.predict(smiles)["gap_pred"].tolist() == pytest.approx(old["gap_pred"].tolist(), rel=1e-4)
     assert "the model predicts no more: solvation_water" in notes
@@ -161,7 +169,7 @@ def test_molecules_that_taught_the_model_before_are_told_where_they_judge(two: t
     before, now = load(data).split, load(replace(data, seed=1))
     taught = len(set(before["train"].tolist()).intersection(test := now.split["test"].tolist()))
     said = Further.open(start, data, TrainSettings()).warnings(now)
-    assert f"warning: model.gtx has learned from {taught} of these {len(test)} test molecules, which" in said[-1]
+    assert f"warning: model.gtx was trained on {taught} of these {len(test)} test molecules, which" in said[-1]
 
 
 def test_a_new_head_knows_nothing_of_the_old_one(
@@ -204,7 +212,7 @@ def test_the_word_stands_for_the_file_wherever_one_does(
 
 
 def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged, "_FOLDER", tmp_path)
+    monkeypatch.setattr(foundation, "_FOLDER", tmp_path)
     with pytest.raises(InputError, match="card is not in this installation"):
         gtx.load("foundation")
     whole = (pretrained / "foundation.gtx").read_bytes()
@@ -271,7 +279,7 @@ def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
     assert "mine.gtx is finished: adapted to 36 molecules" in again.out and not again.err
     assert again.out.splitlines()[1:] == said.out.splitlines()
     assert main([*words, "--lr=0.02", "--out", str(tmp_path / "mine.gtx")]) == 2
-    assert "is a model of other settings or data: lr (0.01 there, 0.02 now)" in capsys.readouterr().err
+    assert "is a model with other settings or data: lr (0.01 there, 0.02 now)" in capsys.readouterr().err
     assert main([*words, "--lr=0.01", "--out", str(tmp_path / "whole.gtx")]) == 0
     assert (tmp_path / "whole.gtx").read_bytes() == (tmp_path / "mine.gtx").read_bytes()
     capsys.readouterr()

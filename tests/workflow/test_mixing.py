@@ -106,7 +106,7 @@ def test_a_mix_is_both_and_says_so(runs: dict[str, Path], table: Path) -> None:
     rows = [row for row in read(runs["kernel"].parent / "predictions.csv") if row["split"] == "val"]
     off = sorted(abs(float(row["solvation_water_pred"]) - float(row["solvation_water"])) for row in rows)
     assert half == pytest.approx(off[int(np.ceil(0.9 * (len(off) + 1))) - 1], rel=1e-4)
-    words = f"{1 - share:.0%} network and {share:.0%} kernel, of 102 molecules"
+    words = f"{1 - share:.0%} network + {share:.0%} kernel, kernel fitted to 102 molecules"
     report = (runs["kernel"].parent / "report.html").read_text()
     assert words in report and "Its network alone" in report and "Its kernel alone" in report
     kept, parts = both.header.training, [row["split"] for row in read(runs["kernel"].parent / "predictions.csv")]
@@ -151,7 +151,7 @@ def test_it_predicts_alike_from_the_command_line_and_unpickled(
     np.testing.assert_allclose(found, given, rtol=1e-5, atol=1e-5)
     assert main(["info", str(runs["kernel"])]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"mix +\d+% network and \d+% kernel, of 102 molecules", said)
+    assert re.search(r"mix +\d+% network \+ \d+% kernel, kernel fitted to 102 molecules", said)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_nearest_training_molecules_explain_it(
     said = capsys.readouterr().out
     assert f"row {place}, similarity 1.00" in said
     whole = predictor.predict([row["smiles"]])["solvation_water_pred"][0]
-    assert f"solvation_water: the model predicts {whole:.4g}, the mix of" in said
+    assert f"solvation_water: the model predicts {whole:.4g}, a blend of" in said
     assert "explained is the network alone, which predicts" in said
     assert main(["explain", str(runs["kernel"]), "C", "--draws", "2"]) == 0
     assert "no training molecule shares a substructure with it" in capsys.readouterr().out

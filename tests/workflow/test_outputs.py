@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gtx.dataset import DataSettings, load
-from gtx.dataset.outliers import outlier_lines
-from gtx.dataset.repeats import repeated_words
+from gtx.dataset.loading import describe_duplicates, outlier_lines
 from gtx.workflow.outputs import data_lines
 from tests.tables import molecules, write
 
@@ -53,7 +52,7 @@ def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_p
 def test_many_rows_that_disagree_are_not_all_named(tmp_path: Path) -> None:
     rows = [[s, i + 50 * k] for k in range(5) for i, s in enumerate(molecules(5)["smiles"])]
     dataset = load(DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0))
-    said = repeated_words(dataset)
+    said = describe_duplicates(dataset)
     assert said.startswith(
         "5 molecules fill 25 rows, 5 of them with conflicting labels, the first: y is 0 in row 1, 50 "
     )

@@ -19,8 +19,10 @@ from gtx.data import FeatureColumns, featurise, open_table
 from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
 from gtx.explain import attribute, explain, rationale
+from gtx.library import FramePredictor
 from gtx.molecules import Featuriser
-from gtx.prediction import FramePredictor, Predictor, answering
+from gtx.prediction import Predictor
+from gtx.prediction import streaming as answering
 from gtx.prediction.streaming import opened
 from gtx.training import TrainSettings
 from gtx.workflow import check_model, train

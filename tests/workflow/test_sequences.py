@@ -131,7 +131,7 @@ def test_what_does_not_suit_is_one_line(training: dict, message: str, tmp_path: 
 @pytest.mark.parametrize(
     ("targets", "options", "message"),
     [
-        ((), {}, "expected one target column, got none"),
+        ((), {}, "targets: expected from 1 to"),
         (("a", "b"), {}, "expected one target column, got 'a', 'b'"),
         (("a",), {"max_tokens": 0}, "max_tokens: expected a number from 1 to 10,000, got 0"),
         (("a",), {"tokens": "words"}, "tokens: expected one of smiles, characters, got 'words'"),

@@ -103,8 +103,8 @@ def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Pat
     cells[40:] = [[f"{s}.[Na+]" if i % 9 == 0 else s, y] for i, (s, y) in enumerate(cells[40:])]
     data = DataSettings(str(write(tmp_path / "data.csv", cells, ["smiles", "y"])), ("y",), workers=0)
     together, apart = load(data), load(replace(data, group_duplicates=False))
-    assert together.leaked == {} and together.split_words == "random, seed 0, each repeated molecule in one part"
-    assert ("train", "test") in apart.leaked and apart.split_words == "random, seed 0"
+    assert together.leaked == {} and together.split_summary == "random, seed 0, each repeated molecule in one part"
+    assert ("train", "test") in apart.leaked and apart.split_summary == "random, seed 0"
     assert [len(rows) for rows in together.split.values()] == [len(rows) for rows in apart.split.values()] == [64, 8, 8]
     assert fingerprint(data)["group_duplicates"] is True
     # a run from before there was a choice goes on where none is taken, and is refused where the rows differ
@@ -112,7 +112,7 @@ def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Pat
     for other in ({"split": "scaffold"}, {"split_column": "y"}):
         assert "group_duplicates" not in fingerprint(replace(data, **other))
     once = load(replace(data, data=str(write(tmp_path / "once.csv", cells[:40], ["smiles", "y"]))))
-    assert once.split_words == "random, seed 0"
+    assert once.split_summary == "random, seed 0"
 
 
 def test_a_split_column_is_obeyed_and_its_leaks_are_said(tmp_path: Path) -> None:
@@ -335,9 +335,9 @@ def test_a_run_ends_well_where_molecules_cannot_be_drawn(tmp_path: Path, undrawa
     data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
     outcome = train(data, SHORT, tmp_path / "out", baselines=False)
     (note,) = (note for note in outcome.notes if "drawn" in note)
-    assert note.startswith("report.html: 4 pictures could not be drawn: RDKit cannot draw molecules on this machine")
+    assert note.startswith("report.html: 8 pictures could not be drawn: RDKit cannot draw molecules on this machine")
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "apt-get install libxrender1" in page and page.count('class="missing"') == 4
+    assert "apt-get install libxrender1" in page and page.count('class="missing"') == 8
     assert len(read(tmp_path / "out" / "predictions.csv")) == 40
 
 
@@ -358,9 +358,9 @@ def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tm
     data = DataSettings(source, ("y",), split="time", split_by="year", workers=0)
     dataset = load(data)
     assert sorted(np.concatenate(list(dataset.split.values())).tolist()) == [*range(4), 5, 6, *range(8, 60)]
-    assert sorted(dataset.files[0].ledger.warnings) == [5, 8] and dataset.split_words == "time by column 'year'"
+    assert sorted(dataset.files[0].ledger.warnings) == [5, 8] and dataset.split_summary == "time by column 'year'"
     assert fingerprint(data)["split_by"] == "year" and "split_by" not in fingerprint(DataSettings(source, ("y",)))
     with pytest.raises(InputError, match=r"data.csv: there is no column 'yera'; did you mean 'year'\?"):
         load(replace(data, split_by="yera"))
     fold = load(DataSettings(source, ("y",), folds=5, fold=2, workers=0))
-    assert fold.split_words == "random, fold 2 of 5, seed 0" and len(fold.split["test"]) == 12
+    assert fold.split_summary == "random, fold 2 of 5, seed 0" and len(fold.split["test"]) == 12

@@ -15,16 +15,16 @@ import optuna
 import pytest
 import yaml
 
+from gtx.baselines import Baselines
 from gtx.cli import main
 from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
-from gtx.tasks import NumberTask
+from gtx.folders import claim
 from gtx.training import PropertyModule, TrainSettings
-from gtx.workflow import pipeline, plan, tuning, tuning_trial
-from gtx.workflow.tuning import tune
-from gtx.workflow.tuning_space import SCRATCH, Space
-from gtx.workflow.tuning_study import Studies, Tried
-from gtx.workflow.tuning_trial import Pruning
+from gtx.workflow import pipeline, plan, tuning
+from gtx.workflow import trials as tuning_trial
+from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies, Tried
+from gtx.workflow.tuning import OWN, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
 SETTINGS = TrainSettings(**TINY | {"epochs": 2, "mix": "no"})
@@ -60,7 +60,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, unscored: list[Path]) -> Callable[[
     def score(plan: plan.Plan, folder: Path, pruning: Pruning) -> float:
         number = pruning.trial.number
         value = happens[number]() if number in happens else abs(math.log(plan.settings.lr / 1e-3))
-        rows = [{"epoch": float(epoch), "val_score": value} for epoch in range(plan.settings.epochs)]
+        rows = [{"epoch": epoch + 1.0, "val_score": value} for epoch in range(plan.settings.epochs)]
         for epoch in range(plan.settings.epochs):
             pruning(0, rows[: epoch + 1])
         return value
@@ -163,7 +163,7 @@ def test_a_bad_trial_is_pruned_at_a_stage_and_the_defaults_never() -> None:
     study = optuna.create_study(pruner=optuna.pruners.MedianPruner(n_startup_trials=1, n_warmup_steps=3))
 
     def rows(epochs: int, score: float) -> list[dict[str, float]]:
-        return [{"epoch": float(i), "val_score": score} for i in range(epochs)]
+        return [{"epoch": i + 1.0, "val_score": score} for i in range(epochs)]
 
     first = study.ask()
     Pruning(first, 20, spared=False)(0, rows(20, 1.0))
@@ -193,6 +193,7 @@ def test_a_trial_that_another_process_is_at_is_left_alone(
     """A thread stands for the other process; when it has gone without a result, its trial is begun anew."""
     space = Space(SETTINGS, 32, (SCRATCH,), ("standard",), frozenset({"epochs"}))
     begun, over, taken = threading.Event(), threading.Event(), []
+    claim(tmp_path, OWN)  # the folder is that of the other process's study
 
     def other() -> None:
         with Studies(tmp_path, ["main"], lambda _: space, SETTINGS.seed).begin(2, None) as job:
@@ -212,6 +213,30 @@ def test_a_trial_that_another_process_is_at_is_left_alone(
     later = tune(data, SETTINGS, tmp_path, **HOW)
     assert [one.state for one in later.tried] == ["interrupted", "complete", "complete"]
     assert later.tried[2].taken == taken[0] and later.tried[2].default and later.best is not None
+
+
+def test_damaged_files_are_written_anew_or_named(
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+) -> None:
+    first = tune(data, SETTINGS, tmp_path, **HOW)
+    journal = tmp_path / "journal.log"
+    journal.write_bytes(journal.read_bytes() + b'{"op_code": 5, "worker_i')  # of a process that was killed
+    again = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 3})
+    assert [(one.taken, one.score) for one in again.tried[:2]] == [(one.taken, one.score) for one in first.tried]
+    assert len(again.tried) == 3 and again.scores is not None
+    for damaged in ("{", "[]", '{"stamp": {"main": [1, 3]}}'):
+        (tmp_path / "tuning.json").write_text(damaged)
+        assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 3}).scores.keys() == {"main"}
+    whole = journal.read_bytes()
+    for damaged in (b"{}\n", b"[1]\n", b"\xff\n", b'{"op_code": 0}\n'):
+        journal.write_bytes(damaged + whole)
+        with pytest.raises(InputError, match=r"journal\.log cannot be read \(.*\); --overwrite starts anew"):
+            tune(data, SETTINGS, tmp_path, **HOW)
+    journal.write_bytes(whole)
+    for damaged in ("a: [", "7", ""):
+        (tmp_path / "study.yaml").write_text(damaged)
+        with pytest.raises(InputError, match="holds a study whose settings cannot be read"):
+            tune(data, SETTINGS, tmp_path, **HOW)
 
 
 def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path) -> None:
@@ -237,7 +262,7 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
     fit = plan.Plan.fit
 
     def looked(self: plan.Plan, folder: Path, *more: object) -> object:
-        seen.setdefault(folder.parent.name, set()).update(self.dataset.smiles)
+        seen.setdefault(folder.parent.name, set()).update(self.molecules.smiles)
         return fit(self, folder, *more)
 
     monkeypatch.setattr(plan.Plan, "fit", looked)
@@ -279,8 +304,8 @@ def test_a_config_of_the_best_trial_trains(
     data: DataSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pipeline, "score_baselines", lambda *_: {})
-    monkeypatch.setattr(NumberTask, "write_report", lambda *_: [])
+    monkeypatch.setattr(pipeline, "score_baselines", lambda *_: Baselines({}, {}))
+    monkeypatch.setattr("gtx.report.write", lambda *_: [])
     words = [*TINY_WORDS, "--workers=0", "--accelerator=cpu", "--mix=no"]
     words = ["tune", data.data, "--target-columns", COLUMNS[1], *words, "--models", "standard", "--out=study"]
     assert main([*words, "--trials=2"]) == 0

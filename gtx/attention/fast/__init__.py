@@ -1,13 +1,14 @@
 """The sum of `gtx.attention.complete` again, compiled: a loop in C on a processor, Triton kernels on a GPU.
 
-Where neither computes an attention, or the environment has `GTX_COMPILED=0`, matrix products in plain torch do.
+Where neither computes an attention, or the environment has `GTX_COMPILED=0`, matrix products in plain torch do. So they
+do on a GPU where the kernels fail a trial before their first use (`verification.verify`), with a line that says why.
 """
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from gtx.attention.edge_features import EdgeFeatures
+from gtx.attention.edge_states import EdgeFeatures
 from gtx.attention.fast import compiled, ragged
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.scores import Score
@@ -24,9 +25,11 @@ def attend(
     edges: EdgeFeatures,
     dropout: float = 0.0,
 ) -> Tensor | None:
-    """The output of `gtx.attention.attend`, `[N, H, D]`, or None where no compiled form computes it."""
+    """Compute the output of `gtx.attention.attend`, `[N, H, D]`, or None where no compiled form computes it."""
     if ragged.wanted() and ragged.can_run(graph, query, value, score, normaliser, edges):
-        return ragged.attention(graph, score.prepare(query), key, value, edges, dropout)
+        if ragged.why_not(graph, query, key, value, edges, dropout) is None:
+            return ragged.attention(graph, score.prepare(query), key, value, edges, dropout)
+        return None
     if compiled.can_run(graph, query, key, value, score, normaliser, edges):
         return compiled.attention(graph, score.prepare(query), key, value, edges, dropout)
     return None

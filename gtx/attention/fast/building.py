@@ -21,7 +21,7 @@ _FLAGS += ["-ffp-contract=fast"]
 
 
 def compiler() -> str | None:
-    """The C compiler: the command in `CC`, else cc, gcc or clang; None if there is none, or `GTX_COMPILED=0`."""
+    """Return the C compiler: the command in `CC`, else cc, gcc or clang; None if there is none, or `GTX_COMPILED=0`."""
     if os.environ.get("GTX_COMPILED") == "0" or os.name != "posix":
         return None
     return next(filter(None, map(shutil.which, [os.environ.get("CC", "cc"), "gcc", "clang"])), None)
@@ -29,7 +29,7 @@ def compiler() -> str | None:
 
 @lru_cache
 def build(source: Path, **macros: int) -> ctypes.CDLL | None:
-    """A C file as a library, or None where it cannot be compiled.
+    """Return a C file as a library, or None where it cannot be compiled.
 
     Threads are OpenMP's, those of torch: a second pool would wait for the first, which spins for a while after use.
     The library is kept in the user's cache, by the hash of source, macros and processor. Where nothing can be kept, or
@@ -75,7 +75,7 @@ def _compile(command: list[str]) -> None:
 
 
 def _processor() -> str:
-    """What the code was tuned for; a home folder may be shared between machines."""
+    """Describe the processor that the code is tuned for; machines may share a home folder."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     known = [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.utils import scatter, softmax
 
 from gtx.attention.dropout import dropout as drop
-from gtx.attention.edge_features import EdgeFeatures
+from gtx.attention.edge_states import EdgeFeatures
 from gtx.attention.fast.building import build
 from gtx.attention.fast.derivatives import plain_gradients
 from gtx.attention.normalisers import Normaliser, Softmax
@@ -35,9 +35,11 @@ def can_run(
     normaliser: Normaliser,
     edges: EdgeFeatures,
 ) -> bool:
-    """Whether `attention` computes this attention: float32 or float64 on a CPU with a C compiler, a score bilinear in
-    query and key, a softmax at temperature 1, and 1, 2, 4, 8 or 16 heads. Under `torch.compile`, `torch.func` and
-    autocast it does not."""
+    """Return whether `attention` can compute this attention.
+
+    It can in float32 or float64 on a CPU with a C compiler, for a score bilinear in query and key, a softmax at
+    temperature 1, and 1, 2, 4, 8 or 16 heads; not under `torch.compile`, `torch.func` or autocast.
+    """
     H, C, D = query.shape[1], query.shape[2], value.shape[2]
     tensors = [x for x in (query, key, value, edges.features, edges.bias) if x is not None]
     return (
@@ -102,7 +104,7 @@ def definition(
     graph: CompleteGraph,
     factor: Tensor | None = None,
 ) -> Tensor:
-    """The same, written out over the list of edges; `factor` are dropout's, `[num_pairs, H]`."""
+    """Compute the same over the list of edges, in plain torch; `factor` is the dropout factor, `[num_pairs, H]`."""
     sender, receiver = graph.edge_index
     e, b, f = (None if x is None else graph.select(x) for x in (features, bias, factor))
 

@@ -11,7 +11,7 @@ from torch import Tensor
 def plain_gradients(
     definition: Callable[..., Tensor], tensors: Sequence[Tensor | None], needed: Sequence[bool], d_out: Tensor
 ) -> list[Tensor | None]:
-    """The gradients of what a compiled loop computes, by its plain form, so that they can be differentiated again.
+    """Compute the gradients of a compiled loop by its plain form, so that they can be differentiated again.
 
     Args:
         definition: the plain form, of these tensors.
@@ -19,6 +19,8 @@ def plain_gradients(
         needed: of which tensors the gradient is wanted; others get None.
         d_out: the gradient of the loop's output.
     """
+    # as views: where one tensor was made from another, its gradient is not that of the other too
+    tensors = [None if x is None else x.view_as(x) for x in tensors]
     wanted = [x for x, need in zip(tensors, needed, strict=True) if need]
     found = iter(torch.autograd.grad(definition(*tensors), wanted, d_out, create_graph=True))
     return [next(found) if need else None for need in needed]

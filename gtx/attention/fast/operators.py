@@ -35,7 +35,7 @@ def attention(
     collect: bool,
     dropout: float,
 ) -> tuple[Tensor, Tensor]:
-    r"""The attention of the molecules that are in a class of the plan; other nodes get zeros.
+    r"""Compute the attention of the molecules that are in a class of the plan; other nodes get zeros.
 
     \[ p_{r\cdot} = \mathrm{softmax}_s(q_r \cdot k_s + a_r \cdot e_{rs} + b_{rs}), \quad
        \tilde p_{rs} = m_{rs} p_{rs}, \quad o_r = \sum_s \tilde p_{rs} v_s, \quad c_r = \sum_s \tilde p_{rs} e_{rs} \]
@@ -109,7 +109,10 @@ def _backward(
     dropout: float,
     wanted: Sequence[bool],
 ) -> list[Tensor]:
-    """The gradients of q, k, v, bias, features and spread; of the last three those `wanted`, the others are `[0]`."""
+    """Compute the gradients of q, k, v, bias, features and spread.
+
+    Those of the last three that are not `wanted` are `[0]`.
+    """
     features, spread = (None if x is None else x.contiguous() for x in (features, spread))
     launches = _Launches(q, k, v, features, molecules, classes, num_pairs)
     make = torch.empty if whole else torch.zeros
@@ -240,7 +243,7 @@ class _Launches:
     def _per_head(
         self, kernel: Any, bias: Tensor | None, mask: Tensor | None, *others: Tensor | None, dropout: float
     ) -> None:
-        """A program per molecule and head."""
+        """Launch a program per molecule and head."""
         q, _, v = self.nodes
         H, C, D = *q.shape[1:], v.shape[2]
         tensors = (*self.nodes, bias, None if mask is None else mask.view(torch.uint8), *others)
@@ -250,7 +253,7 @@ class _Launches:
             self._launch(kernel, each, H, _SHAPES[each.tile][0], tensors, numbers, widths)
 
     def _per_receiver(self, kernel: Any, *tensors: Tensor | None, numbers: tuple = ()) -> None:
-        """A program per few receivers, for all heads."""
+        """Launch a program per few receivers, for all heads."""
         H, K = self.nodes[0].shape[1], self.features.shape[1]
         widths = {"H": H, "K": K, "H_TILE": power_of_two(H), "K_TILE": power_of_two(K)}
         for each in self.classes:
@@ -259,13 +262,15 @@ class _Launches:
     def _launch(
         self, kernel: Any, each: SizeClass, programs: int, rows: int, tensors: tuple, numbers: tuple, widths: dict
     ) -> None:
-        """So many programs per molecule of a class, each working through `rows` receivers at a time."""
-        exact = torch.get_float32_matmul_precision() == "highest"
+        """Launch `programs` programs per molecule of a size class, each with `rows` receivers at a time."""
+        precision = "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+        if torch.version.hip:  # has neither
+            precision = "ieee"
         molecules = self.molecules
         with torch.cuda.device(molecules.device) if molecules.is_cuda else nullcontext():
             kernel[(each.count * programs,)](
                 *tensors, molecules, each.first, each.least, molecules.shape[1], self.num_pairs, *numbers, **widths,
-                T=each.tile, R=rows, SUMS=self.kernels.SUMS[self.sums], PRECISION="tf32x3" if exact else "tf32",
+                T=each.tile, R=rows, SUMS=self.kernels.SUMS[self.sums], PRECISION=precision,
                 num_warps=_SHAPES[each.tile][1], num_stages=1,
             )  # fmt: skip
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from gtx.attention.complete import attend_pairs
-from gtx.attention.edge_features import EdgeFeatures
-from gtx.attention.fast import operators
+from gtx.attention.edge_states import EdgeFeatures
+from gtx.attention.fast import operators, verification
 from gtx.attention.fast.size_classes import Plan, fits, limit, plan
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import ScaledDot, Score
@@ -21,18 +21,19 @@ from gtx.graph import BipartiteGraph, CompleteGraph
 
 _TRITON = importlib.util.find_spec("triton") is not None
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # triton, too, reads it when it is imported
+_DEVICES = ("cuda", "cpu") if _INTERPRETED else ("cuda",)
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, *([torch.float64] if _INTERPRETED else []))
 _MOST = 64  # pair features, or heads that read them, whose tiles stay on chip
 _LEAST_PAIRS = 0  # pairs of a batch from which on the kernels are quicker than matrix products: NOT YET MEASURED
 
 
 def wanted() -> bool:
-    """Whether `attend` uses the kernels where it can: unless the environment has `GTX_COMPILED=0`."""
+    """Return whether `attend` shall use the kernels where it can: not if the environment has `GTX_COMPILED=0`."""
     return available() and os.environ.get("GTX_COMPILED") != "0"
 
 
 def available() -> bool:
-    """Whether the kernels can run here: triton and a CUDA device, or triton's interpreter (`TRITON_INTERPRET=1`)."""
+    """Return whether there are triton and a CUDA device, or triton's interpreter (`TRITON_INTERPRET=1`)."""
     return _TRITON and (_INTERPRETED or torch.cuda.is_available())
 
 
@@ -44,17 +45,16 @@ def can_run(
     normaliser: Normaliser,
     edges: EdgeFeatures,
 ) -> bool:
-    """Whether `attention` computes this attention, on this device.
+    """Return whether `attention` can compute this attention, on this device.
 
-    It does for one set of nodes, a score bilinear in query and key, a softmax at temperature 1, edge features in bias,
+    It can for one set of nodes, a score bilinear in query and key, a softmax at temperature 1, edge features in bias,
     key and value, up to 64 of them where they enter key or value, and up to 64 heads then; on a GPU (or where the
     interpreter is on) in float32, bfloat16 or float16, if any molecule is small enough (`size_classes.limit`). Under
-    `torch.func` it does not. Under `torch.compile` all molecules must be small enough, as in a graph of constant shape.
+    `torch.func` it cannot. Under `torch.compile` all molecules must be small enough, as in a graph of constant shape.
     """
-    here = query.is_cuda or (_INTERPRETED and query.device.type == "cpu")
     inner = edges.key is not None or edges.value is not None
     return (
-        here
+        query.device.type in _DEVICES
         and available()
         and query.dtype in _DTYPES
         and score.bilinear
@@ -64,7 +64,7 @@ def can_run(
         and (not inner or max(edges.features.shape[1], query.shape[1]) <= _MOST)
         and not isinstance(graph, BipartiteGraph)
         and graph.num_pairs >= _LEAST_PAIRS
-        and fits(graph, _limit(query, value))
+        and fits(graph, _limit(query, value, query.dtype))
         and (torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active())
     )
 
@@ -94,7 +94,7 @@ def attention(
     product where `torch.set_float32_matmul_precision` allows it. A receiver without edges gets zeros. First
     derivatives only.
 
-    A molecule has a tile of 16, 32, 64, 128 or 256 rows, the smallest that holds it; a class of tiles is one launch,
+    A molecule has a tile of 16, 32 or 64 rows, the smallest that holds it; a class of tiles is one launch,
     known from `graph.size_order`, so the host waits for nothing. Molecules beyond `size_classes.limit` go through
     `attend_pairs` in size buckets of their own, which reads from the device once per graph.
 
@@ -119,15 +119,11 @@ def attention(
     _check(graph, query, key, value, edges, dropout)
     if not available():
         raise RuntimeError("expected triton and a CUDA device (or TRITON_INTERPRET=1)")
-    device = query.device.type
-    if torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-    else:
-        dtype = torch.promote_types(torch.promote_types(query.dtype, key.dtype), value.dtype)
+    dtype = _dtype(query, key, value)
     if dtype not in _DTYPES:
         raise ValueError(f"expected float32, bfloat16 or float16, got {dtype}")
     q, k, v = (x.to(dtype) for x in (query, key, value))
-    work = plan(graph, _limit(q, v))
+    work = plan(graph, _limit(q, v, dtype))
     out = _small(graph, work, q, k, v, edges, dropout)
     if work.large is None:
         return out
@@ -142,14 +138,36 @@ def attention(
     return out.index_copy(0, nodes, large.to(out.dtype))
 
 
-def _limit(query: Tensor, value: Tensor) -> int:
-    return limit(max(query.shape[-1], value.shape[-1]), query.dtype)
+def why_not(
+    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: EdgeFeatures, dropout: float = 0.0
+) -> str | None:
+    """Why the kernels are not to be relied on for what `attention` would launch, or None: see `verification.verify`."""
+    inner = edges.key is not None or edges.value is not None
+    dtype = _dtype(query, key, value)
+    bias = edges.bias if inner else edges.whole_bias
+    widths = (*query.shape[1:], value.shape[2], edges.features.shape[1] if inner else 0)
+    spread = inner and (edges.key is not None or edges.score is not None)
+    parts = (spread, edges.value is not None, graph.mask is not None, dropout > 0)
+    dtypes = (dtype, None if bias is None else bias.dtype, edges.features.dtype if inner else None)
+    tiles = tuple(each.tile for each in plan(graph, _limit(query, value, dtype)).classes)
+    return verification.verify(query.device, dtypes, widths, parts, torch.is_grad_enabled(), tiles)
+
+
+def _dtype(query: Tensor, key: Tensor, value: Tensor) -> torch.dtype:
+    """Return the dtype to which queries, keys and values are cast."""
+    if torch.is_autocast_enabled(query.device.type):
+        return torch.get_autocast_dtype(query.device.type)
+    return torch.promote_types(torch.promote_types(query.dtype, key.dtype), value.dtype)
+
+
+def _limit(query: Tensor, value: Tensor, dtype: torch.dtype) -> int:
+    return limit(max(query.shape[-1], value.shape[-1]), dtype, query.device)
 
 
 def _small(
     graph: CompleteGraph, work: Plan, q: Tensor, k: Tensor, v: Tensor, edges: EdgeFeatures, dropout: float
 ) -> Tensor:
-    """The molecules that have a tile; nodes of others get zeros."""
+    """Return the molecules that have a tile; nodes of others get zeros."""
     bias, features, spread = edges.whole_bias, None, None
     if edges.key is not None or edges.value is not None:
         bias, features = edges.bias, edges.features

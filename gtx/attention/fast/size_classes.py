@@ -10,26 +10,38 @@ from torch import Tensor
 from gtx.graph import CompleteGraph, SizeOrder
 
 _TILES = (16, 32, 64, 128, 256)  # a molecule of n atoms takes the smallest T >= n
-_ON_CHIP = 16384  # bytes of T * channels: keys, values and their gradients, four of them, stay on chip
+LARGEST = 64  # of these are launched; larger ones spill registers, and were never measured against matrix products
+_ON_CHIP = 131_072  # bytes of shared memory that are used at most
+_COPIES = 8  # so many tiles [T, channels] the compiler lays into shared memory at most
 
 
 def power_of_two(channels: int) -> int:
-    """The smallest power of two that is not below, at least 16, as matrix units need."""
+    """Return the smallest power of two that is not below, at least 16, as matrix units need."""
     return max(16, 1 << (channels - 1).bit_length())
 
 
-def limit(channels: int, dtype: torch.dtype) -> int:
-    """Atoms of the largest molecule that fits.
+def limit(channels: int, dtype: torch.dtype, device: torch.device) -> int:
+    """Atoms of the largest molecule that fits, by the shared memory of the card.
 
-    By channels per head in bfloat16 and float16: 256 up to 32, 128 up to 64, 64 up to 128, above that 0. In float32:
-    256 up to 16, 128 up to 32, 64 up to 64, 32 up to 128.
+    By channels per head in bfloat16 and float16: 64 up to 128, above that 0. In float32: 64 up to 64, 32 up to 128; on
+    a card with 99 KiB 64 up to 32, 32 up to 64, 16 up to 128.
     """
-    row = power_of_two(channels) * min(dtype.itemsize, 4)
-    return max([0, *(tile for tile in _TILES if channels <= 128 and tile * row <= _ON_CHIP)])
+    row = _COPIES * power_of_two(channels) * min(dtype.itemsize, 4)
+    fits = [tile for tile in _TILES if tile <= LARGEST and channels <= 128 and tile * row <= shared_memory(device)]
+    return max([0, *fits])
+
+
+@torch.compiler.assume_constant_result
+def shared_memory(device: torch.device) -> int:
+    """Bytes that a program may lay out on chip."""
+    if device.type != "cuda":
+        return _ON_CHIP  # under the interpreter
+    card = torch.cuda.get_device_properties(device)
+    return min(_ON_CHIP, getattr(card, "shared_memory_per_block_optin", 0) or card.shared_memory_per_block)
 
 
 class SizeClass(NamedTuple):
-    """One launch: molecules of `least` < n <= `tile`, all among the `count` from `first` in order of size."""
+    """Launch over molecules of `least` < n <= `tile`, all among the `count` from `first` in order of size."""
 
     tile: int
     least: int
@@ -38,12 +50,12 @@ class SizeClass(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a graph is worked through. It follows from `CompleteGraph.size_order`, which a kind of graph may override.
+    """Order in which the molecules of a graph are computed, derived from `CompleteGraph.size_order`.
 
     Attributes:
         molecules: first node, first pair and size of every molecule, int64 `[3, M]`, in order of size.
-        classes: what is launched.
-        whole: whether every node and every pair is of a molecule in a class; of others nothing is written.
+        classes: the launches.
+        whole: whether the classes hold every node and every pair; nothing is written for the others.
         large: (nodes, pairs, their graph) of the molecules above the largest tile, or None.
     """
 
@@ -54,9 +66,9 @@ class Plan(NamedTuple):
 
 
 def fits(graph: CompleteGraph, largest: int) -> bool:
-    """Whether there is a plan: some molecule is small enough, and either all are or the others can be picked out.
+    """Return whether a plan exists: some molecule is small enough, and either all are or the others can be selected.
 
-    To pick them out, the host reads from the device. Compiled code cannot do so, nor a graph that is not `whole`.
+    To select them, the host reads from the device. Compiled code cannot do so, nor a graph that is not `whole`.
     """
     order = graph.size_order
     apart = order.whole and not torch.compiler.is_compiling()
@@ -73,7 +85,7 @@ def plan(graph: CompleteGraph, largest: int) -> Plan:
 
 
 def _classes(order: SizeOrder, largest: int) -> tuple[SizeClass, ...]:
-    """A range that straddles two tiles is launched in both; there a program of the other tile ends at once."""
+    """Launch a range that straddles two tiles in both; there a program of the other tile ends at once."""
     classes = []
     for least, tile in zip((0, *_TILES), _TILES, strict=False):
         inside = [r for r in order.ranges if r.most > least and r.least <= tile <= largest]

@@ -37,7 +37,7 @@ SUMS = {torch.float32: tl.float32, torch.float64: tl.float64}
 
 @triton.jit
 def _dot(a, b, SUMS: tl.constexpr, PRECISION: tl.constexpr):
-    """The matrix product of two tiles of one type, summed in SUMS."""
+    """Compute the matrix product of two tiles of one type, summed in SUMS."""
     if INTERPRETED:  # which would multiply the bits of bfloat16 as integers
         a, b = a.to(SUMS), b.to(SUMS)
     return tl.dot(a, b, input_precision=PRECISION, out_dtype=SUMS)
@@ -51,8 +51,8 @@ def _molecule(MOLECULES, molecule, molecules):
 
 
 @triton.jit
-def _kept(seed, receiver, head, dropout, T: tl.constexpr):
-    """Which weights dropout keeps, `[R, T]`: one call of Philox 4x32 draws for four senders.
+def _dropout_mask(seed, receiver, head, dropout, T: tl.constexpr):
+    """Draw the dropout mask `[R, T]`: one call of Philox 4x32 serves four senders.
 
     The counter is (receiver in the batch, sender / 4, head), so a draw does not depend on T, and is the same backward.
     """
@@ -66,7 +66,7 @@ def _kept(seed, receiver, head, dropout, T: tl.constexpr):
 
 @triton.jit
 def _weights(q, k, BIAS, MASK, at, inside, bias_pair, bias_at, SUMS: tl.constexpr, PRECISION: tl.constexpr):
-    """The softmax over the senders for the receivers of a strip, `[R, T]`; a row without edges is zero.
+    """Compute the softmax over the senders for the receivers of a strip, `[R, T]`; a row without edges is zero.
 
     `at` are the pairs, and `inside` says which of them exist; the bias of a pair is at `bias_pair * pair + bias_at`.
     """
@@ -129,7 +129,7 @@ def forward(
         q = _rows(Q, node, row, n, head, qn, qh, C, C_TILE)
         p = _weights(q, k, BIAS, MASK, at, inside, bias_pair, head.to(tl.int64) * bias_head, SUMS, PRECISION)
         if SEED is not None:
-            kept = _kept(tl.load(SEED), node.to(tl.int32) + row, head, dropout, T)
+            kept = _dropout_mask(tl.load(SEED), node.to(tl.int32) + row, head, dropout, T)
             p = tl.where(kept, p / (1.0 - dropout), 0.0)
         if WEIGHTS is not None:
             tl.store(WEIGHTS + of_head + at, p.to(WEIGHTS.dtype.element_ty), mask=inside)
@@ -143,13 +143,13 @@ def backward(
     H: tl.constexpr, C: tl.constexpr, D: tl.constexpr, C_TILE: tl.constexpr, D_TILE: tl.constexpr,
     T: tl.constexpr, R: tl.constexpr, SUMS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    r"""With \(g_r\) the gradient of \(o_r\) and \(\gamma_{rs}\) that of \(\tilde p_{rs}\), where there is one:
+    r"""Compute the gradients, with \(g_r\) that of \(o_r\) and \(\gamma_{rs}\) that of \(\tilde p_{rs}\), if any:
 
     \[ dv_s = \sum_r \tilde p_{rs} g_r, \quad dp_{rs} = m_{rs} (g_r \cdot v_s + \gamma_{rs}), \quad
        db_{rs} = p_{rs} (dp_{rs} - \textstyle\sum_{s'} p_{rs'} dp_{rs'}), \quad
        dq_r = \sum_s db_{rs} k_s, \quad dk_s = \sum_r db_{rs} q_r \]
 
-    db and \(\tilde p\), `[H, P]`, are written where they are wanted.
+    db and \(\tilde p\), `[H, P]`, are written where they are needed.
     """
     program = tl.program_id(0)
     head, molecule = program % H, first + program // H
@@ -173,7 +173,7 @@ def backward(
             dp += tl.load(GRAD_WEIGHTS + of_head + at, mask=inside, other=0.0)
         kept_p = p
         if SEED is not None:
-            kept = _kept(tl.load(SEED), node.to(tl.int32) + row, head, dropout, T)
+            kept = _dropout_mask(tl.load(SEED), node.to(tl.int32) + row, head, dropout, T)
             kept_p = tl.where(kept, p / (1.0 - dropout), 0.0)
             dp = tl.where(kept, dp / (1.0 - dropout), 0.0)
         if WEIGHTS is not None:
@@ -190,7 +190,7 @@ def backward(
 
 @triton.jit
 def _pairs(X, pair, n, H: tl.constexpr, stride, H_TILE: tl.constexpr, T: tl.constexpr):
-    """Of X, `[H, P]`, the n pairs from `pair` on, `[H_TILE, T]`."""
+    """Load the n pairs of X, `[H, P]`, from `pair` on, as `[H_TILE, T]`."""
     h, s = tl.arange(0, H_TILE), tl.arange(0, T)
     at = h[:, None].to(tl.int64) * stride + pair + s[None, :]
     return tl.load(X + at, mask=(h[:, None] < H) & (s[None, :] < n), other=0.0)
@@ -198,7 +198,7 @@ def _pairs(X, pair, n, H: tl.constexpr, stride, H_TILE: tl.constexpr, T: tl.cons
 
 @triton.jit
 def _heads(X, receiver, H: tl.constexpr, K: tl.constexpr, H_TILE: tl.constexpr, K_TILE: tl.constexpr):
-    """Of X, `[N, H, K]`, one receiver, `[H_TILE, K_TILE]`."""
+    """Load one receiver of X, `[N, H, K]`, as `[H_TILE, K_TILE]`."""
     h, k = tl.arange(0, H_TILE), tl.arange(0, K_TILE)
     at = (receiver * H + h[:, None]) * K + k[None, :]
     return tl.load(X + at, mask=(h[:, None] < H) & (k[None, :] < K), other=0.0)
@@ -206,7 +206,7 @@ def _heads(X, receiver, H: tl.constexpr, K: tl.constexpr, H_TILE: tl.constexpr, 
 
 @triton.jit
 def _features(E, pair, n, K: tl.constexpr, K_TILE: tl.constexpr, T: tl.constexpr):
-    """Of E, `[P, K]`, the n pairs from `pair` on, `[T, K_TILE]`."""
+    """Load the n pairs of E, `[P, K]`, from `pair` on, as `[T, K_TILE]`."""
     s, k = tl.arange(0, T), tl.arange(0, K_TILE)
     at = (pair + s[:, None]) * K + k[None, :]
     return tl.load(E + at, mask=(s[:, None] < n) & (k[None, :] < K), other=0.0)
@@ -242,7 +242,7 @@ def collect(
     H: tl.constexpr, K: tl.constexpr, H_TILE: tl.constexpr, K_TILE: tl.constexpr,
     T: tl.constexpr, R: tl.constexpr, SUMS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    r"""\(\sum_s w_{hrs} e_{rs}\) into OUT, `[N, H, K]`, from W `[H, P]` and E `[P, K]`."""
+    r"""Write \(\sum_s w_{hrs} e_{rs}\) into OUT, `[N, H, K]`, from W `[H, P]` and E `[P, K]`."""
     program = tl.program_id(0)
     start, molecule = program % (T // R) * R, first + program // (T // R)
     node, pair, n = _molecule(MOLECULES, molecule, molecules)

@@ -1,9 +1,9 @@
-"""What `gtx.molecules.perception` makes of texts, faster: compiled loops in place of RDKit's functions.
+"""Compiled loops in place of RDKit's functions: `gtx.molecules.perception`, faster.
 
-All that rewrites what RDKit computes is in this folder. `binary` reads RDKit's private form of molecules; `centres`,
-`crippen`, `charges`, `surface`, `quantum_numbers` and `properties` stand for one function of RDKit each. A test holds
-every outcome equal to the plain one. Molecules out of the ordinary are left to the plain way, and with `GTX_FAST=0` in
-the environment all are.
+All code that reproduces computations of RDKit is in this folder. `binary` reads RDKit's binary format;
+`centres`, `crippen`, `charges`, `surface`, `quantum_numbers` and `properties` replace one function of RDKit each. A
+test checks that every result equals RDKit's. Unusual molecules are left to RDKit, and so are all with `GTX_FAST=0` in
+the environment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gtx.molecules.settings import Settings
 def perceive(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FlatMolecules | None:
-    """As `gtx.molecules.perception.perceive`, or None with `GTX_FAST=0`."""
+    """Perceive molecules as `gtx.molecules.perception.perceive`; return None with `GTX_FAST=0`."""
     if os.environ.get("GTX_FAST") == "0":
         return None
     from gtx.molecules.fast.perception import perceive  # and numba

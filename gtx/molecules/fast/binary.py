@@ -19,7 +19,7 @@ from rdkit import Chem
 from rdkit.Chem import BondType, HybridizationType
 
 from gtx.jit import njit
-from gtx.molecules.features import atom_code, bond_code
+from gtx.molecules.graphs import atom_code, bond_code
 
 _ATOMS_AND_BONDS = int(Chem.PropertyPickleOptions.NoConformers)  # no properties either
 
@@ -83,7 +83,7 @@ _BOND_CODES = np.stack(
 
 @njit(cache=True, nogil=True)
 def _decode(data, starts, atom_codes, bond_codes):
-    """The first molecules of some, up to one that is unusual.
+    """Return the first molecules of some, up to one that is unusual.
 
     Args:
         data: uint8, the binary form of each molecule.
@@ -135,7 +135,7 @@ def _decode(data, starts, atom_codes, bond_codes):
 
 @njit
 def _version(data, at, end):
-    """Whether a molecule is in the form of version 16.4 and has fewer than 256 atoms, so that numbers are bytes."""
+    """Return whether a molecule has format version 16.4 and fewer than 256 atoms, so that its numbers are bytes."""
     return (
         end - at >= _START
         and _uint32(data, at) == 0xDEADBEEF
@@ -238,7 +238,7 @@ def _rings(data, at, end, n, rings, ptr, first):
 
 @njit
 def _bits(number):
-    """How many bits of a byte are set."""
+    """Count the bits set in a byte."""
     count = 0
     for k in range(8):
         count += number >> k & 1

@@ -65,7 +65,7 @@ def name_centres(graphs):
 
 @njit
 def _misleads(atoms):
-    """Whether a molecule has negative charges in rings, which change the means of whole ring systems."""
+    """Return whether a molecule has negative charges in rings, which change the means of whole ring systems."""
     found = False
     for atom in atoms:
         found |= atom[_CHARGE] < _NEUTRAL and atom[_RING] != _NO_RING
@@ -74,7 +74,7 @@ def _misleads(atoms):
 
 @njit
 def _label(centre, tag, atoms, bonds, ptr, others, via):
-    """The code of a centre's label, or 0.
+    """Return the code of a centre's label, or 0.
 
     Args:
         centre, tag: the atom, numbered within the molecule, and its tag.
@@ -117,7 +117,7 @@ def _label(centre, tag, atoms, bonds, ptr, others, via):
 
 @njit
 def _around(atom, parent, low, high, who, atoms, bonds, ptr, others, via):
-    """The set next to an atom, its parent left out, in no order.
+    """Return the set next to an atom, its parent left out, in no order.
 
     Args:
         atom, parent: the atom, and where it is seen from.
@@ -174,7 +174,7 @@ def _around(atom, parent, low, high, who, atoms, bonds, ptr, others, via):
 
 @njit
 def _may_be_double(own, degree):
-    """Whether a double bond of a ring may lead to an atom."""
+    """Return whether a double bond of a ring may end at an atom."""
     if own[_ELEMENT] != _CARBON and own[_CHARGE] != _NEUTRAL:
         return True
     places = degree + own[_HYDROGENS] - 1
@@ -185,7 +185,7 @@ def _may_be_double(own, degree):
 
 @njit
 def _further(atom, parent, atoms, bonds, ptr, others, via):
-    """The sets next to those next to an atom, highest branch first: bounds, int64 `[36]`, and whether they can be used.
+    """List the sets at the second sphere of an atom, highest branch first: bounds, int64 `[36]`, and their validity.
 
     Where two branches are equal so far RDKit would look further to order them, in vain, at a length that cannot be
     foreseen, unless nothing but hydrogen atoms follows.

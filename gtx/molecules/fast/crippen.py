@@ -218,7 +218,7 @@ def _oxygen(i, atoms, ptr, others, bonds, counts):
 
 @njit
 def _carbonyl(atom, n):
-    """The first row of O9 to O11 that an oxygen atom doubly bonded to a carbon atom fits, or 12."""
+    """Return the first row of O9 to O11 that an oxygen atom doubly bonded to a carbon atom fits, or 12."""
     H, X = _places(atom)
     aldehyde = (H == 1 and (n[nC] > 0 or n[nNO] > 0)) or H == 2
     if aldehyde or (n[nC] > 0 and n[nA] > 1) or (X == 2 and n[dO] > 1):

@@ -55,10 +55,10 @@ def tabulate(graphs: Graphs, mols: Sequence[Chem.Mol]) -> np.ndarray:
 
 
 def beyond(graphs: Graphs) -> np.ndarray:
-    """Whether each molecule's descriptors do not all follow from its graph: bool `[m]`.
+    """Mark the molecules whose descriptors do not all follow from their graphs: bool `[m]`.
 
-    So it is with hydrogen atoms, isotopes, dummies, great charges and other values that a column does not list, unusual
-    bonds, and elements or hybridisations that Gasteiger and Marsili have no parameters for.
+    These have hydrogen atoms, isotopes, dummies, large charges or other values that a column does not list, unusual
+    bonds, or elements or hybridisations without parameters by Gasteiger and Marsili.
     """
     return _beyond(graphs.atoms, graphs.bonds, graphs.ends, graphs.atom_ptr, graphs.bond_ptr, PARAMETERS)
 

@@ -55,7 +55,7 @@ class Graphs(NamedTuple):
         return usual, cls(*arrays, *follow(*arrays))
 
     def codes(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The codes of the atoms and bonds of one molecule, `[n, A]` and `[m, F]`, to read and to change."""
+        """Return the codes of the atoms and bonds of one molecule, `[n, A]` and `[m, F]`, to read and to change."""
         atoms, bonds = self.atom_ptr[k : k + 2], self.bond_ptr[k : k + 2]
         return self.atoms[slice(*atoms)], self.bonds[slice(*bonds)]
 

@@ -1,4 +1,4 @@
-"""How many neighbours of some kind each atom has, in the words of SMARTS, in compiled code."""
+"""Counts of each atom's neighbours that match simple SMARTS, in compiled code."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Near(NamedTuple):
 
 
 def look(graphs: Graphs) -> Near:
-    """The neighbours of all atoms."""
+    """Return the neighbours of all atoms."""
     near = _look(graphs.atoms, graphs.bonds, graphs.atom_ptr, graphs.bond_ptr, *graphs[9:12])
     return Near(graphs.near_ptr, *near)
 
 
 def masks(*smarts: str) -> np.ndarray:
-    """What to count: int32 `[K, 2]`, the bonds and the kinds of neighbours that each SMARTS means.
+    """Compile SMARTS to bit masks of bonds and neighbours, int32 `[K, 2]`.
 
     Args:
         smarts: a bond ("-", "=", "#", ":", "-!@"; without one, single or aromatic) and kinds of atoms, as in "=O",
@@ -59,7 +59,7 @@ def masks(*smarts: str) -> np.ndarray:
 
 
 def count(near: Near, wanted: np.ndarray) -> np.ndarray:
-    """Neighbours of every atom that fit each of K `masks`: uint8 `[N, K]`."""
+    """Count the neighbours of every atom that match each of K `masks`: uint8 `[N, K]`."""
     return _count(*near, wanted)
 
 

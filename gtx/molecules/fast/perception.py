@@ -16,12 +16,22 @@ from gtx.molecules.fast.binary import binary
 from gtx.molecules.fast.centres import name_centres
 from gtx.molecules.fast.descriptors import tabulate
 from gtx.molecules.fast.graphs import Graphs
-from gtx.molecules.features import ATOM_COLUMNS, ATOM_PLACE, BOND_PLACE, atom_code, bond_code
 from gtx.molecules.flat import FlatMolecules
+from gtx.molecules.graphs import (
+    ATOM_COLUMNS,
+    ATOM_PLACE,
+    BOND_PLACE,
+    LABEL,
+    atom_code,
+    bond_code,
+    copy_labels,
+    finish,
+    label_of,
+    label_stereo,
+)
 from gtx.molecules.settings import Settings
-from gtx.molecules.stereo import LABEL, copy_labels, finish, label_of, label_stereo
 
-TOGETHER = 128
+PER_CALL = 128
 """Texts to perceive together; more gain nothing."""
 
 _NO_CENTRE = atom_code("chirality", "none")
@@ -50,10 +60,10 @@ class Read(NamedTuple):
 def perceive(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FlatMolecules:
-    """As `gtx.molecules.perception.perceive`."""
+    """Perceive molecules as `gtx.molecules.perception.perceive`."""
     parts = []
-    for i in range(0, max(len(texts), 1), TOGETHER):
-        few = slice(i, i + TOGETHER)
+    for i in range(0, max(len(texts), 1), PER_CALL):
+        few = slice(i, i + PER_CALL)
         given = settings, texts[few], None if coordinates is None else coordinates[few], smiles
         try:
             parts.append(_few(*given))

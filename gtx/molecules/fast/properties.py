@@ -252,7 +252,7 @@ def _of_rings(atom_ptr, bond_ptr, ring_ptr, member_ptr, atoms, bonds, ends, ring
 
 @njit(cache=True, nogil=True)
 def _groups(atom_ptr, atoms, ptr, others, bonds, counts, found):
-    """Counts of what fits some SMARTS, `[m, 3]`:
+    """Count what fits some SMARTS, `[m, 3]`:
 
     [N&!H0&v3, N&!H0&+1&v4, O&H1&+0, S&H1&+0, n&H1&+0]    [!#6;!#1]    C(=[O;!R])N
     """

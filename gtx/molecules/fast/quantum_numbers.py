@@ -89,7 +89,7 @@ def _count_atom(atom, rings, own):
 
 @njit
 def decoded(code, zero):
-    """The number a code stands for; one that the column does not list is far from any that it does."""
+    """Return the number a code stands for; one that the column does not list is far from any that it does."""
     return np.int64(code) - zero if code else 99
 
 

@@ -17,7 +17,7 @@ _TYPE, _FLAT = 0, 4  # column of bonds; code of an aromatic one
 _SHORTER = (0.0, 0.0, 0.2, 0.3, 0.1, 0.0)  # Å, by the code of the bond's type
 
 RADII = np.array([Chem.GetPeriodicTable().GetRb0(element) for element in range(119)])
-"""Of each element, in Å; 0 is a dummy atom."""
+"""Radius of each element, in Å; element 0 is a dummy atom."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

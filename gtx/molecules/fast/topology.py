@@ -1,4 +1,4 @@
-"""What follows from the bonds and rings of many molecules, in compiled loops."""
+"""Descriptors of the bonds and rings of many molecules, in compiled loops."""
 
 from __future__ import annotations
 

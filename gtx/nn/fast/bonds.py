@@ -19,7 +19,7 @@ _CHANNELS = range(16, 513, 16)
 
 
 def can_sum(*tensors: Tensor) -> bool:
-    """Whether `sum_messages` computes with these: `[*, C]`, in single precision, where there is a C compiler."""
+    """Return whether `sum_messages` can read these: `[*, C]`, in single precision, where there is a C compiler."""
     channels = tensors[0].shape[-1]
     return channels in _CHANNELS and are_plain(*tensors) and _library(channels) is not None
 
@@ -49,7 +49,7 @@ def sum_messages(
 
 
 def definition(bonds: tuple[Tensor, ...], scale: float, x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
-    """The same, written out; `bonds` are senders, receivers, codes, and where each column's rows begin and end."""
+    """Compute the same in plain torch; `bonds` are senders, receivers, codes and offsets of each column's rows."""
     sender, receiver, codes, first = bonds
     message = x[sender] + bias + table[codes + first[:-1]].sum(1)
     return (scale * x).index_add(0, receiver, message.relu())

@@ -1,4 +1,4 @@
-"""Where compiled loops may stand for torch's operations."""
+"""Conditions under which compiled loops may replace torch's operations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def are_plain(*tensors: Tensor) -> bool:
-    """Whether these are float32 tensors of a processor that nobody traces or transforms."""
+    """Return whether these are float32 tensors on a CPU, neither traced nor transformed."""
     return (
         not torch.compiler.is_compiling()
         and not torch.is_autocast_enabled("cpu")
@@ -22,5 +22,5 @@ def are_plain(*tensors: Tensor) -> bool:
 
 
 def are_learned(*tensors: Tensor) -> bool:
-    """Whether somebody will want a gradient of one of these."""
+    """Return whether one of these needs a gradient."""
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)

@@ -21,13 +21,13 @@ _CHANNELS = range(16, 129, 16)  # whole registers, and few enough that the table
 
 
 def embed_features(parts: Iterable[nn.Module], mlp: nn.Sequential | None, features: Sequence[Tensor]) -> Tensor | None:
-    """What `gtx.nn.CodeEmbedding` and `gtx.nn.PairEmbedding` give, in single precision.
+    """Compute `gtx.nn.CodeEmbedding` or `gtx.nn.PairEmbedding` in compiled loops, in single precision.
 
-    Gradients of the weights are compiled too. None where a gradient of the values is wanted, where there is no C
-    compiler, and where a code is not in its table.
+    Gradients of the weights are compiled too. Returns None where the values need a gradient, without a C compiler,
+    and where a code is not in its table.
 
     Args:
-        parts: for each feature, a `CodeEmbedding` or a linear map.
+        parts: for each feature a `CodeEmbedding` or a linear map.
         mlp: a GELU, a linear map, a GELU; or None.
         features: what they embed, one or more.
     """
@@ -48,12 +48,11 @@ def embed_features(parts: Iterable[nn.Module], mlp: nn.Sequential | None, featur
 
 
 Read = list[tuple[Tensor, Tensor | None]]
-"""Of each feature the values, or the codes, and of codes where each column's rows begin in the table and where it
-ends."""
+"""Features, each as its values, or as its codes with the offsets of each column's rows in the embedding table."""
 
 
 def definition(read: Read, base: Tensor, weight: Tensor | None, bias: Tensor | None, *tables: Tensor) -> Tensor:
-    """The same, written out."""
+    """Compute the same in plain torch."""
     x = base
     for (feature, first), table in zip(read, tables, strict=True):
         x = x + (feature @ table if first is None else table[feature + first[:-1]].sum(1))
@@ -120,7 +119,7 @@ class _Part(ctypes.Structure):
 
 
 def _part(feature: Tensor, first: Tensor | None, table: Tensor, d_table: Tensor | None = None) -> _Part:
-    """A feature as the loops read it."""
+    """Return a feature as the loops read it."""
     codes, values = (None, feature) if first is None else (feature, None)
     pointers = _pointer(first), table.data_ptr(), _pointer(d_table)
     return _Part(_pointer(codes), _pointer(values), *feature.stride(), feature.shape[1], *pointers)

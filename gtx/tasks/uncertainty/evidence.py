@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 WORDS = ("none", "evidential")
-"""What tells how sure a model is of classes, by the words that the command line and model files use."""
+"""Names of the methods of uncertainty for classes, on the command line and in model files."""
 PENALTY = 0.02
 """Lambda, the weight of the penalty for evidence of what is wrong."""
 MOST = 10.0
-"""How far the logarithm of evidence may be from 0."""
+"""Limit on the absolute logarithm of evidence."""
 
 
 def concentrations(shares: Tensor, strength: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def evidence_loss(alpha: Tensor, y: Tensor) -> Tensor:
 
 
 def divergence_from_flat(alpha: Tensor) -> Tensor:
-    r"""How far a Dirichlet distribution is from one that prefers no probabilities:
+    r"""Compute the Kullback-Leibler divergence of a Dirichlet distribution from the uniform one:
 
     \[ \mathrm{KL} = \ln \frac{\Gamma(S)}{\Gamma(C) \prod_c \Gamma(\alpha_c)}
        + \sum_c (\alpha_c - 1)\, [\psi(\alpha_c) - \psi(S)] \]

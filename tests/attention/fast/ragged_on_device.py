@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,10 +23,11 @@ from torch.utils._pytree import tree_map_only
 
 from gtx.attention import EdgeFeatures, General, Hardmax, ScaledDot, Softmax, attend
 from gtx.attention.complete import attend_pairs
-from gtx.attention.fast import compiled, operators, ragged, size_classes
+from gtx.attention.fast import compiled, operators, ragged, size_classes, triton_kernels, verification
 from gtx.graph import BipartiteGraph, Capacity, CapacityGraph, CompleteGraph, SizeOrder, SizeRange
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, complete
+from tests.training import task
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
@@ -134,21 +136,22 @@ def test_molecules_of_all_tiles() -> None:
     agree(graph, given, run(graph, given))
 
 
-def test_256_atoms_in_strips() -> None:
+def test_256_atoms_in_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size_classes, "LARGEST", 256)
     graph = made([130, 2])
     given = inputs(graph, "b", torch.bfloat16, 1)
-    assert size_classes.limit(C, torch.bfloat16) == 256
+    assert size_classes.limit(C, torch.bfloat16, torch.device(DEVICE)) == 256
     agree(graph, given, run(graph, given), PRECISIONS[torch.bfloat16])
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["all pairs", "masked"])
 def test_large_molecules_beside_small_ones(masked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(size_classes, "_ON_CHIP", 16 * C * 4)  # nothing above 16 atoms
+    monkeypatch.setattr(size_classes, "shared_memory", lambda device: 8 * 16 * C * 4)  # nothing above 16 atoms
     graph = made([3, 17, 0, 5, 18, 20], masked)
     given = inputs(graph)
     agree(graph, given, run(graph, given))
     assert size_classes.plan(graph, 16).large[2].num_graphs == 3
-    monkeypatch.setattr(size_classes, "_ON_CHIP", 0)  # nothing at all
+    monkeypatch.setattr(size_classes, "shared_memory", lambda device: 0)  # nothing at all
     agree(graph, given, run(graph, given))
 
 
@@ -169,6 +172,126 @@ def test_compiled_code_holds_the_operator() -> None:
     assert [code.count("gtx.ragged_attention") for code in codes] == [1]
     agree(graph, (q, k, v, *edges, upstream), out)
     close(collect(q, k, v, EdgeFeatures(*edges)), out, 1e-6)
+
+
+KINDS = [(dtype, None) for dtype in PRECISIONS] + [(torch.float32, "high")]
+
+
+@pytest.mark.parametrize(("dtype", "products"), KINDS, ids=str)
+def test_the_kernels_pass_their_trial(dtype: torch.dtype, products: str | None) -> None:
+    """Every part and all tiles, in each precision; bias and features may be wider than the rest, as under autocast."""
+    verification.forget()
+    torch.set_float32_matmul_precision(products or "highest")
+    try:
+        wide = (dtype, torch.promote_types(dtype, torch.float32), torch.promote_types(dtype, torch.float32))
+        for dtypes, widths, parts, tiles in (
+            ((dtype,) * 3, (2, 16, 16, 5), (True, True, True, True), (16,)),
+            (wide, (1, 8, 12, 3), (True, False, False, False), (32,)),
+            ((dtype, None, None), (1, 16, 16, 0), (False, False, False, False), (16, 64)),
+        ):
+            assert verification.verify(torch.device(DEVICE), dtypes, widths, parts, True, tiles) is None
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def no_compiler(launch: Callable) -> Callable:
+    def broken(self, *arguments: Any) -> None:
+        raise RuntimeError("Failed to find C compiler. Please specify via CC environment variable\nor set more")
+
+    return broken
+
+
+def writes_nothing(name: str) -> Callable:
+    def of(launch: Callable) -> Callable:
+        return lambda self, kernel, *rest: (
+            launch(self, kernel, *rest) if kernel is not getattr(triton_kernels, name) else None
+        )
+
+    return of
+
+
+def is_off_by_a_hundredth(launch: Callable) -> Callable:
+    def broken(self, kernel: Any, each: Any, programs: int, rows: int, tensors: tuple, *others: Any) -> None:
+        launch(self, kernel, each, programs, rows, tensors, *others)
+        if kernel is triton_kernels.backward:
+            tensors[8].mul_(1.01)  # the gradient of the queries, or of a weight that is not wanted
+
+    return broken
+
+
+NO_COMPILER = "do not run here (RuntimeError: Failed to find C compiler. Please specify via CC environment variable)"
+FAULTS = {
+    "no compiler": (no_compiler, NO_COMPILER),
+    **{f"{name} writes nothing": (writes_nothing(name), "wrong numbers") for name in ("forward", "backward", "outer")},
+    "off by a hundredth": (is_off_by_a_hundredth, "wrong numbers here (off by 0.01"),
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "how"), [*((fault, "plain") for fault in FAULTS), ("outer writes nothing", "compiled")]
+)
+def test_kernels_that_do_not_run_cost_a_line_and_no_number(
+    fault: str, how: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever is wrong with them, `attend` gives the definition's output and gradients."""
+    verification.forget()
+    breaking, words = FAULTS[fault]
+    monkeypatch.setattr(operators._Launches, "_launch", breaking(operators._Launches._launch))
+    graph = made([3, 5], masked=True)
+    for _ in range(2):
+        given = inputs(graph, "svb")
+        q, k, v, *edges, _ = given
+
+        def collect(q: Tensor, k: Tensor, v: Tensor, edges: EdgeFeatures) -> Tensor:
+            return attend(graph, q, k, v, ScaledDot(1.0), Softmax(), edges, dropout=0.0).out
+
+        if how == "compiled":
+            torch._dynamo.reset()
+            collect = torch.compile(collect, fullgraph=True, backend="aot_eager")
+        agree(graph, given, collect(q, k, v, EdgeFeatures(*edges)))
+    lines = [record.getMessage() for record in caplog.records if "Triton" in record.getMessage()]
+    assert len(lines) == 1 and lines[0].startswith(
+        f"attention on {DEVICE} runs as matrix products: the Triton kernels "
+    )
+    assert words in lines[0] and "\n" not in lines[0]
+    verification.forget()
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="trains on the processor")
+def test_a_training_whose_kernels_do_not_run_is_that_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In whole steps of constant shape, as on a GPU; and what it has trained predicts."""
+
+    def trained(name: str) -> tuple[float, Tensor]:
+        split = {"train": range(24), "val": range(24, 36)}
+        (member,) = task.train(tmp_path / name, epochs=2, capture=True, split=split)
+        with torch.inference_mode():
+            return member.best_score, member.model(task.store().subset(torch.arange(4)).batch())
+
+    verification.forget()
+    with monkeypatch.context() as patch:
+        patch.setenv("GTX_COMPILED", "0")
+        score, predictions = trained("without")
+    monkeypatch.setattr(operators._Launches, "_launch", no_compiler(None))
+    found, others = trained("broken")
+    assert found == pytest.approx(score, rel=1e-4)
+    close(others, predictions, 1e-3)
+    (line,) = [record.getMessage() for record in caplog.records if "Triton" in record.getMessage()]
+    assert NO_COMPILER in line
+    verification.forget()
+
+
+@pytest.mark.parametrize("mode", ["inference", "autocast", "fake tensors"])
+def test_the_trial_is_the_same_in_any_mode(mode: str) -> None:
+    verification.forget()
+    graph = made([3])
+    q, k, v, *edges, _ = inputs(graph)
+    size_classes.plan(graph, 64)
+    modes = {"inference": torch.inference_mode, "fake tensors": FakeTensorMode}
+    with modes.get(mode, lambda: torch.autocast(DEVICE, torch.bfloat16))():
+        assert ragged.why_not(graph, q, k, v, EdgeFeatures(*edges)) is None
+    assert verification._trial.cache_info().currsize == 1
 
 
 @pytest.mark.parametrize("parts", [(True, True), (False, True), (False, False)])
@@ -276,6 +399,37 @@ def test_views_are_read_where_they_lie() -> None:
     assert together.equal(torch.stack(apart[:3], 1)) and of_turned.T.equal(apart[3])
 
 
+def test_each_tensor_is_read_by_strides_of_its_own() -> None:
+    graph = made([3, 5])
+    q, k, v, *edges, upstream = inputs(graph, "kb")
+    expected = run(graph, (q, k, v, *edges, upstream))
+    apart = torch.autograd.grad(expected, [q, k, v], upstream)
+    wide_q, wide_k = (torch.cat([x, x[:, :more]], 1).detach().requires_grad_() for x, more in ((q, 1), (k, 2)))
+    by_head = v.detach().transpose(0, 1).contiguous().requires_grad_()
+    views = (wide_q[:, :H], wide_k[:, :H], by_head.transpose(0, 1))
+    assert len({stride for x in views for stride in x.stride()[:2]}) == 5  # C twice, of two
+    out = run(graph, (*views, *edges, upstream))
+    assert out.equal(expected)
+    for one, other in zip(torch.autograd.grad(out, views, upstream), apart, strict=True):
+        assert one.equal(other)
+
+
+def test_pairs_are_numbered_beyond_32_bits(tmp_path: Path) -> None:
+    """A molecule of 5 atoms behind two thousand million pairs, whose mask says who hears whom."""
+    pair, n = 2**31 + 100, 5
+    mask = torch.from_file(str(tmp_path / "mask"), shared=True, size=pair + n * n, dtype=torch.bool)  # takes no room
+    mask[pair:] = True
+    mask[pair + 1 : pair + n] = False  # the first atom hears itself alone
+    q, k, v = (torch.randn(n, H, C, device=DEVICE) for _ in range(3))
+    molecules = torch.tensor([[0], [pair], [n]], device=DEVICE)
+    work = size_classes.Plan(molecules, (size_classes.SizeClass(16, 0, 0, 1),), True, None)
+    nothing = (None, None, None)
+    out, _ = operators.attention(q, k, v, *nothing, mask.to(DEVICE), None, work, len(mask), False, 0.0)
+    small = complete([n]).to(DEVICE).masked(mask[pair:].to(DEVICE))
+    close(out, ragged.attention(small, q, k, v), 1e-6)
+    close(out[0], v[0], 1e-6)
+
+
 def test_batch_mates_change_no_bit() -> None:
     graph, alone = made([3, 0, 17, 1]), made([17])
     q, k, v, e, bias, *_ = inputs(graph)
@@ -330,6 +484,8 @@ def test_dropout_keeps_its_share_and_follows_the_seed() -> None:
     for one, other in ((kept[:, 0], kept[:, 1]), (kept[:-1], kept[1:]), (kept[:-4], kept[4:]), (kept[:-64], kept[64:])):
         both = (one & other).float().mean()  # neither heads, nor senders, nor receivers repeat each other
         assert abs(float(both) - expected**2) < 5 * (expected**2 * (1 - expected**2) / one.numel()) ** 0.5
+    twins = dropped(made([17, 17]), p, 0)
+    assert not twins[: 17 * 17].equal(twins[17 * 17 :])  # nor molecules of one size
     assert dropped(graph, p, 0).equal(factor)
     assert not dropped(graph, p, 1).equal(factor)
 

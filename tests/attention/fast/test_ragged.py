@@ -8,12 +8,14 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from gtx.attention import EdgeFeatures, ScaledDot, Softmax
-from gtx.attention.fast import ragged
+from gtx.attention.fast import operators, ragged, size_classes
 from gtx.attention.fast.size_classes import limit, plan
 from gtx.graph import CompleteGraph
 
@@ -35,8 +37,8 @@ def test_the_kernel_against_the_definition(where: str) -> None:
     """Runs `ragged_on_device.py`."""
     if where == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    if where == "interpreter" and _version("triton") < (3, 9) and _version("numpy") >= (2, 4):
-        pytest.skip("the interpreter of triton 3.6 does not run with numpy 2.4; that of 3.9 does")
+    if where == "interpreter" and _version("triton") < (3, 7) and _version("numpy") >= (2, 4):
+        pytest.skip("the interpreter of triton 3.6 does not run with numpy 2.4; that of 3.7 does")
     environment = os.environ | {"TRITON_INTERPRET": "1" if where == "interpreter" else "0"}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore"]
     command += ["tests/attention/fast/ragged_on_device.py"]
@@ -60,18 +62,48 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_here(
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")  # triton's own, of which it warns
     kernel = getattr(triton_kernels, name)
-    constants = {"H": 8, "T": 32, "SUMS": triton.language.float32, "PRECISION": "tf32x3"}
-    if "Q" in kernel.arg_names:
-        constants |= {"C": 16, "D": 16, "C_TILE": 16, "D_TILE": 16, "R": 32}
-    else:
-        constants |= {"K": 32, "H_TILE": 16, "K_TILE": 32, "R": 8}
-    types = {"MOLECULES": "*i64", "SEED": "*i64", "MASK": "*u8", "dropout": "fp32"}
-    types |= {x: "*fp32" for x in ("BIAS", "DBIAS", "GRAD_WEIGHTS", "W")}
-    types |= {x: "constexpr" for x in constants}
-    signature = {x: types.get(x, "*bf16" if x.isupper() else "i32") for x in kernel.arg_names}
-    places = {(kernel.arg_names.index(x),): value for x, value in constants.items()}
-    done = triton.compile(ASTSource(kernel, signature, places), GPUTarget("cuda", 90, 32), {"num_warps": 2})
-    assert done.asm["cubin"]
+
+    def compiled(target: GPUTarget, kind: str, precision: str, T: int, C: int, H: int = 8, K: int = 32) -> Any:
+        rows, warps = operators._SHAPES[T]
+        constants = {"H": H, "T": T, "SUMS": triton.language.float32, "PRECISION": precision}
+        if "Q" in kernel.arg_names:
+            constants |= {"C": C, "D": C, "C_TILE": C, "D_TILE": C, "R": rows}
+        else:
+            constants |= {"K": K, "H_TILE": max(H, 16), "K_TILE": K, "R": 8}
+        types = {"MOLECULES": "*i64", "SEED": "*i64", "MASK": "*u8", "dropout": "fp32"}
+        types |= {x: "*fp32" for x in ("BIAS", "DBIAS", "GRAD_WEIGHTS", "W")}
+        types |= {x: "constexpr" for x in constants}
+        signature = {x: types.get(x, f"*{kind}" if x.isupper() else "i32") for x in kernel.arg_names}
+        places = {(kernel.arg_names.index(x),): value for x, value in constants.items()}
+        return triton.compile(ASTSource(kernel, signature, places), target, {"num_warps": warps, "num_stages": 1})
+
+    assert compiled(GPUTarget("cuda", 90, 32), "bf16", "tf32x3", 32, 16).asm["cubin"]
+    assert compiled(GPUTarget("hip", "gfx942", 64), "fp32", "ieee", 16, 16).asm["hsaco"]
+    # what a card with 99 KiB of shared memory is given fits into it
+    of_tile = compiled(GPUTarget("cuda", 86, 32), "fp32", "tf32x3", 32, 64, H=64, K=64)
+    assert of_tile.metadata.shared <= min(size_classes._COPIES * 32 * 64 * 4, 101_376)
+
+
+@needs_triton
+@pytest.mark.parametrize(("allowed", "asked"), [("highest", "tf32x3"), ("high", "tf32")])
+def test_products_of_float32_are_split_in_three_unless_one_is_allowed(allowed: str, asked: str) -> None:
+    """The interpreter knows no TF32, so what the compiler is asked for is looked at."""
+    found = []
+
+    class Kernel:
+        def __getitem__(self, grid: tuple[int, ...]) -> Any:
+            return lambda *arguments, **named: found.append(named["PRECISION"])
+
+    x = torch.zeros(3, 2, 4)
+    launches = operators._Launches(x, x, x, x[:, 0], torch.zeros(3, 1, dtype=torch.long), (16, 0, 0, 1), 9)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(allowed)
+    try:
+        launches._per_head(Kernel(), None, None, dropout=0.0)
+        launches._per_receiver(Kernel(), x)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert found == [asked, asked]
 
 
 def test_without_triton_nothing_breaks_before_it_is_called() -> None:
@@ -123,6 +155,18 @@ def test_every_molecule_is_worked_through_once(sizes: list[int], largest: int, m
         assert nodes[rest.pair_index].equal(graph.pair_index[:, pairs])
 
 
-def test_the_largest_tile_by_width_and_type() -> None:
-    assert [limit(c, torch.bfloat16) for c in (1, 16, 32, 33, 64, 128, 129)] == [256, 256, 256, 128, 128, 64, 0]
-    assert [limit(c, torch.float32) for c in (1, 16, 32, 64, 128, 129)] == [256, 256, 128, 64, 32, 0]
+def test_the_largest_tile_by_width_type_and_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a card with 227 KiB of shared memory, of those with 99 (sm_86, sm_89) and of one with 64 (sm_75)."""
+
+    def largest(dtype: torch.dtype, *channels: int, shared: int) -> list[int]:
+        card = SimpleNamespace(shared_memory_per_block_optin=shared)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+        return [limit(c, dtype, torch.device("cuda")) for c in channels]
+
+    assert largest(torch.bfloat16, 1, 32, 64, 65, 128, 129, shared=232_448) == [64, 64, 64, 64, 64, 0]
+    assert largest(torch.float32, 1, 16, 64, 65, 128, 129, shared=232_448) == [64, 64, 64, 32, 32, 0]
+    assert largest(torch.float32, 16, 32, 64, 128, shared=101_376) == [64, 64, 32, 16]
+    assert largest(torch.bfloat16, 32, 64, 128, shared=65_536) == [64, 64, 32]
+    monkeypatch.setattr(size_classes, "LARGEST", 256)
+    assert largest(torch.float32, 16, 32, shared=101_376) == [128, 64]
+    assert largest(torch.float32, 16, 32, 33, shared=232_448) == [256, 128, 64]

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rdkit import Chem
+from rdkit.Chem import AllChem
 
 from gtx.molecules import Featuriser, FlatMolecules, fast, featurise_texts, perception
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, column, rewritings
@@ -104,8 +105,10 @@ def test_every_setting(settings: dict, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_coordinates_and_mol_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     mols = [Chem.MolFromSmiles(text) for text in EXAMPLES[:20]]
-    places = [np.arange(3.0 * mol.GetNumAtoms()) for mol in mols]
-    places[1], places[2][0], places[3] = None, np.inf, places[3][3:]
+    for mol in mols:
+        AllChem.Compute2DCoords(mol)
+    places = [mol.GetConformer().GetPositions() for mol in mols]
+    places[1], places[2][0], places[3] = None, np.inf, places[3][1:]
     for settings in ({}, {"hydrogens": True}, {"conformers": True}):
         few = slice(0, 6 if settings.get("conformers") else None)
         featuriser = Featuriser(coordinates=True, **settings)

@@ -12,8 +12,8 @@ from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnum
 
 from gtx.molecules import ATOM_COLUMNS, Featuriser, featurise_texts, label_stereo, read_smiles
 from gtx.molecules.fast.centres import name_centres
+from gtx.molecules.graphs import label_of, quietly
 from gtx.molecules.reading import skim_smiles
-from gtx.molecules.stereo import label_of, quietly
 from tests.molecules.rewriting import SYMMETRIC, rewritings, sample
 
 from .usual import graphs_of

@@ -41,7 +41,7 @@ def test_is_the_plain_form(count: int, channels: int, mlp: bool, monkeypatch: py
     layer, given = PairEmbedding(FEATURES, channels, mlp), features(count)
     with torch.no_grad():
         found = fast(layer, given)
-        monkeypatch.setattr("gtx.nn.pair_embedding.embed_features", lambda *_: None)
+        monkeypatch.setattr("gtx.nn.embedding.embed_features", lambda *_: None)
         torch.testing.assert_close(found, layer(given), rtol=1e-5, atol=2e-6)
 
 

@@ -1,0 +1,49 @@
+"""A page with the options of every command, from the parsers themselves."""
+
+from __future__ import annotations
+
+import argparse
+import html
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from gtx.cli import COMMANDS, annexes, command_module
+from gtx.cli.parser import Parser
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add `commands.md`: a section per command, a table per group of options."""
+    commands = COMMANDS | {name: module.ABOUT for name, module in annexes().items()}
+    sections = [
+        f"## gtx {name}\n\n{about[0].upper()}{about[1:]}.\n\n{_options(name)}" for name, about in commands.items()
+    ]
+    text = "# Commands\n\n`gtx COMMAND --help all` prints the same.\n\n" + "\n\n".join(sections)
+    files.append(File.generated(config, "commands.md", content=text))
+    return files
+
+
+def _options(command: str) -> str:
+    parser = Parser(f"gtx {command}")
+    command_module(command).add(parser)
+    formatter = parser._get_formatter()
+    tables = []
+    for group in parser._action_groups:
+        rows = [
+            f"| {_names(action, formatter)} | {_cell(formatter._expand_help(action))} |"
+            for action in group._group_actions
+            if action.help not in (None, argparse.SUPPRESS)
+        ]
+        if rows:
+            tables.append(f"**{group.title}**\n\n| option | meaning |\n|---|---|\n" + "\n".join(rows))
+    return "\n\n".join(tables)
+
+
+def _names(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
+    value = formatter._format_args(action, action.metavar or (action.dest or "").upper()) if action.nargs != 0 else ""
+    names = ", ".join(action.option_strings) or ""
+    return f"`{' '.join(filter(None, (names, value)))}`".replace("|", "\\|")
+
+
+def _cell(text: str) -> str:
+    return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,221 @@
+"""Encodings by shortest paths: their length, their hops and the bonds along them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gtx.encodings.encoding import Codes, Encoding, Values
+from gtx.encodings.neighbours import compiled, neighbours, ragged
+from gtx.graph import CompleteGraph
+from gtx.graph.edge_sets import adjacency, flatten
+from gtx.threads import spread
+
+# --- Shortest-path distance, as a code of each pair.
+
+
+class ShortestPath(Encoding):
+    """The number of bonds on the shortest path between two nodes.
+
+    Codes 0 (a node with itself) to `largest` are distances, `largest + 1` means farther, `largest + 2` not connected.
+    For all molecules of a size bucket this takes one batched matrix product per step, `largest` steps at most. On a
+    processor a compiled loop instead updates the distances of each node from those of its neighbours.
+
+    Source: the spatial encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 6.
+
+    Args:
+        largest: longest distance with a code of its own.
+
+    Reads `edge_index` `[2, E]`, undirected. Yields pair codes `[num_pairs, 1]`.
+
+    Raises:
+        ValueError: `largest` below 1; in `forward`, on a processor, an edge that is not within a molecule.
+    """
+
+    constant_shapes = True
+    fixed = True
+
+    def __init__(self, largest: int = 20) -> None:
+        super().__init__()
+        if largest < 1:
+            raise ValueError(f"expected a largest distance of at least 1, got {largest}")
+        self.largest = largest
+        self.pair = Codes((largest + 3,))
+
+    @torch.no_grad()
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        if compiled(data.edge_index, graph):
+            return None, self._asked(data.edge_index, graph)
+        return None, self._walked(data.edge_index, graph)
+
+    def _asked(self, edge_index: Tensor, graph: CompleteGraph) -> Tensor:
+        """Compute the codes by compiled loops."""
+        from gtx.encodings import kernels
+
+        start, sender, _ = neighbours(edge_index, graph)
+        codes = edge_index.new_empty(graph.num_pairs, 1, dtype=torch.long)
+        pair_ptr = graph.pair_ptr.numpy()
+        work = pair_ptr * 4
+        spread(kernels.distances, work, graph.ptr.numpy(), pair_ptr, start, sender, self.largest, codes[:, 0].numpy())
+        return codes
+
+    def _walked(self, edge_index: Tensor, graph: CompleteGraph) -> Tensor:
+        """Compute the codes by matrix products."""
+        if graph.num_nodes == 0:
+            return edge_index.new_zeros(0, 1)
+        return flatten([self._codes(bonds) for bonds in adjacency(edge_index, graph)], graph).long().unsqueeze(1)
+
+    def _codes(self, bonds: Tensor) -> Tensor:
+        """`[b, n, n]` adjacency to codes."""
+        size = bonds.shape[1]
+        reached = torch.eye(size, device=bonds.device).expand_as(bonds)
+        step = reached + bonds
+        steps = min(self.largest, size - 1)
+        distance = bonds.new_full(bonds.shape, steps + 1)
+        for _ in range(steps):
+            distance = distance - reached  # one less for every step at which the pair had been reached
+            reached = (reached @ step).clamp_(max=1.0)
+        distance = distance - reached
+        connected = (step + step.mT).clamp_(max=1.0)
+        for _ in range((size - 2).bit_length()):  # twice as far every time
+            connected = (connected @ connected).clamp_(max=1.0)
+        return torch.where(reached > 0, distance, self.largest + 2 - connected)
+
+    def __repr__(self) -> str:
+        return f"ShortestPath({self.largest})"
+
+
+# --- Hop masks: for every number of bonds, which pairs are so far apart.
+
+
+class HopMasks(Encoding):
+    r"""Channel k is 1 where the shortest path between two nodes has exactly k bonds, else 0.
+
+    With the shortest-path distance d, \([d_{rs} = 0, d_{rs} = 1, \ldots, d_{rs} = K]\). Pairs farther apart than K
+    bonds, or not connected, have zeros.
+
+    Source: the k-hop adjacency matrices of MixHop, Abu-El-Haija et al. 2019 (arXiv:1905.00067), here of exact
+    distances rather than of walks.
+
+    Args:
+        largest: K.
+
+    Reads `edge_index` `[2, E]`, undirected. Yields pair values `[num_pairs, K + 1]`.
+    """
+
+    constant_shapes = True
+    fixed = True
+
+    def __init__(self, largest: int = 3) -> None:
+        super().__init__()
+        self.distance = ShortestPath(largest)
+        self.pair = Values(largest + 1)
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        _, distance = self.distance(data, graph)
+        hops = torch.arange(self.pair.channels, device=distance.device).unsqueeze(1)
+        return None, (hops == distance.T).float().T
+
+    def __repr__(self) -> str:
+        return f"HopMasks({self.pair.channels - 1})"
+
+
+# --- The bonds along the shortest path between two atoms.
+
+
+class EdgePath(Encoding):
+    r"""Bonds along the shortest paths between two atoms, by type and position on the path.
+
+    For receiver r and sender s at a distance of d bonds, position n (from 1, counted from r) and bond type t,
+
+    \[ c_{rs}[n, t] = \frac{1}{\min(d, L)} \, \frac{\#\{\text{shortest paths whose n-th bond has type t}\}}
+       {\#\{\text{shortest paths}\}} \]
+
+    A linear map of c, as models apply to pair values, is the mean over the path of one learned weight for each position
+    and bond type. Paths longer than L give their first L bonds; an atom with itself, and two atoms farther apart than
+    `farthest` or not connected, have zeros.
+
+    Counts are summed along all bonds that lead away from r, one distance after the other: a pair at distance d has the
+    paths of all pairs (r, w) at d - 1 with w bonded to s. On a processor a compiled loop over the molecules does so.
+
+    Source: the edge encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 7. There ONE shortest path is
+    taken, whichever the numbering of the atoms brings first; here it is the MEAN OVER ALL of them, which no numbering
+    changes. The two are equal where there is one shortest path only, as for any two atoms of a molecule without rings.
+
+    Args:
+        bond_size: T, codes of the first column of `edge_attr`.
+        length: L, the largest position on a path that is distinguished.
+        farthest: pairs with more bonds between them have zeros; it bounds the work.
+
+    Reads `edge_index` `[2, E]`, undirected, and the first column of `edge_attr`, int64 `[E, F]`. Yields pair values
+    `[num_pairs, L * T]`, position-major.
+
+    Raises:
+        ValueError: a size, length or distance below 1; in `forward`, on a processor, a bond type that is not there
+            or an edge that is not within a molecule.
+    """
+
+    fixed = True
+
+    def __init__(self, bond_size: int, length: int = 5, farthest: int = 20) -> None:
+        super().__init__()
+        if min(bond_size, length, farthest) < 1:
+            raise ValueError(
+                f"expected sizes of at least 1, got bond_size={bond_size}, length={length}, farthest={farthest}"
+            )
+        self.bond_size, self.length, self.farthest = bond_size, length, farthest
+        self.distance = ShortestPath(farthest)
+        self.pair = Values(length * bond_size)
+
+    @torch.no_grad()
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        distance = self.distance(data, graph)[1].squeeze(1)
+        counts = torch.zeros(graph.num_pairs, self.length, self.bond_size, device=distance.device)
+        way = self._counted if compiled(data.edge_index, graph) else self._summed
+        return None, way(data, graph, distance, counts).flatten(1)
+
+    def _counted(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
+        """Compute the values by compiled loops."""
+        from gtx.encodings import kernels
+
+        found = neighbours(data.edge_index, graph)
+        bond = data.edge_attr[:, 0].long().contiguous().numpy()
+        if len(bond) != len(found.edge) or (len(bond) and not 0 <= bond.min() <= bond.max() < self.bond_size):
+            raise ValueError(f"expected a bond type from 0 to {self.bond_size - 1} for each of {len(found.edge)} edges")
+        ptr, pair_ptr = graph.ptr.numpy(), graph.pair_ptr.numpy()
+        work = pair_ptr * (10 + self.length * self.bond_size)
+        flat, paths = counts.flatten(1).numpy(), (distance.numpy(), self.farthest)
+        spread(kernels.along, work, ptr, pair_ptr, *found, bond, self.bond_size, *paths, flat)
+        return counts
+
+    def _summed(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
+        """Compute the values by sums over all steps that lead away from their receivers."""
+        before, after, bond = _steps(data.edge_index, graph)
+        on = (distance[after] == distance[before] + 1) & (distance[after] <= self.farthest)
+        before, after, bond = before[on], after[on], data.edge_attr[bond[on], 0]
+        order = distance[after].argsort()
+        each = torch.bincount(distance[after]).tolist()
+
+        paths = torch.zeros(graph.num_pairs, device=distance.device)  # whole numbers, so that sums have no order
+        paths[graph.diagonal] = 1.0
+        for n, step in enumerate(order.split(each)):
+            b, a = before[step], after[step]
+            paths.index_add_(0, a, paths[b])
+            counts.index_add_(0, a, counts[b])
+            if 1 <= n <= self.length:
+                counts.index_put_((a, torch.full_like(a, n - 1), bond[step]), paths[b], accumulate=True)
+        bonds = (paths * distance.clamp(max=self.length)).clamp(min=1.0)
+        return counts / bonds[:, None, None]
+
+    def __repr__(self) -> str:
+        return f"EdgePath({self.bond_size}, {self.length}, farthest={self.farthest})"
+
+
+def _steps(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor, Tensor]:
+    """List for every bond w -> s and every atom r of its molecule the pairs (r, w) and (r, s), and the bond."""
+    start = graph.batch[edge_index[0]]
+    bond, place = ragged(graph.ptr.diff()[start])
+    r = graph.ptr[start][bond] + place
+    before, after = (graph.pair_of(torch.stack([end[bond], r])) for end in edge_index)
+    return before, after, bond

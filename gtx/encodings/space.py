@@ -1,0 +1,197 @@
+"""Encodings of the surroundings in space: directions, moments and neighbouring atom types."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from gtx.encodings.distance import RadialBasis, check_basis, envelope, pair_distance
+from gtx.encodings.encoding import Encoding, Values
+from gtx.graph import CompleteGraph
+
+# --- Directions from receivers to senders.
+
+
+class Direction(Encoding):
+    r"""The unit vector from receiver to sender, and how near it is.
+
+    \[ \bigl[\, u_{rs} = (x_s - x_r) / d_{rs} \;\|\; \phi(d_{rs} / c) \,\bigr] \]
+
+    with \(\phi\) from 1 at a distance of 0 to 0 at the cutoff (`envelope`, p = 3). Unlike other encodings it turns with
+    the molecule: it is for layers that know what a vector is, such as `gtx.nn.VectorLayer`.
+
+    Args:
+        cutoff: c, Å.
+
+    Reads `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, 4]`; u is 0 where the distance is 0, and
+    all is 0 where it is unknown.
+
+    Raises:
+        ValueError: a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    pair = Values(4)
+    constant_shapes = True
+
+    def __init__(self, cutoff: float = 5.0) -> None:
+        check_basis(1, cutoff)
+        super().__init__()
+        self.cutoff = cutoff
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        distance, known = pair_distance(data, graph)
+        sender, receiver = graph.pair_index
+        apart = known & (distance > 0)
+        along = torch.where(apart[:, None], data.pos[sender] - data.pos[receiver], 0.0)
+        near = envelope(distance / self.cutoff, 3) * known
+        return None, torch.cat([along / torch.where(apart, distance, 1.0)[:, None], near[:, None]], -1)
+
+    def __repr__(self) -> str:
+        return f"Direction({self.cutoff})"
+
+
+# --- Invariants of the moments of the surroundings of an atom in space.
+
+HARMONICS = (slice(0, 1), slice(1, 4), slice(4, 9))  # of degree 0, 1, 2
+
+
+class Moments(Encoding):
+    r"""Surroundings of an atom in space: distances and angles between neighbours, as invariants of moments.
+
+    Every edge within the cutoff sends a message along its direction \(u_{rs}\), and a sum collects moments of degree
+    \(l = 0, 1, 2\), of which products that no rotation changes are kept,
+
+    \[ m_{rs} = c(d_{rs})\, (1 + t_{z_s}) \odot W \phi(d_{rs}), \qquad
+       A^l_r = \sum_{s \neq r} Y^l(u_{rs}) \otimes m_{rs} \]
+    \[ \mathrm{norm} \bigl( A^0_r \;\|\; \langle A^1_r L^1, A^1_r R^1 \rangle \;\|\;
+       \langle A^2_r L^2, A^2_r R^2 \rangle \bigr) \]
+
+    with the radial basis \(\phi\), a vector t for every type of atom, Y the real spherical harmonics without their
+    factors (so that \(|Y^l| = 1\)), inner products over the \(2l + 1\) components of a channel, learned W, t, L and R,
+    a cutoff function c (`envelope`, p = 3) and a layer norm. Products of degree 1 hold the angles between neighbours,
+    \(\sum_{ss'} m_{rs} m_{rs'} \cos\theta\); those of degree 2 their \((3 \cos^2\theta - 1) / 2\). No mirror changes
+    them either: they know of no handedness.
+
+    Sources: learned radial functions and one product of two first moments, Zhang et al. 2018, DeepPot-SE
+    (arXiv:1805.09003); moments of any degree, Shapeev 2016 (arXiv:1512.06054) and Drautz 2019 (Phys. Rev. B 99,
+    014104). Here with learned products and no more than two factors.
+
+    Args:
+        distance: the radial basis \(\phi\); one with pair types lets it differ by the pair.
+        types: number of atom types, the codes of the first column of `x`.
+        channels: C, per degree.
+        cutoff: Å; no message comes from farther away.
+
+    Reads `pos` `[N, 3]`, Å, NaN where unknown, and the first column of `x`, int64 `[N, F]`. Yields node values
+    `[N, 3C]`. An atom without neighbours or coordinates has moments of 0, and so the bias of the norm.
+
+    Raises:
+        ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    constant_shapes = True
+
+    def __init__(self, distance: RadialBasis, types: int, channels: int = 128, cutoff: float = 5.0) -> None:
+        check_basis(channels, cutoff)
+        super().__init__()
+        self.distance, self.cutoff, self.channels = distance, cutoff, channels
+        self.filter = nn.Linear(distance.pair.channels, channels, bias=False)
+        self.types = nn.Parameter(torch.zeros(types, channels))
+        self.left = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
+        self.right = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
+        self.norm = nn.LayerNorm(3 * channels)
+        self.node = Values(3 * channels)
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
+        directions = self.directions(data, graph)
+        with torch.autocast(directions.device.type, enabled=False):  # small differences of geometry need their digits
+            _, radial = self.distance(data, graph)
+            types = (1 + self.types)[data.x[graph.pair_index[0], 0]]
+            moments = _sums(directions, types * self.filter(radial), graph)
+            first, *higher = (moments[:, degree] for degree in HARMONICS)
+            products = [
+                ((moment @ left) * (moment @ right)).sum(1)
+                for moment, left, right in zip(higher, self.left, self.right, strict=True)
+            ]
+            return self.norm(torch.cat([first[:, 0], *products], -1)), None
+
+    def directions(self, data: Data, graph: CompleteGraph) -> Tensor:
+        r"""\(c(d_{rs}) Y(u_{rs})\), `[num_pairs, 9]`, 0 from the cutoff on and where a distance is 0 or unknown."""
+        distance, known = pair_distance(data, graph)
+        sender, receiver = graph.pair_index
+        apart = known & (distance > 0)
+        along = torch.where(apart[:, None], data.pos[sender] - data.pos[receiver], 0.0)
+        unit = along / torch.where(apart, distance, 1.0)[:, None]
+        return (envelope(distance / self.cutoff, 3) * apart)[:, None] * harmonics(unit)
+
+    def __repr__(self) -> str:
+        return f"Moments({self.distance}, types={len(self.types)}, channels={self.channels}, cutoff={self.cutoff})"
+
+
+def harmonics(unit: Tensor) -> Tensor:
+    """Compute real spherical harmonics of degree 0, 1, 2 of unit vectors `[*, 3]`: `[*, 9]`, each degree of norm 1."""
+    x, y, z = unit.unbind(-1)
+    root = math.sqrt(3.0)
+    second = (root * x * y, root * y * z, root * x * z, root / 2 * (x * x - y * y), (3 * z * z - 1) / 2)
+    return torch.stack([torch.ones_like(x), x, y, z, *second], -1)
+
+
+def _sums(left: Tensor, right: Tensor, graph: CompleteGraph) -> Tensor:
+    """Sum the outer products of `[num_pairs, A]` and `[num_pairs, C]` over senders, for each receiver: `[N, A, C]`."""
+    left, right = graph.pairs.pack(left), graph.pairs.pack(right)
+    sums, start = [left.new_zeros(0, left.shape[1], right.shape[1])], 0
+    for count, size in graph.buckets:
+        pairs = slice(start, start := start + count * size**2)
+        by_receiver = (tensor[pairs].view(count * size, size, -1) for tensor in (left, right))
+        sums.append(torch.einsum("rsa,rsc->rac", *by_receiver))
+    return graph.nodes.unpack(torch.cat(sums))
+
+
+# --- Atoms around an atom in space, by type and distance.
+
+
+class NeighbourTypes(Encoding):
+    r"""The types of the atoms around each atom, weighed by functions of the distance.
+
+    \[ \sum_{s \to r,\, s \neq r} t_{z_s} \odot W \phi(d_{rs}) \]
+
+    over the edges of the graph, with a learned vector t for every type and a radial basis \(\phi\) that ends at its
+    cutoff.
+
+    Source: Thölke & De Fabritiis 2022, TorchMD-NET (arXiv:2202.02541), the embedding of the neighbourhood; filters of
+    the distance, Schütt et al. 2017, SchNet (arXiv:1706.08566).
+
+    Args:
+        distance: the radial basis.
+        types: number of atom types, the codes of the first column of `x`.
+        channels: width.
+
+    Reads `pos` `[N, 3]`, Å, NaN where unknown, and the first column of `x`, int64 `[N, F]`. Yields node values
+    `[N, channels]`; 0 for an atom without neighbours or coordinates.
+
+    Raises:
+        ValueError: in `forward`, if there are no coordinates.
+    """
+
+    constant_shapes = True
+
+    def __init__(self, distance: RadialBasis, types: int, channels: int) -> None:
+        super().__init__()
+        self.distance = distance
+        self.filter = nn.Linear(distance.channels, channels, bias=False)
+        self.types = nn.Embedding(types, channels)
+        self.node = Values(channels)
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
+        sender, receiver = graph.pair_index
+        edges = sender != receiver if graph.mask is None else (sender != receiver) & graph.mask
+        with torch.autocast(receiver.device.type, enabled=False):
+            radial = self.distance(data, graph)[1][:, :-1]  # without the channel that is 1 at any distance
+            messages = self.types(data.x[:, 0])[sender] * self.filter(radial) * edges[:, None]
+            return messages.new_zeros(graph.num_nodes, messages.shape[1]).index_add_(0, receiver, messages), None
+
+    def __repr__(self) -> str:
+        return f"NeighbourTypes({self.distance}, types={self.types.num_embeddings}, channels={self.node.channels})"

@@ -1,0 +1,233 @@
+"""Encodings by powers and eigenvectors of the graph: random walks and the Laplacian."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GINConv
+
+from gtx.encodings.encoding import Encoding, Values
+from gtx.encodings.neighbours import compiled, neighbours
+from gtx.gelu import GELU
+from gtx.graph import CompleteGraph
+from gtx.graph.edge_sets import adjacency
+from gtx.threads import spread
+
+# --- Random-walk probabilities, of nodes and of pairs.
+
+
+class RandomWalk(Encoding):
+    r"""Probabilities of random walks along the bonds, by number of steps.
+
+    With \(M = D^{-1} A\), the pair (receiver r, sender s) gets the probabilities that a walk from r is at s,
+
+    \[ [I, M, M^2, \ldots, M^{K-1}]_{rs} \]
+
+    and the node r the probabilities of being back, \([M, M^2, \ldots, M^K]_{rr}\). A node without bonds has zeros
+    (apart from I).
+
+    On a CPU a compiled loop over the molecules takes the mean over the neighbours' rows, step by step, in place
+    of products of matrices that are mostly zeros; sums may differ in the last digit.
+
+    Sources: node part (RWSE) Dwivedi et al. 2022 (arXiv:2110.07875), eq. 4; pair part (RRWP) Ma et al. 2023, GRIT
+    (arXiv:2305.17589), eq. 1.
+
+    Args:
+        steps: K.
+        nodes: yield the node part.
+        pairs: yield the pair part.
+
+    Reads `edge_index` `[2, E]`. Yields node values `[N, K]` and pair values `[num_pairs, K]`.
+
+    Raises:
+        ValueError: no steps; in `forward`, on a processor, an edge that is not within a molecule.
+    """
+
+    constant_shapes = True
+    fixed = True
+
+    def __init__(self, steps: int = 16, nodes: bool = True, pairs: bool = True) -> None:
+        super().__init__()
+        if steps < 1:
+            raise ValueError(f"expected at least one step, got {steps}")
+        self.steps = steps
+        self.node = Values(steps) if nodes else None
+        self.pair = Values(steps) if pairs else None
+
+    @torch.no_grad()
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
+        way = self._stepped if compiled(data.edge_index, graph) else self._multiplied
+        node, pair = way(data.edge_index, graph)
+        return (None if self.node is None else node), (None if self.pair is None else pair)
+
+    def _stepped(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+        """Nodes and pairs, by compiled loops."""
+        from gtx.encodings import kernels
+
+        start, sender, _ = neighbours(edge_index, graph, once=True)
+        nodes = torch.empty(graph.num_nodes, self.steps, device=edge_index.device)
+        powers = nodes.new_empty(2 if self.pair is None else self.steps, graph.num_pairs)
+        pair_ptr = graph.pair_ptr.numpy()
+        work = pair_ptr * (self.steps // 2 + 1)
+        spread(kernels.walks, work, graph.ptr.numpy(), pair_ptr, start, sender, powers.numpy(), nodes.numpy())
+        return nodes, powers.T
+
+    def _multiplied(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+        """Nodes and pairs, by matrix products."""
+        if graph.num_nodes == 0:
+            return (torch.zeros(0, self.steps, device=edge_index.device),) * 2
+        steps = [self._powers(bonds).flatten(1) for bonds in adjacency(edge_index, graph)]
+        slots = graph.pairs.slot_of_row
+        powers = torch.stack([power.index_select(0, slots) for power in torch.cat(steps, 1)])  # [K + 1, P]
+        return powers[1:, graph.diagonal].T, powers[: self.steps].T
+
+    def _powers(self, bonds: Tensor) -> Tensor:
+        """`[b, n, n]` adjacency to `[K + 1, b, n, n]`: M to the powers 0 to K."""
+        walk = bonds / bonds.sum(-1, keepdim=True).clamp(min=1.0)
+        powers = bonds.new_empty(self.steps + 1, *bonds.shape)
+        powers[0] = torch.eye(bonds.shape[1], device=bonds.device)
+        with torch.autocast(bonds.device.type, enabled=False):  # probabilities of long walks need their digits
+            for k in range(self.steps):
+                torch.bmm(powers[k], walk, out=powers[k + 1])
+        return powers
+
+    def __repr__(self) -> str:
+        return f"RandomWalk({self.steps})"
+
+
+# --- A learned function of eigenvectors that does not depend on their signs.
+
+
+class SignInvariant(nn.Module):
+    r"""Learned function of each eigenvector and its eigenvalue, the same for both signs.
+
+    \[ \phi(v_l, \lambda_l) + \phi(-v_l, \lambda_l) \]
+
+    where \(\phi\) is a graph isomorphism network of one round over the bonds,
+    \(\phi(v, \lambda)_i = \mathrm{MLP}(h_i + \sum_{j \sim i} h_j)\) with \(h_i = \mathrm{MLP}(v_i, \lambda)\), so that
+    it sees where neighbours differ in sign. An eigenvector that is not there, of eigenvalue 0, yields zeros. The
+    linear map that models apply to node values takes the place of \(\rho\) over all l.
+
+    Source: SignNet, Lim et al. 2022 (arXiv:2202.13013), eq. 3.
+
+    Args:
+        channels: C, of the result.
+        hidden: width within.
+
+    Shapes:
+        entries and eigenvalues `[N, k]`, `edge_index` `[2, E]` to `[N, k, C]`.
+    """
+
+    def __init__(self, channels: int, hidden: int = 32) -> None:
+        super().__init__()
+        self.channels = channels
+        self.before = nn.Sequential(nn.Linear(2, hidden), GELU(), nn.Linear(hidden, hidden), GELU())
+        self.round = GINConv(nn.Sequential(nn.Linear(hidden, hidden), GELU(), nn.Linear(hidden, channels)))
+
+    def forward(self, vectors: Tensor, values: Tensor, edge_index: Tensor) -> Tensor:
+        both = torch.stack([torch.stack([v, values], -1) for v in (vectors, -vectors)])  # [2, N, k, 2]
+        both = both.to(self.before[0].weight.dtype).transpose(1, 2)  # nodes last but one, as messages want them
+        result = self.round(self.before(both), edge_index).sum(0).transpose(0, 1)
+        return result * (values > 0)[..., None]
+
+    def __repr__(self) -> str:
+        return f"SignInvariant({self.channels})"
+
+
+# --- Eigenvectors of the graph Laplacian.
+
+ZERO = 1e-9  # an eigenvalue below this is zero: the first that is not is about 5e-6 for a chain of 1,000 atoms
+PADDING = 3.0  # eigenvalue of padding: above 2, the largest there can be otherwise
+
+Signs = Literal["random", "absolute", "invariant"]
+
+
+class LaplacianEigenvectors(Encoding):
+    r"""Entries of each node in the eigenvectors of the symmetric normalised Laplacian, smoothest first.
+
+    \[ L = I - D^{-1/2} A D^{-1/2}, \qquad L v_l = \lambda_l v_l, \qquad 0 < \lambda_1 \le \ldots \le \lambda_k \]
+
+    with \(|v_l| = 1\), and a row of zeros in L for a node without bonds. Eigenvectors of eigenvalue 0, one for each
+    connected part, are left out. Node i yields \([v_{1i}, \ldots, v_{ki}, \lambda_1, \ldots, \lambda_k]\); where its
+    molecule has fewer than k eigenvectors the rest are zeros, which \(\lambda_l = 0\) tells from entries that happen to
+    be 0.
+
+    An eigenvector's sign is arbitrary, and `signs` determines how it is handled:
+
+    - `random`: in training it is drawn for every eigenvector of every molecule, anew at each call; in evaluation it is
+      such that \(\sum_i v_{li}^3 \ge 0\), which no numbering of the atoms changes, though it decides nothing where a
+      symmetry of the molecule makes that sum zero;
+    - `absolute`: \(|v_{li}|\) is yielded;
+    - `invariant`: a learned function that cannot tell \(v_l\) from \(-v_l\), see `SignInvariant`.
+
+    Where an eigenvalue repeats (as 1 does when two atoms bear two like leaves each) any rotation within its eigenspace
+    is as good, and which one comes depends on the numbering of the atoms, whatever `signs` is.
+
+    Source: Dwivedi & Bresson 2020 (arXiv:2012.09699), section 2.1, for `random`.
+
+    Args:
+        k: number of eigenvectors.
+        signs: `random`, `absolute` or `invariant`.
+        channels: of the learned function, per eigenvector; for `invariant` alone.
+
+    Reads `edge_index` `[2, E]`, undirected. Yields node values `[N, 2k]`, or `[N, k * channels]` for `invariant`.
+
+    Raises:
+        ValueError: k below 1, or another word for signs.
+    """
+
+    def __init__(self, k: int = 8, signs: Signs = "random", channels: int = 8) -> None:
+        super().__init__()
+        if k < 1:
+            raise ValueError(f"expected at least one eigenvector, got {k}")
+        if signs not in ("random", "absolute", "invariant"):
+            raise ValueError(f"expected the signs 'random', 'absolute' or 'invariant', got {signs!r}")
+        self.k, self.signs = k, signs
+        self.invariant = SignInvariant(channels) if signs == "invariant" else None
+        self.node = Values(2 * k if self.invariant is None else k * channels)
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
+        vectors, values = self.eigenvectors(data.edge_index, graph)
+        if self.invariant is not None:
+            return self.invariant(vectors, values, data.edge_index).flatten(1), None
+        if self.signs == "absolute":
+            vectors = vectors.abs()
+        elif self.training:
+            signs = torch.randint(2, (graph.num_graphs, self.k), device=vectors.device) * 2 - 1
+            vectors = vectors * signs[graph.batch]
+        return torch.cat([vectors, values], 1), None
+
+    @torch.no_grad()
+    def eigenvectors(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+        """Per node, its entries in the k eigenvectors and their eigenvalues, float32 `[N, k]` each."""
+        if graph.num_nodes == 0:
+            return (torch.zeros(0, self.k, device=edge_index.device),) * 2
+        present = graph.node_buckets(graph.nodes.pack(torch.ones(graph.num_nodes, 1, device=edge_index.device)))
+        both = [
+            self._decompose(bonds.double(), here.squeeze(-1) > 0)
+            for bonds, here in zip(adjacency(edge_index, graph), present, strict=True)
+        ]
+        return tuple(
+            graph.nodes.unpack(torch.cat([part.flatten(0, 1) for part in parts]).float())
+            for parts in zip(*both, strict=True)
+        )
+
+    def _decompose(self, bonds: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        """`[b, n, n]` adjacency and bool `[b, n]` to entries and eigenvalues `[b, n, k]`."""
+        degree = bonds.sum(-1)
+        scale = torch.where(degree > 0, degree, 1.0).rsqrt()
+        diagonal = torch.where(present, (degree > 0).double(), PADDING)
+        values, vectors = torch.linalg.eigh(torch.diag_embed(diagonal) - scale[..., None] * bonds * scale[..., None, :])
+
+        place = (values < ZERO).sum(-1, keepdim=True) + torch.arange(self.k, device=bonds.device)  # [b, k]
+        there = (place < present.sum(-1, keepdim=True))[:, None]
+        place = place.clamp(max=bonds.shape[1] - 1)[:, None].expand(-1, bonds.shape[1], -1)  # [b, n, k]
+        vectors = vectors.gather(2, place) * there
+        values = values[:, None].expand(-1, bonds.shape[1], -1).gather(2, place) * there
+        return torch.where((vectors**3).sum(1, keepdim=True) < 0, -vectors, vectors), values
+
+    def __repr__(self) -> str:
+        return f"LaplacianEigenvectors({self.k}, '{self.signs}')"

@@ -1,0 +1,155 @@
+"""A folder that gtx writes to: nobody else works there, what is in it was written by gtx, and it may go on there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock, Timeout
+
+from gtx.errors import InputError
+from gtx.files import write_text
+
+LOCK, CLAIMS = ".gtx.lock", ".gtx.json"
+MOST_TOLD = 5
+"""So many differences are named."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """No other process, and no other thread, is in the folder within; whoever is may enter again.
+
+    The operating system holds the lock, by way of a hidden file, so it ends with the process, however that ends.
+
+    Args:
+        folder: it is made where it does not exist, and removed again if nothing is put into it.
+
+    Raises:
+        InputError: another process is there, or the name is that of a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; --out must name a folder")
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder.resolve() / LOCK
+    lock = FileLock(file, blocking=False, is_singleton=True, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise InputError(
+            f"another process works in {folder}: wait until it has ended, or choose another --out"
+        ) from None
+    except OSError:  # a file system that has no locks, or one to read alone: what cannot be written is told later
+        yield
+        return
+    try:
+        yield
+    finally:
+        if lock.lock_counter == 1:
+            file.unlink(missing_ok=True)  # whoever has it open sees that it has no name any more
+            if made:
+                tidy(folder)
+        lock.release()
+
+
+def claim(folder: Path, names: Iterable[str]) -> None:
+    """Mark these names in a folder as written by gtx.
+
+    Raises:
+        InputError: the folder holds something of such a name that gtx did not write.
+    """
+    known, names = _claimed(folder), set(names)
+    for name in sorted(names - known):
+        if (folder / name).exists() or (folder / name).is_symlink():
+            raise InputError(f"{folder / name} is there, and gtx did not write it: move it, or choose another --out")
+    if not names <= known:
+        write_text(folder / CLAIMS, json.dumps(sorted(known | names)))
+
+
+def discard(folder: Path, names: Iterable[str] | None = None, keep: Iterable[str] = ()) -> None:
+    """Delete what gtx has written in a folder, or of it what has one of the names; all else stays."""
+    known = _claimed(folder)
+    for name in (known if names is None else known & set(names)) - set(keep):
+        if (folder / name).is_dir() and not (folder / name).is_symlink():
+            shutil.rmtree(folder / name, ignore_errors=True)
+        else:
+            (folder / name).unlink(missing_ok=True)
+
+
+def tidy(folder: Path) -> None:
+    """Forget the claims of a folder that nothing was written to, and remove it if it is empty."""
+    if not any((folder / name).exists() for name in _claimed(folder)):
+        (folder / CLAIMS).unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _claimed(folder: Path) -> set[str]:
+    try:
+        found = json.loads((folder / CLAIMS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return set()
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, list) or not all(map(_is_name, found)):
+        raise InputError(f"{folder / CLAIMS}, which says what gtx wrote there, is damaged: choose another --out")
+    return set(found)
+
+
+def _is_name(name: Any) -> bool:
+    """Tell whether a name is that of an entry directly inside a folder."""
+    return isinstance(name, str) and name not in ("", "..") and Path(name).name == name
+
+
+def read_plain(file: Path) -> Any:
+    """Read a small YAML or JSON file; None if it is damaged or missing."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        return json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError, FileNotFoundError):
+        return None
+
+
+def check_same(there: Any, now: dict[str, Any], what: str, anew: str = "--overwrite to start anew") -> None:
+    """Raise an `InputError` if what a folder was begun with differs from what is asked for now: `what` it holds."""
+    if not isinstance(there, dict):
+        raise InputError(f"{what} whose settings cannot be read: choose another --out, or {anew}")
+    if differ := differences(there, now):
+        raise InputError(
+            f"{what} with other settings or data: {'; '.join(differ)}. "
+            f"Choose another --out, the same settings to go on, or {anew}."
+        )
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """The entries in which two configs differ, each as `settings.lr (0.01 there, 0.02 now)`; of many the first few."""
+    there, now = dict(_flat(old)), dict(_flat(new))
+    names = [name for name in sorted(there.keys() | now.keys()) if not _agree(there, now, name)]
+    told = [f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)" for name in names[:MOST_TOLD]]
+    return told + [f"and {len(names) - MOST_TOLD} more"] * (len(names) > MOST_TOLD)
+
+
+def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
+    """Compare an entry in two configurations; a missing entry equals one that was left at its default."""
+    if name in old and name in new:
+        return old[name] == new[name]
+    value = old.get(name, new.get(name))
+    return value is None or value is False or value in ("none", [])
+
+
+def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _shown(flat: dict[str, Any], name: str) -> str:
+    text = json.dumps(flat[name], ensure_ascii=False) if name in flat else "absent"
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,150 @@
+"""`gtx prepare`, and what `gtx predict` does with a folder: what this annex adds to the command line.
+
+Its imports wait until a command runs, since `gtx --help` reads this file.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from functools import partial
+
+from gtx.cli.parser import Parser
+from gtx.cli.printing import note, shows_progress
+from gtx.errors import InputError
+from gtx.termination import Terminated
+
+NAME = "prepare"
+ABOUT = "read molecules once, for trainings on more of them than fit into memory"
+EXAMPLES = """
+examples:
+  gtx prepare molecules.csv --out store/
+  gtx prepare library/ --out store/ --workers 16
+  gtx train store/ --target-columns y --out run/
+"""
+NOTES = """
+For sets that do not fit into memory. gtx reads every molecule once and keeps what it found as tensors on disk. Then
+gtx train takes the folder in place of a table.
+
+A shard is so many rows of a file. Of a.csv, a.csv-000000000000.parquet in the store has all cells of the rows, the
+canonical SMILES, and for a row that could not be used its error. _molecules/a.csv-000000000000.safetensors has the
+molecules. Columns may be added to the Parquet files, so that new targets need no new reading of molecules.
+
+The same command again goes on where it stopped. Shards of other options or of a file that has changed are refused.
+"""
+
+
+FOLDER_EXAMPLES = """
+  gtx predict run/model.gtx library/ --out predictions/
+  gtx predict run/model.gtx library/ --top 1000 --by y_pred --out best/
+  gtx predict run/model.gtx library/ --engine ray --out predictions/
+"""
+FOLDER_NOTES = """
+MOLECULES may be a folder of such files, and --out is then a folder of Parquet files, written shard by shard. The same
+command again goes on where it stopped. Scores are not printed for a folder.
+"""
+
+
+def add(parser: Parser) -> None:
+    """Options."""
+    from gtx.cli.options import add_reading
+
+    parser.usage = "gtx prepare MOLECULES --out FOLDER [options]"
+    parser.examples, parser.epilog = EXAMPLES, NOTES
+    parser.add_argument("molecules", metavar="MOLECULES", help="a table, a SMILES file or an SDF; or a folder of them")
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="the folder of the store; it need not exist")
+    parser.add_argument(
+        "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name or its cells"
+    )
+    parser.add_argument(
+        "--smiles-columns",
+        nargs="+",
+        metavar="NAME",
+        help="the columns of several molecules that belong together, such as solute solvent",
+    )
+    parser.add_argument(
+        "--on-error",
+        choices=["report", "fail"],
+        default="report",
+        help="report: a bad row gets an error and the others are read; fail: stop at the first bad row",
+    )
+    parser.add_argument(
+        "--shard-rows",
+        type=int,
+        metavar="N",
+        help="rows of a shard; training holds 8 shards in memory; default: 10,000",
+    )
+    add_reading(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Read the molecules, and print how many could not be read; status 2 if a file or all rows could not."""
+    from gtx.cli.options import featuriser_from
+    from gtx.library.preparing import prepare
+
+    rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
+    try:
+        outcome = prepare(
+            arguments.molecules,
+            arguments.out,
+            featuriser=featuriser_from(vars(arguments)),
+            smiles_column=arguments.smiles_column,
+            on_error=arguments.on_error,
+            workers=arguments.workers,
+            progress=shows_progress(),
+            **rows,
+        )
+    except (KeyboardInterrupt, Terminated):
+        note("gtx: what is read is kept; the same command goes on where it stopped")
+        raise
+    for line in outcome.told("molecules"):
+        note(line)
+    return 2 if outcome.problems or not outcome.kept else 0
+
+
+def add_folder_options(parser: Parser) -> None:
+    """Options of `gtx predict` for folders."""
+    parser.examples = f"{parser.examples.rstrip()}{FOLDER_EXAMPLES}"
+    parser.epilog = f"{parser.epilog.rstrip()}\n{FOLDER_NOTES}"
+    group = parser.add_argument_group("folders")
+    group.add_argument(
+        "--engine",
+        choices=["ray"],
+        help="who works at a folder: Ray's actors, on one machine or many; default: processes of this machine",
+    )
+    group.add_argument("--address", metavar="TEXT", help="of a running Ray cluster; default: a Ray of this machine")
+    group.add_argument("--shard-rows", type=int, metavar="N", help="rows of a Parquet file written; default: 50,000")
+
+
+def predict_folder(arguments: Namespace, molecules: str) -> int:
+    """Predict a folder, or a file by Ray; status 2 if a file or all rows could not be used."""
+    from gtx.cli.predict import opened, status
+    from gtx.library.predicting import predict_library
+    from gtx.prediction import Selection
+
+    if arguments.out == "-":
+        raise InputError("the predictions of a folder go to a folder: give --out")
+    rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
+    try:
+        outcome = predict_library(
+            arguments.model,
+            molecules,
+            arguments.out,
+            smiles_column=arguments.smiles_column,
+            smiles_columns=arguments.smiles_columns,
+            beams=arguments.beams,
+            device=arguments.device,
+            on_error=arguments.on_error,
+            selection=Selection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest),
+            workers=arguments.workers,
+            engine=arguments.engine,
+            address=arguments.address,
+            progress=shows_progress(),
+            load=partial(opened, neighbours=arguments.neighbours, members=arguments.members),
+            **rows,
+        )
+    except (KeyboardInterrupt, Terminated):
+        note("gtx: what is predicted is kept; the same command goes on where it stopped")
+        raise
+    for line in outcome.told("rows written"):
+        note(line)
+    return 2 if outcome.problems else status(outcome.ledger)

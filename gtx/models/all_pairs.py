@@ -1,0 +1,356 @@
+"""Published models whose attention spans all pairs of atoms: Transformer, Graphormer, GPS, GRIT, EGT and TGT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import nn
+
+from gtx.attention import ClippedDot, GatedSoftmax, VectorScore
+from gtx.encodings import Bonds, Degree, EdgePath, GaussianDistance, RandomWalk, ShortestPath
+from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.space import may_use_coordinates, without_coordinates
+from gtx.nn import (
+    BondMessages,
+    DegreeScaler,
+    EdgeAttention,
+    EdgeUpdate,
+    GPSLayer,
+    GraphTransformerLayer,
+    TripletAttention,
+)
+
+# --- The Transformer encoder over atoms.
+
+
+@without_coordinates
+def transformer(
+    out_channels: int,
+    *,
+    channels: int = 64,
+    heads: int = 8,
+    dropout: float = 0.1,
+    steps: int = 16,
+    **arguments: Any,
+) -> GraphTransformer:
+    """Make the Transformer encoder: every atom attends to every atom by content alone, post-norm, MLP of width 4d.
+
+    Positions in a sequence mean nothing in a molecule: random-walk probabilities of the atoms take their place.
+
+    Source: Vaswani et al. 2017 (arXiv:1706.03762); the positions, Dwivedi et al. 2022 (arXiv:2110.07875).
+
+    Args:
+        steps: steps of the random walks.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(channels, head_width(channels, heads), heads, project=True)
+        return GraphTransformerLayer(attention, None, channels, 4 * channels, dropout, norm_first=False)
+
+    return GraphTransformer(
+        out_channels,
+        encodings=[RandomWalk(steps, pairs=False)],
+        channels=channels,
+        dropout=dropout,
+        norm_first=False,
+        local=False,
+        layer=layer,
+        **arguments,
+    )
+
+
+# --- Graphormer.
+
+
+@without_coordinates
+def graphormer(
+    out_channels: int,
+    *,
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    heads: int = 8,
+    dropout: float = 0.1,
+    farthest: int = 20,
+    path: int = 5,
+    readout: Sequence[str] = (),
+    **arguments: Any,
+) -> GraphTransformer:
+    """Graphormer: degree on the atoms; a bias per head for path distance and for the bonds along the path, shared by
+    all layers; pre-norm, MLP of the nodes' width; a virtual node that is read out.
+
+    The types of the bonds along the path are averaged over all shortest paths, so that no numbering of the atoms
+    matters; the paper takes one.
+
+    Source: Ying et al. 2021 (arXiv:2106.05234).
+
+    Args:
+        farthest: longest path distance with a code of its own, bonds.
+        path: how many bonds of a path are told apart.
+        readout: how atoms are pooled beside the virtual node; default not at all.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(
+            channels, head_width(channels, heads), heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
+        )
+        return GraphTransformerLayer(attention, None, channels, channels, dropout)
+
+    return GraphTransformer(
+        out_channels,
+        bond_sizes=bond_sizes,
+        encodings=[Degree(), ShortestPath(farthest), EdgePath(bond_sizes[0], path, farthest)],
+        channels=channels,
+        pair_channels=heads,
+        pair_mlp=False,
+        dropout=dropout,
+        local=False,
+        readout=readout,
+        virtual_nodes=1,
+        layer=layer,
+        **arguments,
+    )
+
+
+# --- GPS: general, powerful, scalable graph transformers.
+
+
+@without_coordinates
+def gps(
+    out_channels: int,
+    *,
+    channels: int = 64,
+    heads: int = 8,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.0,
+    steps: int = 16,
+    readout: Sequence[str] = ("sum",),
+    **arguments: Any,
+) -> GraphTransformer:
+    """GPS as for ZINC: GINE over the bonds and attention over all pairs in parallel, random walks on the atoms, a sum.
+
+    Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates.
+
+    Source: Rampášek et al. 2022 (arXiv:2205.12454).
+
+    Args:
+        steps: steps of the random walks.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def layer(i: int) -> GPSLayer:
+        attention = EdgeAttention(channels, head_width(channels, heads), heads, dropout=attention_dropout, project=True)
+        return GPSLayer(attention, BondMessages(channels), channels, dropout=dropout)
+
+    return GraphTransformer(
+        out_channels,
+        encodings=[RandomWalk(steps, pairs=False)],
+        channels=channels,
+        dropout=dropout,
+        norm_first=False,
+        readout=readout,
+        layer=layer,
+        **arguments,
+    )
+
+
+# --- GRIT: graph inductive biases without message passing.
+
+
+@without_coordinates
+def grit(
+    out_channels: int,
+    *,
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    layers: int = 4,
+    heads: int = 8,
+    dropout: float = 0.1,
+    steps: int = 16,
+    **arguments: Any,
+) -> GraphTransformer:
+    """GRIT: a vector per pair and head from query, key and edge state, which scores, is summed and becomes the new edge
+    state; random-walk probabilities of pairs; a scaler of the log-degree; post-norm.
+
+    Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates. The scaler
+    stands after the heads are merged, where the authors' code has it before.
+
+    Source: Ma et al. 2023 (arXiv:2305.17589).
+
+    Args:
+        channels: width of nodes and edge states.
+        layers: number of layers; the last has no use for new edge states.
+        steps: steps of the random walks.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(
+            channels,
+            head_width(channels, heads),
+            heads,
+            edge_dim=channels,
+            score=VectorScore(heads, head_width(channels, heads), channels),
+            edge_bias=False,
+            edge_value="state",
+            project=True,
+        )
+        update = None
+        if i < layers - 1:
+            update = EdgeUpdate(channels, attention.state_width, dropout=dropout, norm_first=False)
+        return GraphTransformerLayer(
+            attention,
+            None,
+            channels,
+            dropout=dropout,
+            norm_first=False,
+            edge_update=update,
+            scaler=DegreeScaler(channels),
+        )
+
+    return GraphTransformer(
+        out_channels,
+        bond_sizes=bond_sizes,
+        encodings=[Bonds(bond_sizes), RandomWalk(steps)],
+        channels=channels,
+        layers=layers,
+        pair_channels=channels,
+        pair_mlp=False,
+        dropout=dropout,
+        local=False,
+        norm_first=False,
+        layer=layer,
+        **arguments,
+    )
+
+
+# --- The Edge-augmented Graph Transformer, and with triplets of atoms the Triplet Graph Transformer.
+
+
+@without_coordinates
+def egt(
+    out_channels: int,
+    *,
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    layers: int = 4,
+    heads: int = 8,
+    pair_channels: int = 32,
+    dropout: float = 0.1,
+    clip: float = 5.0,
+    farthest: int = 20,
+    steps: int = 16,
+    **arguments: Any,
+) -> GraphTransformer:
+    """EGT: a clipped score with a bias from the edge state, sigmoid gates, a scaler of the log-degree, and edge states
+    with an MLP of their own, updated in every layer.
+
+    There are no virtual nodes. Random-walk probabilities of the atoms stand in for the paper's SVD encodings, whose
+    signs are arbitrary.
+
+    Source: Hussain et al. 2022 (arXiv:2108.03348).
+
+    Args:
+        layers: number of layers; the last has no use for new edge states.
+        pair_channels: width of the edge states.
+        clip: bound of the score.
+        farthest: longest path distance with a code of its own, bonds.
+        steps: steps of the random walks.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    encodings = [Bonds(bond_sizes), ShortestPath(farthest), RandomWalk(steps, pairs=False)]
+    sizes = {"channels": channels, "layers": layers, "heads": heads, "pair_channels": pair_channels}
+    more = {"bond_sizes": bond_sizes, "encodings": encodings, "dropout": dropout, **arguments}
+    return _edge_augmented(out_channels, clip, lambda: None, **sizes, **more)
+
+
+@may_use_coordinates
+def tgt(
+    out_channels: int,
+    *,
+    bond_sizes: Sequence[int],
+    coordinates: bool = False,
+    channels: int = 64,
+    layers: int = 4,
+    heads: int = 8,
+    pair_channels: int = 32,
+    triplet_heads: int = 4,
+    dropout: float = 0.1,
+    clip: float = 5.0,
+    farthest: int = 20,
+    steps: int = 16,
+    cutoff: float = 10.0,
+    **arguments: Any,
+) -> GraphTransformer:
+    """TGT: EGT whose edge states also attend to each other, over all triplets of atoms, before their MLP.
+
+    Time grows with the cube of the number of atoms, and so does memory up to a bound, see `gtx.nn.TripletAttention`.
+    The paper predicts distances first and trains in three stages; here distances come from the coordinates, if there
+    are any.
+
+    Source: Hussain et al. 2024 (arXiv:2402.04538), with triplet attention.
+
+    Args:
+        coordinates: also encode distances in space; the batch must have `pos`.
+        layers: number of layers; the last has no use for new edge states.
+        pair_channels: width of the edge states.
+        triplet_heads: heads of the triplets; they divide `pair_channels`.
+        clip: bound of the score.
+        farthest: longest path distance with a code of its own, bonds.
+        steps: steps of the random walks.
+        cutoff: reach of the distance encoding, Å.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+    encodings = [Bonds(bond_sizes), ShortestPath(farthest), RandomWalk(steps, pairs=False)]
+    if coordinates:
+        encodings.append(GaussianDistance(cutoff=cutoff))
+    sizes = {"channels": channels, "layers": layers, "heads": heads, "pair_channels": pair_channels}
+    more = {"bond_sizes": bond_sizes, "encodings": encodings, "dropout": dropout, **arguments}
+    return _edge_augmented(out_channels, clip, lambda: TripletAttention(pair_channels, triplet_heads), **sizes, **more)
+
+
+def _edge_augmented(
+    out_channels: int,
+    clip: float,
+    triplets: Callable[[], nn.Module | None],
+    *,
+    channels: int,
+    layers: int,
+    heads: int,
+    pair_channels: int,
+    dropout: float,
+    **arguments: Any,
+) -> GraphTransformer:
+    """Make a model whose edge states are updated from the score, and by attention between edges if there is one."""
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(
+            channels,
+            head_width(channels, heads),
+            heads,
+            edge_dim=pair_channels,
+            score=ClippedDot(heads, pair_channels, clip),
+            normaliser=GatedSoftmax(heads, pair_channels),
+            edge_bias=False,
+            project=True,
+        )
+        update = None
+        if i < layers - 1:
+            width = attention.state_width
+            update = EdgeUpdate(pair_channels, width, 2 * pair_channels, dropout, triplets=triplets())
+        return GraphTransformerLayer(attention, None, channels, dropout=dropout, edge_update=update)
+
+    return GraphTransformer(
+        out_channels,
+        channels=channels,
+        layers=layers,
+        pair_channels=pair_channels,
+        pair_mlp=False,
+        dropout=dropout,
+        local=False,
+        layer=layer,
+        **arguments,
+    )

@@ -1,0 +1,228 @@
+"""Models around a model: several molecules a row, several conformers a molecule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+
+from gtx.errors import InputError
+from gtx.models.graph_transformer import GraphTransformer
+from gtx.nn import TrainingSet
+
+# --- Rows of several molecules, such as a solute and a solvent: an embedding of each, and one head.
+
+
+class ComponentSet(TrainingSet, Protocol):
+    """Training rows of several molecules, such as a `gtx.data.MoleculeStore` with `parts`."""
+
+    def as_molecules(self, further: int = 0) -> ComponentSet:
+        """Return the molecules of all rows, one after the other."""
+
+    def subset(self, index: Tensor) -> ComponentSet:
+        """Select some of them."""
+
+
+class Components(nn.Module):
+    r"""Model of rows of K molecules: their embeddings are concatenated and go to one head.
+
+    \[ z = \mathrm{head}\bigl([f_1(m_1), \ldots, f_K(m_K)]\bigr), \qquad f_k = f \text{ unless separate} \]
+
+    Molecules see nothing of each other before the head. Their order counts, with one encoder too. Source: the shared
+    and the separate encoders of Chemprop (Heid et al. 2024, https://doi.org/10.1021/acs.jcim.3c01250).
+
+    Args:
+        make: makes a `GraphTransformer`, or another module with `embed`, `observe`, `unseen` and a `head` of which the
+            first module is linear; the head's shape is kept but for its width.
+        count: K.
+        separate: an encoder for each component; otherwise one for all.
+        further: how many of the last columns of `batch.u` are no component's, such as a temperature; every encoder
+            reads them.
+
+    Raises:
+        InputError: `make` makes no such module.
+
+    Shapes:
+        a batch of B rows, of which each is one molecule made of its components (`parts` `[B, K]`, atoms of each; `u`
+        `[B, K D + further]`), otherwise as for `GraphTransformer`, to `[B, out_channels]`.
+    """
+
+    def __init__(self, make: Callable[[], nn.Module], count: int, separate: bool = False, further: int = 0) -> None:
+        super().__init__()
+        self.count, self.further = count, further
+        made = [make() for _ in range(count if separate else 1)]
+        whole = hasattr(made[0], "embed") and getattr(made[0], "per", "molecule") == "molecule"
+        if not (whole and isinstance(getattr(made[0], "head", None), nn.Sequential)):
+            raise InputError(f"{type(made[0]).__name__} has no embedding of a molecule: it cannot encode components")
+        first, *rest = made[0].head
+        self.width = count * first.in_features  # of `embed`
+        self.head = nn.Sequential(nn.Linear(self.width, first.out_features), *rest)
+        for encoder in made:
+            encoder.head = nn.Identity()
+        self.encoders = nn.ModuleList(made)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Predictions `[B, out_channels]`, in the scaled units of training."""
+        return self.head(self.embed(batch))
+
+    def embed(self, batch: Batch) -> Tensor:
+        """Embed each row, `[B, width]`: the concatenated embeddings of its components."""
+        every = separate_components(batch, self.count, self.further)
+        if len(self.encoders) == 1:
+            return self.encoders[0].embed(every).reshape(batch.num_graphs, self.width)
+        return torch.cat([f.embed(every_nth(every, k, self.count)) for k, f in enumerate(self.encoders)], -1)
+
+    def observe(self, molecules: ComponentSet, more: bool = False) -> None:
+        """Learn from the TRAINING molecules, see `GraphTransformer.observe`."""
+        every = molecules.as_molecules(self.further)
+        for k, encoder in enumerate(self.encoders):
+            own = torch.arange(k, len(every), len(self.encoders))
+            encoder.observe(every if len(self.encoders) == 1 else every.subset(own), more)
+
+    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
+        """Per row, the codes treated as "other", see `GraphTransformer.unseen`."""
+        every = separate_components(batch, self.count, self.further)
+        found: list[set[tuple[str, int, int]]] = [set() for _ in range(batch.num_graphs)]
+        for k, encoder in enumerate(self.encoders):
+            shared = len(self.encoders) == 1
+            for i, codes in enumerate(encoder.unseen(every if shared else every_nth(every, k, self.count))):
+                found[i // self.count if shared else i].update(codes)
+        return [sorted(codes) for codes in found]
+
+
+def separate_components(batch: Batch, count: int, further: int = 0) -> Batch:
+    """Return a batch of B rows as one of B K molecules, component by component within a row.
+
+    Args:
+        batch: of rows with `parts` `[B, K]`.
+        count: K.
+        further: how many of the last columns of `u` are no component's; each of a row's gets them.
+
+    Raises:
+        InputError: the batch does not say which atoms are whose.
+    """
+    parts = getattr(batch, "parts", None)
+    if parts is None or parts.shape[1] != count:
+        came = "none" if parts is None else f"{list(parts.shape)}"
+        raise InputError(
+            f"batch.parts: expected the atoms of each of {count} components, [B, {count}], as gtx.molecules.Featuriser "
+            f"makes them with components; got {came}"
+        )
+    sizes = parts.flatten()
+    contents = {name: batch[name] for name in ("x", "edge_index", "edge_attr", "pos") if name in batch}
+    if "u" in batch:
+        own, rest = batch.u.tensor_split([batch.u.shape[1] - further], 1)
+        own = own.reshape(len(sizes), own.shape[1] // count)
+        contents["u"] = torch.cat([own, rest.repeat_interleave(count, 0)], 1)
+    graph = torch.arange(len(sizes), device=sizes.device)
+    contents["batch"] = graph.repeat_interleave(sizes, output_size=len(batch.x))
+    contents["ptr"] = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    return Batch(_base_cls=Data, **contents)
+
+
+def every_nth(batch: Batch, k: int, count: int) -> Batch:
+    """Select component k of each row of a batch of B K molecules: the numbers k, k + K, k + 2K, ..."""
+    taken = batch.batch % count == k
+    bonds = taken[batch.edge_index[0]]
+    number = taken.cumsum(0) - 1
+    contents = {name: batch[name][taken] for name in ("x", "pos") if name in batch}
+    contents["edge_index"] = number[batch.edge_index[:, bonds]]
+    if "edge_attr" in batch:
+        contents["edge_attr"] = batch.edge_attr[bonds]
+    if "u" in batch:
+        contents["u"] = batch.u[k::count]
+    contents["batch"] = batch.batch[taken] // count
+    sizes = batch.ptr.diff()[k::count]
+    contents["ptr"] = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    return Batch(_base_cls=Data, **contents)
+
+
+# --- Several conformers of a molecule, pooled to one vector.
+
+
+class OverConformers(nn.Module):
+    r"""A model of molecules in space that reads several conformers of each: their vectors are pooled before the head.
+
+    \[ y = \mathrm{head}\Bigl( \sum_k a_k z_k \Bigr), \qquad a_k = 1 / K \quad \text{or} \quad
+       a_k = \operatorname{softmax}_k (w \cdot z_k) \]
+
+    with the model's vector \(z_k\) of conformer k (`GraphTransformer.embed`), over the K conformers that are known. No
+    energy enters and no Boltzmann weight. Neither the order of the conformers matters, nor, for the mean, that all are
+    there twice. A molecule without any is read as one whose coordinates are unknown. Time and memory are those of K
+    molecules.
+
+    Source: attention over the members of a set, Ilse et al. 2018 (arXiv:1802.04712), without the gate; over conformers,
+    Axelrod & Gómez-Bombarelli 2020 (arXiv:2012.08452).
+
+    Args:
+        model: of one conformer, which predicts for molecules.
+        pool: "mean" or "attention".
+
+    Shapes:
+        a batch whose `pos` is `[N, 3 K]`, the coordinates of the first conformer and then of the next, Å, NaN where
+        unknown, to `[B, out_channels]`. `gtx.data.MoleculeStore` cuts such batches out of `positions` of this shape.
+
+    Raises:
+        ValueError: another word for pool, or a model of atoms or bonds; in `forward`, coordinates of another shape.
+    """
+
+    def __init__(self, model: GraphTransformer, pool: Literal["mean", "attention"] = "mean") -> None:
+        super().__init__()
+        if pool not in ("mean", "attention"):
+            raise ValueError(f'expected the pool "mean" or "attention", got {pool!r}')
+        if model.per != "molecule":
+            raise ValueError(f"conformers of molecules are pooled: expected a model per molecule, got {model.per}")
+        self.model, self.pool = model, pool
+        self.weigh = nn.Linear(model.width, 1, bias=False) if pool == "attention" else None
+
+    @property
+    def constant_shapes(self) -> bool:
+        """True if the wrapped model can read batches of constant shape."""
+        return self.model.constant_shapes
+
+    @property
+    def fixed(self) -> dict[str, bool]:
+        """Fixed encodings of the wrapped model, which do not depend on coordinates."""
+        return self.model.fixed
+
+    def fixed_features(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
+        """Compute fixed encodings of the wrapped model."""
+        return self.model.fixed_features(batch, names)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Predictions `[B, out_channels]`, in the scaled units of training."""
+        return self.model.head(self.embed(batch))
+
+    def embed(self, batch: Batch) -> Tensor:
+        """Embed each molecule, `[B, width]`: the weighted mean over its conformers."""
+        each, weights = self.conformers(batch)
+        return (weights.unsqueeze(-1) * each).sum(1)
+
+    def conformers(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Embed each conformer, `[B, K, width]`, and weigh it, `[B, K]`: weight 0 for an unknown one."""
+        pos = batch.pos
+        if pos is None or pos.dim() != 2 or pos.shape[1] % 3 or not pos.shape[1]:
+            raise ValueError(f"expected pos [N, 3 K] of K conformers, got {None if pos is None else list(pos.shape)}")
+        each, known = [], []
+        for place in pos.split(3, 1):
+            one = copy(batch)
+            one.pos = place
+            each.append(self.model.embed(one))
+            placed = torch.zeros(batch.num_graphs, dtype=torch.long, device=pos.device)
+            known.append(placed.index_add_(0, batch.batch, place.isfinite().all(1).long()) > 0)
+        vectors, there = torch.stack(each, 1), torch.stack(known, 1)
+        there = torch.cat([there[:, :1] | ~there.any(1, keepdim=True), there[:, 1:]], 1)
+        score = vectors.new_zeros(there.shape) if self.weigh is None else self.weigh(vectors).squeeze(-1)
+        return vectors, score.masked_fill(~there, -torch.inf).softmax(1)
+
+    def observe(self, molecules: TrainingSet, more: bool = False) -> None:
+        """Let the wrapped model observe the training molecules."""
+        self.model.observe(molecules, more)
+
+    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
+        """List codes of each molecule that the wrapped model has not seen."""
+        return self.model.unseen(batch)

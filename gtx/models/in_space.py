@@ -1,0 +1,267 @@
+"""Published models that read coordinates: MAT, R-MAT, TorchMD-NET and Transformer-M."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import nn
+
+from gtx.attention import MoleculeBlend, RelativeDot
+from gtx.encodings import (
+    BesselDistance,
+    Bonds,
+    Degree,
+    Direction,
+    EdgePath,
+    ExpNormDistance,
+    GaussianDistance,
+    NeighbourTypes,
+    PairDistance,
+    ShortestPath,
+    SummedDistance,
+)
+from gtx.graph import WithinDistance
+from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.space import may_use_coordinates, needs_coordinates
+from gtx.nn import EdgeAttention, GraphTransformerLayer, TwoChannels, VectorLayer
+
+# --- The Molecule Attention Transformer.
+
+
+@needs_coordinates
+def mat(
+    out_channels: int,
+    *,
+    channels: int = 64,
+    heads: int = 8,
+    dropout: float = 0.1,
+    blend: Sequence[float] = (1 / 3, 1 / 3, 1 / 3),
+    learned: bool = False,
+    kernel: str = "softmax",
+    readout: Sequence[str] = ("mean",),
+    **arguments: Any,
+) -> GraphTransformer:
+    """MAT: attention blended, after the softmax, with the matrices of distances in space and of bonds.
+
+    The readout is a mean over atoms. The adjacency enters as it is, as in the paper's equation; the authors' code
+    divides its rows by their sums. The paper's dummy node is left out.
+
+    Source: Maziarka et al. 2020 (arXiv:2002.08264).
+
+    Args:
+        blend: weights of attention, distance and adjacency.
+        learned: learn them.
+        kernel: of the distance, "softmax" or "exp".
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        normaliser = MoleculeBlend(blend, learned, kernel)
+        attention = EdgeAttention(
+            channels,
+            head_width(channels, heads),
+            heads,
+            edge_dim=3,
+            normaliser=normaliser,
+            edge_bias=False,
+            project=True,
+        )
+        return GraphTransformerLayer(attention, None, channels, channels, dropout)
+
+    return GraphTransformer(
+        out_channels,
+        encodings=[PairDistance()],
+        channels=channels,
+        pair_channels=None,
+        dropout=dropout,
+        local=False,
+        readout=readout,
+        layer=layer,
+        **arguments,
+    )
+
+
+# --- The Relative Molecule Attention Transformer.
+
+
+@needs_coordinates
+def rmat(
+    out_channels: int,
+    *,
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    heads: int = 8,
+    pair_channels: int = 32,
+    dropout: float = 0.1,
+    farthest: int = 4,
+    radial: int = 32,
+    cutoff: float = 20.0,
+    readout: Sequence[str] = ("attention",),
+    **arguments: Any,
+) -> GraphTransformer:
+    """R-MAT: relative embeddings of bonds, hops and radial distance in key and value, with global terms.
+
+    All layers share a network that embeds the pair, and each has a linear map of its own from there to keys and one to
+    values; the paper has two networks in every layer.
+    The readout is attention pooling. The paper's dummy node is left out.
+
+    Source: Maziarka et al. 2021 (arXiv:2110.05841).
+
+    Args:
+        pair_channels: width of the relative embedding before each layer's own map.
+        farthest: longest path distance with a code of its own, bonds.
+        radial: functions of the distance in space.
+        cutoff: their reach, Å.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(
+            channels,
+            head_width(channels, heads),
+            heads,
+            edge_dim=pair_channels,
+            score=RelativeDot(heads, head_width(channels, heads), pair_channels),
+            edge_bias=False,
+            edge_value=True,
+            project=True,
+        )
+        return GraphTransformerLayer(attention, None, channels, dropout=dropout)
+
+    return GraphTransformer(
+        out_channels,
+        bond_sizes=bond_sizes,
+        encodings=[Bonds(bond_sizes), ShortestPath(farthest), BesselDistance(radial, cutoff)],
+        channels=channels,
+        pair_channels=pair_channels,
+        dropout=dropout,
+        local=False,
+        readout=readout,
+        layer=layer,
+        **arguments,
+    )
+
+
+# --- The equivariant transformer of TorchMD-NET.
+
+
+@needs_coordinates
+def torchmd_net(
+    out_channels: int,
+    *,
+    atom_sizes: Sequence[int],
+    channels: int = 64,
+    layers: int = 4,
+    heads: int = 8,
+    radial: int = 32,
+    cutoff: float = 5.0,
+    dropout: float = 0.0,
+    readout: Sequence[str] = ("sum",),
+    **arguments: Any,
+) -> GraphTransformer:
+    """Make the equivariant transformer, whose atoms have vectors in space, which turn with the molecule.
+
+    Attention within a cutoff, with filters of the distance in score and value; no bonds, no MLP.
+
+    All codes of an atom are embedded, where the paper has its element alone. Radial functions and cutoff are PhysNet's,
+    with a polynomial where the paper has a cosine. The readout pools atoms before the head, which the paper applies to
+    each atom and sums.
+
+    Source: Thölke & De Fabritiis 2022 (arXiv:2202.02541).
+
+    Args:
+        layers: number of layers; the last has no use for new vectors.
+        radial: functions of the distance.
+        cutoff: Å; atoms farther apart do not attend to each other.
+        dropout: in the head.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+    head_width(channels, heads)
+
+    def layer(i: int) -> VectorLayer:
+        return VectorLayer(channels, heads, radial + 1, last=i == layers - 1)
+
+    around = NeighbourTypes(ExpNormDistance(radial, cutoff), atom_sizes[0], channels)
+    return GraphTransformer(
+        out_channels,
+        atom_sizes,
+        encodings=[around, ExpNormDistance(radial, cutoff), Direction(cutoff)],
+        channels=channels,
+        layers=layers,
+        pair_channels=None,
+        dropout=dropout,
+        local=False,
+        readout=readout,
+        edges=WithinDistance(cutoff),
+        layer=layer,
+        **arguments,
+    )
+
+
+# --- Transformer-M: one model for molecules as graphs and in space.
+
+
+@may_use_coordinates
+def transformer_m(
+    out_channels: int,
+    *,
+    atom_sizes: Sequence[int],
+    bond_sizes: Sequence[int],
+    coordinates: bool = False,
+    channels: int = 64,
+    heads: int = 8,
+    pair_channels: int = 32,
+    dropout: float = 0.1,
+    farthest: int = 20,
+    path: int = 5,
+    gaussians: int = 64,
+    cutoff: float = 10.0,
+    modes: Sequence[float] = (0.2, 0.5, 0.3),
+    readout: Sequence[str] = (),
+    **arguments: Any,
+) -> GraphTransformer:
+    """Transformer-M: Graphormer's encodings in a channel for the graph, distances in a channel for space.
+
+    Molecules without coordinates have the first channel alone; those with coordinates have both, and in training one of
+    them or both, by chance. Both channels end in a bias per head that all layers share. The paper's second task, to
+    guess how coordinates were moved, is left out.
+
+    Source: Luo et al. 2022 (arXiv:2210.01765); the channel of the graph, Ying et al. 2021 (arXiv:2106.05234).
+
+    Args:
+        coordinates: also have the channel of space; the batch must have `pos`, NaN where unknown.
+        pair_channels: width of the pairs before the bias of each head.
+        farthest: longest path distance with a code of its own, bonds.
+        path: how many bonds of a path are told apart.
+        gaussians: of the distance, learned, with a scale and shift for each pair of elements.
+        cutoff: the last Gaussian's centre at first, Å.
+        modes: in training, how often a molecule with coordinates has the graph alone, space alone, or both.
+        readout: how atoms are pooled beside the virtual node; default not at all.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+    flat = [Degree(), ShortestPath(farthest), EdgePath(bond_sizes[0], path, farthest)]
+    distance = GaussianDistance(gaussians, cutoff, learned=True, pair_types=atom_sizes[0])
+    space = [SummedDistance(distance)] if coordinates else []
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(
+            channels, head_width(channels, heads), heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
+        )
+        return GraphTransformerLayer(attention, None, channels, channels, dropout)
+
+    return GraphTransformer(
+        out_channels,
+        atom_sizes,
+        bond_sizes,
+        encodings=[TwoChannels(flat, space, channels, pair_channels, modes)],
+        channels=channels,
+        pair_channels=heads,
+        pair_mlp=False,
+        dropout=dropout,
+        local=False,
+        readout=readout,
+        virtual_nodes=1,
+        layer=layer,
+        **arguments,
+    )

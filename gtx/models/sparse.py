@@ -1,0 +1,229 @@
+"""Published models whose attention spans some pairs: GAT, GATv2, GaAN, Exphormer, and TokenGT with bonds as tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import nn
+
+from gtx.attention import GAT, GATv2, HeadGate, ModulatedDot, ScaledDot
+from gtx.encodings import Bonds, RandomWalk
+from gtx.graph import BondedPairs, Expander
+from gtx.models.graph_transformer import GraphTransformer, head_width
+from gtx.models.space import without_coordinates
+from gtx.nn import BondMessages, EdgeAttention, GPSLayer, GraphTransformerLayer
+
+# --- Graph attention over the bonds: GAT, GATv2 and GaAN.
+
+
+@without_coordinates
+def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
+    r"""Graph attention along the bonds and to itself, with scores \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\).
+
+    Bond types do not enter; heads are merged by W_o. Residuals, norms and an MLP stand around the attention as in a
+    Transformer.
+
+    Source: Veličković et al. 2018 (arXiv:1710.10903).
+
+    Args:
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def parts() -> dict[str, Any]:
+        return {"score": GAT(heads, head_width(channels, heads)), "projections": "shared"}
+
+    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
+
+
+@without_coordinates
+def gatv2(
+    out_channels: int,
+    *,
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    heads: int = 8,
+    pair_channels: int = 32,
+    **arguments: Any,
+) -> GraphTransformer:
+    r"""Along the bonds and to itself, with scores \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
+
+    The edge feature \(e_{rs}\) is the bond. Residuals, norms and an MLP stand around the attention as in a Transformer.
+
+    Source: Brody et al. 2022 (arXiv:2105.14491).
+
+    Args:
+        pair_channels: width of the bonds' embedding.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def parts() -> dict[str, Any]:
+        score = GATv2(heads, head_width(channels, heads))
+        edges = {"edge_dim": pair_channels, "edge_bias": False, "edge_key": True}
+        return {"score": score, "projections": "key_value", **edges}
+
+    bonds = {"bond_sizes": bond_sizes, "encodings": [Bonds(bond_sizes)]}
+    pairs = {"pair_channels": pair_channels, "pair_mlp": False}
+    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **bonds, **pairs, **arguments)
+
+
+@without_coordinates
+def gaan(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
+    r"""GaAN: unscaled dot products along the bonds, values through a LeakyReLU, and a gate on each head of each atom.
+
+    The paper's last layer reads \([v_r \,\|\, \text{heads}]\); here the residual brings \(v_r\), as in a Transformer.
+
+    Source: Zhang et al. 2018 (arXiv:1803.07294).
+
+    Args:
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def parts() -> dict[str, Any]:
+        gate = HeadGate(channels, heads, channels)
+        return {"score": ScaledDot(1.0), "value_activation": nn.LeakyReLU(0.1), "gate": gate}
+
+    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
+
+
+def _over_bonds(
+    parts: Callable[[], dict[str, Any]],
+    out_channels: int,
+    *,
+    channels: int,
+    heads: int,
+    dropout: float = 0.1,
+    edge_list: bool = True,
+    **arguments: Any,
+) -> GraphTransformer:
+    """Make a model whose atoms attend to their neighbours and themselves; few edges, so they are written out."""
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(channels, head_width(channels, heads), heads, project=True, **parts())
+        return GraphTransformerLayer(attention, None, channels, dropout=dropout)
+
+    return GraphTransformer(
+        out_channels,
+        channels=channels,
+        dropout=dropout,
+        local=False,
+        edges=BondedPairs(),
+        layer=layer,
+        edge_list=edge_list,
+        **arguments,
+    )
+
+
+# --- Exphormer: sparse attention over the bonds, a random regular graph and virtual nodes.
+
+
+@without_coordinates
+def exphormer(
+    out_channels: int,
+    *,
+    bond_sizes: Sequence[int],
+    channels: int = 64,
+    heads: int = 8,
+    pair_channels: int = 32,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.0,
+    steps: int = 16,
+    degree: int = 4,
+    seed: int = 0,
+    virtual_nodes: int = 1,
+    readout: Sequence[str] = ("sum",),
+    edge_list: bool = True,
+    **arguments: Any,
+) -> GraphTransformer:
+    """Exphormer: GPS whose attention runs over few edges: bonds, an expander graph, and virtual nodes joined to all.
+
+    The kind of edge, a bond with its type, of the expander, or of a virtual node, multiplies query and key. The
+    expander is drawn over kinds of atoms and not over their numbers (`gtx.graph.Expander`), so that no numbering
+    matters. Norms are over channels, as in `gps`.
+
+    Source: Shirzad et al. 2023 (arXiv:2303.06147).
+
+    Args:
+        pair_channels: width of the edge features.
+        steps: steps of the random walks on the atoms.
+        degree: of the expander, even.
+        seed: of the expander.
+        virtual_nodes: how many; their states join the readout.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def layer(i: int) -> GPSLayer:
+        attention = EdgeAttention(
+            channels,
+            head_width(channels, heads),
+            heads,
+            dropout=attention_dropout,
+            edge_dim=pair_channels,
+            score=ModulatedDot(heads, head_width(channels, heads), pair_channels, clip=5.0),
+            edge_bias=False,
+            project=True,
+        )
+        return GPSLayer(attention, BondMessages(channels), channels, dropout=dropout)
+
+    return GraphTransformer(
+        out_channels,
+        bond_sizes=bond_sizes,
+        encodings=[Bonds(bond_sizes), RandomWalk(steps, pairs=False)],
+        channels=channels,
+        pair_channels=pair_channels,
+        pair_mlp=False,
+        dropout=dropout,
+        norm_first=False,
+        readout=readout,
+        edges=BondedPairs(loops=False) | Expander(degree, seed),
+        virtual_nodes=virtual_nodes,
+        layer=layer,
+        edge_list=edge_list,
+        **arguments,
+    )
+
+
+# --- TokenGT: atoms and bonds as tokens of a plain Transformer.
+
+
+@without_coordinates
+def tokengt(
+    out_channels: int,
+    *,
+    channels: int = 64,
+    heads: int = 8,
+    dropout: float = 0.1,
+    readout: Sequence[str] = (),
+    **arguments: Any,
+) -> GraphTransformer:
+    """TokenGT: atoms, bonds and a token of the whole molecule attend to each other, all to all; the last is read out.
+
+    Which tokens share an atom enters each head's score as a bias, shared by all layers, in place of the random
+    orthonormal identifiers of atoms that the paper puts into the tokens (`gtx.nn.BondTokens` tells why). A bond is one
+    token and not two.
+
+    Source: Kim et al. 2022 (arXiv:2207.02505).
+
+    Args:
+        readout: how atoms are pooled beside the token of the molecule; default not at all.
+        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+    """
+
+    def layer(i: int) -> GraphTransformerLayer:
+        attention = EdgeAttention(
+            channels, head_width(channels, heads), heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
+        )
+        return GraphTransformerLayer(attention, None, channels, channels, dropout)
+
+    return GraphTransformer(
+        out_channels,
+        channels=channels,
+        pair_channels=heads,
+        dropout=dropout,
+        local=False,
+        readout=readout,
+        virtual_nodes=1,
+        bond_tokens=True,
+        layer=layer,
+        **arguments,
+    )

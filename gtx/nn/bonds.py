@@ -1,0 +1,226 @@
+"""Layers for bonds and virtual nodes: messages over bonds, a readout of bonds, bonds as tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GINEConv
+
+from gtx.gelu import GELU
+from gtx.graph import CompleteGraph, with_virtual
+from gtx.nn.embedding import CodeEmbedding
+from gtx.nn.fast.bonds import sum_messages
+
+# --- Message passing over the bonds, beside the attention.
+
+
+@dataclass(frozen=True)
+class EmbeddedCodes:
+    """Bonds by their codes, embedded where somebody asks: few codes are the bonds of many molecules.
+
+    Attributes:
+        codes: int64 `[E, F]`.
+        embedding: of the codes.
+    """
+
+    codes: Tensor
+    embedding: CodeEmbedding
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """Embed every bond, `[E, C]`."""
+        return self.embedding(self.codes)
+
+
+class BondMessages(GINEConv):
+    r"""MLP of a node plus the sum of messages from its neighbours and the bonds to them.
+
+    \[ v'_r = \mathrm{MLP}\Bigl((1 + \epsilon) v_r + \sum_{s \to r} \mathrm{ReLU}(v_s + W b_{sr} + c)\Bigr) \]
+
+    PyG's `GINEConv`, which can also be given the codes of bonds. In single precision on a processor, W is then applied
+    to the table of codes and not to every bond, and one compiled loop sums (`gtx/nn/fast/bonds.c`).
+
+    Source: Hu et al. 2020 (arXiv:1905.12265).
+
+    Args:
+        channels: width of nodes and bonds.
+
+    Shapes:
+        x `[N, channels]`, edge_index int64 `[2, E]`, edge_attr `[E, channels]` or `EmbeddedCodes`, to `[N, channels]`.
+    """
+
+    def __init__(self, channels: int) -> None:
+        mlp = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, channels))
+        super().__init__(mlp, edge_dim=channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | EmbeddedCodes) -> Tensor:
+        if not isinstance(edge_attr, EmbeddedCodes):
+            return super().forward(x, edge_index, edge_attr)
+        embedding, codes = edge_attr.embedding, edge_attr.codes
+        table, scale = embedding.table @ self.lin.weight.t(), 1 + float(self.eps)
+        summed = sum_messages(x, edge_index, codes, embedding.offsets, table, self.lin.bias, scale)
+        return super().forward(x, edge_index, edge_attr.rows) if summed is None else self.nn(summed)
+
+
+# --- A readout of bonds: from atoms to one vector for each bond.
+
+
+class BondReadout(nn.Module):
+    r"""Readout of a bond between atoms s and r with codes c, symmetric in the two:
+
+    \[ \left[\, v_s + v_r,\; |v_s - v_r|,\; E(c) \,\right] \]
+
+    with a learned embedding E. A bond in both directions has the same vector twice.
+
+    Args:
+        channels: width of the nodes.
+        bond_sizes: codes of each bond column; code 0 means "other".
+
+    Shapes:
+        x `[N, channels]`, bond_index int64 `[2, E]`, codes int64 `[E, F]`, to `[E, width]`, `width = 3 * channels`.
+    """
+
+    def __init__(self, channels: int, bond_sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.embedding = CodeEmbedding(bond_sizes, channels, silent_first=True)
+        self.width = 3 * channels
+
+    def forward(self, x: Tensor, bond_index: Tensor, codes: Tensor) -> Tensor:
+        sender, receiver = x[bond_index[0]], x[bond_index[1]]
+        return torch.cat([sender + receiver, (sender - receiver).abs(), self.embedding(codes)], -1)
+
+
+# --- Virtual nodes with learned features, joined to every atom of a molecule.
+
+
+class Nodes(NamedTuple):
+    """Indices of the nodes that are atoms, int64 `[N]`, and of virtual ones, int64 `[B * count]` (None without any)."""
+
+    atoms: Tensor
+    virtual: Tensor | None
+
+
+class VirtualNodes(nn.Module):
+    """Adds virtual nodes with learned features, and a learned feature for every pair that has one.
+
+    Source: Ying et al. 2021, Graphormer, section 3.1.3 (arXiv:2106.05234).
+
+    Args:
+        count: virtual nodes per molecule.
+        channels: of the nodes.
+        pair_channels: of the pairs, or None.
+
+    Shapes:
+        a graph, x `[N, channels]` and pairs `[num_pairs, pair_channels]` or None, to the larger graph, its `Nodes`, its
+        node features and its pair features. A node without any edge, not even from itself, gets none.
+    """
+
+    def __init__(self, count: int, channels: int, pair_channels: int | None) -> None:
+        super().__init__()
+        self.node = nn.Parameter(torch.empty(count, channels))
+        self.pair = None if pair_channels is None else nn.Parameter(torch.empty(pair_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.node)
+        if self.pair is not None:
+            nn.init.normal_(self.pair, std=0.1)
+
+    def forward(
+        self, graph: CompleteGraph, x: Tensor, pairs: Tensor | None
+    ) -> tuple[CompleteGraph, Nodes, Tensor, Tensor | None]:
+        larger, nodes, virtual, old_pairs = with_virtual(graph, len(self.node))
+        everything = x.new_empty(larger.num_nodes, x.shape[1])
+        everything = everything.index_copy(0, nodes, x)
+        everything = everything.index_copy(0, virtual, self.node.to(x.dtype).repeat(graph.num_graphs, 1))
+        if pairs is not None:
+            pairs = self.pair.to(x.dtype).repeat(larger.num_pairs, 1).index_copy(0, old_pairs, pairs)
+        return larger, Nodes(nodes, virtual), everything, pairs
+
+    def __repr__(self) -> str:
+        return f"VirtualNodes({self.node.shape[0]}, {self.node.shape[1]})"
+
+
+# --- Bonds as nodes beside the atoms: tokens that attend and are attended to.
+
+
+class BondTokens(nn.Module):
+    r"""Adds a node for every bond, and to every pair of nodes what they have in common.
+
+    In TokenGT an atom i is the token \([x_i, P_i, P_i]\) and a bond between i and j the token \([b_{ij}, P_i, P_j]\),
+    with orthonormal identifiers P: \(P_i \cdot P_j\) is 1 if i = j, else 0. So attention can find out which tokens
+    share an atom: queries and keys that hold P have products of P in their score,
+
+    \[ q_t \cdot k_u / \sqrt d + w_{\mathrm{kind}(t)\, \mathrm{kind}(u)\, c(t, u)} \]
+
+    where c tells whether t and u have no atom in common, share one (an atom and its bond, two bonds of an atom), or are
+    the same token, and kind tells atoms from bonds. Which orthonormal P is drawn is arbitrary, and the published model
+    gives another prediction for every draw. Of bilinear forms in P, only multiples of the products are the same for
+    every draw; so here the learned w stands in place of P, and no draw and no numbering of the atoms matters.
+
+    Source: Kim et al. 2022, TokenGT (arXiv:2207.02505).
+
+    Args:
+        bond_sizes: codes of each column of the bonds.
+        channels: of the nodes.
+        pair_channels: of the pairs, and of w.
+
+    Shapes:
+        a graph, x `[N, channels]`, pairs `[num_pairs, pair_channels]` or None, every bond in both directions, int64
+        `[2, E]`, and their codes `[E, F]`, the same in both, to the larger graph, its `Nodes` (no virtual ones), its
+        node features and its pair features. Bonds come after the atoms of their molecule.
+
+    Raises:
+        ValueError: in `forward`, bonds that are not there in both directions.
+    """
+
+    def __init__(self, bond_sizes: Sequence[int], channels: int, pair_channels: int) -> None:
+        super().__init__()
+        self.bond_embedding = CodeEmbedding(bond_sizes, channels, silent_first=True)
+        self.kind = nn.Parameter(torch.empty(channels))
+        self.common = nn.Parameter(torch.empty(12, pair_channels))  # 2 kinds, 2 kinds, 3 things in common
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.kind)
+        nn.init.normal_(self.common, std=0.1)
+
+    def forward(
+        self, graph: CompleteGraph, x: Tensor, pairs: Tensor | None, edge_index: Tensor, codes: Tensor
+    ) -> tuple[CompleteGraph, Nodes, Tensor, Tensor]:
+        sender, receiver = edge_index
+        once = (sender < receiver).nonzero().flatten()
+        if 2 * len(once) != len(sender):
+            raise ValueError(
+                f"expected every bond in both directions, got {len(sender)} directed bonds, {len(once)} of them from a "
+                "lower to a higher atom"
+            )
+        of, order = graph.batch[sender[once]].sort(stable=True)
+        once = once[order]
+        larger, atoms, bonds, old_pairs = with_virtual(graph, torch.bincount(of, minlength=graph.num_graphs))
+        embedded = self.bond_embedding(codes[once]) + self.kind
+        everything = x.new_empty(larger.num_nodes, x.shape[1]).index_copy(0, atoms, x)
+        everything = everything.index_copy(0, bonds, embedded.to(x.dtype))
+
+        one, other = torch.empty(2, larger.num_nodes, dtype=torch.long, device=x.device)
+        one[atoms] = other[atoms] = atoms
+        one[bonds], other[bonds] = atoms[edge_index[:, once]]
+        kind = torch.zeros_like(one)
+        kind[bonds] = 1
+        u, t = larger.pair_index
+        shared = (one[t] == one[u]) | (one[t] == other[u]) | (other[t] == one[u]) | (other[t] == other[u])
+        common = self.common.to(x.dtype)[6 * kind[t] + 3 * kind[u] + shared.long() + (t == u)]
+        return (
+            larger,
+            Nodes(atoms, None),
+            everything,
+            common if pairs is None else common.index_add(0, old_pairs, pairs),
+        )
+
+    def __repr__(self) -> str:
+        return f"BondTokens({len(self.kind)}, {self.common.shape[1]})"

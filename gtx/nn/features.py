@@ -1,0 +1,210 @@
+"""Features beside the graph: their scaling, a user's own columns, counts of substructures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from gtx.graph import CompleteGraph, circular_labels
+from gtx.nn.dropout import Dropout
+
+# --- Access to the training molecules, from which a model fits scalers and vocabularies.
+
+
+class TrainingSet(Protocol):
+    """M molecules, N atoms and E directed bonds in all, such as a `gtx.data.MoleculeStore`.
+
+    Attributes:
+        atoms: `[N, A]`, codes of the atoms.
+        bond_codes: `[E, F]`, codes of the bonds.
+        descriptors: `[M, D]`, global features; NaN where one could not be computed.
+        atom_features, bond_features: `[N, K]` and `[E, K]`, for models that read any; otherwise they need not be there.
+    """
+
+    atoms: Tensor
+    bond_codes: Tensor
+    descriptors: Tensor
+
+    def __len__(self) -> int: ...
+
+    def batch(self, index: Tensor) -> Batch:
+        """Return the molecules `index` (int64 `[B]`), as a model takes them."""
+
+
+# --- Global features on one scale.
+
+
+class ClippedScaler(nn.Module):
+    """z-scores by the mean and standard deviation of the training rows, clipped.
+
+    A value that is unknown (NaN) counts as the training mean, so it has no effect; a feature that does not vary in
+    training is always 0.
+
+    Args:
+        channels: number of features D.
+        clip: largest z-score that comes out.
+
+    Shapes:
+        `[*, D]` to `[*, D]`.
+    """
+
+    def __init__(self, channels: int, clip: float = 5.0) -> None:
+        super().__init__()
+        self.clip = clip
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("scale", torch.ones(channels))  # one over the standard deviation
+
+    def observe(self, values: Tensor) -> None:
+        """Fit to the training rows, `[M, D]`."""
+        values = values.double()
+        known = values.isfinite()
+        count = known.sum(0).clamp(min=1)
+        mean = values.where(known, 0.0).sum(0) / count
+        deviation = ((values - mean).where(known, 0.0).square().sum(0) / count).sqrt()
+        varies = deviation > 1e-6 * mean.abs().clamp(min=1e-6)
+        self.mean.copy_(mean)
+        self.scale.copy_(torch.where(varies, 1 / deviation.clamp(min=1e-30), 0.0))
+
+    def forward(self, values: Tensor) -> Tensor:
+        return ((values - self.mean) * self.scale).nan_to_num(nan=0.0).clamp(-self.clip, self.clip)
+
+    def __repr__(self) -> str:
+        return f"ClippedScaler({len(self.mean)}, clip={self.clip})"
+
+
+# --- Features of atoms and bonds that the user gives.
+
+
+class UserFeatures(nn.Module):
+    """Numbers of each atom or bond of a batch, scaled, and mapped to the width of what they are added to.
+
+    One that is unknown (NaN), or as it is on average, adds nothing.
+
+    Args:
+        name: where a batch, and the training molecules, have them.
+        features: how many K; 0 for none, and nothing is added.
+        channels: width of the embedding that they are added to; None where there is none.
+
+    Shapes:
+        a batch, and an embedding `[*, channels]`, to `[*, channels]`.
+
+    Raises:
+        ValueError: the batch has none, or not K.
+    """
+
+    def __init__(self, name: Literal["atom_features", "bond_features"], features: int, channels: int | None) -> None:
+        super().__init__()
+        self.name, self.features = name, features
+        self.scaler = ClippedScaler(features) if features else None
+        self.embedding = nn.Linear(features, channels, bias=False) if features and channels else None
+
+    def forward(self, batch: Batch, embedded: Tensor) -> Tensor:
+        return embedded if self.embedding is None else embedded + self.embedding(self.scaled(batch))
+
+    def scaled(self, batch: Batch) -> Tensor:
+        """Their z-scores, `[*, K]`."""
+        return self.scaler(self._of(batch))
+
+    def of_pairs(self, batch: Batch, graph: CompleteGraph) -> Tensor:
+        """Compute the z-scores of bonds as those of all pairs, `[num_pairs, K]`; 0 where there is no bond."""
+        values = self.scaled(batch)
+        pairs = values.new_zeros(graph.num_pairs, self.features)
+        pairs[graph.pair_of(batch.edge_index)] = values
+        return pairs
+
+    def observe(self, molecules: TrainingSet) -> None:
+        """Learn from the TRAINING molecules how they are distributed."""
+        if self.features:
+            self.scaler.observe(self._of(molecules))
+
+    def _of(self, molecules: Any) -> Tensor:
+        values, width = getattr(molecules, self.name, None), self.features
+        if values is None or values.dim() != 2 or values.shape[1] != width:
+            came = "none" if values is None else list(values.shape)
+            raise ValueError(f"{self.name}: expected [n, {width}], see gtx.data.FeatureColumns; got {came}")
+        return values
+
+
+# --- Counts of the circular substructures of a molecule.
+
+FARTHEST = 20
+"""The largest radius, in bonds; a substructure as large hardly occurs in a second molecule."""
+
+
+class Substructures(nn.Module):
+    r"""A linear map of the logarithms of how often each circular substructure occurs.
+
+    Every atom starts with a label made of its codes; in each round it takes the labels of its neighbours in, with the
+    codes of the bonds to them, so that after r rounds a label stands for all within r bonds:
+
+    \[ l_i^{r+1} = h\Bigl(l_i^r, \sum_{j \to i} h(l_j^r, b_{ij})\Bigr), \qquad
+       u = W\, \mathrm{dropout}\bigl(\log(1 + c)\bigr), \quad
+       c_k = \bigl|\{(i, r) : l_i^r \bmod K = k,\ r \le R\}\bigr| \]
+
+    Source: the subtree kernel of Shervashidze et al. 2011 (JMLR 12:2539); with atoms and bonds of molecules the labels
+    are those of Morgan's fingerprint (Rogers and Hahn 2010, 10.1021/ci100050t), folded to K.
+
+    Counts that too few training molecules have are left out, once `observe` has seen these: nothing can be learned of
+    them but the molecules themselves. Integers wrap around alike everywhere.
+
+    Args:
+        channels: width of u.
+        atoms: columns of `batch.x` that make the first label; default all.
+        bonds: columns of `batch.edge_attr`; default all.
+        radius: R, in bonds.
+        folded: K, kinds of substructures told apart.
+        least: a count is used if so many training molecules have it.
+        dropout: of counts, in training.
+
+    Shapes:
+        a batch of B molecules (`x` `[N, A]`, `edge_index` `[2, E]`, `edge_attr` `[E, F]`, `batch` `[N]`) to
+        `[B, channels]`.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        atoms: Sequence[int] | None = None,
+        bonds: Sequence[int] | None = None,
+        radius: int = 2,
+        folded: int = 2048,
+        least: int = 3,
+        dropout: float = 0.8,
+    ) -> None:
+        super().__init__()
+        if not 0 <= radius <= FARTHEST or folded < 1:
+            raise ValueError(
+                f"expected a radius from 0 to {FARTHEST} and at least 1 folded, got radius={radius} and folded={folded}"
+            )
+        self.width, self.radius, self.folded, self.least = channels, radius, folded, least
+        self.atoms, self.bonds = (None if one is None else list(one) for one in (atoms, bonds))
+        self.dropout = Dropout(dropout)
+        self.embedding = nn.Linear(folded, channels, bias=False)
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        self.register_buffer("used", torch.ones(folded, dtype=torch.bool))
+
+    def labels(self, batch: Batch) -> Tensor:
+        """`circular_labels` of the columns and the radius, int64 `[radius + 1, N]`."""
+        return circular_labels(batch, self.radius, self.atoms, self.bonds)
+
+    def counts(self, batch: Batch) -> Tensor:
+        """Count each substructure of each molecule, int64 `[B, folded]`."""
+        kind = (self.labels(batch).remainder(self.folded) + batch.batch * self.folded).flatten()
+        counts = kind.new_zeros(batch.num_graphs * self.folded).index_add_(0, kind, torch.ones_like(kind))
+        return counts.view(batch.num_graphs, self.folded)
+
+    def observe(self, molecules: TrainingSet) -> None:
+        """Learn from the TRAINING molecules which substructures occur often enough."""
+        batches = (molecules.batch(rows) for rows in torch.arange(len(molecules)).split(512))
+        self.used.copy_(sum((self.counts(batch) > 0).sum(0) for batch in batches) >= self.least)
+
+    def forward(self, batch: Batch) -> Tensor:
+        counts = self.counts(batch) * self.used
+        return self.embedding(self.dropout(counts.to(self.embedding.weight.dtype).log1p()))
+
+    def __repr__(self) -> str:
+        return f"Substructures({self.width}, radius={self.radius}, folded={self.folded}, dropout={self.dropout.p})"

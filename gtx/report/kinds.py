@@ -1,0 +1,210 @@
+"""Kinds of targets in a report, and their words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gtx.tasks import AtomClasses, BondClasses, Classification, Multiclass, NumberTask, Shares, Task
+from gtx.tasks.classification import ZERO_ONE, listed
+
+# --- Numbers and names as a reader sees them.
+
+PARTS = {"train": "training", "val": "validation", "test": "test"}
+"""The parts of a split and what a sentence calls them."""
+
+TITLES = {
+    "mean": "Training mean",
+    "ridge": "Ridge regression",
+    "logistic": "Logistic regression",
+    "poisson": "Poisson regression",
+    "random_forest": "Random forest",
+    "kernel": "Kernel ridge",
+    "alike": "Mean of those alike",
+}
+"""Names of the baselines for readers."""
+
+
+def titles(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """Names of a task's metrics for readers."""
+    return {name: metric.title for name, metric in metrics.items()}
+
+
+def number(value: float | None) -> str:
+    """Three digits that count, and a true minus: `0.290`, `−1.20`, `12,345`; a dash for None."""
+    if value is None or math.isnan(value):
+        return "–"
+    size = abs(value)
+    if size < 1e-12:
+        return "0"  # what rounding left of it
+    form = ".1e" if size < 1e-3 else "#.3g" if size < 1000 else ",.0f"
+    return f"{value:{form}}".rstrip(".").replace("-", "−")
+
+
+def score(value: float | None, metric: str) -> str:
+    """An error like any number; a count as it is; what cannot exceed 1 with three decimals."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value is None or math.isnan(value) or metric in ("rmse", "mae", "deviance", "kl", "perplexity"):
+        return number(value)
+    return f"{value:z.3f}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    """Format a number with its sign."""
+    return f"+{number(value)}" if value > 0 else number(value)
+
+
+def in_unit(unit: str) -> str:
+    """` (unit)`, or nothing without one."""
+    return f" ({unit})" if unit else ""
+
+
+def count(number: int, noun: str) -> str:
+    """`1 molecule`, `1,128 molecules`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop, as a user's text may lack them."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"
+
+
+def flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Nested settings as lines: `model.channels`, `128`."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{above}{name}.")
+        elif isinstance(value, float):
+            yield f"{above}{name}", f"{value:.6g}"
+        else:
+            yield f"{above}{name}", ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+# --- How a report speaks of each kind of target: measured values, predictions and errors as a reader sees them.
+
+
+class Numbers:
+    """Targets that are numbers.
+
+    Args:
+        task: that predicts them.
+    """
+
+    has_thresholds = False
+    """True if predictions are probabilities that a threshold turns into classes."""
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
+
+    def lede(self, several: bool) -> str:
+        """Complete the first sentence after the names of the targets."""
+        return ", as shares that add up to 1" if isinstance(self.task, Shares) else ""
+
+    def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        """Compute the signed errors of predictions of a target, `[m]`; NaN for blanks."""
+        return prediction - y
+
+    def value_text(self, t: int, y: float) -> str:
+        """A measured value as a reader sees it."""
+        return number(float(y))
+
+    def prediction_text(self, t: int, prediction: Any) -> str:
+        """A prediction as a reader sees it."""
+        return number(float(prediction))
+
+    def summary(self, t: int, y: np.ndarray) -> dict[str, str]:
+        """Summarise the distribution of the measured values `[m]` of a target in words."""
+        found: dict[str, float | None] = dict.fromkeys(("mean", "sd", "smallest", "largest"))
+        if len(y):
+            found = {"mean": y.mean(), "sd": y.std(), "smallest": y.min(), "largest": y.max()}
+            if abs(found["mean"]) < 1e-6 * found["sd"]:
+                found["mean"] = 0.0  # a z-score's, but for rounding
+        return {name: number(value) for name, value in found.items()}
+
+    def goodness(self, t: int, y: np.ndarray, prediction: np.ndarray) -> dict[str, str]:
+        """Summarise in words how good one or more predictions for one kind of atom or bond are."""
+        error = prediction - y
+        found = {"mean measured": y.mean(), "RMSE": np.sqrt(np.square(error).mean()), "mean error": error.mean()}
+        return {name: number(float(value)) for name, value in found.items()}
+
+
+class Labels(Numbers):
+    """Targets that are classes, of which each has a probability."""
+
+    def lede(self, several: bool) -> str:
+        return ", each as one of several classes" if several else f", as one of the classes {listed(self.labels(0))}"
+
+    def labels(self, t: int) -> tuple[str, ...]:
+        """The names of the classes of a target."""
+        return getattr(self.task, "each", self.task).labels(t)
+
+    def likeliest(self, prediction: np.ndarray) -> np.ndarray:
+        """The number of the likeliest class of each molecule, `[m]`."""
+        return _whole(prediction).argmax(1)
+
+    def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        """Compute 1 minus the probability of the measured class."""
+        known = ~np.isnan(y)
+        measured = np.where(known, y, 0).astype(int)[:, None]
+        return np.where(known, 1 - np.take_along_axis(_whole(prediction), measured, 1)[:, 0], np.nan)
+
+    def value_text(self, t: int, y: float) -> str:
+        return self.labels(t)[int(y)]
+
+    def prediction_text(self, t: int, prediction: Any) -> str:
+        p = _whole(np.asarray(prediction)[None])[0]
+        return f"{self.labels(t)[int(p.argmax())]} ({p.max():.2f})"
+
+    def share_names(self, t: int) -> list[str]:
+        """Names of the classes whose shares are shown."""
+        several = len(self.task.targets) > 1
+        return [f"{self.task.targets[t]} {name}" if several else name for name in self.labels(t)]
+
+    def summary(self, t: int, y: np.ndarray) -> dict[str, str]:
+        counts = ", ".join(f"{name} {int((y == k).sum()):,}" for k, name in enumerate(self.labels(t)))
+        return {"molecules of each class": counts}
+
+    def goodness(self, t: int, y: np.ndarray, prediction: np.ndarray) -> dict[str, str]:
+        right = (self.likeliest(prediction) == y).mean()
+        of_measured = 1 - self.errors(t, y, prediction).mean()
+        return {"accuracy": f"{right:.3f}", "mean probability of the measured class": number(float(of_measured))}
+
+
+class Probabilities(Labels):
+    """Targets that are one of two classes, of which the second has a probability."""
+
+    has_thresholds = True
+
+    def lede(self, several: bool) -> str:
+        return f", {'each ' * several}as the probability of class {self.labels(0)[1] if not several else 1}"
+
+    def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        return prediction - y
+
+    def prediction_text(self, t: int, prediction: Any) -> str:
+        return number(float(prediction))
+
+    def share_names(self, t: int) -> list[str]:
+        """The second class alone."""
+        name = self.task.targets[t]
+        return [name if self.labels(t) == ZERO_ONE else f"{name} {self.labels(t)[1]}"]
+
+    def summary(self, t: int, y: np.ndarray) -> dict[str, str]:
+        return {"share of the second class": number(y.mean() if len(y) else None)}
+
+
+def kind_of(task: Task) -> Numbers:
+    """Choose the wording and figures for a task of numbers or classes, of molecules, atoms or bonds."""
+    if isinstance(task, NumberTask):
+        kinds = {Classification: Probabilities, Multiclass: Labels}
+        return next((kind for of, kind in kinds.items() if isinstance(task, of)), Numbers)(task)
+    return (Labels if isinstance(task, AtomClasses | BondClasses) else Numbers)(task)
+
+
+def _whole(prediction: np.ndarray) -> np.ndarray:
+    """The probability of each class `[R, C]`, of that or of the second of two `[R]`."""
+    return np.stack([1 - prediction, prediction], 1) if prediction.ndim == 1 else prediction

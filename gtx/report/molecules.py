@@ -1,0 +1,372 @@
+"""Molecules in a report: drawings, galleries, similarity to the training rows."""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from gtx.data import similarity
+from gtx.data.similarity import Nearest
+from gtx.errors import InputError
+from gtx.report.context import Report, RunReport
+from gtx.report.kinds import PARTS, count
+
+# --- Panels: small matplotlib figures that become part of the page, and follow its colours, light or dark.
+
+INK, FAINT = "#27303b", "#d9dee5"
+SMALL = 9  # font size of words inside the axes; three panels fill a page's width, which makes it 13 pixels
+COLOURS = {"train": "#7b8794", "val": "#c9780f", "test": "#2f6fd6"}
+
+# every colour of a panel is a variable of the page's style sheet
+_VARIABLES = {INK: "ink", FAINT: "rule", **{colour: part for part, colour in COLOURS.items()}}
+
+STYLE = {
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "text.parse_math": False,  # a target may be called "$x$"
+    "axes.linewidth": 0.8,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": SMALL,
+    "svg.fonttype": "none",  # text stays text: the reader's own fonts, searchable
+    "savefig.transparent": True,
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    "grid.color": FAINT,
+}
+
+
+LETTERS = 34  # of a label, that fit beside a panel in one line
+
+
+@contextmanager
+def panel(title: str, x: str, y: str, square: bool = False, height: float = 2.5) -> Iterator[Axes]:
+    """New axes in a figure of their own, `axes.figure`, to be drawn on inside the `with` block.
+
+    Args:
+        title: above the axes, at the left.
+        x, y: labels.
+        square: whether both axes have one scale.
+        height: of a panel that is not square, in units of which a square one has 3.
+    """
+    with matplotlib.rc_context(STYLE):
+        axes = Figure(figsize=(3.1, 3.0 if square else height), layout="constrained").add_subplot()
+        axes.set(
+            title=title, xlabel=_lines(x, LETTERS), ylabel=_lines(y, LETTERS if square else height * LETTERS / 3.6)
+        )
+        if square:
+            axes.set_aspect("equal", adjustable="box")
+        yield axes
+
+
+def _lines(label: str, letters: float) -> str:
+    """A long label in two lines; what does not fit into these is cut off."""
+    return "\n".join(textwrap.wrap(label, int(letters), max_lines=2, placeholder=" …"))
+
+
+def pointed(keys: Iterable[str]) -> str:
+    """The `gid` of markers, by which `inline` gives each, in order, the attribute `data-molecule` with its key."""
+    return "points " + " ".join(keys)
+
+
+def inline(figure: Figure, label: str) -> Markup:
+    """The figure as an `<svg>` element for a page.
+
+    Args:
+        figure: of a panel.
+        label: what screen readers say; different for every figure of a page, since it makes the ids different.
+    """
+    opened = io.StringIO()
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": label}), warnings.catch_warnings():
+        # of a letter that matplotlib's font lacks, only the width is guessed; the browser draws it
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        # `savefig` would draw the figure twice
+        figure.set_dpi(200)
+        for part in (figure, *figure.axes):
+            part.patch.set_visible(False)
+        FigureCanvasSVG(figure).print_svg(opened, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    svg = re.sub(r'<g id="points ([^"]*)">(.*?)</g>', _keyed, opened.getvalue(), flags=re.DOTALL)
+    svg = re.sub(r"<style.*?</style>|<g id=[^>]*>|font-family: [^;]*; |\n *", _shorter, svg, flags=re.DOTALL)
+    for colour, variable in _VARIABLES.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    box, body = re.search(r"<svg [^>]*viewBox=\"([^\"]*)\"[^>]*>(.*)", svg, flags=re.DOTALL).groups()
+    return Markup('<svg viewBox="{}" role="img" aria-label="{}">').format(box, label) + Markup(body)
+
+
+def _keyed(match: re.Match) -> str:
+    keys = iter(match[1].split())
+    return "<g>" + re.sub(r"<use ", lambda use: f'{use[0]}data-molecule="{next(keys)}" ', match[2]) + "</g>"
+
+
+def _shorter(match: re.Match) -> str:
+    """The page has the style and the font; ids of groups serve nobody and would be found twice."""
+    return "<g>" if match[0].startswith("<g") else " " if match[0].isspace() else ""
+
+
+# --- How near the judged molecules are to those of training, and how good predictions of nearer and farther ones are.
+
+BANDS = (0.3, 0.5, 0.7)
+"""Similarities that part the bands."""
+
+
+def nearest(report: RunReport) -> Nearest:
+    """Return the report's similarities to training molecules, or compute them, see `gtx.data.similarity.nearest`."""
+    if report.nearest is None and not all(len(report.split[part]) for part in (report.judged, "train")):
+        return Nearest(*(np.empty(0, kind) for kind in (int, float, int)))
+    return report.nearest or similarity.nearest(report.smiles, report.split, report.judged)
+
+
+def compared(report: RunReport) -> str:
+    """Which molecules are compared, in words."""
+    judged, trained = similarity.drawn(report.split, report.judged)
+    words = []
+    for part, drawn in ((report.judged, judged), ("train", trained)):
+        whole = len(report.split[part])
+        molecules = count(whole, f"{PARTS[part]} molecule")
+        words.append(molecules if len(drawn) == whole else f"{len(drawn):,} of {molecules}, drawn at random,")
+    return " with ".join(words).rstrip(",")
+
+
+class Neighbour(NamedTuple):
+    """The training molecule that is most similar to another: its number and the similarity."""
+
+    molecule: int
+    similarity: float
+
+
+def neighbours(report: RunReport, near: Nearest, rows: list[int]) -> dict[int, Neighbour]:
+    """Find the nearest training molecules of some scored molecules, by number."""
+    known = {
+        row: Neighbour(other, alike)
+        for row, other, alike in zip(*(a.tolist() for a in (near.rows, near.neighbour, near.similarity)), strict=True)
+    }
+    if missing := sorted(set(rows) - set(known)):
+        more = similarity.nearest(report.smiles, report.split, report.judged, np.array(missing))
+        known |= neighbours(report, more, missing)
+    return known
+
+
+def scaffold_kinds(report: RunReport, near: Nearest) -> np.ndarray:
+    """Classify the compared molecules: "no ring", or whether a training molecule has the same scaffold."""
+    from gtx.molecules import MoleculeError, scaffold
+
+    def of(row: int) -> str | None:
+        try:
+            return scaffold(report.smiles[row])
+        except MoleculeError:
+            return None
+
+    known = {of(row) for row in similarity.drawn(report.split, report.judged)[1]}
+    named = {"": "no ring", None: "without a scaffold"}
+    found = (of(row) for row in near.rows)
+    return np.array([named.get(one, "known scaffold" if one in known else "new scaffold") for one in found], object)
+
+
+def groups(near: Nearest, kinds: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Group the compared molecules by scaffold and by similarity to the nearest training molecule; empty groups are
+    left out."""
+    for kind in ("known scaffold", "new scaffold", "no ring", "without a scaffold"):
+        if (rows := near.rows[kinds == kind]).size:
+            yield kind, rows
+    edges = (0.0, *BANDS, np.inf)
+    for low, high in pairwise(edges):
+        if (rows := near.rows[(low <= near.similarity) & (near.similarity < high)]).size:
+            yield f"similarity {low} to {high}" if high < 1 else f"similarity {low} or more", rows
+
+
+def group_scores(report: Report, near: Nearest, kinds: np.ndarray, best: str | None) -> list[dict[str, Any]]:
+    """The scores of the model on each group, and the leading score of the best baseline, if its predictions are known.
+
+    Args:
+        report: what is scored.
+        near: the compared molecules.
+        kinds: their `scaffold_kinds`.
+        best: name of the baseline.
+    """
+    leading = next(iter(report.task.metrics))
+    return [
+        {
+            "name": name,
+            "molecules": len(rows),
+            "scores": report.task.evaluate(report.y[rows], report.prediction[rows]),
+            "rival": report.task.evaluate(report.y[rows], report.rivals[best][rows], [leading])[leading]
+            if best in report.rivals
+            else None,
+        }
+        for name, rows in groups(near, kinds)
+    ]
+
+
+# --- The judged molecules one by one: cards of the largest errors, a table of rows, and what is shown on hover.
+
+WORST = 12  # molecules drawn, shared by the targets
+MOST_ROWS = 300  # of tables, likewise
+
+
+def furthest_off(report: Report, t: int, most: int) -> list[tuple[int, float]]:
+    """The judged molecules with the largest errors of a target, and these errors, with a sign."""
+    rows = report.measured(report.judged, t)
+    errors = report.kind.errors(t, report.y[rows, t], report.predicted(rows, t))
+    return [(int(rows[i]), float(errors[i])) for i in np.argsort(-np.abs(errors), kind="stable")[:most]]
+
+
+def worst(report: Report, near: Nearest, pictured: int, gallery: Gallery) -> Iterator[dict[str, Any]]:
+    """The judged molecules that are furthest off, as many for each target, each with its nearest training molecule."""
+    each = max(1, WORST // len(report.targets))
+    found = [(t, *one) for t in range(pictured) for one in furthest_off(report, t, each)]
+    beside = neighbours(report, near, [row for _, row, _ in found])
+    for t, row, error in found:
+        other, number = beside[row], report.row_number(row)
+        known = report.y[other.molecule, t]
+        yield {
+            **_said(report, t, row),
+            "target": report.targets[t],
+            "unit": report.units.get(report.targets[t], ""),
+            "picture": gallery.molecule(report.smiles[row], f"The molecule of row {number}"),
+            "error": error,
+            "near": {
+                "row": report.row_number(other.molecule),
+                "similarity": other.similarity,
+                "smiles": report.smiles[other.molecule],
+                "measured": "–" if np.isnan(known) else report.kind.value_text(t, known),
+                "picture": gallery.molecule(
+                    report.smiles[other.molecule], f"The training molecule nearest to that of row {number}"
+                ),
+            },
+        }
+
+
+def rows(report: Report, near: Nearest, kinds: np.ndarray, t: int, most: int) -> list[dict[str, Any]]:
+    """At most so many judged molecules as rows of a table, the largest errors first.
+
+    Args:
+        report: whose molecules they are.
+        near: the molecules that were compared with those of training.
+        kinds: their `scaffold_kinds`.
+        t: number of the target.
+        most: rows.
+    """
+    places = {row: k for k, row in enumerate(near.rows.tolist())}
+    return [
+        {
+            **_said(report, t, row),
+            "error": error,
+            "similarity": near.similarity[places[row]] if row in places else None,
+            "scaffold": kinds[places[row]] if row in places else "–",
+        }
+        for row, error in furthest_off(report, t, most)
+    ]
+
+
+def _said(report: Report, t: int, row: int) -> dict[str, Any]:
+    return {
+        "key": f"{row}.{t}",
+        "row": report.row_number(row),
+        "smiles": report.smiles[row],
+        "measured": report.kind.value_text(t, report.y[row, t]),
+        "predicted": report.kind.prediction_text(t, report.predicted(np.array([row]), t)[0]),
+    }
+
+
+def hovered(report: Report, shown: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """By key, `molecule.target`, what the page shows of each molecule that stands in its pictures and tables: a few
+    words, and what a small picture needs (`gtx.molecules.sketch.outline`)."""
+    from gtx.molecules import MoleculeError
+    from gtx.molecules.sketch import outline
+
+    keys = dict.fromkeys(key for html in shown for key in re.findall(r'data-molecule="([\d.]+)"', html))
+    molecules: dict[str, Any] = {}
+    for key in keys:
+        row, t = map(int, key.split("."))
+        said = _said(report, t, row)
+        one = molecules.setdefault(str(row), {"smiles": said["smiles"], "row": int(said["row"]), "said": {}})
+        one["said"][t] = f"measured {said['measured']}, predicted {said['predicted']}"
+        if "atoms" not in one:
+            try:
+                one["atoms"], one["bonds"] = outline(said["smiles"])
+            except MoleculeError:
+                one["atoms"], one["bonds"] = [], []
+    return molecules
+
+
+# --- The pictures of a page. One that cannot be drawn is left out, and the page says so at its place.
+
+
+class Panel(NamedTuple):
+    """A picture to be drawn.
+
+    Attributes:
+        label: what it shows, in a few words that no other panel of the page has.
+        draw: how it is drawn.
+        caption: what to know of it, below it.
+    """
+
+    label: str
+    draw: Callable[[], Figure]
+    caption: str = ""
+
+
+class Gallery:
+    """Draws the pictures of one page.
+
+    Attributes:
+        missing: what could not be drawn, the labels by reason.
+    """
+
+    def __init__(self) -> None:
+        self.missing: dict[str, list[str]] = {}
+
+    def panel(self, panel: Panel) -> Markup:
+        """The panel as a `<figure>` element, its picture or a sentence in the picture's place."""
+        picture = self._attempt(panel.label, lambda: inline(panel.draw(), panel.label))
+        caption = Markup("<figcaption>{}</figcaption>").format(panel.caption) if panel.caption else ""
+        return Markup("<figure>{}{}</figure>").format(picture, caption)
+
+    def panels(self, panels: Iterable[Panel]) -> list[Markup]:
+        """Every panel, in order."""
+        return [self.panel(panel) for panel in panels]
+
+    def molecule(self, smiles: str, label: str) -> Markup:
+        """The molecule as an `<svg>` element, or a sentence in its place."""
+        return self._attempt(label, lambda: _structure(smiles))
+
+    def notes(self) -> list[str]:
+        """A line for each reason: what is not drawn, and why."""
+        return [
+            f"{labels[0] if len(labels) == 1 else count(len(labels), 'picture')} could not be drawn: {reason}"
+            for reason, labels in self.missing.items()
+        ]
+
+    def _attempt(self, label: str, draw: Callable[[], Markup]) -> Markup:
+        try:
+            return draw()
+        except Exception as error:  # a finished training must not fail for a picture, whatever is wrong with it
+            reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+            self.missing.setdefault(reason, []).append(label)
+            return Markup('<p class="missing">{} could not be drawn.</p>').format(label)
+
+
+def _structure(smiles: str) -> Markup:
+    from gtx.molecules import draw_molecule
+
+    svg = draw_molecule(smiles, size=(260, 180))
+    return Markup(svg[svg.index("<svg") :])

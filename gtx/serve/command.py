@@ -1,0 +1,79 @@
+"""`gtx serve`: the command that this annex adds to gtx."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import fields
+from pathlib import Path
+
+from gtx.cli.parser import Parser
+from gtx.cli.printing import note
+from gtx.errors import InputError
+from gtx.serve.limits import Limits
+from gtx.termination import Terminated
+
+NAME = "serve"
+ABOUT = "serve predictions over HTTP, with a web page"
+EXAMPLES = """
+examples:
+  gtx serve run/model.gtx
+  gtx serve run/model.gtx --port 9000 --max-molecules 1000
+  gtx serve run/model.gtx --host 0.0.0.0
+
+  curl http://127.0.0.1:8000/predict -H 'Content-Type: application/json' \\
+    -d '{"smiles": ["CCO"]}'
+  curl http://127.0.0.1:8000/table -H 'Content-Type: text/csv' \\
+    --data-binary @molecules.csv
+"""
+NOTES = """
+The address shows a page where people paste SMILES, draw molecules or drop a table. Programs send JSON to /predict or
+tables to /table; /openapi.json describes all, /health and /metrics are for whoever watches over it. There is no
+password: whoever reaches the address can use it. By default only this machine does. SIGTERM or Ctrl-C ends it when
+requests under way are answered, or after --grace seconds, with status 0.
+"""
+
+
+def add(parser: Parser) -> None:
+    """Options, every field of `Limits` among them."""
+    parser.usage = "gtx serve MODEL [options]"
+    parser.examples, parser.epilog = EXAMPLES, NOTES
+    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at; 0.0.0.0: all interfaces"
+    )
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 takes any free port")
+    parser.add_argument(
+        "--device", metavar="NAME", help="where to compute: cpu, cuda or cuda:1; default: a GPU if there is one"
+    )
+    group = parser.add_argument_group("limits")
+    for field in fields(Limits):
+        kind, name = type(field.default), f"--{field.name.replace('_', '-')}"
+        metavar = "N" if kind is int else "X"
+        group.add_argument(name, type=kind, default=field.default, metavar=metavar, help=field.metadata["help"])
+
+
+def run(arguments: Namespace) -> int:
+    """Serve until a signal comes."""
+    limits = Limits(**{field.name: getattr(arguments, field.name) for field in fields(Limits)})
+    try:
+        from gtx.serve.app import make_app
+        from gtx.serve.server import LOCAL, is_local, serve
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("gtx"):
+            raise
+        raise InputError("gtx serve needs FastAPI and uvicorn: in the folder of gtx, pip install '.[serve]'") from None
+    from gtx.prediction import load
+
+    predictor, local = load(arguments.model, arguments.device), is_local(arguments.host)
+    app = make_app(predictor, limits, Path(arguments.model).name, {*LOCAL, arguments.host} if local else ())
+
+    def ready(address: str) -> None:
+        note(f"gtx serve: {', '.join(predictor.header.targets)} of {arguments.model} at {address}")
+        whom = "only this machine can reach it (--host 0.0.0.0 admits others)"
+        note(f"gtx serve: {whom if local else 'whoever can reach this machine can use it; there is no password'}")
+
+    try:
+        serve(app, arguments.host, arguments.port, limits.grace, ready)
+    except (KeyboardInterrupt, Terminated):  # which uvicorn raises when it has ended
+        note("gtx serve: ended")
+    return 0

@@ -1,0 +1,282 @@
+"""The content of a request: molecules as a table of gtx, a request for an explanation, and drawings of the page's
+editor."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+
+from gtx.data.columns import Row, Table, damage
+from gtx.data.feature_columns import cell_text
+from gtx.data.targets import with_components
+from gtx.errors import InputError, did_you_mean, printable
+from gtx.molecules import MoleculeError
+from gtx.molecules.sketch import (
+    KINDS,
+    MOST_ATOMS,
+    MOST_BONDS,
+    Sketch,
+    SketchAtom,
+    SketchBond,
+    sketch_to_smiles,
+    smiles_to_sketch,
+)
+from gtx.prediction import ModelHeader
+from gtx.prediction.streaming import opened
+
+TABLE_TYPES = ("text/csv", "chemical/x-daylight-smiles", "chemical/x-mdl-sdfile")
+"""None of them can be sent by a page of another site without asking first, as a form's can."""
+
+_EXAMPLE = ["CC(=O)Nc1ccc(O)cc1", "CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CCO", "c1ccccc1"]
+
+METHODS = ("substructures", "shapley", "attention")
+
+
+class Explained(BaseModel):
+    """The molecule to explain, and how; as `gtx explain`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    smiles: str = Field(examples=["CC(=O)Nc1ccc(O)cc1"])
+    method: str = Field("substructures", pattern=f"^({'|'.join(METHODS)})$")
+    target: str | None = Field(None, description="default: the first of the model")
+    features: dict[str, float | str | list[float | None] | None] = Field(
+        {}, description="what the model reads beside the molecule, by name"
+    )
+
+
+_COLUMNS = TypeAdapter(dict[str, list[JsonValue]])
+
+
+class TooMany(InputError):
+    """A request has more rows than it may."""
+
+
+def needed(header: ModelHeader) -> list[str]:
+    """The names of the columns that a request in JSON has."""
+    return [*(header.featuriser.components or ["smiles"]), *(header.features.columns if header.features else ())]
+
+
+def schema(header: ModelHeader) -> dict:
+    """The JSON schema of such a request, for OpenAPI."""
+    molecules = header.featuriser.components or ("smiles",)
+    number = {"type": ["number", "null"]} if header.features and header.features.blanks else {"type": "number"}
+    lists = {"type": ["array", "null"] if header.features and header.features.blanks else "array", "items": number}
+    kinds = {name: lists if name in _lists(header) else number for name in needed(header)}
+    kinds |= {name: {"type": "string"} for name in molecules}
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": kind} for name, kind in kinds.items()},
+        "required": list(kinds),
+        "additionalProperties": False,
+        "examples": [{name: _examples(header, name, ["CCO", "c1ccccc1"], [1.0, 2.0]) for name in kinds}],
+    }
+
+
+def example(header: ModelHeader) -> str:
+    """A table that the model can read, to look at it."""
+    molecules, columns = header.featuriser.components or ["smiles"], needed(header)
+    if len(columns) == 1:
+        return "\n".join(_EXAMPLE)
+    cells = [[*_EXAMPLE[i:], *_EXAMPLE[:i]] for i in range(len(molecules))]
+    for name in columns[len(molecules) :]:
+        values = _examples(header, name, _EXAMPLE, [1] * len(_EXAMPLE))
+        cells.append([" ".join(map(str, np.atleast_1d(value))) for value in values])
+    return "\n".join(map(",".join, [columns, *zip(*cells, strict=True)]))
+
+
+def read_json(header: ModelHeader, body: bytes) -> Table:
+    """A table of columns, `{"smiles": ["CCO", ...]}`, all of the same length.
+
+    Raises:
+        InputError: it is no JSON, a column is missing or unknown, or a cell has the wrong type.
+    """
+    try:
+        columns = _COLUMNS.validate_json(body, strict=True)
+    except ValidationError as error:
+        raise InputError(complaint(error)) from None
+    names, molecules, lists = needed(header), header.featuriser.components or ("smiles",), _lists(header)
+    kinds = {name: "text" if name in molecules else "list" if name in lists else "number" for name in names}
+    for name in columns:
+        if name not in names:
+            near = did_you_mean(name, names)
+            raise InputError(f'there is no column "{printable(name)}"{near or ";"} this model reads {", ".join(names)}')
+    if missing := [name for name in names if name not in columns]:
+        raise InputError(f'column "{missing[0]}" is missing; this model reads {", ".join(names)}')
+    lengths = {len(cells) for cells in columns.values()}
+    if len(lengths) > 1:
+        shown = ", ".join(f'"{name}" {len(columns[name])}' for name in names)
+        raise InputError(f"expected columns of one length, got {shown}")
+    texts = [[_text(name, i, cell, kinds[name]) for i, cell in enumerate(columns[name], 1)] for name in names]
+    first = names.index(molecules[0])
+
+    def rows() -> Iterator[Row]:
+        for number, cells in enumerate(zip(*texts, strict=True), start=1):
+            yield Row(number, list(cells), cells[first], error=damage(cells[first]))
+
+    table = Table(names, molecules[0], rows(), lengths.pop())
+    if len(molecules) > 1:
+        table = with_components(table, molecules[1:])
+    return header.features.of_table(table) if header.features else table
+
+
+def read_text(header: ModelHeader, body: bytes) -> Table:
+    """A table as a file has it: a CSV, lines of SMILES or an SDF; which, its first lines say.
+
+    Raises:
+        InputError: it is packed, a workbook, or no such table.
+    """
+    if body.startswith((b"\x1f\x8b", b"PAR1")):
+        raise InputError("expected text: a CSV, lines of SMILES or an SDF, not packed and not Parquet")
+    return opened(header, io.BufferedReader(io.BytesIO(body)))
+
+
+def taken(table: Table, most: int) -> list[Row]:
+    """All rows of a table.
+
+    Raises:
+        TooMany: there are more than that.
+    """
+    rows = list(islice(table.rows, most + 1))
+    if len(rows) > most:
+        raise TooMany(f"expected at most {most:,} molecules in a request, got more; gtx predict has no limit")
+    return rows
+
+
+def read_explained(body: bytes) -> Explained:
+    """Read a request for an explanation.
+
+    Raises:
+        InputError: it is no JSON, or an entry is missing, unknown or of the wrong type.
+    """
+    try:
+        return Explained.model_validate_json(body)
+    except ValidationError as error:
+        raise InputError(complaint(error)) from None
+
+
+def _lists(header: ModelHeader) -> tuple[str, ...]:
+    """The columns whose cells are lists, a number for each atom or bond."""
+    return (*header.features.atoms, *header.features.bonds) if header.features else ()
+
+
+def _examples(header: ModelHeader, name: str, smiles: list[str], numbers: list[float]) -> list[Any]:
+    """Cells of a column for molecules."""
+    if name not in _lists(header):
+        return smiles if name not in (header.features.names if header.features else ()) else numbers
+    mols = map(header.featuriser.read, smiles)
+    counts = [mol.GetNumAtoms() if name in header.features.atoms else mol.GetNumBonds() for mol in mols]
+    return [[number] * count for number, count in zip(numbers, counts, strict=True)]
+
+
+def _text(name: str, row: int, cell: JsonValue, kind: str) -> str:
+    """A cell as a table has it."""
+    if kind == "text" and isinstance(cell, str):
+        return cell
+    if kind != "text" and cell is None:
+        return ""
+    if kind == "list" and isinstance(cell, list):
+        return cell_text(cell)
+    if kind == "number" and isinstance(cell, int | float) and not isinstance(cell, bool) and abs(cell) < float("inf"):
+        return repr(cell)
+    raise InputError(f'row {row}, column "{name}": expected a {kind}, got {_kind(cell)}')
+
+
+def _kind(cell: JsonValue) -> str:
+    """Name the kind of value of a cell; a text is quoted as it is."""
+    if isinstance(cell, str):
+        return f'"{printable(cell)}"'
+    kinds = {bool: "yes or no", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return next((word for kind, word in kinds.items() if isinstance(cell, kind)), "null")
+
+
+def complaint(error: ValidationError) -> str:
+    """Format what is wrong with a request, in one line."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(printable(str(part)) for part in first["loc"])
+    return f"the request cannot be used: {f'{place}: ' * bool(place)}{first['msg']}"
+
+
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+_FARTHEST = 1_000
+
+
+class Atom(BaseModel):
+    """An atom: its place is in lengths of a bond, x to the right, y up."""
+
+    model_config = _STRICT
+
+    element: str = Field(pattern="^[A-Z][a-z]?$", examples=["O"])
+    x: float = Field(ge=-_FARTHEST, le=_FARTHEST)
+    y: float = Field(ge=-_FARTHEST, le=_FARTHEST)
+    charge: int = Field(0, ge=-9, le=9)
+
+
+class Bond(BaseModel):
+    """A bond of two atoms, by their numbers from 0. `up` and `down` are wedges, narrow at `begin`; `either` is a double
+    bond that does not say which side its substituents are on."""
+
+    model_config = _STRICT
+
+    begin: int
+    end: int
+    kind: Literal[KINDS] = "single"
+
+
+class Drawing(BaseModel):
+    """Atoms and bonds. Hydrogen atoms need not be drawn."""
+
+    model_config = _STRICT
+
+    atoms: list[Atom] = Field(max_length=MOST_ATOMS)
+    bonds: list[Bond] = Field([], max_length=MOST_BONDS)
+
+
+class Written(BaseModel):
+    """The SMILES of a drawing, and the number of hydrogen atoms of each of its atoms."""
+
+    smiles: str
+    hydrogens: list[int]
+
+
+class Impossible(BaseModel):
+    """Error of a drawing, with the atom that causes it."""
+
+    error: str
+    atoms: list[int] = []
+
+
+def written(body: bytes) -> dict[str, Any]:
+    """A drawing as JSON to what `Written` has.
+
+    Raises:
+        InputError: it is no JSON, or no drawing.
+        MoleculeError: the molecule cannot be.
+    """
+    try:
+        drawing = Drawing.model_validate_json(body)
+    except ValidationError as error:
+        raise InputError(complaint(error)) from None
+    atoms = [SketchAtom(**dict(atom)) for atom in drawing.atoms]
+    smiles, hydrogens = sketch_to_smiles(Sketch(atoms, [SketchBond(**dict(bond)) for bond in drawing.bonds]))
+    return {"smiles": smiles, "hydrogens": hydrogens}
+
+
+def sketched(smiles: str, most: int) -> dict[str, Any]:
+    """A SMILES to what `Drawing` has.
+
+    Raises:
+        InputError: it has too many characters, cannot be read, or cannot be drawn.
+    """
+    if len(smiles) > most:
+        raise InputError(f"expected a SMILES of at most {most:,} characters, got {len(smiles):,}")
+    try:
+        return asdict(smiles_to_sketch(smiles))
+    except MoleculeError as reason:
+        raise InputError(f"the molecule {reason}") from None

@@ -1,0 +1,379 @@
+"""Methods of uncertainty: each gives a standard deviation and an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from itertools import chain
+from statistics import NormalDist
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gtx.errors import InputError
+from gtx.tasks.calibration import LEVEL
+from gtx.tasks.options import minimize_scalar
+
+# --- What every method of uncertainty says.
+
+
+class Spread(NamedTuple):
+    """Standard deviations and extents of intervals around the predictions of m molecules, float64 `[m, T]` each.
+
+    Attributes:
+        std: the standard deviation.
+        below, above: how far an interval reaches down and up, but for a factor that validation rows set.
+    """
+
+    std: Tensor
+    below: Tensor
+    above: Tensor
+
+
+class Method:
+    r"""The base: several networks, whose own variance, if they tell one, and whose disagreement add up.
+
+    \[ \sigma^2 = \frac{1}{K} \sum_k \sigma_k^2 + \frac{1}{K - 1} \sum_k (\mu_k - \bar\mu)^2 \]
+
+    (the law of total variance; Lakshminarayanan et al. 2017, arXiv:1612.01474). All is in scaled units.
+
+    Attributes:
+        word: the method's name in `METHODS`.
+        width: W, how many outputs the network has for each target; the first is the number itself.
+        has_loss: whether `loss` takes the place of the task's.
+        reads_similarity: whether the distance to the nearest training molecule stands behind the outputs.
+    """
+
+    word: ClassVar[str]
+    width: ClassVar[int] = 1
+    has_loss: ClassVar[bool] = False
+    reads_similarity: ClassVar[bool] = False
+
+    def at(self, level: float) -> Method:
+        """The method for intervals of a level, between 0 and 1; most do not depend on it."""
+        return self
+
+    def loss(self, output: Tensor, target: Tensor) -> Tensor:
+        """The loss of each entry, `[B, T]`, of outputs `[B, W, T]` and targets `[B, T]`."""
+        raise NotImplementedError(f"{type(self).__name__} has no loss of its own")
+
+    def networks(self, members: Sequence[nn.Module]) -> list[nn.Module]:
+        """Return the networks that predict for the members, K for any member."""
+        return list(members)
+
+    def variance(self, output: Tensor) -> Tensor:
+        """Return the variance that networks predict, `[..., T]`, from outputs `[..., W, T]`; 0 by default."""
+        return torch.zeros_like(output[..., 0, :])
+
+    def spread(self, output: Tensor) -> Spread:
+        """Compute the spread from outputs `[m, K, W, T]` of K networks."""
+        std = (self.variance(output).mean(1) + between(output)).sqrt()
+        return Spread(std, std, std)
+
+    def check(self, model: nn.Module, members: int) -> None:
+        """Raise an `InputError` unless the method suits a model and the number of its members."""
+        if self.width > 1:
+            needs_gradients(self.word, model)
+
+
+def needs_gradients(word: str, model: nn.Module) -> None:
+    """Raise an `InputError` unless a model is learned by gradients, as the method of this name is."""
+    if not any(weight.requires_grad for weight in model.parameters()):
+        raise InputError(f"uncertainty {word} is learned by gradients, which {type(model).__name__} is not")
+
+
+def between(output: Tensor) -> Tensor:
+    """Compute the sample variance of the numbers over K networks, `[m, T]`; 0 for a single one."""
+    numbers = output[:, :, 0]
+    return numbers.var(1) if numbers.shape[1] > 1 else torch.zeros_like(numbers[:, 0])
+
+
+# --- How far the members of an ensemble disagree.
+
+
+class Ensemble(Method):
+    """The sample variance of members that were trained from seeds of their own, two or more."""
+
+    word: ClassVar[str] = "ensemble"
+
+    def check(self, model: nn.Module, members: int) -> None:
+        if members < 2:
+            raise InputError(
+                "uncertainty ensemble is how far members disagree, and this model has one: expected two or more, "
+                "such as ensemble=5 in Python and --ensemble 5 on the command line"
+            )
+
+
+# --- How far thinned copies of a network disagree.
+
+
+class McDropout(Method):
+    """Monte Carlo dropout: predictions of networks that each lack some channels (Gal & Ghahramani 2016,
+    arXiv:1506.02142).
+
+    Wherever training drops entries, a copy of the network lacks channels, drawn by the copy's number: the same ones for
+    all atoms of all molecules, as of all steps of a sequence in Gal & Ghahramani 2016b (arXiv:1512.05287). So a
+    molecule's prediction does not depend on its batch, nor on the order of its atoms. The prediction is the copies'
+    mean. Dropout of attention weights and whole layers is left out.
+
+    Args:
+        samples: copies of each member.
+    """
+
+    word: ClassVar[str] = "dropout"
+
+    def __init__(self, samples: int = 20) -> None:
+        self.samples = samples
+
+    def networks(self, members: Sequence[nn.Module]) -> list[nn.Module]:
+        return [thinned(member, seed) for member in members for seed in range(self.samples)]
+
+    def check(self, model: nn.Module, members: int) -> None:
+        if not any(_dropouts(model)):
+            raise InputError(
+                f"uncertainty dropout: {type(model).__name__} drops nothing in training; "
+                'a network does with model_arguments={"dropout": 0.1} in Python and --model-arguments dropout=0.1 on '
+                "the command line"
+            )
+
+
+class Lacking(nn.Module):
+    """Sets the same channels of whatever it reads to zero, each drawn with probability p, and divides the others by
+    1 - p.
+
+    Args:
+        p: as of dropout.
+        seed: decides the channels.
+    """
+
+    def __init__(self, p: float, seed: int) -> None:
+        super().__init__()
+        self.p, self.seed = p, seed
+
+    def forward(self, x: Tensor) -> Tensor:
+        random = torch.rand(x.shape[-1], generator=torch.Generator().manual_seed(self.seed))
+        return x * ((random >= self.p) / (1 - self.p)).to(x)
+
+
+def thinned(model: nn.Module, seed: int) -> nn.Module:
+    """A copy of a model without some of its channels, with the same weights in memory."""
+    shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
+    copy = deepcopy(model, shared)
+    for place, (parent, name, p) in enumerate(list(_dropouts(copy))):
+        setattr(parent, name, Lacking(p, 1_000 * seed + place))
+    return copy
+
+
+def _dropouts(model: nn.Module) -> Iterator[tuple[nn.Module, str, float]]:
+    """Where something is dropped, a parent module and its attribute, and with which probability."""
+    for parent in model.modules():
+        for name, child in parent.named_children():
+            if type(child).__name__ == "Dropout" and child.p > 0:  # torch's, or that of gtx.nn, a room apart
+                yield parent, name, child.p
+
+
+# --- A variance for each molecule, learned with the number.
+
+FLOOR = 1e-4
+"""The least variance in scaled units: an error of a hundredth of the targets' spread."""
+
+
+class Variance(Method):
+    r"""The negative log-likelihood of a Gaussian whose mean and variance the network gives, weighted:
+
+    \[ \ell = \lfloor \sigma^{2 \beta} \rfloor \, \tfrac{1}{2}
+       \Bigl( \ln \sigma^2 + \frac{(y - \mu)^2}{\sigma^2} \Bigr), \qquad
+       \sigma^2 = \ln(1 + e^s) + 10^{-4}, \]
+
+    where the factor in brackets has no gradient. With \(\beta = 0\) it is the likelihood itself (Nix & Weigend 1994),
+    which neglects molecules that it has found hard; \(\beta = 1\) learns the mean as the squared error does; halfway
+    is best, or nearly, in Seitzer et al. 2022 (arXiv:2203.09168).
+
+    Args:
+        beta: 0 to 1.
+    """
+
+    word: ClassVar[str] = "variance"
+    width: ClassVar[int] = 2
+    has_loss: ClassVar[bool] = True
+
+    def __init__(self, beta: float = 0.5) -> None:
+        self.beta = beta
+
+    def loss(self, output: Tensor, target: Tensor) -> Tensor:
+        variance = self.variance(output)
+        likelihood = (variance.log() + (target - output[..., 0, :]).square() / variance) / 2
+        return variance.detach() ** self.beta * likelihood
+
+    def variance(self, output: Tensor) -> Tensor:
+        return F.softplus(output[..., 1, :]) + FLOOR
+
+
+# --- A distribution over means and variances for each molecule.
+
+
+class Evidential(Method):
+    r"""A normal-inverse-gamma distribution of the mean and the variance (Amini et al. 2020, arXiv:1910.02600).
+
+    The network gives \(\gamma, \nu > 0, \alpha > 1, \beta > 0\). The value follows Student's t distribution, and with
+    \(\Omega = 2 \beta (1 + \nu)\) the loss is its negative log-likelihood and a penalty for evidence of what is wrong:
+
+    \[ \ell = \tfrac{1}{2} \ln \frac{\pi}{\nu} - \alpha \ln \Omega
+       + \bigl(\alpha + \tfrac{1}{2}\bigr) \ln\bigl( (y - \gamma)^2 \nu + \Omega \bigr)
+       + \ln \frac{\Gamma(\alpha)}{\Gamma(\alpha + \frac{1}{2})}
+       + \lambda\, |y - \gamma|\, (2 \nu + \alpha) \]
+
+    The variance of a value is \(\frac{\beta}{\alpha - 1} (1 + \frac{1}{\nu})\).
+
+    Its weakness: the likelihood depends on fewer numbers than the network gives, \(\nu\) is not determined by data, and
+    what is said to be the model's own ignorance need not be (Meinert et al. 2023, arXiv:2205.10060). Only the sum is
+    used here, and validation rows set its scale.
+
+    Args:
+        penalty: lambda. With 0.2, as Soleimany et al. 2021 have it for molecules
+            (https://doi.org/10.1021/acscentsci.1c00546), a spread that is known is missed by a factor of 2.7, with 0.05
+            by 9 % (the data of tests/tasks/test_uncertainty.py).
+    """
+
+    word: ClassVar[str] = "evidential"
+    width: ClassVar[int] = 4
+    has_loss: ClassVar[bool] = True
+
+    def __init__(self, penalty: float = 0.05) -> None:
+        self.penalty = penalty
+
+    def loss(self, output: Tensor, target: Tensor) -> Tensor:
+        error = target - output[..., 0, :]
+        nu, alpha, beta = self._evidence(output)
+        omega = 2 * beta * (1 + nu)
+        likelihood = (
+            (math.pi / nu).log() / 2
+            - alpha * omega.log()
+            + (alpha + 0.5) * (error.square() * nu + omega).log()
+            + torch.lgamma(alpha)
+            - torch.lgamma(alpha + 0.5)
+        )
+        return likelihood + self.penalty * error.abs() * (2 * nu + alpha)
+
+    def variance(self, output: Tensor) -> Tensor:
+        nu, alpha, beta = self._evidence(output)
+        return beta / (alpha - 1) * (1 + 1 / nu)
+
+    @staticmethod
+    def _evidence(output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        nu, alpha, beta = (F.softplus(output[..., k, :]) + 1e-4 for k in (1, 2, 3))
+        return nu, alpha + 1, beta
+
+
+# --- A median and two quantiles for each molecule, which need not lie evenly about it.
+
+
+class Quantiles(Method):
+    r"""The median of a target and the two quantiles at which an interval ends, such as 0.05 and 0.95 of one of 0.9, by
+    the sum of their pinball losses:
+
+    \[ \ell = \sum_q \max\bigl( q\,(y - \hat y_q),\; (q - 1)(y - \hat y_q) \bigr) \]
+
+    (Koenker & Bassett 1978). The outer two are the median minus and plus a softplus, so that quantiles never cross.
+    The prediction is the median. The standard deviation is that of a normal distribution with as wide a range. The
+    interval reaches as far down and up as the quantiles do, times one factor by which validation rows are covered:
+    conformalised quantile regression (Romano et al. 2019, arXiv:1905.03222), by a factor in place of a summand, so that
+    no interval is turned over.
+
+    Args:
+        level: of the interval, between 0 and 1.
+    """
+
+    word: ClassVar[str] = "quantiles"
+    width: ClassVar[int] = 3
+    has_loss: ClassVar[bool] = True
+
+    def __init__(self, level: float = LEVEL) -> None:
+        self.tail = (1 - level) / 2
+        self.normal = NormalDist().inv_cdf(1 - self.tail)  # of a standard normal distribution, the upper quantile
+
+    def at(self, level: float) -> Quantiles:
+        return Quantiles(level)
+
+    def loss(self, output: Tensor, target: Tensor) -> Tensor:
+        median, (down, up) = output[..., 0, :], self._reach(output)
+        quantiles = (self.tail, median - down), (0.5, median), (1 - self.tail, median + up)
+        return sum(_pinball(target - value, q) for q, value in quantiles)
+
+    def variance(self, output: Tensor) -> Tensor:
+        down, up = self._reach(output)
+        return ((down + up) / (2 * self.normal)).square()
+
+    def spread(self, output: Tensor) -> Spread:
+        down, up = (reach.mean(1) for reach in self._reach(output))
+        std = (self.variance(output).mean(1) + between(output)).sqrt()
+        wider = 2 * self.normal * std / (down + up)  # as far as networks disagree
+        return Spread(std, wider * down, wider * up)
+
+    @staticmethod
+    def _reach(output: Tensor) -> tuple[Tensor, Tensor]:
+        return F.softplus(output[..., 1, :]) + 1e-3, F.softplus(output[..., 2, :]) + 1e-3
+
+
+def _pinball(error: Tensor, q: float) -> Tensor:
+    return (q * error).maximum((q - 1) * error)
+
+
+# --- How unlike the training molecules a molecule is.
+
+FEWEST = 50
+"""Held-out values of a target that can tell how errors grow with the distance; of fewer, one width holds for all."""
+STEEPEST = 8.0
+PRIOR = 2.0
+
+
+class Similarity(Method):
+    r"""An error that grows with the distance d to the nearest training molecule, \(\sigma \propto e^{b d}\).
+
+    The distance is 1 minus the Tanimoto similarity of Morgan counts, see `gtx.prediction.neighbours`; it stands behind
+    the outputs of the networks. The slope b of each target, 0 or more, is `distance_slopes` of validation rows. With
+    these deviations split-conformal intervals are normalised (Papadopoulos et al. 2002).
+    """
+
+    word: ClassVar[str] = "similarity"
+    reads_similarity: ClassVar[bool] = True
+
+    def spread(self, output: Tensor) -> Spread:
+        """Compute the spread from distances times slopes, `[m, T]`."""
+        std = output.double().exp()
+        return Spread(std, std, std)
+
+
+def distance_slopes(error: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    r"""The slope b of each target: the likeliest of Laplace errors of the scale \(c\, e^{b d}\),
+
+    \[ \min_{b \ge 0} \; n \ln \frac{1}{n} \sum_i |\epsilon_i| e^{-b d_i} + b \sum_i d_i + \frac{b^2}{2 \cdot 2^2} \]
+
+    with c the best for each b. The last term is a normal prior of standard deviation 2, which keeps few rows from a
+    steep slope; a Laplace distribution, unlike a normal one, is not led by single large errors.
+
+    Args:
+        error: `[n, T]` of held-out rows, NaN for blanks.
+        distance: `[n]`.
+
+    Returns:
+        float64 `[T]`, from 0 to 8; 0 for a target of fewer than 50 values.
+    """
+    return np.array([_slope(column, distance) for column in error.T])
+
+
+def _slope(error: np.ndarray, distance: np.ndarray) -> float:
+    known = np.isfinite(error)
+    size, far = np.abs(error[known]), distance[known]
+    if len(size) < FEWEST or not size.any():
+        return 0.0
+
+    def unlikely(slope: float) -> float:
+        scale = np.mean(size * np.exp(-slope * far))
+        return len(size) * np.log(scale) + slope * far.sum() + slope**2 / (2 * PRIOR**2)
+
+    return float(minimize_scalar(unlikely, bounds=(0, STEEPEST), method="bounded").x)

@@ -1,0 +1,111 @@
+"""Worker processes that die, and those whose parent does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import gtx
+from gtx.data import featurising
+from gtx.data.featurising import DEADLY, in_workers
+from gtx.errors import InputError
+from gtx.prediction import predict_table
+from tests.library.conftest import MODEL, dying
+
+
+def test_the_row_that_ends_workers_is_named_and_no_other_is_lost() -> None:
+    def lengths(texts: list[str], marks: list[None] | None) -> SimpleNamespace:
+        if "deadly" in texts:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return SimpleNamespace(lengths=[len(text) for text in texts], errors=[None] * len(texts))
+
+    chunks = [([f"{'x' * i}", "deadly" if i == 1 else "fine", "y"], None if i else [None] * 3) for i in range(5)]
+    made = list(in_workers(lengths, chunks, 1))
+    assert [found.lengths for found in made] == [[i, 0 if i == 1 else 4, 1] for i in range(5)]
+    assert [found.errors for found in made] == [[None, DEADLY if i == 1 else None, None] for i in range(5)]
+
+
+def test_what_is_no_row_to_leave_out_ends_in_one_line(tmp_path: Path) -> None:
+    def together(texts: list[str]) -> list[str]:
+        if len(texts) > 1 or texts == ["alone"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return texts
+
+    with pytest.raises(InputError, match="end at 2 rows together, and at none alone: is there"):
+        list(in_workers(together, [(["a", "b"],)], 1))
+    with pytest.raises(InputError, match=f"^alone {DEADLY}$"):  # what comes back has no place for an error
+        list(in_workers(together, [(["alone"],)], 1))
+
+
+def test_a_table_is_predicted_though_one_of_its_rows_ends_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forked = partial(ProcessPoolExecutor, mp_context=get_context("fork"))  # at once, with all that is imported here
+    monkeypatch.setattr(featurising, "ProcessPoolExecutor", forked)
+    monkeypatch.setattr(featurising, "get_reusable_executor", lambda count, **how: forked(count, **how))
+
+    def of_ten_atoms(store: object) -> None:
+        if (store.sizes == 10).any():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    predictor = dying(of_ten_atoms)(MODEL, device="cpu")
+    outcome = predict_table(predictor, ["CC", "C" * 10, "CCC"], tmp_path / "out.csv", workers=1)
+    assert outcome.ledger.kinds == {"with an unusable molecule": 1} and outcome.kept == 3
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert [line.endswith(",") for line in lines[1:]] == [True] * 3 and DEADLY in lines[2]
+    whole = gtx.load(MODEL, device="cpu")
+    predict_table(whole, ["CC", "CCC"], tmp_path / "whole.csv", workers=0)
+    cells, others = ([line.split(",")[1] for line in path] for path in (
+        (lines[1], lines[3]), (tmp_path / "whole.csv").read_text().splitlines()[1:]
+    ))  # fmt: skip
+    assert [float(cell) for cell in cells] == pytest.approx([float(cell) for cell in others], abs=1e-4)
+
+
+ORPHANS = """
+import os, sys, threading, time
+from gtx.library.workers import Processes
+from gtx.data.featurising import in_workers, process_pool
+
+class Job:
+    def worker(self): return self
+    def work(self, shard): print(os.getpid(), flush=True); time.sleep(600)
+
+def hang(): print(os.getpid(), flush=True); time.sleep(600)
+
+engine = Processes(Job(), 1)
+engine.give(engine.start(), None)
+process_pool(1).submit(hang)
+list(in_workers(hang, [()], 1))
+"""
+
+
+def test_workers_end_with_a_parent_that_is_killed() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True)
+    orphans = [int(parent.stdout.readline()) for _ in range(3)]
+    parent.kill()
+    try:
+        parent.communicate(timeout=60)  # whoever reads on from the output of the command waits for its workers too
+    finally:
+        for orphan in filter(_runs, orphans):
+            os.kill(orphan, signal.SIGKILL)
+    patience = time.monotonic() + 60
+    while any(map(_runs, orphans)):
+        assert time.monotonic() < patience
+        time.sleep(0.05)
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pickle
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gtx
+from gtx.errors import InputError
+from gtx.library import FramePredictor, frames
+from gtx.prediction import predict_table
+
+MODEL = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
+PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+FRAME = pd.DataFrame(
+    {"id": [7, 8, 9, 10], "smiles": ["CCO", "C1CC", None, "C[Si](C)(C)C"], "error": [0.5, np.nan, 1.5, 2.0]},
+    index=[3, 3, 1, 0],
+)
+
+
+@pytest.fixture
+def predict() -> FramePredictor:
+    return FramePredictor(MODEL, device="cpu")
+
+
+def test_a_frame_comes_out_with_what_a_table_of_its_rows_would_have(predict: FramePredictor, tmp_path: Path) -> None:
+    found = predict(FRAME)
+    pd.testing.assert_frame_equal(found[FRAME.columns], FRAME)
+    FRAME.to_parquet(tmp_path / "in.parquet", index=False)
+    predict_table(predict.predictor, tmp_path / "in.parquet", tmp_path / "out.parquet")
+    table = pd.read_parquet(tmp_path / "out.parquet")
+    assert list(found) == list(table) and "error1" in found
+    answers = [name for name in table if table[name].dtype == "float64" and name != "error"]
+    np.testing.assert_array_equal(found[answers], table[answers])
+    for name in ("error1", "warning"):  # in a table they name the row and the cell
+        assert found[name].notna().tolist() == table[name].notna().tolist()
+        pairs = zip(found[name], table[name], strict=True)
+        assert all(text is pd.NA or row.endswith(text) for text, row in pairs)
+
+
+def test_frames_without_rows_have_the_same_columns_and_types(predict: FramePredictor) -> None:
+    whole, (nothing, part) = predict(FRAME), predict.partitions(iter([FRAME.head(0), FRAME.head(1)]))
+    assert len(nothing) == 0 and len(part) == 1
+    for frame in (nothing, part):
+        pd.testing.assert_series_equal(frame.dtypes, whole.dtypes)
+
+
+def test_it_is_pickled_small_and_loads_the_model_once(predict: FramePredictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, own = [], frames.load
+    monkeypatch.setattr(frames, "load", lambda *given, **options: loaded.append(given) or own(*given, **options))
+    predict(FRAME)
+    packed = pickle.dumps(predict)
+    assert len(packed) < 1000
+    other = pickle.loads(packed)
+    for _ in range(2):
+        pd.testing.assert_frame_equal(other(FRAME), predict(FRAME))
+    assert loaded == [(MODEL,), (MODEL,)]
+
+
+def test_a_column_that_is_missing_is_named(predict: FramePredictor) -> None:
+    with pytest.raises(InputError, match=r"which column holds the SMILES.*the columns are 'id', 'error'"):
+        predict(FRAME[["id", "error"]])
+    named = FramePredictor(MODEL, "molecule", device="cpu")
+    assert named(FRAME.rename(columns={"smiles": "molecule"}))["error1"].isna().sum() == 2
+
+
+def test_a_model_of_several_molecules_and_numbers_reads_them_from_the_frame(tmp_path: Path) -> None:
+    table = pd.DataFrame({"a": ["CCO", "CC", "C"] * 10, "b": ["O", "N", "CO"] * 10, "T": range(30), "y": range(30)})
+    model = gtx.MoleculeRegressor(smiles_columns=["a", "b"], feature_columns=["T"], epochs=1)
+    model.fit(table[["a", "b", "T"]], table["y"])
+    model.save(tmp_path / "model.gtx")
+    given = table.drop(columns="y").astype({"T": object}).head(3)
+    given.loc[1, "T"], given.loc[2, "b"] = "warm", "C1"
+    found = FramePredictor(tmp_path / "model.gtx", device="cpu")(given)
+    assert found["error"][0] is pd.NA and np.isfinite(found["y_pred"][0]) and found["y_pred"][1:].isna().all()
+    assert 'column "T", value "warm": is not a number' in found["error"][1] and "b" in found["error"][2]
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    plain, dask = (
+        [b for b in blocks if "import ray" not in b and ("import dask" in b) == theirs] for theirs in (False, True)
+    )
+    monkeypatch.chdir(tmp_path)
+    for folder in ("run", "library", "molecules"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(MODEL, "run/model.gtx")
+    for place in ("library/a.csv", "molecules/a.csv", "molecules/b.csv"):
+        FRAME.to_csv(place, index=False)
+    exec("\n".join(plain), {})
+    assert len(pd.read_parquet("best/top.parquet")) == 2
+    library = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dask[dataframe]'")
+    with library.config.set(scheduler="synchronous"):
+        exec("\n".join(dask), {})
+    found, expected = pd.read_parquet("by-dask"), FramePredictor(MODEL, device="cpu")(pd.concat([FRAME] * 2))
+    pd.testing.assert_frame_equal(found.reset_index(drop=True), expected.reset_index(drop=True), check_dtype=False)
