@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from gtx.molecules.featuriser import Text
 
+    Record = tuple[pa.RecordBatch, int]
+
 
 # --- Finding a column by name.
 
@@ -156,7 +158,7 @@ class Row(NamedTuple):
     text: str
     coordinates: np.ndarray | None = None
     error: str | None = None
-    record: tuple[pa.RecordBatch, int] | None = None
+    record: Record | None = None
     features: RowFeatures | None = None
     others: tuple[str, ...] = ()
     fault: str = "with a broken row"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from gtx.serve.answering import Batcher
     from gtx.serve.app import make_app
-    from gtx.serve.batching import Batcher
     from gtx.serve.limits import Limits
     from gtx.serve.server import serve
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # the command line reads the limits without FastAPI
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {"limits": ("Limits",), "app": ("make_app",), "server": ("serve",), "batching": ("Batcher",)},
+    {"limits": ("Limits",), "app": ("make_app",), "server": ("serve",), "answering": ("Batcher",)},
 )
 __all__ = [
     "Batcher",
