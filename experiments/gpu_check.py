@@ -51,7 +51,7 @@ from gtx.graph import CompleteGraph
 from gtx.kernel import KernelRidge
 from gtx.models.kernel import kernel
 from gtx.prediction import ModelHeader, Predictor
-from gtx.prediction.partner import Partner
+from gtx.prediction.kernel_member import KernelMember
 from gtx.training import TrainSettings, fit
 from gtx.training.capture import Captured, CapturedModule, WholeStep
 from gtx.training.data import MoleculeData
@@ -338,8 +338,8 @@ def predict(note: Notes, device: torch.device, quick: bool) -> None:
     for name, shape in shapes.items():
         beside._hold(name, torch.ones(shape, dtype=torch.bool) if name == "measured" else torch.zeros(shape))
     rest = store.subset(torch.arange(held, len(store)))
-    for what, partner in (("network", None), ("network and kernel", Partner(beside, torch.tensor([0.5])))):
-        predictor = Predictor([model], ModelHeader(task, featuriser, spec), str(device), partner)
+    for what, kernel_member in (("network", None), ("network and kernel", KernelMember(beside, torch.tensor([0.5])))):
+        predictor = Predictor([model], ModelHeader(task, featuriser, spec), str(device), kernel_member)
         for count in (100, 1000, 4000):
             if count > len(rest):
                 continue

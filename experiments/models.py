@@ -38,7 +38,7 @@ MEMBERS = 5
 
 
 class Part(NamedTuple):
-    """A difference to `gtx train --mix no`.
+    """A difference to `gtx train --blend no`.
 
     Attributes:
         title: in words.
@@ -89,11 +89,11 @@ STARTS: dict[str, Part] = {
     "gtx-foundation-apart": Part(
         "from a foundation that never saw the test rows' scaffolds", start="build/foundation/foundation-apart.gtx"
     ),
-    "gtx-mix": Part("with a kernel beside it, the default of `gtx train`", {}, {"mix": None}),
-    "gtx-foundation-mix": Part("from the foundation, with a kernel beside it", {}, {"mix": None}, start="foundation"),
+    "gtx-mix": Part("with a kernel beside it, the default of `gtx train`", {}, {"blend": None}),
+    "gtx-foundation-mix": Part("from the foundation, with a kernel beside it", {}, {"blend": None}, start="foundation"),
     "gtx-adapted-mix": Part(
         "from the foundation adapted to the set's molecules, with a kernel beside it",
-        settings={"mix": None},
+        settings={"blend": None},
         start="foundation",
         adapted=True,
     ),
@@ -120,7 +120,7 @@ _ON = {"counts": "Morgan counts", "descriptors": "RDKit descriptors"}
 _RIDGE, _FOREST = ("ridge", "ridge (logistic for classes)", 1), ("forest", "random forest", 3)
 
 MODELS: dict[str, Model] = {
-    "gtx": Model("gtx, the network alone (`--mix no`)", _HERE, 5),
+    "gtx": Model("gtx, the network alone (`--blend no`)", _HERE, 5),
     "gtx-ensemble": Model("gtx, five seeds averaged", _HERE, 1),
     **{name: Model(f"gtx {part.title}", _HERE, 5) for name, part in STARTS.items()},
     **{name: Model(f"gtx {part.title}", _HERE) for name, part in PARTS.items()},
@@ -151,10 +151,10 @@ def fit_predict(loaded: LoadedRun) -> FitResult:
 
 
 def single(loaded: LoadedRun) -> FitResult:
-    """`gtx train --mix no`, otherwise as the model's name says, and one thread; resumes."""
+    """`gtx train --blend no`, otherwise as the model's name says, and one thread; resumes."""
     part = (PARTS | STARTS).get(loaded.run.model, Part("as it is"))
     data = replace(loaded.data, featuriser=replace(loaded.data.featuriser, **part.featuriser))
-    own = {"mix": "no", **part.settings, "model_arguments": dict(part.arguments)}
+    own = {"blend": "no", **part.settings, "model_arguments": dict(part.arguments)}
     settings = TrainSettings(**own, seed=loaded.run.seed, threads=1, progress=False)
     start = _adapted(part.start, loaded) if part.adapted else part.start
     train(data, settings, loaded.folder, start=start, baselines=False, report=False)

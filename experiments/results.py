@@ -29,7 +29,7 @@ marked as published. [runs.csv](results/runs.csv) has a line for each run: all i
 the commit (with a plus if files were not committed yet, mostly other results), and the SHA-256 of the data and of the
 split. [predictions.parquet](results/predictions.parquet) has what each run predicted of the test rows. A score is the
 mean ± the sample standard deviation over seeds, or over splits if there are several (seeds are averaged first). On
-MAT's splits and the scaffold splits gtx is `gtx train --mix no`, the network alone with its defaults; nothing was
+MAT's splits and the scaffold splits gtx is `gtx train --blend no`, the network alone with its defaults; nothing was
 tuned for a set. The default of `gtx train` mixes the network with a kernel; where that was measured, it has a row of
 its own; when its share is settled, the kernel learns from the validation rows too, as those models do that say so, and
 validation scores are of before. For ZINC-12k and the sets in space gtx has models of their own, chosen on validation

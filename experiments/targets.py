@@ -35,7 +35,7 @@ from gtx.tasks import AtomNumbers, BondNumbers, Counts, Regression, Shares, Task
 from gtx.training import TrainSettings
 from gtx.workflow import train
 
-SETTINGS = TrainSettings(epochs=20, threads=1, accelerator="cpu", mix="no", progress=False)
+SETTINGS = TrainSettings(epochs=20, threads=1, accelerator="cpu", blend="no", progress=False)
 LOW, HIGH = -5.0, -1.5
 ELEMENTS = ("carbon", "hydrogen", "others")
 SOLVENTS = {"water": "O", "octanol": "CCCCCCCCO"}

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from gtx.closed_form import fit_closed_form, outputs_of, solvable
+from gtx.closed_form import closed_form_targets, fit_closed_form, outputs_of
 from gtx.data import MoleculeStore
 from gtx.errors import printable
 from gtx.models import CLOSED_FORM
@@ -190,7 +190,11 @@ def predict_baselines(
                 prediction[:, columns] += known[:, [t]]
         yield method.name, task.admissible(prediction), settings
     store = None if store is None else store.with_targets(y)
-    if store is not None and solvable(task, store) is not None and not np.isnan(y[split["train"]]).all(0).any():
+    if (
+        store is not None
+        and closed_form_targets(task, store) is not None
+        and not np.isnan(y[split["train"]]).all(0).any()
+    ):
         progress(TITLES["kernel"])
         yield "kernel", *_by_similarity(store, split["train"], task, kernel)
 

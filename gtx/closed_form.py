@@ -42,9 +42,9 @@ def fit_closed_form(model: KernelRidge, task: NumberTask, train: MoleculeStore) 
         InputError: the task has nothing that least squares can fit.
     """
     train = task.labelled(train)
-    y = solvable(task, train)
+    y = closed_form_targets(task, train)
     if y is None:
-        raise InputError(unsolvable(task, train))
+        raise InputError(why_no_closed_form(task, train))
     left_out = model.solve(train, y)
     if task.linked:
         drawn = ~left_out.isnan().all(1)
@@ -58,14 +58,14 @@ def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:
     return torch.cat([model.offset.new_zeros(0, len(model.offset), dtype=torch.float64), *parts])
 
 
-def solvable(task: Task, train: MoleculeStore) -> Tensor | None:
+def closed_form_targets(task: Task, train: MoleculeStore) -> Tensor | None:
     """Return the regression targets of a task that a closed-form model can fit, or None if there are none."""
     if not isinstance(task, NumberTask) or train.weights is not None or train.bounds is not None:
         return None
     return task.regressands(train)
 
 
-def unsolvable(task: Task, train: MoleculeStore) -> str:
+def why_no_closed_form(task: Task, train: MoleculeStore) -> str:
     """Why a model in closed form can fit nothing."""
     if train.weights is not None or train.bounds is not None:
         return f"a closed form knows no {'weights' if train.weights is not None else 'bounds'}"

@@ -55,7 +55,7 @@ BASELINES = {
 """Models that take seconds, by name in the archive."""
 HEAD = """# The foundation beside a start from scratch
 
-*Network* is `gtx train --mix no`, *default* mixes it with a kernel as `gtx train` does, *foundation* starts from
+*Network* is `gtx train --blend no`, *default* mixes it with a kernel as `gtx train` does, *foundation* starts from
 the pretrained model in the package, and *adapted* from that model after `gtx adapt` on the set's own molecules but
 those of the test rows. When its share is settled, the kernel of a default model learns from the validation rows
 too, which no published model does; of the baselines those *of all rows* do. A score is that of the test rows, the

@@ -98,7 +98,7 @@ def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
     from gtx.explain import attribute, check_name, explain, rationale
     from gtx.prediction import load
-    from gtx.prediction.beside import lines
+    from gtx.prediction.neighbour_columns import lines
 
     check_order(arguments.model, arguments.smiles)
     check_name(arguments.out)

@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit
 
-    members, header, partner = read_model(arguments.model)
+    members, header, kernel_member = read_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())
     held = header.model["arguments"].get("rows")  # of a model that gradients do not train
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -48,13 +48,13 @@ def run(arguments: Namespace) -> int:
         "targets": ", ".join(name + in_unit(header.units.get(name, "")) for name in header.targets),
         "model": f"{header.model['name']}, "
         + (f"{len(members)} × {weights:,} weights" if held is None else f"{held:,} training molecules"),
-        "mix": partner and partner.words(header.task),
+        "blend": kernel_member and kernel_member.describe(header.task),
         "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
         "foundation": (seen := header.settings.get("seen")) and f"has learned from {seen}, of the test rows",
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
         "features": header.features and listed(header.features.columns),
-        "rows kept": "none" if header.training is None else header.training.words(),
+        "rows kept": "none" if header.training is None else header.training.describe(),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()) or None,
         "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),

@@ -21,11 +21,11 @@ from gtx.data import FeatureColumns, Split, featurise
 from gtx.data.columns import RowFeatures, listed
 from gtx.dataset import DataSettings, LabelledMolecules
 from gtx.errors import InputError
-from gtx.estimators.given import as_columns, as_smiles, as_weights, complaint_of, smiles_in
+from gtx.estimators.inputs import as_columns, as_smiles, as_weights, complaint_of, smiles_in
 from gtx.molecules import Featuriser
 from gtx.molecules.featuriser import Text
 from gtx.prediction import ModelHeader
-from gtx.prediction.given import as_frame, as_texts, given_components
+from gtx.prediction.inputs import as_frame, as_texts, component_rows
 from gtx.schema import plain
 from gtx.tasks import NumberTask
 from gtx.training import TrainSettings
@@ -188,7 +188,7 @@ class MoleculeEstimator(BaseEstimator):
         smiles, features, column = self._inputs(X, featuriser.components, data.features, given.conformers)
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
-        data, settings, further = opened(data, self._settings(), given.start)
+        data, settings, fine_tuning = opened(data, self._settings(), given.start)
         done = featurise(data.featuriser, smiles, workers=given.workers, progress=given.progress)
         done = done if features is None else data.features.joined(done, features)
         if complaint := complaint_of(smiles, done.errors):
@@ -196,11 +196,11 @@ class MoleculeEstimator(BaseEstimator):
         store = replace(done.store.with_targets(y), weights=as_weights(weights, len(y)))
         split, words = self._split(len(smiles), settings.seed)
         molecules = LabelledMolecules(task, store, done.smiles, split, words, column or ModelHeader.smiles_column)
-        plan = Plan.make(molecules, data, settings, further)
+        plan = Plan.make(molecules, data, settings, fine_tuning)
         with TemporaryDirectory() as folder:
             members, header = plan.fit(Path(folder))
         self._count_features(X, len(given.smiles_columns or "1"))
-        self.predictor_ = plan.mixed(members, header).predictor
+        self.predictor_ = plan.blend(members, header).predictor
         return self
 
     @property
@@ -233,7 +233,7 @@ class MoleculeEstimator(BaseEstimator):
             raise InputError(f"X must be a pandas table with the columns {listed(features.columns)} and the SMILES")
         column = None
         if components:
-            smiles = as_texts(given_components(X, components), coordinates)
+            smiles = as_texts(component_rows(X, components), coordinates)
         else:
             held = smiles_in(X, () if features is None else features.columns, usual) if table else X
             smiles, column = as_smiles(held, coordinates), str(held.name) if table else None

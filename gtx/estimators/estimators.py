@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gtx.errors import InputError
 from gtx.estimators.estimator import MoleculeEstimator, mean_score
-from gtx.estimators.given import as_columns, as_numbers, as_targets, classes_of
+from gtx.estimators.inputs import as_columns, as_numbers, as_targets, classes_of
 from gtx.tasks import Classification, Multiclass, Regression, make
 from gtx.tasks.calibration import fewest
 

@@ -19,7 +19,7 @@ from gtx.explain.subject import open_subject
 from gtx.explain.words import headline
 from gtx.molecules import draw_molecule, substructures
 from gtx.prediction import Predictor
-from gtx.prediction.partner import Partner, join
+from gtx.prediction.kernel_member import KernelMember, join
 
 # --- What each atom brings to a prediction: Shapley values of taking sets of atoms away.
 
@@ -200,7 +200,7 @@ def attribute(
     subject = open_subject(predictor, smiles, target, member, features)
     model, store, header, column = subject[:4]
     players = np.arange(subject.mol.GetNumAtoms()) if parts == "atoms" else substructures(subject.mol)
-    kernel = None if subject.partner is None else _Kernel.of(subject.partner, store)
+    kernel = None if subject.kernel_member is None else _Kernel.of(subject.kernel_member, store)
 
     def worth(present: np.ndarray, of_kernel: np.ndarray | None = None) -> np.ndarray:
         """Predictions with the parts of sets, bool `[m, P]`, alone; other sets for the kernel may be given."""
@@ -246,9 +246,9 @@ class _Kernel(NamedTuple):
     share: Tensor
 
     @classmethod
-    def of(cls, partner: Partner, store: MoleculeStore) -> _Kernel:
-        atoms, descriptors = partner.kernel.contributions(copies(store))
-        return cls(partner.kernel.offset.double() + descriptors, atoms, partner.share)
+    def of(cls, kernel_member: KernelMember, store: MoleculeStore) -> _Kernel:
+        atoms, descriptors = kernel_member.kernel.contributions(copies(store))
+        return cls(kernel_member.kernel.offset.double() + descriptors, atoms, kernel_member.share)
 
     def mixed(self, outputs: Tensor, present: np.ndarray) -> Tensor:
         """Outputs `[m, C]` of the network, mixed with those of the kernel with the atoms `[m, n]` that are present."""

@@ -14,8 +14,8 @@ from gtx.errors import InputError
 from gtx.explain.account import copies
 from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelHeader, Predictor
-from gtx.prediction.beside import lines
-from gtx.prediction.partner import Partner
+from gtx.prediction.kernel_member import KernelMember
+from gtx.prediction.neighbour_columns import lines
 from gtx.tasks import NumberTask
 
 
@@ -29,7 +29,7 @@ class Subject(NamedTuple):
         column: number of the target.
         mol: the RDKit molecule whose atoms are those of the store.
         smiles: the molecule as given, or for a mol block its SMILES.
-        partner: the kernel that has a share in the prediction, likewise, or None.
+        kernel_member: the kernel that has a share in the prediction, likewise, or None.
         mix: what the whole model predicts, in words, where the network is a part of it.
         notes: what a reader should know about this model and molecule.
         neighbours: the training molecules that are most similar to it, in lines of text.
@@ -41,7 +41,7 @@ class Subject(NamedTuple):
     column: int
     mol: Any
     smiles: str
-    partner: Partner | None
+    kernel_member: KernelMember | None
     mix: str | None
     notes: list[str]
     neighbours: list[str]
@@ -82,8 +82,8 @@ def open_subject(
     notes = [*_notes(model, store, member, members), *done.warnings[0]]
     shown = done.smiles[0] if "\n" in smiles else smiles
     mol, mix = header.featuriser.read(smiles), _mix(predictor, store, column)
-    partner = predictor.partner and deepcopy(predictor.partner).cpu().double()
-    return Subject(model, store, header, column, mol, shown, partner, mix, notes, lines(predictor, smiles))
+    kernel_member = predictor.kernel_member and deepcopy(predictor.kernel_member).cpu().double()
+    return Subject(model, store, header, column, mol, shown, kernel_member, mix, notes, lines(predictor, smiles))
 
 
 def index(what: str, number: int, count: int, negative: bool = True) -> int:
@@ -115,9 +115,9 @@ def _notes(model: nn.Module, store: MoleculeStore, member: int, members: int) ->
 
 
 def _mix(predictor: Predictor, store: MoleculeStore, column: int) -> str | None:
-    if predictor.partner is None:
+    if predictor.kernel_member is None:
         return None
-    mixed, share = predictor.predict_store(store).mean[0, column], float(predictor.partner.share[column])
+    mixed, share = predictor.predict_store(store).mean[0, column], float(predictor.kernel_member.share[column])
     return f"the model predicts {mixed:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
 
 

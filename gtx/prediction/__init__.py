@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.prediction.beside import WithNeighbours
-    from gtx.prediction.foundation import FOUNDATION, foundation_card, model_path, seen_words
+    from gtx.prediction.foundation import FOUNDATION, describe_seen, foundation_card, model_path
     from gtx.prediction.loading import load
     from gtx.prediction.model_file import ModelHeader, library_versions, load_model, save_model
+    from gtx.prediction.neighbour_columns import WithNeighbours
     from gtx.prediction.predictor import Predictor
     from gtx.prediction.streaming import Selection, predict_table
 
@@ -26,12 +26,12 @@ __getattr__, __dir__ = lazy_names(
             "library_versions",
         ),
         "loading": ("load",),
-        "beside": ("WithNeighbours",),
+        "neighbour_columns": ("WithNeighbours",),
         "foundation": (
             "FOUNDATION",
             "foundation_card",
             "model_path",
-            "seen_words",
+            "describe_seen",
         ),
         "predictor": ("Predictor",),
         "streaming": (
@@ -46,6 +46,7 @@ __all__ = [
     "Predictor",
     "Selection",
     "WithNeighbours",
+    "describe_seen",
     "foundation_card",
     "library_versions",
     "load",
@@ -53,5 +54,4 @@ __all__ = [
     "model_path",
     "predict_table",
     "save_model",
-    "seen_words",
 ]

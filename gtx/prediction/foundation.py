@@ -90,7 +90,7 @@ def identity(smiles: str) -> tuple[str, str]:
     return flat, scaffold(flat)
 
 
-def seen_words(smiles: Iterable[str]) -> str:
+def describe_seen(smiles: Iterable[str]) -> str:
     """How many molecules, and how many of their scaffolds, are among those that the foundation learned from.
 
     Raises:
@@ -116,7 +116,7 @@ def seen_words(smiles: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class FurtherAnswers:
+class ExtendedAnswers:
     """Answers, see `gtx.tasks.task.Answers`, and columns that follow theirs.
 
     Attributes:

@@ -39,7 +39,7 @@ def load(
     Raises:
         InputError: there is no such file, it cannot be used, there is no such device, or `beams` does not suit.
     """
-    members, header, partner = read_model(path, model, task)
+    members, header, kernel_member = read_model(path, model, task)
     if beams is not None:
         if "beams" not in {field.name for field in fields(header.task)}:
             raise InputError(
@@ -49,6 +49,6 @@ def load(
     try:
         if torch.device(device or "cpu").type not in KINDS:
             raise InputError(f"device: expected one of {', '.join(KINDS)}, such as cuda:1, got {device!r}")
-        return Predictor(members, header, device, partner)
+        return Predictor(members, header, device, kernel_member)
     except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
         raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None

@@ -28,8 +28,8 @@ from gtx.models import ARCHITECTURES, CLOSED_FORM, WRITERS, build_model
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
 from gtx.prediction.foundation import FOUNDATION, model_path
+from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import TrainingRows
-from gtx.prediction.partner import Partner
 from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
 from gtx.tasks import TASKS, Task
 
@@ -61,7 +61,7 @@ def read_members(
     spec: Mapping[str, Any],
     count: int,
     model: nn.Module | Callable[[], nn.Module] | None = None,
-    partner: bool = False,
+    kernel_member: bool = False,
 ) -> list[nn.Module]:
     """The networks of a model file, in evaluation mode.
 
@@ -73,12 +73,12 @@ def read_members(
         spec: of the networks, see `gtx.models.build_model`.
         count: how many there are.
         model: in place of the specification, a module of the same shape or a function that makes one.
-        partner: whether the header describes one, whose tensors the file holds too.
+        kernel_member: whether the header describes one, whose tensors the file holds too.
 
     Raises:
         InputError: the specification describes no network, the tensors are not its weights, or a weight is not finite.
     """
-    names = _names(file, of_partner=False) if partner else set(file.keys())
+    names = _names(file, of_kernel=False) if kernel_member else set(file.keys())
     places = [f"members.{k}" for k in range(count)]
     if model is not None:
         make = partial(deepcopy, model) if isinstance(model, nn.Module) else model
@@ -92,24 +92,24 @@ def read_members(
     return _filled(file, names, expected, partial(_build, spec), places)
 
 
-def read_partner(file: Any, spec: Mapping[str, Any], outputs: int) -> Partner:
+def read_kernel_member(file: Any, spec: Mapping[str, Any], outputs: int) -> KernelMember:
     """The kernel of a model file that has a share in the prediction, with so many outputs; otherwise as `read_members`.
 
     Its tensors are `partner.*`.
     """
 
-    def make() -> Partner:
-        return Partner(_build(spec), torch.zeros(outputs))
+    def make() -> KernelMember:
+        return KernelMember(_build(spec), torch.zeros(outputs))
 
     with torch.device("meta"):
         expected = make().state_dict()
-    (partner,) = _filled(file, _names(file, of_partner=True), expected, make, ["partner"])
-    return partner
+    (kernel_member,) = _filled(file, _names(file, of_kernel=True), expected, make, ["partner"])
+    return kernel_member
 
 
-def _names(file: Any, of_partner: bool) -> set[str]:
-    """The tensors of a partner, or those of the networks."""
-    return {name for name in set(file.keys()) if name.startswith("partner.") == of_partner}
+def _names(file: Any, of_kernel: bool) -> set[str]:
+    """Names of the tensors of the kernel, or those of the networks."""
+    return {name for name in set(file.keys()) if name.startswith("partner.") == of_kernel}
 
 
 def _filled(
@@ -213,7 +213,7 @@ class ModelHeader:
         split: how the rows were divided, and how many are in each part.
         metrics: as in `metrics.json`.
         settings: as in `config.yaml`, and `batch_pairs_used`, a number for each member; of a model that was trained
-            further, `start`, what it came from; of a pretrained one, `tuning`, see `gtx.workflow.Further`.
+            further, `start`, what it came from; of a pretrained one, `tuning`, see `gtx.workflow.FineTuning`.
         versions: of the libraries it was trained with.
     """
 
@@ -295,11 +295,13 @@ def _find_task(name: str) -> type[Task]:
 def _check_agreement(header: ModelHeader) -> None:
     """Check that the entries of a header suit each other; each by itself is in order."""
     if header.partner is not None:
-        partner, outputs = header.partner, header.task.num_predictions
-        _agree("partner.name", partner["name"], list(CLOSED_FORM))
-        _agree("partner.arguments.out_channels", partner["arguments"].get("out_channels"), [outputs])
+        kernel_member, outputs = header.partner, header.task.num_predictions
+        _agree("partner.name", kernel_member["name"], list(CLOSED_FORM))
+        _agree("partner.arguments.out_channels", kernel_member["arguments"].get("out_channels"), [outputs])
         _agree(
-            "partner.arguments.num_descriptors", partner["arguments"].get("num_descriptors", 0), _kernel_reads(header)
+            "partner.arguments.num_descriptors",
+            kernel_member["arguments"].get("num_descriptors", 0),
+            _kernel_reads(header),
         )
     if header.task.reads_similarity and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
@@ -349,7 +351,7 @@ def save_model(
     path: str | Path,
     members: Sequence[nn.Module],
     header: ModelHeader,
-    partner: Partner | None = None,
+    kernel_member: KernelMember | None = None,
     half: bool = False,
 ) -> None:
     """Write a model file, whole or not at all; the same model gives the same bytes.
@@ -358,11 +360,13 @@ def save_model(
         path: where to.
         members: one network or more, all of `header.model`.
         header: everything else.
-        partner: the kernel of `header.partner`.
+        kernel_member: the kernel of `header.partner`.
         half: write what was learned by gradients as float16, three decimal digits, in half the bytes; it is read as
             float32.
     """
-    parts = {f"members.{k}": member for k, member in enumerate(members)} | ({"partner": partner} if partner else {})
+    parts = {f"members.{k}": member for k, member in enumerate(members)} | (
+        {"partner": kernel_member} if kernel_member else {}
+    )
     tensors = {
         f"{part}.{name}": tensor.detach().cpu().clone().contiguous()
         for part, module in parts.items()
@@ -388,7 +392,7 @@ def load_model(
 
 def read_model(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
-) -> tuple[list[nn.Module], ModelHeader, Partner | None]:
+) -> tuple[list[nn.Module], ModelHeader, KernelMember | None]:
     """Read a model file: its members, on the CPU and in evaluation mode, its header, and the kernel beside the members.
 
     Nothing is allocated before the header is known to be in order and to fit the tensors of the file.
@@ -410,7 +414,7 @@ def read_model(
             header = ModelHeader.from_dict(plain, task, own=model is not None)
             spec = header.partner
             members = read_members(file, header.model, plain["members"], model, spec is not None)
-            return members, header, spec and read_partner(file, spec, header.task.num_predictions)
+            return members, header, spec and read_kernel_member(file, spec, header.task.num_predictions)
     except FileNotFoundError:
         near = did_you_mean(str(path), [FOUNDATION])
         raise InputError(f"no such file: {path}{near}") from None

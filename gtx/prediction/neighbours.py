@@ -72,7 +72,7 @@ class TrainingRows:
         numbers = np.array([parse_number(cell) for cell in self.values[name]], np.float64)
         return np.array(self.values[name], object) if np.isinf(numbers).any() else numbers
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """State the number of rows."""
         few = "" if len(self) == self.trained else f" of {self.trained:,}, drawn at random"
         return f"{len(self):,}{few}, with SMILES and values"

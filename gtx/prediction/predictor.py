@@ -24,11 +24,11 @@ from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise, fr
 from gtx.errors import InputError
 from gtx.molecules.graphs import name_code
 from gtx.molecules.reading import text_of
-from gtx.prediction.foundation import FurtherAnswers
-from gtx.prediction.given import as_frame, as_texts, given_components, given_smiles
+from gtx.prediction.foundation import ExtendedAnswers
+from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list
+from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelHeader, save_model
 from gtx.prediction.neighbours import Neighbours, constitution
-from gtx.prediction.partner import Partner
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.tasks.task import Answers, fresh_columns
 
@@ -108,7 +108,7 @@ class Predictor:
         members: networks of the same kind, one or more.
         header: what the file says of them; its task says what an answer is.
         device: where they run; by default a GPU if there is one.
-        partner: a kernel that has a share in the prediction.
+        kernel_member: a kernel that has a share in the prediction.
         tells_members: whether answers also have what each member predicts, see `with_members`.
     """
 
@@ -117,13 +117,13 @@ class Predictor:
         members: Sequence[nn.Module],
         header: ModelHeader,
         device: str | None = None,
-        partner: Partner | None = None,
+        kernel_member: KernelMember | None = None,
         tells_members: bool = False,
     ) -> None:
         self.header = header
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.members = [member.to(self.device).eval() for member in members]
-        self.partner = partner and partner.to(self.device).eval()
+        self.kernel_member = kernel_member and kernel_member.to(self.device).eval()
         self.tells_members = tells_members
         self._parts = 1  # that a batch is cut into
 
@@ -154,8 +154,8 @@ class Predictor:
     def __reduce__(self) -> tuple[Any, ...]:
         # a pickle made beside a GPU can be opened where there is none
         members = [deepcopy(member).cpu() for member in self.members]
-        partner = self.partner and deepcopy(self.partner).cpu()
-        return type(self), (members, self.header, None, partner, self.tells_members)
+        kernel_member = self.kernel_member and deepcopy(self.kernel_member).cpu()
+        return type(self), (members, self.header, None, kernel_member, self.tells_members)
 
     @property
     def task(self) -> Any:
@@ -164,7 +164,7 @@ class Predictor:
 
     def with_header(self, header: ModelHeader) -> Self:
         """Return the same model with another header."""
-        return type(self)(self.members, header, str(self.device), self.partner, self.tells_members)
+        return type(self)(self.members, header, str(self.device), self.kernel_member, self.tells_members)
 
     def with_members(self) -> Self:
         """Return a copy that also reports each member's prediction, in columns after the others: `<target>_pred_1` to
@@ -177,7 +177,7 @@ class Predictor:
             InputError: the task, of atoms, bonds or sequences, does not tell members apart.
         """
         self.task.member_columns(len(self.members))
-        return type(self)(self.members, self.header, str(self.device), self.partner, True)
+        return type(self)(self.members, self.header, str(self.device), self.kernel_member, True)
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
         """The columns of answers, see `Task.output_columns`."""
@@ -189,7 +189,7 @@ class Predictor:
 
     def save(self, path: str | Path) -> None:
         """Write a model file, for `gtx.load` and `gtx predict`."""
-        save_model(path, self.members, self.header, self.partner)
+        save_model(path, self.members, self.header, self.kernel_member)
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict molecules that are featurised already, by the header's featuriser."""
@@ -206,7 +206,7 @@ class Predictor:
 
     def _ask(self, members: Sequence[nn.Module], batch: Batch) -> Any:
         outputs = self.task.predict(members, batch)
-        return outputs if self.partner is None else self.partner(outputs, batch)
+        return outputs if self.kernel_member is None else self.kernel_member(outputs, batch)
 
     def answers(self, store: MoleculeStore, outputs: Any, unseen: Sequence[str | None]) -> Answers:
         """The answers that `outputs` come to."""
@@ -216,7 +216,7 @@ class Predictor:
         if not self.tells_members:
             return answers
         members = self.task.members_apart(outputs, store, len(self.members))
-        return FurtherAnswers(answers, [np.where(answers.finite, column, np.nan) for column in members])
+        return ExtendedAnswers(answers, [np.where(answers.finite, column, np.nan) for column in members])
 
     def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:
         """One vector per SMILES, float32 `[n, width]`: what the head of the network sees.
@@ -341,8 +341,8 @@ class Predictor:
     def _given(self, smiles: Any) -> list[Any]:
         """Molecules as they were given, or the tuples of a row's."""
         if names := self.header.featuriser.components:
-            return given_components(smiles, names)
-        return given_smiles(smiles, self.header.smiles_column)
+            return component_rows(smiles, names)
+        return smiles_list(smiles, self.header.smiles_column)
 
     def _shown(self, given: list[Any]) -> dict[str, list[Any]]:
         """Their columns in a table of answers; an RDKit molecule is shown by its SMILES."""

@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.training.adopting import Adoption, Member
     from gtx.training.data import MoleculeData
     from gtx.training.fitting import fit
     from gtx.training.module import PropertyModule
-    from gtx.training.ranks import alone, from_main, is_main_process, main_first, together
+    from gtx.training.ranks import distributed_group, exclusive, from_main, is_main_process, main_first
     from gtx.training.run import RunFolder, run_config
     from gtx.training.settings import TrainSettings
+    from gtx.training.weight_transfer import Member, WeightTransfer
 
 
 # `gtx train --help` reads the settings and must not wait for Lightning
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "adopting": (
-            "Adoption",
+        "weight_transfer": (
+            "WeightTransfer",
             "Member",
         ),
         "module": ("PropertyModule",),
         "ranks": (
-            "alone",
+            "exclusive",
             "from_main",
             "is_main_process",
             "main_first",
-            "together",
+            "distributed_group",
         ),
         "run": (
             "RunFolder",
@@ -42,17 +42,17 @@ __getattr__, __dir__ = lazy_names(
     },
 )
 __all__ = [
-    "Adoption",
     "Member",
     "MoleculeData",
     "PropertyModule",
     "RunFolder",
     "TrainSettings",
-    "alone",
+    "WeightTransfer",
+    "distributed_group",
+    "exclusive",
     "fit",
     "from_main",
     "is_main_process",
     "main_first",
     "run_config",
-    "together",
 ]

@@ -13,21 +13,21 @@ from torch import nn
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.tasks import Task
-from gtx.training.adopting import KEEP_WHAT_FITS, Adoption, Member
 from gtx.training.data import OnDisk
 from gtx.training.logging import Watch
 from gtx.training.optimise import check_selection
-from gtx.training.ranks import alone, together
+from gtx.training.ranks import distributed_group, exclusive
 from gtx.training.run import RunFolder, interruptible, quiet, run_config, threads
 from gtx.training.settings import TrainSettings
 from gtx.training.trainer import Problem, train_member
+from gtx.training.weight_transfer import TRANSFER_MATCHING, Member, WeightTransfer
 
 ALONE = threading.RLock()
 """Held by the fit that trains: torch draws for a whole process from one generator, so fits in threads take turns."""
 
 
-@together()
-@alone("folder")
+@distributed_group()
+@exclusive("folder")
 def fit(
     model: nn.Module | Callable[[], nn.Module],
     task: Task,
@@ -39,7 +39,7 @@ def fit(
     marks: dict[str, Any] | None = None,
     overwrite: bool = False,
     start: Sequence[Member] = (),
-    adoption: Adoption = KEEP_WHAT_FITS,
+    transfer: WeightTransfer = TRANSFER_MATCHING,
     watch: Watch | None = None,
 ) -> list[Member]:
     """Train an ensemble in a folder; called again with the same arguments it goes on where it was stopped.
@@ -61,7 +61,7 @@ def fit(
         overwrite: train anew whatever the folder holds.
         start: trained members to go on from; member k starts from `start[k % len(start)]`, and with fresh weights
             where shapes differ.
-        adoption: which of their weights are taken over; default: those that fit.
+        transfer: which of their weights are taken over; default: those that fit.
         watch: looks on after every epoch, and may end the training by an exception, see `gtx.training.logging`.
 
     Returns:
@@ -88,7 +88,7 @@ def fit(
     check_selection(task, settings.keep_by, len(val) > 0)
     run = RunFolder(folder)
     run.open(run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
-    problem = Problem(model, task, train, val, settings, start, adoption, watch)
+    problem = Problem(model, task, train, val, settings, start, transfer, watch)
     with ALONE, isolate_rng(), quiet(), interruptible(), threads(settings.threads):
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
 

@@ -123,8 +123,8 @@ class PropertyModule(LightningModule):
 
     def configure_optimizers(self) -> dict[str, Any]:
         s = self.settings
-        mixed = "mixed" in str(self.trainer.precision)
-        return self._scheduled(adamw(self.model, s.lr, s.weight_decay, fused=not mixed, rates=s.rates))
+        scaled = "mixed" in str(self.trainer.precision)
+        return self._scheduled(adamw(self.model, s.lr, s.weight_decay, fused=not scaled, rates=s.rates))
 
     def _scheduled(self, optimiser: Optimizer) -> dict[str, Any]:
         s, steps, first = self.settings, int(self.trainer.estimated_stepping_batches), self.settings.head_first or 0.0

@@ -32,7 +32,7 @@ P, T = ParamSpec("P"), TypeVar("T")
 
 PATIENCE = timedelta(days=7)
 """Longest wait of a process for the main one, which may read a large table or write a long report."""
-_waiting: list[dist.ProcessGroup] = []  # the group whose barriers have that patience, within `together`
+_waiting: list[dist.ProcessGroup] = []  # the group whose barriers have that patience, within `distributed_group`
 
 
 def is_main_process() -> bool:
@@ -56,7 +56,7 @@ def machines() -> int:
 
 
 @contextmanager
-def together() -> Iterator[None]:
+def distributed_group() -> Iterator[None]:
     """Processes that torchrun has started are a group within, and end together.
 
     The main process is the last to leave. If one fails, all end, and one of them says why: the first that failed. The
@@ -98,7 +98,7 @@ def together() -> Iterator[None]:
     _leave()
 
 
-def alone(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def exclusive(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """A decorator for a function that trains: it is called under the lock of the folder that its argument names. Where
     several processes train together the main one holds it for all.
 
@@ -122,7 +122,7 @@ def alone(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 @contextmanager
 def main_first() -> Iterator[None]:
-    """The main process runs what is within before all others do, within `together`."""
+    """The main process runs what is within before all others do, within `distributed_group`."""
     if not is_main_process():
         _wait()
     yield

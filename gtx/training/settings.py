@@ -104,9 +104,9 @@ class TrainSettings:
         whole(1, 1000),
     )
 
-    mix: Literal["kernel", "no"] | None = option(
+    blend: Literal["kernel", "no"] | None = option(
         None,
-        "What is mixed with the network: a kernel of circular substructures and descriptors, solved in closed form, "
+        "What is blended with the network: a kernel of circular substructures and descriptors, solved in closed form, "
         "whose share the validation rows decide, or no; default: kernel, where it can be done.",
     )
 

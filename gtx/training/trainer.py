@@ -20,7 +20,6 @@ from torch import nn
 from gtx.closed_form import fit_closed_form
 from gtx.errors import InputError
 from gtx.tasks import Task
-from gtx.training.adopting import KEEP_WHAT_FITS, Adoption, Member
 from gtx.training.capture import CapturedModule, why_not
 from gtx.training.checkpoints import History, WholeCheckpointIO, readable, save_whole
 from gtx.training.data import MoleculeData, OnDisk
@@ -32,6 +31,7 @@ from gtx.training.ranks import from_main, is_main_process
 from gtx.training.run import Ending, quiet
 from gtx.training.settings import TrainSettings
 from gtx.training.start_check import check_capture
+from gtx.training.weight_transfer import TRANSFER_MATCHING, Member, WeightTransfer
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Problem:
         train, val: molecules with targets in their own units; `val` may be empty.
         settings: how to train.
         start: members to go on from, when a trained model is tuned further.
-        adoption: which of their weights are taken over.
+        transfer: which of their weights are taken over.
         watch: looks on after every epoch.
     """
 
@@ -54,7 +54,7 @@ class Problem:
     val: Any
     settings: TrainSettings
     start: Sequence[Member] = ()
-    adoption: Adoption = KEEP_WHAT_FITS
+    transfer: WeightTransfer = TRANSFER_MATCHING
     watch: Watch | None = None
 
     def make(self, number: int) -> nn.Module:
@@ -65,7 +65,7 @@ class Problem:
             raise InputError(f"the model cannot be made: {error}") from error
         self._show(model)  # gtx's own models know which codes they were trained with, and the scale of descriptors
         if self.start:
-            self.adoption.take(model, self.start[number % len(self.start)].model)  # the scale of what is new stays
+            self.transfer.take(model, self.start[number % len(self.start)].model)  # the scale of what is new stays
             self._show(model, more=True)
         return model
 

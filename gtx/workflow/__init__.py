@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.workflow.fine_tuning import Further, adapt
-    from gtx.workflow.mixing import mixed
+    from gtx.workflow.blending import blend
+    from gtx.workflow.fine_tuning import FineTuning, adapt
     from gtx.workflow.pipeline import Outcome, train
     from gtx.workflow.specs import check_model, check_rows, learned_spec, model_spec
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "mixing": ("mixed",),
+        "blending": ("blend",),
         "pipeline": (
             "Outcome",
             "train",
         ),
         "fine_tuning": (
             "adapt",
-            "Further",
+            "FineTuning",
         ),
         "specs": (
             "check_model",
@@ -35,13 +35,13 @@ __getattr__, __dir__ = lazy_names(
     },
 )
 __all__ = [
-    "Further",
+    "FineTuning",
     "Outcome",
     "adapt",
+    "blend",
     "check_model",
     "check_rows",
     "learned_spec",
-    "mixed",
     "model_spec",
     "train",
 ]

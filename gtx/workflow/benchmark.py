@@ -23,7 +23,7 @@ from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import compare
 from gtx.report.kinds import TITLES, count
 from gtx.tasks import NumberTask
-from gtx.training import TrainSettings, alone
+from gtx.training import TrainSettings, exclusive
 from gtx.workflow.fold import OWN, Fold, run_all, seeded
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model
@@ -120,7 +120,7 @@ class Benchmark:
     notes: Sequence[str]
 
 
-@alone("out")
+@exclusive("out")
 def benchmark(
     data: DataSettings,
     settings: TrainSettings,

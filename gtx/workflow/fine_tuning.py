@@ -24,16 +24,16 @@ from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
 from gtx.prediction import ModelHeader, Predictor, load_model, model_path, save_model
 from gtx.tasks import Inferred, Task
-from gtx.training import Adoption, Member, TrainSettings, fit
-from gtx.training.adopting import HEAD
+from gtx.training import Member, TrainSettings, WeightTransfer, fit
 from gtx.training.trainer import check_machine
+from gtx.training.weight_transfer import HEAD
 from gtx.workflow.specs import num_descriptors
 
 # --- Going on from a trained model.
 
 
 @dataclass(frozen=True)
-class Further:
+class FineTuning:
     """A trained model that is to be trained further: its architecture and featuriser are kept.
 
     A pretrained one says in its header how it is best tuned, under `settings.tuning`: `rates` and `head_first`, as
@@ -118,9 +118,9 @@ class Further:
         """
         return task.adopting(self.header.task) if self._knows(task) else task
 
-    def adoption(self, task: Task) -> Adoption:
+    def transfer(self, task: Task) -> WeightTransfer:
         """Which weights a model for a task takes over."""
-        return Adoption(self.new_head, task.outputs_of(self.header.task) if self._knows(task) else None)
+        return WeightTransfer(self.new_head, task.outputs_of(self.header.task) if self._knows(task) else None)
 
     def _knows(self, task: Task) -> bool:
         """Tell whether the start model's knowledge of targets of the same names is of use to the task."""
@@ -145,7 +145,7 @@ class Further:
         """Where a model of that architecture for a task comes from, and how much of it: for the header of its file."""
         with torch.device("meta"):  # names and shapes, without memory
             own = build_model(spec).state_dict()
-        words = self.adoption(task).words(own, self.members[0].model.state_dict())
+        words = self.transfer(task).describe(own, self.members[0].model.state_dict())
         return {"file": self.file, "sha256": self.sha256, "weights": words}
 
 

@@ -71,7 +71,7 @@ class Fold:
         """
         begun, plan = time.perf_counter(), self.plan
         members, header = plan.fit(self.folder)
-        both = plan.mixed(members, header)
+        both = plan.blend(members, header)
         molecules, task, test = plan.molecules, plan.task, plan.molecules.split["test"]
         predictions = {OWN: both.answers.mean[test]}
         seconds = time.perf_counter() - begun

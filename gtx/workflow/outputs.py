@@ -18,7 +18,7 @@ from gtx.prediction.streaming import as_rows, note_answer
 from gtx.report.context import ENOUGH
 from gtx.tasks.task import Answers
 from gtx.training import Member
-from gtx.workflow.specs import model_words
+from gtx.workflow.specs import describe_model
 
 FIRST = 20  # messages that the report quotes
 
@@ -54,7 +54,7 @@ def data_lines(dataset: Dataset) -> list[str]:
     lines += _shared_components(dataset)
     if not counts["val"]:
         lines.append(
-            "warning: no rows validate: the last epoch is kept, --patience stops nothing, the network is not mixed "
+            "warning: no rows validate: the last epoch is kept, --patience stops nothing, the network is not blended "
             "with a kernel, and no interval is calibrated; call some rows val, or give a file by --val"
         )
     return lines
@@ -166,8 +166,12 @@ def report_facts(
         "settings": {"model": model, "training": predictor.header.settings},
         "versions": library_versions(),
         "model_file": str(out / "model.gtx"),
-        "model": model_words(model["name"], members[0].model, len(members))
-        + (f"; prediction = {partner.words(predictor.task)}" if (partner := predictor.partner) else ""),
+        "model": describe_model(model["name"], members[0].model, len(members))
+        + (
+            f"; prediction = {kernel_member.describe(predictor.task)}"
+            if (kernel_member := predictor.kernel_member)
+            else ""
+        ),
         "alone": metrics["alone"],
         "nearest": dataset.nearest,
         "row_numbers": _row_numbers(dataset),

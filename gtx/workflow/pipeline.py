@@ -19,7 +19,7 @@ from gtx.lazy import annex
 from gtx.schema import MappingOf, OrNone, Record, number
 from gtx.tasks import Task
 from gtx.tasks.task import Answers
-from gtx.training import RunFolder, TrainSettings, alone, from_main, is_main_process, main_first, together
+from gtx.training import RunFolder, TrainSettings, distributed_group, exclusive, from_main, is_main_process, main_first
 from gtx.training.run import CONFIG, MEMBERS
 from gtx.workflow.outputs import data_lines, further_names, report_facts, write_predictions
 from gtx.workflow.plan import Plan, opened
@@ -54,8 +54,8 @@ class Outcome:
     units: Mapping[str, str] = field(default_factory=dict)
 
 
-@together()
-@alone("out")
+@distributed_group()
+@exclusive("out")
 def train(
     data: DataSettings,
     settings: TrainSettings,
@@ -98,7 +98,7 @@ def train(
     if stored:
         data, settings, baselines = library.as_prepared(data), without_all_rows(settings), False
     prepared = data.featuriser
-    data, settings, further = opened(data, settings, start, new_head)
+    data, settings, fine_tuning = opened(data, settings, start, new_head)
     if stored and data.featuriser.hash != prepared.hash:
         raise InputError(f"{data.data} was prepared otherwise than the model of --from reads molecules")
     speaks = is_main_process()
@@ -111,7 +111,7 @@ def train(
             dataset = library.load_stored(data, out / CACHE)
         else:
             dataset = load(data, cache=out / CACHE, progress=settings.progress and speaks)
-    plan = Plan.make(dataset, data, settings, further)
+    plan = Plan.make(dataset, data, settings, fine_tuning)
     task, settings = plan.task, plan.settings
     if speaks:
         claim(out, further_names(dataset))
@@ -121,9 +121,9 @@ def train(
     notes = data_lines(dataset) + task.notes()
     if stored:
         held = f"{len(dataset.split['train']):,} of the {dataset.counts['train']:,} training molecules stand for all"
-        notes.append(f"the molecules stay on disk: in scores and report {held}; no baselines, no mix with a kernel")
+        notes.append(f"the molecules stay on disk: in scores and report {held}; no baselines, no blend with a kernel")
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
-    notes += [] if further is None else further.warnings(dataset)
+    notes += [] if fine_tuning is None else fine_tuning.warnings(dataset)
     notes += [f"the foundation has learned from {words}, of the test rows" for words in plan.seen.values()]
     if gone := plan.dropped:
         notes.append(f"the model predicts no more: {', '.join(gone)}")
@@ -138,11 +138,11 @@ def train(
     members, header = plan.fit(out)
     if not speaks:
         return None
-    both = plan.mixed(members, header)
+    both = plan.blend(members, header)
     notes = notes if both.note is None else [*notes, both.note]
     predictor, answers = both.predictor, both.answers
     if (kept := predictor.header.training) is not None:
-        words = f"model.gtx contains its training rows, for gtx predict --neighbours: {kept.words()}"
+        words = f"model.gtx contains its training rows, for gtx predict --neighbours: {kept.describe()}"
         notes.append(f"{words}; --no-training-rows leaves them out")
     task, networks = predictor.task, predictor.members
     learned = [line for line in task.notes() if line not in plan.task.notes()]  # of validation rows
@@ -151,8 +151,8 @@ def train(
         part: task.judge(networks, dataset.store, answers, dataset.split[part]) for part in PARTS
     }
     predictor.header.metrics.update(metrics)
-    if predictor.partner is not None:
-        metrics["kernel_share"] = predictor.partner.shares(task)
+    if predictor.kernel_member is not None:
+        metrics["kernel_share"] = predictor.kernel_member.shares(task)
     metrics["alone"] = {
         name: {part: task.evaluate(dataset.y[dataset.split[part]], said.mean[dataset.split[part]]) for part in PARTS}
         for name, said in both.alone.items()

@@ -12,13 +12,13 @@ import numpy as np
 from gtx.dataset import DataSettings, LabelledMolecules, fingerprint
 from gtx.errors import InputError
 from gtx.models import build_model
-from gtx.prediction import FOUNDATION, ModelHeader, seen_words
+from gtx.prediction import FOUNDATION, ModelHeader, describe_seen
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import Task
 from gtx.training import Member, TrainSettings, fit, run_config
 from gtx.training.logging import Watch
-from gtx.workflow.fine_tuning import Further
-from gtx.workflow.mixing import Mixed, mixed
+from gtx.workflow.blending import Blended, blend
+from gtx.workflow.fine_tuning import FineTuning
 from gtx.workflow.specs import (
     WRITER,
     check_machine,
@@ -39,7 +39,7 @@ class Plan:
         molecules: with targets and a split, and whatever their table says.
         data: the table, its molecules read as the model needs them.
         settings: of the model and its training.
-        further: the trained model to go on from, if any.
+        fine_tuning: the trained model to go on from, if any.
         task: what is learned, fitted on the training rows.
         spec: of the model, as of `gtx.workflow.model_spec`.
         marks: plain values that tell its data and model from any other.
@@ -48,7 +48,7 @@ class Plan:
     molecules: LabelledMolecules
     data: DataSettings
     settings: TrainSettings
-    further: Further | None
+    fine_tuning: FineTuning | None
     task: Task
     spec: dict[str, Any]
     marks: dict[str, Any]
@@ -59,13 +59,13 @@ class Plan:
         molecules: LabelledMolecules,
         data: DataSettings,
         settings: TrainSettings,
-        further: Further | None = None,
+        fine_tuning: FineTuning | None = None,
         marks: dict[str, Any] | None = None,
     ) -> Self:
-        """Settle what the rows decide; `data`, `settings` and `further` as `opened` gives them.
+        """Settle what the rows decide; `data`, `settings` and `fine_tuning` as `opened` gives them.
 
         Args:
-            molecules, data, settings, further: see the attributes.
+            molecules, data, settings, fine_tuning: see the attributes.
             marks: of data and split, where `data` does not tell them.
 
         Raises:
@@ -73,16 +73,16 @@ class Plan:
         """
         settings = settings.settled(molecules.task.epochs)
         task = molecules.fitted()
-        task = task if further is None else further.adopted(task)
+        task = task if fine_tuning is None else fine_tuning.adopted(task)
         check_rows(task, settings)
-        if further is None:
+        if fine_tuning is None:
             spec = model_spec(settings, data.featuriser, task, molecules.counts["train"], data.features)
         else:
-            spec = further.spec(task)
+            spec = fine_tuning.spec(task)
         check_rates(spec, settings)
         marks = fingerprint(data) if marks is None else marks
-        origin = {} if further is None else {"from": further.sha256, "new_head": further.new_head}
-        return cls(molecules, data, settings, further, task, spec, marks | origin | {"model": spec})
+        origin = {} if fine_tuning is None else {"from": fine_tuning.sha256, "new_head": fine_tuning.new_head}
+        return cls(molecules, data, settings, fine_tuning, task, spec, marks | origin | {"model": spec})
 
     @property
     def config(self) -> dict[str, Any]:
@@ -92,26 +92,26 @@ class Plan:
     @property
     def origin(self) -> dict[str, Any]:
         """`{"start": ...}`, from which file the model goes on; empty where it is from scratch."""
-        return {} if self.further is None else {"start": self.further.origin(self.spec, self.task)}
+        return {} if self.fine_tuning is None else {"start": self.fine_tuning.origin(self.spec, self.task)}
 
     @cached_property
     def seen(self) -> dict[str, str]:
         """`{"seen": ...}`, how many test molecules are in the foundation's corpus; empty where that has no part."""
-        used = self.further is not None and self.further.file == FOUNDATION
+        used = self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION
         test = [self.molecules.smiles[i] for i in self.molecules.split["test"]]
-        return {"seen": seen_words(test)} if used and test else {}
+        return {"seen": describe_seen(test)} if used and test else {}
 
     @property
     def units(self) -> dict[str, str]:
         """Return the units of targets, by name: from the user or the public data set, otherwise from the start
         model."""
-        known = {} if self.further is None else self.further.header.units
+        known = {} if self.fine_tuning is None else self.fine_tuning.header.units
         return {name: unit for name, unit in (known | self.data.units).items() if name in self.task.targets}
 
     @property
     def dropped(self) -> list[str]:
         """Targets of the model to go on from that the table's task has not, where it has others of them."""
-        theirs = () if self.further is None else self.further.header.targets
+        theirs = () if self.fine_tuning is None else self.fine_tuning.header.targets
         kept = set(theirs) & set(self.task.targets)
         return [name for name in theirs if name not in kept] if kept else []
 
@@ -119,8 +119,8 @@ class Plan:
         """Train in a folder, or go on there, as `gtx.training.fit` does; the members, and the header of their file."""
         train, val = self.molecules.train, self.molecules.store.subset(self.molecules.split["val"])
         start = {}
-        if self.further is not None:
-            start = {"start": self.further.members, "adoption": self.further.adoption(self.task)}
+        if self.fine_tuning is not None:
+            start = {"start": self.fine_tuning.members, "transfer": self.fine_tuning.transfer(self.task)}
         make, how = partial(build_model, self.spec), {"marks": self.marks, "watch": watch}
         members = fit(make, self.task, train, val, self.settings, out, **how, **start)
         header = ModelHeader(
@@ -139,10 +139,10 @@ class Plan:
         )
         return members, header
 
-    def mixed(self, members: list[Member], header: ModelHeader) -> Mixed:
+    def blend(self, members: list[Member], header: ModelHeader) -> Blended:
         """Blend the trained members with a kernel."""
         learned = None if header.training is None else partial(self._rows, "train", "val")
-        return mixed(members, header, self.molecules.store, self.molecules.split, self.settings, learned)
+        return blend(members, header, self.molecules.store, self.molecules.split, self.settings, learned)
 
     def _rows(self, *parts: str) -> TrainingRows:
         """Collect the training rows that a model file stores: SMILES, row numbers, and cells of the targets."""
@@ -155,7 +155,7 @@ class Plan:
 
 def opened(
     data: DataSettings, settings: TrainSettings, start: str | Path | None, new_head: bool = False
-) -> tuple[DataSettings, TrainSettings, Further | None]:
+) -> tuple[DataSettings, TrainSettings, FineTuning | None]:
     """The data read as the model needs them, the settings as the model asks for, and the model to go on from.
 
     Raises:
@@ -166,9 +166,9 @@ def opened(
             raise InputError("--new-head: there is no trained model whose head could be made anew; name it with --from")
         return _suited(data, settings), settings, None
     check_machine(settings)
-    further = Further.open(start, data, settings, new_head)
-    data = replace(data, featuriser=further.featuriser, features=further.features)
-    return data, further.tuned(settings, data.task), further
+    fine_tuning = FineTuning.open(start, data, settings, new_head)
+    data = replace(data, featuriser=fine_tuning.featuriser, features=fine_tuning.features)
+    return data, fine_tuning.tuned(settings, data.task), fine_tuning
 
 
 def _suited(data: DataSettings, settings: TrainSettings) -> DataSettings:

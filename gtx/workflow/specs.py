@@ -37,7 +37,7 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
     if settings.separate_encoders and not featuriser.components:
         raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
     if name in CLOSED_FORM:
-        _check_solved(settings, featuriser, features)
+        _check_kernel(settings, featuriser, features)
         return
     if name not in ARCHITECTURES:
         every = [*ARCHITECTURES, *CLOSED_FORM]
@@ -108,13 +108,13 @@ def without_all_rows(settings: TrainSettings) -> TrainSettings:
     """
     if settings.model in CLOSED_FORM:
         raise InputError(f"model {settings.model} needs all training rows in memory: train it on a table")
-    for option, given in (("--mix kernel", settings.mix == "kernel"), ("--training-rows", settings.training_rows)):
+    for option, given in (("--blend kernel", settings.blend == "kernel"), ("--training-rows", settings.training_rows)):
         if given:
             raise InputError(f"{option} needs all training rows in memory, which a store is not for: leave it out")
-    return replace(settings, mix="no", training_rows=False)
+    return replace(settings, blend="no", training_rows=False)
 
 
-def _check_solved(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None) -> None:
+def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None) -> None:
     name = settings.model
     if features and name == "tanimoto":
         raise InputError(f"model {name} reads molecules alone: leave out {', '.join(features.options)}")
@@ -141,7 +141,7 @@ def model_spec(
     if task.writes:
         return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **given}}
     if settings.model in CLOSED_FORM:
-        spec = solved_spec(task, featuriser, features, settings.model)
+        spec = kernel_spec(task, featuriser, features, settings.model)
         return spec | {"arguments": spec["arguments"] | given}
     arguments = {
         "out_channels": task.out_channels,
@@ -166,8 +166,8 @@ def components_spec(
     """The entry of a specification for rows of several molecules; none where a row has one."""
     if not featuriser.components:
         return {}
-    count, further = len(featuriser.components), features.width if features else 0
-    return {"components": {"count": count, "separate": settings.separate_encoders, "further": further}}
+    count, width = len(featuriser.components), features.width if features else 0
+    return {"components": {"count": count, "separate": settings.separate_encoders, "further": width}}
 
 
 def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> int:
@@ -175,7 +175,7 @@ def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> 
     return featuriser.num_descriptors + (features.width if features else 0)
 
 
-def solved_spec(
+def kernel_spec(
     task: Task, featuriser: Featuriser, features: FeatureColumns | None, name: str = "kernel"
 ) -> dict[str, Any]:
     """`model_spec` of a kernel; of several molecules a row, it reads the descriptors of all side by side."""
@@ -191,7 +191,7 @@ def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
     return spec | {"arguments": spec["arguments"] | getattr(model, "learned", {})}
 
 
-def model_words(name: str, model: nn.Module, count: int) -> str:
+def describe_model(name: str, model: nn.Module, count: int) -> str:
     """A model in a few words, and how many there are of it."""
     if name in CLOSED_FORM:
         return f"{'Tanimoto ' * (name == 'tanimoto')}kernel of {len(model.row):,} training molecules"

@@ -405,8 +405,8 @@ class Rows:
 
     def plan(self, settings: TrainSettings, start: str | None) -> Plan:
         """A training that learns from the training rows."""
-        data, settings, further = opened(self.data, settings, start)
-        return Plan.make(self.dataset(data), data, settings, further)
+        data, settings, fine_tuning = opened(self.data, settings, start)
+        return Plan.make(self.dataset(data), data, settings, fine_tuning)
 
 
 class Pruning:
@@ -441,7 +441,7 @@ class Pruning:
 def validation_score(plan: Plan, folder: Path, pruning: Pruning) -> float:
     """Train, and score the prediction for validation rows, the kernel's share included; lower is better."""
     members, header = plan.fit(folder, pruning)
-    both, rows = plan.mixed(members, header), plan.molecules.split["val"]
+    both, rows = plan.blend(members, header), plan.molecules.split["val"]
     val: MoleculeStore = plan.molecules.store.subset(rows)
     outputs = both.outputs[torch.from_numpy(rows)].mean(1)
     return selecting(plan.task, val, plan.settings.keep_by)(outputs)["val_score"]

@@ -18,7 +18,7 @@ split-sizes: [0.6, 0.2, 0.2]
 out: run
 epochs: 40
 lr: 3e-4
-mix: no          # a word here, as on the command line, and not YAML's false
+blend: no        # a word here, as on the command line, and not YAML's false
 coordinates: true
 baselines: false
 model_arguments: {channels: 96, encodings: [bonds, path], cutoff: 1e-1}
@@ -42,10 +42,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_says_what_words_would() -> None:
     given = read([], CONFIG)
-    words = (
-        "data.csv --target-columns y z --split-sizes 0.6 0.2 0.2 --out run --epochs 40 --lr 3e-4 --mix no --coordinates"
-    )
-    words += " --no-baselines --model-arguments channels=96 encodings=[bonds,path] cutoff=0.1 --rates all=0.1 head=1"
+    words = "data.csv --target-columns y z --split-sizes 0.6 0.2 0.2 --out run --epochs 40 --lr 3e-4"
+    words += " --blend no --coordinates --no-baselines --rates all=0.1 head=1"
+    words += " --model-arguments channels=96 encodings=[bonds,path] cutoff=0.1"
     parser = Parser("gtx train")
     train.add(parser)
     other = parser.parse_args([*words.split(), "--from", "foundation"])

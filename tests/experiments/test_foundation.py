@@ -25,8 +25,8 @@ from gtx.molecules.descriptors import RDKIT_DESCRIPTORS
 from gtx.prediction import foundation
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
-from gtx.training.adopting import KEEP_WHAT_FITS
-from gtx.workflow.fine_tuning import Further
+from gtx.training.weight_transfer import TRANSFER_MATCHING
+from gtx.workflow.fine_tuning import FineTuning
 from tests.tables import molecules
 
 TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
@@ -98,10 +98,10 @@ def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.Mon
     assert (found.task.name, found.task.targets) == ("atoms", ("number",))
     assert found.header.settings["pretraining"]["molecules"] == len(texts) - 4  # 2 left out, 2 held out
     assert [len(json.loads(text)) for text in found.predict(["CCO", "C"]).number_pred] == [3, 1]
-    further = Further.open(tmp_path / "foundation.gtx", DataSettings("table.csv"), TrainSettings())
-    assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
-    own = build_model(further.spec(Regression("y"))).state_dict()
-    kept = KEEP_WHAT_FITS.adoptable(own, found.members[0].state_dict())
+    fine_tuning = FineTuning.open(tmp_path / "foundation.gtx", DataSettings("table.csv"), TrainSettings())
+    assert fine_tuning.spec(Regression("y"))["arguments"]["per"] == "molecule"
+    own = build_model(fine_tuning.spec(Regression("y"))).state_dict()
+    kept = TRANSFER_MATCHING.transferable(own, found.members[0].state_dict())
     assert {name for name in own if name.startswith("layers.")} <= set(kept) and "head.0.weight" not in kept
 
 
@@ -120,10 +120,10 @@ def test_the_filter_tells_what_the_foundation_has_seen(
     seen.main()
     assert "4 molecules; of 1 others 0.00% are" in capsys.readouterr().out
     table = ["C[C@H](N)C(=O)[O-].[Na+]", "Nc1ccccc1", "CCCCC", "nonsense", "C1CCNC1C"]
-    assert foundation.seen_words(table) == "1 of these 5 molecules, and 2 of their 2 scaffolds"
+    assert foundation.describe_seen(table) == "1 of these 5 molecules, and 2 of their 2 scaffolds"
     (tmp_path / "seen.npz").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="not in this gtx"):
-        foundation.seen_words(table)
+        foundation.describe_seen(table)
 
 
 def test_the_teacher_says_what_its_package_says() -> None:

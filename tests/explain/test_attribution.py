@@ -16,7 +16,7 @@ from gtx.models import build_model
 from gtx.models.kernel import kernel
 from gtx.molecules import Featuriser, read_smiles, substructures
 from gtx.prediction import ModelHeader, Predictor
-from gtx.prediction.partner import Partner
+from gtx.prediction.kernel_member import KernelMember
 from gtx.tasks import Classification, Regression
 from tests.explain.conftest import specification
 from tests.tables import molecules
@@ -69,7 +69,7 @@ def mixed(request: pytest.FixtureRequest, predictor: Predictor) -> Predictor:
     network = build_model(model)
     network.observe(store)
     header = ModelHeader(task, Featuriser(), model)
-    return Predictor([network], header, "cpu", Partner(own, torch.tensor([0.8])))
+    return Predictor([network], header, "cpu", KernelMember(own, torch.tensor([0.8])))
 
 
 @pytest.mark.parametrize("smiles", ["CC(C)O", "CC(=O)Nc1ccc(O)cc1"])
@@ -80,7 +80,7 @@ def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smile
     assert found.parts.values.sum() == pytest.approx(found.prediction - found.without, abs=1e-9)
     alone = attribute(Predictor(mixed.members, mixed.header, "cpu"), smiles, draws=2)
     batch = featurise(Featuriser(), [smiles], workers=0).store.batch(torch.tensor([0]))
-    told, text = mixed.partner.kernel.double().contributions(batch)[0][:, 0].numpy(), found.text()
+    told, text = mixed.kernel_member.kernel.double().contributions(batch)[0][:, 0].numpy(), found.text()
     assert f"the values sum to {found.prediction - found.without:+.4g}: from the baseline" in text
     if not mixed.task.linked:
         scale = float(mixed.task.scaler.sd[0])

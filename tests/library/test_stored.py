@@ -189,7 +189,7 @@ def test_a_new_column_is_a_new_target(prepared: Path, tmp_path: Path, capsys: py
     [
         (["--split", "scaffold"], "rows are not held together: leave out --split scaffold"),
         (["--hydrogens"], "were prepared with hydrogens False, not True"),
-        (["--mix", "kernel"], "--mix kernel needs all training rows in memory"),
+        (["--blend", "kernel"], "--blend kernel needs all training rows in memory"),
         (["--model", "tanimoto"], "model tanimoto needs all training rows in memory"),
         (["--task", "atoms"], "targets of atoms and bonds need a table"),
         (["--uncertainty", "similarity"], "compares with training rows"),

@@ -107,13 +107,13 @@ def test_of_few_rows_there_are_as_many_as_there_are(model: Predictor) -> None:
 def test_of_many_rows_some_are_kept_always_the_same() -> None:
     many = [f"{'C' * n}O" for n in range(1, 31)]
     kept, again = (TrainingRows.drawn(many, range(30), {"y": list(map(str, range(30)))}, most=10) for _ in range(2))
-    assert kept == again and len(kept) == 10 and kept.words() == "10 of 30, drawn at random, with SMILES and values"
+    assert kept == again and len(kept) == 10 and kept.describe() == "10 of 30, drawn at random, with SMILES and values"
     assert [many[i] for i in kept.rows] == kept.smiles and kept.column("y").tolist() == kept.rows
     assert TrainingRows.from_dict(kept.to_dict()) == kept
     with pytest.raises(InputError, match="got 9 of y"):
         TrainingRows.from_dict(kept.to_dict() | {"values": {"y": ["1"] * 9}})
     large = TrainingRows.drawn(["C" * 990] * 2000, range(2000), {"y": ["1"] * 1999 + ["1" * 10**6]})
-    assert 1000 < len(large) < 1100 and large.trained == 2000 and "drawn at random" in large.words()
+    assert 1000 < len(large) < 1100 and large.trained == 2000 and "drawn at random" in large.describe()
     assert TrainingRows.from_dict(large.to_dict()) == large
     for name, wrong in {"smiles": [None] * 10, "rows": [-1] * 10, "values": [], "trained": 10**400}.items():
         with pytest.raises(InputError, match=rf"training\.{name}"):

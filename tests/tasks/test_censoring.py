@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from gtx.closed_form import solvable
+from gtx.closed_form import closed_form_targets
 from gtx.data import Ledger, Row
 from gtx.errors import InputError
 from gtx.tasks import Regression
@@ -137,4 +137,7 @@ def test_the_scale_takes_a_bound_for_what_is_beyond_it_and_no_closed_form_does()
     examples = task.examples(molecules)
     assert examples.bounds[2, 0].item() == pytest.approx((8 - 4) / task.scaler.sd.item(), rel=1e-6)
     assert len(task.labelled(molecules)) == 3
-    assert solvable(task, molecules) is None and solvable(task, replace(molecules, bounds=None)) is not None
+    assert (
+        closed_form_targets(task, molecules) is None
+        and closed_form_targets(task, replace(molecules, bounds=None)) is not None
+    )

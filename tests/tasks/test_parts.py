@@ -25,7 +25,7 @@ from gtx.tasks.part_numbers import PartNumbers
 from gtx.tasks.parts import means_of_alike
 from gtx.training import TrainSettings
 from gtx.workflow import train
-from gtx.workflow.fine_tuning import Further
+from gtx.workflow.fine_tuning import FineTuning
 from tests.tables import TINY, molecules, read, write
 
 SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
@@ -107,7 +107,7 @@ def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, t
 
 
 def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predictor) -> None:
-    further = Further(model.header, [], model.header.featuriser, "m.gtx", "")
+    further = FineTuning(model.header, [], model.header.featuriser, "m.gtx", "")
     assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
     assert further.spec(BondNumbers("b"))["arguments"]["per"] == "bond"
     tuned = replace(

@@ -121,7 +121,7 @@ def weighted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_training_with_weights_of_0_is_training_without_these_rows(weighted: Path) -> None:
-    settings = TrainSettings(**TINY | {"epochs": 1, "mix": "no"})
+    settings = TrainSettings(**TINY | {"epochs": 1, "blend": "no"})
     found = {}
     for name, column in (("all", "w"), ("few", None)):
         data = DataSettings(

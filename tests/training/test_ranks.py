@@ -9,7 +9,7 @@ import pytest
 
 from gtx.cli import main
 from gtx.errors import InputError
-from gtx.training import TrainSettings, from_main, main_first, together
+from gtx.training import TrainSettings, distributed_group, from_main, main_first
 from gtx.training.ranks import machines
 
 PAGE = Path(__file__).parents[2] / "docs" / "many-machines.md"
@@ -30,12 +30,15 @@ def test_restarts_that_would_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "2")
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
-    with pytest.raises(InputError, match="--max-restarts 2 needs TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"), together():
+    with (
+        pytest.raises(InputError, match="--max-restarts 2 needs TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"),
+        distributed_group(),
+    ):
         pass
 
 
 def test_a_process_alone_waits_for_nobody() -> None:
-    with together(), main_first():
+    with distributed_group(), main_first():
         assert from_main(lambda: 3) == 3
 
 
@@ -45,13 +48,16 @@ LOST = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection cl
 def test_a_process_that_lightning_started_leaves_without_a_word_when_the_main_one_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(InputError, match=r"another of the processes .* has ended .*Connection closed"), together():
+    with (
+        pytest.raises(InputError, match=r"another of the processes .* has ended .*Connection closed"),
+        distributed_group(),
+    ):
         raise RuntimeError(LOST)
     monkeypatch.setenv("LOCAL_RANK", "1")
-    with pytest.raises(SystemExit) as left, together():
+    with pytest.raises(SystemExit) as left, distributed_group():
         raise RuntimeError(LOST)
     assert left.value.code == 1
-    with pytest.raises(RuntimeError, match="something else"), together():
+    with pytest.raises(RuntimeError, match="something else"), distributed_group():
         raise RuntimeError("something else")
 
 

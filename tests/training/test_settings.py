@@ -45,7 +45,7 @@ def test_decisive_options_are_plain_and_leave_out_the_harmless() -> None:
         ("seed", 2**32),
         ("ensemble", 10**19),
         ("accelerator", "tpu"),
-        ("mix", "forest"),
+        ("blend", "forest"),
         ("model_arguments", {"channels": math.inf}),
         ("model_arguments", {"cutoffs": [1, [2**64]]}),
     ],

@@ -23,14 +23,16 @@ from gtx.molecules import Featuriser
 from gtx.prediction import Predictor, load_model, save_model
 from gtx.prediction.streaming import _answer
 from gtx.training import TrainSettings
-from gtx.workflow import Further, Outcome, train
+from gtx.workflow import FineTuning, Outcome, train
 from tests.tables import ALONE, TINY, molecules, read, write
 
 NAMES = ("solute", "solvent")
 PAIRS = Featuriser(descriptors=False, components=NAMES)
 SOLVENTS = ["O", "CO", "CCCCCC", "ClCCl", "CS(C)=O"]
 SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0}
-LEARNS = TrainSettings(**TINY | {"epochs": 8, "mix": "no", "lr": 2e-2, "batch_molecules": 8, "model_arguments": SMALL})
+LEARNS = TrainSettings(
+    **TINY | {"epochs": 8, "blend": "no", "lr": 2e-2, "batch_molecules": 8, "model_arguments": SMALL}
+)
 
 
 def summands() -> pd.DataFrame:
@@ -160,14 +162,14 @@ def test_a_model_file_whose_components_do_not_suit_is_refused(predictor: Predict
 
 def test_a_trained_model_goes_on_with_the_molecules_that_it_reads(table: Path, outcome: Outcome) -> None:
     data, settings = DataSettings(str(table), ("y",)), replace(LEARNS, model_arguments={})
-    further = Further.open(outcome.out / "model.gtx", data, settings)
-    assert further.featuriser.components == NAMES
-    made = build_model(further.spec(outcome.task))
-    made.load_state_dict(further.members[0].model.state_dict())
+    fine_tuning = FineTuning.open(outcome.out / "model.gtx", data, settings)
+    assert fine_tuning.featuriser.components == NAMES
+    made = build_model(fine_tuning.spec(outcome.task))
+    made.load_state_dict(fine_tuning.members[0].model.state_dict())
 
 
 def test_estimators_read_rows_of_several_molecules(tmp_path: Path) -> None:
-    frame, small = pairs().head(30), {"threads": 1, "mix": "no", "separate_encoders": True}
+    frame, small = pairs().head(30), {"threads": 1, "blend": "no", "separate_encoders": True}
     options = {"epochs": 1, "model_arguments": SMALL, "smiles_columns": NAMES, "settings": small, "workers": 0}
     made = gtx.MoleculeRegressor(**options).fit(frame[[*NAMES]], frame["y"])
     said = made.predict(frame[[*NAMES]])

@@ -24,7 +24,7 @@ from tests.tables import ALONE, TINY, molecules, read, write
 PLAIN = Featuriser(descriptors=False)
 HEADER = ["smiles", "temperature", "ph", "y"]
 SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0}
-LEARNS = TINY | {"epochs": 16, "mix": "no", "lr": 1e-2, "batch_molecules": 12, "model_arguments": SMALL}
+LEARNS = TINY | {"epochs": 16, "blend": "no", "lr": 1e-2, "batch_molecules": 12, "model_arguments": SMALL}
 
 
 def rows(blanks: bool = False) -> list[list[object]]:
@@ -176,7 +176,7 @@ def test_an_estimator_reads_a_table(table: Path) -> None:
         model_arguments=TINY["model_arguments"],
         molecule_features=["maccs"],
         feature_columns=["temperature", "ph"],
-        settings={"mix": "no", "threads": 1},
+        settings={"blend": "no", "threads": 1},
     ).fit(frame[["ph", "smiles", "temperature"]], frame["y"])
     assert regressor.predict(frame[["smiles", "temperature", "ph"]]).shape == (120,)
     assert regressor.predictor_.header.featuriser.molecule_features == ("maccs",)

@@ -30,7 +30,7 @@ from tests.tables import ALONE, TINY, molecules, read
 
 BOTH = FeatureColumns(atoms=("shift",), bonds=("order",))
 SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0, "readout": ["sum"]}
-LEARNS = TINY | {"epochs": 12, "mix": "no", "lr": 1e-2, "batch_molecules": 8, "model_arguments": SMALL}
+LEARNS = TINY | {"epochs": 12, "blend": "no", "lr": 1e-2, "batch_molecules": 8, "model_arguments": SMALL}
 PLAIN = Featuriser(descriptors=False)
 
 
@@ -296,7 +296,7 @@ def test_an_estimator_reads_lists_of_a_frame(file: Path) -> None:
         atom_feature_columns=["shift"],
         bond_feature_columns=["order"],
         ignore_stereo=True,
-        settings={"mix": "no", "threads": 1},
+        settings={"blend": "no", "threads": 1},
     ).fit(frame[["order", "smiles", "shift"]], frame["ya"])
     assert regressor.predict(frame[["smiles", "shift", "order"]]).shape == (30,)
     assert regressor.predictor_.header.features == BOTH and regressor.predictor_.header.featuriser.ignore_stereo

@@ -27,7 +27,7 @@ from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies, Tried
 from gtx.workflow.tuning import OWN, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
-SETTINGS = TrainSettings(**TINY | {"epochs": 2, "mix": "no"})
+SETTINGS = TrainSettings(**TINY | {"epochs": 2, "blend": "no"})
 HOW = {"trials": 2, "models": ("standard",), "chosen": ("epochs",)}
 COLUMNS = ["smiles", "solvation_water"]
 
@@ -306,7 +306,7 @@ def test_a_config_of_the_best_trial_trains(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pipeline, "score_baselines", lambda *_: Baselines({}, {}))
     monkeypatch.setattr("gtx.report.write", lambda *_: [])
-    words = [*TINY_WORDS, "--workers=0", "--accelerator=cpu", "--mix=no"]
+    words = [*TINY_WORDS, "--workers=0", "--accelerator=cpu", "--blend=no"]
     words = ["tune", data.data, "--target-columns", COLUMNS[1], *words, "--models", "standard", "--out=study"]
     assert main([*words, "--trials=2"]) == 0
     said = capsys.readouterr()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from gtx.training.adopting import Adoption
+from gtx.training.weight_transfer import WeightTransfer
 
 
 def test_what_fits_is_taken_over_and_said() -> None:
@@ -10,18 +10,23 @@ def test_what_fits_is_taken_over_and_said() -> None:
         return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, outputs, bias=outputs > 1))
 
     own, same, trained = made(2), made(2), made(5)
-    Adoption().take(own, trained)
+    WeightTransfer().take(own, trained)
     assert own[0].weight.equal(trained[0].weight) and own[1].weight.shape == (2, 4)
     states = [model.state_dict() for model in (own, same, trained)]
-    assert Adoption().words(states[0], states[1]) == "all 4 tensors are kept"
-    assert Adoption().words(states[0], states[2]) == "2 of 4 tensors are kept, 2 are new: 1.weight [2, 4], 1.bias [2]"
-    assert Adoption().words(made(1).state_dict(), states[2]).endswith("1 is new: 1.weight [1, 4]")
+    assert WeightTransfer().describe(states[0], states[1]) == "all 4 tensors are kept"
     assert (
-        Adoption().words(states[0], {**states[2], "1.bias": states[0]["1.bias"]}).startswith("2 of 4 tensors are kept")
+        WeightTransfer().describe(states[0], states[2])
+        == "2 of 4 tensors are kept, 2 are new: 1.weight [2, 4], 1.bias [2]"
+    )
+    assert WeightTransfer().describe(made(1).state_dict(), states[2]).endswith("1 is new: 1.weight [1, 4]")
+    assert (
+        WeightTransfer()
+        .describe(states[0], {**states[2], "1.bias": states[0]["1.bias"]})
+        .startswith("2 of 4 tensors are kept")
     )
     many = nn.ModuleList(nn.Linear(1, 1) for _ in range(4)).state_dict()
     assert (
-        Adoption()
-        .words(many, {})
+        WeightTransfer()
+        .describe(many, {})
         .endswith("8 are new: 0.weight [1, 1], 0.bias [1], 1.weight [1, 1], 1.bias [1] and 4 more")
     )

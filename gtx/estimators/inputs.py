@@ -14,7 +14,7 @@ from gtx.data.columns import MoleculeColumn, listed, molecule_columns
 from gtx.errors import InputError, printable
 from gtx.molecules.featuriser import Text
 from gtx.molecules.reading import text_of
-from gtx.prediction.given import as_frame, as_texts, first_cells
+from gtx.prediction.inputs import as_frame, as_texts, first_cells
 from gtx.tasks.labels import check_count
 
 

@@ -44,7 +44,7 @@ HEAD = "head"
 
 
 @dataclass(frozen=True)
-class Adoption:
+class WeightTransfer:
     """Which weights a model takes over: those of modules whose tensors all have the same names and shapes.
 
     Attributes:
@@ -56,7 +56,7 @@ class Adoption:
     new_head: bool = False
     outputs: Sequence[int] | None = None
 
-    def adoptable(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
+    def transferable(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
         """Names of the tensors that are taken over whole."""
         unlike = {name for name, tensor in own.items() if name not in trained or trained[name].shape != tensor.shape}
         new = {_module(name) for name in unlike}
@@ -66,11 +66,11 @@ class Adoption:
             new.add(last_layer(own))
         return [name for name in own if _module(name) not in new]
 
-    def in_part(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
+    def partly_transferable(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
         """Names of the tensors of which some rows are taken over: of the last layer, where all before it is."""
         if self.outputs is None or self.new_head:
             return []
-        last, kept = last_layer(own), set(self.adoptable(own, trained))
+        last, kept = last_layer(own), set(self.transferable(own, trained))
         before = [name for name in own if name.startswith(f"{HEAD}.") and _module(name) != last]
         return [name for name in own if _module(name) == last and name in trained] if kept.issuperset(before) else []
 
@@ -78,17 +78,17 @@ class Adoption:
     def take(self, model: nn.Module, trained: nn.Module) -> None:
         """Take over the weights that fit."""
         own, theirs = model.state_dict(), trained.state_dict()
-        taken = {name: theirs[name] for name in self.adoptable(own, theirs)}
-        for name in self.in_part(own, theirs):
+        taken = {name: theirs[name] for name in self.transferable(own, theirs)}
+        for name in self.partly_transferable(own, theirs):
             number = torch.tensor(self.outputs)
             known, taken[name] = number >= 0, own[name].clone()
             taken[name][known] = theirs[name][number[known]]
         model.load_state_dict({**own, **taken})
 
-    def words(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> str:
+    def describe(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> str:
         """Describe which tensors are taken over and which are new:
         `61 of 63 tensors are kept, 2 are new: head.3.weight [1, 16], head.3.bias [1]`."""
-        kept, part = set(self.adoptable(own, trained)), self.in_part(own, trained)
+        kept, part = set(self.transferable(own, trained)), self.partly_transferable(own, trained)
         new = [f"{name} {list(tensor.shape)}" for name, tensor in own.items() if name not in kept and name not in part]
         lines = [
             f"all {len(own)} tensors are kept"
@@ -105,7 +105,7 @@ class Adoption:
         return ", ".join(lines)
 
 
-KEEP_WHAT_FITS = Adoption()
+TRANSFER_MATCHING = WeightTransfer()
 
 
 def last_layer(state: Mapping[str, Tensor]) -> str:

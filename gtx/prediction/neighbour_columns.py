@@ -11,7 +11,7 @@ import torch
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.prediction.foundation import FurtherAnswers
+from gtx.prediction.foundation import ExtendedAnswers
 from gtx.prediction.predictor import Predictor
 from gtx.tasks.task import Answers, fresh_columns
 
@@ -84,7 +84,7 @@ class WithNeighbours:
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Answers, and beside each its neighbours."""
-        return FurtherAnswers(self.predictor.predict_store(store), self._columns(store))
+        return ExtendedAnswers(self.predictor.predict_store(store), self._columns(store))
 
     @cached_property
     def _measured(self) -> dict[str, tuple[type, np.ndarray]]:

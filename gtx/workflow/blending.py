@@ -1,4 +1,4 @@
-"""The network and a kernel in closed form, mixed and calibrated as validation rows say."""
+"""The network and a kernel in closed form, blended and calibrated as validation rows say."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.closed_form import fit_closed_form, outputs_of, solvable, unsolvable
+from gtx.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
 from gtx.data import MoleculeStore
 from gtx.data.columns import listed
 from gtx.data.ledger import counted
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction.kernel_member import KernelMember, join
 from gtx.prediction.neighbours import TrainingRows
-from gtx.prediction.partner import Partner, join
 from gtx.tasks import NumberTask, Task
 from gtx.tasks.task import Answers
 from gtx.training import Member, TrainSettings
-from gtx.workflow.specs import learned_spec, solved_spec
+from gtx.workflow.specs import kernel_spec, learned_spec
 
 FEWEST = 10
 """Validation rows of a target, for it to say anything of a share."""
@@ -33,7 +33,7 @@ SHARES = torch.linspace(0, 1, 101, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
-class Mixed:
+class Blended:
     """Predictions of trained networks blended with a kernel, for all molecules of a store.
 
     Attributes:
@@ -82,14 +82,14 @@ class Mixed:
         return cls(fitted, fitted.answers(store, outputs, unseen), outputs, parts, kernel, note)
 
 
-def mixed(
+def blend(
     members: Sequence[Member],
     header: ModelHeader,
     store: MoleculeStore,
     split: Mapping[str, np.ndarray],
     settings: TrainSettings,
     learned: Callable[[], TrainingRows] | None = None,
-) -> Mixed:
+) -> Blended:
     """Trained networks with a kernel that learned from the same training rows, as far as validation rows ask for one;
     and intervals, spread and probabilities of both, calibrated on validation rows.
 
@@ -102,43 +102,45 @@ def mixed(
         header: of their file.
         store: all molecules, with targets in their own units.
         split: rows of "train" and "val".
-        settings: whether to mix, and where the networks run.
+        settings: whether to blend, and where the networks run.
         learned: gives the rows that the model file keeps in place of the header's where the kernel learns from
             validation rows.
     """
     device = "cpu" if settings.accelerator == "cpu" else None
     predictor = Predictor([member.model for member in members], header, device)
     outputs, unseen = predictor.outputs(store)
-    calibrated = partial(Mixed.calibrated, store, split["val"], unseen)
+    calibrated = partial(Blended.calibrated, store, split["val"], unseen)
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     if isinstance(members[0].model, KernelRidge):
         return calibrated(predictor, outputs, members[0].model, None)
-    if settings.mix == "no" or (reason := why_not(header.task, train, val)):
-        usual = settings.mix == "no" or header.task.writes or header.task.per != "molecule"
+    if settings.blend == "no" or (reason := why_not(header.task, train, val)):
+        usual = settings.blend == "no" or header.task.writes or header.task.per != "molecule"
         note = None if usual else f"the network alone: {reason}"
         return calibrated(predictor, outputs, None, note)
-    spec = solved_spec(header.task, header.featuriser, header.features)
-    kernel = solved(spec, header.task, train)
+    spec = kernel_spec(header.task, header.featuriser, header.features)
+    kernel = fitted_kernel(spec, header.task, train)
     rows = torch.from_numpy(split["val"])
     held_out = outputs_of(kernel, val)
     share = shares(header.task, outputs[rows].mean(1), held_out, val)
     if (share < LEAST).all():
         note = "the network alone: blending with a kernel would not improve the validation score"
         return calibrated(predictor, outputs, kernel, note)
-    whole = solved(spec, header.task, store.subset(np.sort(np.concatenate([split["train"], split["val"]]))))
+    whole = fitted_kernel(spec, header.task, store.subset(np.sort(np.concatenate([split["train"], split["val"]]))))
     own = outputs_of(whole, store)
     own[rows] = held_out
-    partner = Partner(whole, share.float())
+    kernel_member = KernelMember(whole, share.float())
     header = replace(header, partner=learned_spec(spec, whole), training=learned() if learned else header.training)
     alone = {"network": outputs, "kernel": join(outputs, own, torch.ones_like(share))}
-    note = f"prediction = {partner.words(header.task)}; weights chosen on {counted(len(val), 'validation row')}"
+    note = (
+        f"prediction = {kernel_member.describe(header.task)}; weights chosen on {counted(len(val), 'validation row')}"
+    )
     few = [name for name, known in zip(header.task.targets, (~val.y.isnan()).sum(0), strict=True) if known < FEWEST]
     note += f"; {listed(few)}: too few of them have a value to weigh a kernel, which takes {FEWEST}" if few else ""
-    both = Predictor(predictor.members, header, device, partner)
-    return calibrated(both, partner.join(outputs, own), kernel, note, alone)
+    both = Predictor(predictor.members, header, device, kernel_member)
+    return calibrated(both, kernel_member.join(outputs, own), kernel, note, alone)
 
 
-def solved(spec: Mapping[str, Any], task: NumberTask, molecules: MoleculeStore) -> KernelRidge:
+def fitted_kernel(spec: Mapping[str, Any], task: NumberTask, molecules: MoleculeStore) -> KernelRidge:
     """A kernel that has learned a fitted task from molecules."""
     kernel = build_model(spec)
     fit_closed_form(kernel, task, molecules)
@@ -147,8 +149,8 @@ def solved(spec: Mapping[str, Any], task: NumberTask, molecules: MoleculeStore) 
 
 def why_not(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
     """Why no kernel can have a share; None if one can."""
-    if not isinstance(task, NumberTask) or solvable(task, train) is None:
-        return unsolvable(task, train)
+    if not isinstance(task, NumberTask) or closed_form_targets(task, train) is None:
+        return why_no_closed_form(task, train)
     most = int((~val.y.isnan()).sum(0).max()) if len(val) else 0
     if most < FEWEST:
         few = f"{counted(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"

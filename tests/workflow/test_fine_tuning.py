@@ -26,7 +26,7 @@ from gtx.tasks import Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import PropertyModule, TrainSettings
 from gtx.training.optimise import rate_of
-from gtx.workflow import Further, train
+from gtx.workflow import FineTuning, train
 from tests.tables import ALONE, TINY, molecules, write
 
 TUNING = pretrain.TUNING | {"head_first": 0.25}
@@ -78,7 +78,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
 
 def tuned(data: DataSettings, out: Path, **settings: object) -> gtx.prediction.Predictor:
     train(
-        data, TrainSettings(**TINY | {"model_arguments": {}, "mix": "no"} | settings), out, start="foundation", **ALONE
+        data,
+        TrainSettings(**TINY | {"model_arguments": {}, "blend": "no"} | settings),
+        out,
+        start="foundation",
+        **ALONE,
     )
     return gtx.load(out / "model.gtx", device="cpu")
 
@@ -134,7 +138,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[DataSettings, Path]:
     frame, folder = molecules(60)[["smiles", *columns]], tmp_path_factory.mktemp("two")
     table = write(folder / "t.csv", frame.to_numpy().tolist(), ["smiles", *columns])
     data = DataSettings(str(table), (columns[1], columns[0]), workers=0)
-    train(data, TrainSettings(**TINY | {"epochs": 1, "mix": "no"}), folder / "out", **ALONE)
+    train(data, TrainSettings(**TINY | {"epochs": 1, "blend": "no"}), folder / "out", **ALONE)
     return replace(data, target_columns=tuple(columns)), folder / "out" / "model.gtx"
 
 
@@ -142,7 +146,7 @@ def gone_on(
     data: DataSettings, start: Path, out: Path, new_head: bool = False
 ) -> tuple[gtx.prediction.Predictor, list[str]]:
     """Its rate is as good as none, so that weights are those it starts from."""
-    settings = TrainSettings(epochs=1, mix="no", threads=1, progress=False, lr=1e-12)
+    settings = TrainSettings(epochs=1, blend="no", threads=1, progress=False, lr=1e-12)
     done = train(data, settings, out, start=start, **ALONE, new_head=new_head)
     return gtx.load(out / "model.gtx", device="cpu"), list(done.notes)
 
@@ -168,7 +172,7 @@ def test_molecules_that_taught_the_model_before_are_told_where_they_judge(two: t
     data, start = two
     before, now = load(data).split, load(replace(data, seed=1))
     taught = len(set(before["train"].tolist()).intersection(test := now.split["test"].tolist()))
-    said = Further.open(start, data, TrainSettings()).warnings(now)
+    said = FineTuning.open(start, data, TrainSettings()).warnings(now)
     assert f"warning: model.gtx was trained on {taught} of these {len(test)} test molecules, which" in said[-1]
 
 

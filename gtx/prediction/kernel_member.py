@@ -23,7 +23,7 @@ def join(outputs: Tensor, own: Tensor, share: Tensor) -> Tensor:
     return torch.cat([mixed, rest], dim=-1)
 
 
-class Partner(nn.Module):
+class KernelMember(nn.Module):
     r"""Mixes what networks say with what a kernel says, output by output: \(z = (1 - s)\, z_n + s\, z_k\).
 
     Outputs are z-scores or logits, as the network gives them; what follows the first P of them, such as variances, is
@@ -65,7 +65,7 @@ class Partner(nn.Module):
         places = zip(task.targets, task.places, strict=True)
         return {name: float(self.share[place.columns][0]) for name, place in places}
 
-    def words(self, task: NumberTask) -> str:
+    def describe(self, task: NumberTask) -> str:
         """The shares in words, target by target where they differ."""
         each = [f"{1 - share:.0%} network + {share:.0%} kernel" for share in self.shares(task).values()]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))

@@ -15,7 +15,7 @@ from rdkit.Chem.rdDistGeom import EmbedMolecule
 import gtx
 from gtx.data import featurise
 from gtx.prediction import Predictor
-from gtx.prediction.given import as_texts, given_smiles
+from gtx.prediction.inputs import as_texts, smiles_list
 
 TWO = ["CCO", "c1ccccc1"]
 TABLE = pd.DataFrame({"name": ["ethanol", "benzene"], "SMILES": TWO, "logS": [1.1, -1.6]}, index=[7, 3])
@@ -49,8 +49,8 @@ def test_a_table_is_read_by_its_column_of_molecules(predictor: Predictor) -> Non
     ids=lambda given: type(given).__name__,
 )
 def test_what_holds_molecules(given: Any) -> None:
-    assert given_smiles(given, "structure") == TWO
-    assert given_smiles("CCO") == ["CCO"]
+    assert smiles_list(given, "structure") == TWO
+    assert smiles_list("CCO") == ["CCO"]
 
 
 def test_rdkits_molecules_are_molecules(predictor: Predictor) -> None:
@@ -94,4 +94,4 @@ def test_a_molecules_conformer_is_read_where_coordinates_are(predictor: Predicto
 )
 def test_what_does_not_is_refused(given: Any, message: str) -> None:
     with pytest.raises(gtx.InputError, match=message):
-        given_smiles(given, "mol")
+        smiles_list(given, "mol")

@@ -19,7 +19,7 @@ def as_frame(table: Any) -> Any:
     return table.to_pandas() if hasattr(table, "to_pandas") else table
 
 
-def given_smiles(smiles: Any, usual: str | None = None) -> list[Any]:
+def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
     """The molecules, one after the other, each as it was given.
 
     Args:
@@ -43,7 +43,7 @@ def given_smiles(smiles: Any, usual: str | None = None) -> list[Any]:
     return list(smiles)
 
 
-def given_components(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
+def component_rows(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """Rows of several molecules, each as it was given.
 
     Args:

@@ -23,8 +23,8 @@ from gtx.prediction import Predictor, load_model
 from gtx.tasks import Classification, Multiclass, Regression
 from gtx.training import TrainSettings
 from gtx.workflow import train
-from gtx.workflow.mixing import shares, solved, why_not
-from gtx.workflow.specs import solved_spec
+from gtx.workflow.blending import fitted_kernel, shares, why_not
+from gtx.workflow.specs import kernel_spec
 from tests.molecules_for_tests import store
 from tests.tables import TINY, molecules, read, write
 
@@ -40,7 +40,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def learn(table: Path, out: Path, target: str = "solvation_water", **options):
-    options |= {"training_rows": None if options.get("mix") != "no" else False}
+    options |= {"training_rows": None if options.get("blend") != "no" else False}
     sizes, report = options.pop("sizes", (0.7, 0.15, 0.15)), options.pop("report", False)
     data = DataSettings(str(table), (target,), split_sizes=sizes, workers=0)
     return train(data, TrainSettings(**TINY | options), out, baselines=False, report=report)
@@ -50,9 +50,9 @@ def learn(table: Path, out: Path, target: str = "solvation_water", **options):
 def runs(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The same training, mixed and not."""
     folder = tmp_path_factory.mktemp("runs")
-    for mix in ("kernel", "no"):
-        learn(table, folder / mix, mix=mix, report=mix == "kernel")
-    return {mix: folder / mix / "model.gtx" for mix in ("kernel", "no")}
+    for blend in ("kernel", "no"):
+        learn(table, folder / blend, blend=blend, report=blend == "kernel")
+    return {blend: folder / blend / "model.gtx" for blend in ("kernel", "no")}
 
 
 def measured(rows: int = 40, columns: int = 1) -> tuple[MoleculeStore, torch.Tensor]:
@@ -89,18 +89,18 @@ def test_classes_of_a_target_share_alike(several: bool) -> None:
     assert (shares(task, right, -right, val) < 0.1).all()
 
 
-def test_a_mix_is_both_and_says_so(runs: dict[str, Path], table: Path) -> None:
+def test_a_blend_is_both_and_describes_itself(runs: dict[str, Path], table: Path) -> None:
     both, network = (gtx.load(path, device="cpu") for path in runs.values())
-    share = float(both.partner.share[0])
-    assert 0.05 <= share <= 1 and network.partner is None
+    share = float(both.kernel_member.share[0])
+    assert 0.05 <= share <= 1 and network.kernel_member is None
     done = store(TABLE["smiles"].tolist())
-    own = both.partner.kernel(done.batch()).double()
+    own = both.kernel_member.kernel(done.batch()).double()
     outputs = network.outputs(done)[0]
     torch.testing.assert_close(both.outputs(done)[0], (1 - share) * outputs + share * own[:, None])
-    metrics = learn(table, runs["kernel"].parent, mix="kernel").metrics
+    metrics = learn(table, runs["kernel"].parent, blend="kernel").metrics
     assert metrics["kernel_share"] == {"solvation_water": pytest.approx(float(share))}
     for part in ("train", "val", "test"):
-        plain = learn(table, runs["no"].parent, mix="no").metrics[part]
+        plain = learn(table, runs["no"].parent, blend="no").metrics[part]
         assert metrics["alone"]["network"][part] == {name: plain[name] for name in plain if name != "uncertainty"}
     half = both.task.interval["half_width"][0]
     rows = [row for row in read(runs["kernel"].parent / "predictions.csv") if row["split"] == "val"]
@@ -119,14 +119,14 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
     y = torch.tensor([[float(row["solvation_water"])] for row in rows], dtype=torch.float64)
     done = store([row["smiles"] for row in rows]).with_targets(y)
     part = np.array([row["split"] for row in rows])
-    spec = solved_spec(both.task, both.header.featuriser, None)
+    spec = kernel_spec(both.task, both.header.featuriser, None)
     first, whole = (
-        solved(spec, both.task, done.subset(np.flatnonzero(of))) for of in (part == "train", part != "test")
+        fitted_kernel(spec, both.task, done.subset(np.flatnonzero(of))) for of in (part == "train", part != "test")
     )
-    torch.testing.assert_close(both.partner.kernel(done.batch()), whole(done.batch()))
+    torch.testing.assert_close(both.kernel_member.kernel(done.batch()), whole(done.batch()))
     outputs, unseen = network.outputs(done)
     for kernel, of in ((first, "val"), (whole, "test")):
-        mean = both.answers(done, both.partner.join(outputs, kernel(done.batch())), unseen).mean[part == of, 0]
+        mean = both.answers(done, both.kernel_member.join(outputs, kernel(done.batch())), unseen).mean[part == of, 0]
         told = [float(row["solvation_water_pred"]) for row in rows if row["split"] == of]
         np.testing.assert_allclose(told, mean, rtol=1e-4)
     assert not torch.allclose(first(done.batch()), whole(done.batch()), atol=1e-3)
@@ -151,14 +151,14 @@ def test_it_predicts_alike_from_the_command_line_and_unpickled(
     np.testing.assert_allclose(found, given, rtol=1e-5, atol=1e-5)
     assert main(["info", str(runs["kernel"])]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"mix +\d+% network \+ \d+% kernel, kernel fitted to 102 molecules", said)
+    assert re.search(r"blend +\d+% network \+ \d+% kernel, kernel fitted to 102 molecules", said)
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [("partner.share", 1.5, "expected shares from 0 to 1, got 1.5"), ("partner.kernel.kind", 10**6, "not in order")],
 )
-def test_a_partner_that_is_not_in_order_is_refused(
+def test_a_kernel_member_that_is_not_in_order_is_refused(
     name: str, value: float, message: str, runs: dict[str, Path], tmp_path: Path
 ) -> None:
     from safetensors import safe_open
@@ -183,7 +183,7 @@ def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path
     (said,) = [note for note in outcome.notes if note.startswith("the network alone")]
     few = "the network alone: 6 validation rows are too few to weigh a kernel beside it, which takes 10"
     assert said == f"{few}; --model kernel needs none, and gtx benchmark compares them"
-    assert outcome.metrics["alone"] == {} and gtx.load(tmp_path / "few" / "model.gtx").partner is None
+    assert outcome.metrics["alone"] == {} and gtx.load(tmp_path / "few" / "model.gtx").kernel_member is None
     val = store(["C"] * 20).with_targets(torch.zeros(20, 1))
 
     class Own(Regression):
@@ -229,4 +229,4 @@ def test_without_training_rows_the_file_tells_no_molecule(runs: dict[str, Path])
 def test_the_estimators_mix_too() -> None:
     smiles, y = TABLE["smiles"].tolist(), TABLE["solvation_water"].to_numpy()
     options = {"epochs": 1, "model_arguments": TINY["model_arguments"], "workers": 0}
-    assert MoleculeRegressor(**options).fit(smiles, y).predictor_.partner is not None
+    assert MoleculeRegressor(**options).fit(smiles, y).predictor_.kernel_member is not None
