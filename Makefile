@@ -24,9 +24,11 @@ $(VENV)/tested: $(VENV)/installed
 demo: $(VENV)/installed  ## train on the bundled molecules, score beside baselines, write a report (about 5 minutes)
 	$(BIN)/gtx demo
 
-lint: $(VENV)/tested  ## ruff: style and format
+lint: $(VENV)/tested  ## style, format, plain code and types (a minute; with a cache, seconds)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python .ci/plain_code.py
+	$(BIN)/mypy
 
 test: lint  ## lint and the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -42,4 +44,4 @@ format: $(VENV)/tested  ## let ruff rewrite
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and what tests left
-	rm -rf $(VENV) build site .pytest_cache .ruff_cache
+	rm -rf $(VENV) build site .pytest_cache .ruff_cache .mypy_cache

@@ -130,8 +130,10 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """The entries in which two configs differ, each as `settings.lr (0.01 there, 0.02 now)`; of many the first few."""
     there, now = dict(_flat(old)), dict(_flat(new))
     names = [name for name in sorted(there.keys() | now.keys()) if not _agree(there, now, name)]
-    told = [f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)" for name in names[:MOST_TOLD]]
-    return told + [f"and {len(names) - MOST_TOLD} more"] * (len(names) > MOST_TOLD)
+    texts = [f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)" for name in names[:MOST_TOLD]]
+    if len(names) > MOST_TOLD:
+        texts.append(f"and {len(names) - MOST_TOLD} more")
+    return texts
 
 
 def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:

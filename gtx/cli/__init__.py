@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     in_words(sys.stdout)
     in_words(sys.stderr)
     command = next(iter(words), "")
-    goes_on = "; the same command goes on where it stopped" * (command in RESUMED)
+    resumable = "; run the same command again to resume" if command in RESUMED else ""
     try:
         with terminable():
             if (module := command_module(command)) is None:
@@ -72,14 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, Terminated) as end:
         word, status = ("terminated", end.code) if isinstance(end, Terminated) else ("interrupted", 130)
         if _speaks():
-            print(f"\ngtx: {word}{goes_on}", file=sys.stderr)
+            print(f"\ngtx: {word}{resumable}", file=sys.stderr)
         return status
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a folder that cannot be made, a full disk
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        say(f"gtx: {error.filename or 'writing'}: {error.strerror or error}{goes_on * full}", sys.stderr)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            resumable = ""
+        say(f"gtx: {error.filename or 'writing'}: {error.strerror or error}{resumable}", sys.stderr)
         return 2
 
 
@@ -149,6 +150,6 @@ def _refuse_or_help(word: str) -> int:
     parser.add_argument(
         "--version", action="version", version=f"gtx {gtx.__version__}", help="show the version and exit"
     )
-    parser.parse_args([word] * bool(word))  # ends after --help and --version
+    parser.parse_args([word] if word else [])  # ends after --help and --version
     parser.print_help()
     return 0

@@ -113,12 +113,9 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
 
     metrics = titles(found.task.metrics)
     leading = next(iter(metrics))
-    shares = ["mean of targets: RMSE and MAE divided by those of the training mean"] * any(
-        r["target"] == MEAN for r in found.table
-    )
-    caption = "; ".join(
-        [f"difference: {metrics[leading]} of gtx minus that of the method", *(shares if leading in IN_UNITS else [])]
-    )
+    caption = f"difference: {metrics[leading]} of gtx minus that of the method"
+    if leading in IN_UNITS and any(row["target"] == MEAN for row in found.table):
+        caption += "; mean of targets: RMSE and MAE divided by those of the training mean"
     table = Table(title="test scores, mean ± sd over splits", caption=caption)
     table.add_column("target", overflow="fold", min_width=6)
     table.add_column("method", min_width=8)

@@ -62,7 +62,8 @@ def score_table(
     screen.print(_table(part, rows, fitting, kinds, units or {}))
     hints = [f"no room for {', '.join(left)}"] if (left := [name for name in rows if name not in fitting]) else []
     if (count := len(metrics[part]["per_target"])) > MANY:
-        hints.append(f"of {count} targets one metric each" + f", and {MOST} of them" * (count > MOST))
+        some = f", and {MOST} of them" if count > MOST else ""
+        hints.append(f"of {count} targets one metric each{some}")
     if hints:
         screen.print(f"{'; '.join(hints)}; metrics.json has all scores", highlight=False, soft_wrap=True)
 

@@ -94,7 +94,7 @@ def run(arguments: Namespace) -> int:
             **rows,
         )
     except (KeyboardInterrupt, Terminated):
-        note("gtx: what is read is kept; the same command goes on where it stopped")
+        note("gtx: molecules read so far are kept; run the same command again to resume")
         raise
     for line in outcome.told("molecules"):
         note(line)
@@ -143,7 +143,7 @@ def predict_folder(arguments: Namespace, molecules: str) -> int:
             **rows,
         )
     except (KeyboardInterrupt, Terminated):
-        note("gtx: what is predicted is kept; the same command goes on where it stopped")
+        note("gtx: predictions so far are kept; run the same command again to resume")
         raise
     for line in outcome.told("rows written"):
         note(line)

@@ -96,7 +96,8 @@ def predict_library(
     if shard_rows < 1:
         raise InputError(f"shard_rows: expected 1 or more, got {shard_rows}")
     if engine not in (None, "ray") or (address and engine is None):
-        raise InputError(f"engine: expected 'ray', {'to which the address belongs, ' * bool(address)}got {engine!r}")
+        purpose = "to which the address belongs, " if address else ""
+        raise InputError(f"engine: expected 'ray', {purpose}got {engine!r}")
     library, outputs = Library.at(source), Outputs(Path(out), selection)
     check_outside(source, outputs.folder, "predictions")
     file = FOUNDATION if model == FOUNDATION else Path(model).resolve()

@@ -200,7 +200,11 @@ def complaint(error: ValidationError) -> str:
     """Format what is wrong with a request, in one line."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(printable(str(part)) for part in first["loc"])
-    return f"the request cannot be used: {f'{place}: ' * bool(place)}{first['msg']}"
+    return (
+        f"the request cannot be used: {place}: {first['msg']}"
+        if place
+        else f"the request cannot be used: {first['msg']}"
+    )
 
 
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)

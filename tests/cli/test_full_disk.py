@@ -34,6 +34,6 @@ def test_training_goes_on_when_there_is_room_again(tmp_path: Path, capsys: pytes
         said = capsys.readouterr().err.splitlines(keepends=True)[-1]
         named, reason = said.removeprefix("gtx: ").rsplit(": ", 1)
         assert Path(named).match(str(out / file)), said
-        assert reason == "File too large; the same command goes on where it stopped\n"
+        assert reason == "File too large; run the same command again to resume\n"
         assert not list(out.rglob("*.part"))
     assert main(words) == 0

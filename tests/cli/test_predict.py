@@ -79,7 +79,7 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
 
     monkeypatch.setattr(workers, "worked", end)
     assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 143
-    assert "what is predicted is kept; the same command goes on where it stopped" in capsys.readouterr().err
+    assert "predictions so far are kept; run the same command again to resume" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_table_costs_no_other(library: None, capsys: pytest.CaptureFixture) -> None:

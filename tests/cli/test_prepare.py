@@ -32,7 +32,7 @@ def test_what_is_ended_says_that_it_goes_on(
 
     monkeypatch.setattr(workers, "worked", end)
     assert main(PREPARE) == 143
-    assert "what is read is kept; the same command goes on where it stopped" in capsys.readouterr().err
+    assert "molecules read so far are kept; run the same command again to resume" in capsys.readouterr().err
 
 
 def test_a_set_without_molecules_is_no_success(data_csv: None, capsys: pytest.CaptureFixture) -> None:

@@ -23,7 +23,7 @@ from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import model_spec
 from tests.tables import TINY, TINY_TRAIN, TINY_WORDS, molecules, write
 
-GOES_ON = "gtx: terminated; the same command goes on where it stopped"
+GOES_ON = "gtx: terminated; run the same command again to resume"
 
 
 def terminated(function: Callable, at: int = 1) -> Callable:

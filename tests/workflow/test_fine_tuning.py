@@ -273,7 +273,7 @@ def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
     with monkeypatch.context() as patch:
         patch.setattr(PropertyModule, "training_step", interrupted)
         assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 130
-    assert not (tmp_path / "mine.gtx").exists() and "goes on where it stopped" in capsys.readouterr().err
+    assert not (tmp_path / "mine.gtx").exists() and "run the same command again to resume" in capsys.readouterr().err
     assert main([*words, "--lr=0.02", "--out", str(tmp_path / "mine.gtx")]) == 2
     assert "settings.lr (0.01 there, 0.02 now)" in capsys.readouterr().err
     assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 0
