@@ -31,7 +31,7 @@ import gtx
 from gtx.data.named_sets import load_set
 from gtx.dataset import DataSettings
 from gtx.molecules import Featuriser
-from gtx.tasks import AtomNumbers, BondNumbers, Counts, Regression, Shares, Task, Together
+from gtx.tasks import AtomRegression, BondRegression, Counts, MultiLevel, Regression, Shares, Task
 from gtx.training import TrainSettings
 from gtx.workflow import train
 
@@ -173,10 +173,10 @@ def together() -> pd.DataFrame:
     table["length"] = [json.dumps(_lengths(*row)) for row in zip(table.smiles, table.coordinates, strict=True)]
     names = ["solvation_water", "charge", "length"]
     table = table[["smiles", "split", *names]]
-    alone = Regression(names[0]), AtomNumbers(names[1]), BondNumbers(names[2])
+    alone = Regression(names[0]), AtomRegression(names[1]), BondRegression(names[2])
     test = table[table.split == "test"]
     ways = {
-        "one model": predicted(table, Together(parts=alone)),
+        "one model": predicted(table, MultiLevel(parts=alone)),
         "three models": pd.concat([predicted(table, task)[f"{task.targets[0]}_pred"] for task in alone], axis=1),
     }
     rows = []

@@ -24,9 +24,9 @@ from gtx.data import MoleculeStore
 from gtx.errors import printable
 from gtx.models import CLOSED_FORM
 from gtx.report.kinds import TITLES
-from gtx.tasks import Together
+from gtx.tasks import MultiLevel
+from gtx.tasks.multi_level import join_baselines
 from gtx.tasks.numbers import NumberTask
-from gtx.tasks.together import joint_baselines
 
 if TYPE_CHECKING:
     from gtx.dataset import Dataset
@@ -79,10 +79,10 @@ def score_baselines(
     from rich.console import Console
     from rich.markup import escape
 
-    if isinstance(task, Together):
+    if isinstance(task, MultiLevel):
         of_parts = [score_baselines(task.seen_by(part, dataset), part, seed, progress, kernel) for part in task.parts]
         predictions = {name: each for part in of_parts for name, each in part.predictions.items()}
-        return Baselines(joint_baselines([part.scores for part in of_parts], task.parts), predictions)
+        return Baselines(join_baselines([part.scores for part in of_parts], task.parts), predictions)
     if not isinstance(task, NumberTask):
         return Baselines(task.baselines(dataset.store, dataset.split), {})
     console = Console(stderr=True, quiet=not progress)

@@ -27,7 +27,7 @@ from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
 from gtx.molecules import Featuriser, scaffold
 from gtx.prediction import ModelHeader, save_model
-from gtx.tasks import AtomNumbers, Regression, Task
+from gtx.tasks import AtomRegression, Regression, Task
 from gtx.training import TrainSettings, fit
 
 HELD_OUT = 2_000
@@ -60,7 +60,7 @@ def all_labelled(args: argparse.Namespace) -> tuple[MoleculeStore, list[str], Ta
         atoms = [labels.atom[: labels.atoms[:rows].sum()] for labels in kinds.values()]
         y = torch.from_numpy(np.concatenate(atoms, axis=1)).double()
         store = replace(found.store, atom_y=y)
-        return store, read, AtomNumbers(names, sum_to="charge" if names == ("charge",) else None)
+        return store, read, AtomRegression(names, sum_to="charge" if names == ("charge",) else None)
     y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(np.float64)[found.good]
     names = [name for kind in kinds for name in LABELLERS[kind].molecule]
     varies = np.nanstd(y, 0) > 0

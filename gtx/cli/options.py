@@ -157,7 +157,7 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
         tasks.make(getattr(tasks, TASKS[name].task), names, {k: v for k, v in options.items() if k in known[name]})
         for name, names in columns.items()
     ]
-    return parts[0] if len(parts) == 1 else tasks.Together(parts=tuple(parts))
+    return parts[0] if len(parts) == 1 else tasks.MultiLevel(parts=tuple(parts))
 
 
 def add_run(parser: Parser) -> Group:

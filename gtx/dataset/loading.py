@@ -256,7 +256,7 @@ def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.nd
             name for name in settings.target_columns if settings.features and name in settings.features.columns
         ]:
             raise InputError(f"{both[0]!r} is a target; it cannot be a feature too")
-    task = (settings.task or Inferred(settings.target_columns)).settle(files).reading(settings.features)
+    task = (settings.task or Inferred(settings.target_columns)).infer_from_table(files).reading(settings.features)
     parts, bounds = [], []
     for file in files:
         with named(file):
@@ -279,7 +279,7 @@ def _attach_lists(
 
     A list whose length does not fit its molecule is an error of the row.
     """
-    store, wrong = task.placed(done.store, [lists[i] for i in done.good])
+    store, wrong = task.attach_lists(done.store, [lists[i] for i in done.good])
     for molecule, (target, reason) in wrong.items():
         at = done.good[molecule]
         file = next(file for file in reversed(files) if file.start <= at)

@@ -96,7 +96,7 @@ class FramePredictor:
 def _lines(rows: list[Row], done: Answered, nothing: list[None]) -> Iterator[tuple[Any, ...]]:
     """Per row the answer, the error and the warning."""
     own = dict(zip(done.good.tolist(), as_rows(done.answers), strict=True))
-    said = dict(zip(done.good.tolist(), zip(done.answers.finite, done.answers.remarks, strict=True), strict=True))
+    said = dict(zip(done.good.tolist(), zip(done.answers.finite, done.answers.warnings, strict=True), strict=True))
     for i, (row, unread, odd) in enumerate(zip(rows, done.errors, done.warnings, strict=True)):
         finite, remarks = said.get(i, (True, []))
         error = row.error or unread or (None if finite else NOT_FINITE)

@@ -161,7 +161,7 @@ class _Reading:
         given = (*settings.target_columns, settings.weight_column, settings.split_column)
         self.columns = list(dict.fromkeys(name for name in given if name))
         self.shown = [fresh_name(self.columns, name) for name in ("file", "row", "canonical_smiles")] + self.columns
-        self.task = (settings.task or Inferred(settings.target_columns)).settle([self._cells(shards)])
+        self.task = (settings.task or Inferred(settings.target_columns)).infer_from_table([self._cells(shards)])
         molecules = sum(made.done.kept for made in shards)
         if settings.split_column:
             self._follow_column(shards, molecules)

@@ -211,7 +211,7 @@ class Predictor:
     def answers(self, store: MoleculeStore, outputs: Any, unseen: Sequence[str | None]) -> Answers:
         """The answers that `outputs` come to."""
         answers = self.task.decode(outputs, store)
-        for remarks, found in zip(answers.remarks, unseen, strict=True):
+        for remarks, found in zip(answers.warnings, unseen, strict=True):
             remarks[:0] = [found] if found else []
         if not self.tells_members:
             return answers
@@ -268,7 +268,7 @@ class Predictor:
         given, done = self._featurise(smiles, workers)
         answers = self.predict_store(done.store)
         errors, notes = list(done.errors), [list(entry) for entry in done.warnings]
-        for i, finite, remarks in zip(done.good.tolist(), answers.finite.tolist(), answers.remarks, strict=True):
+        for i, finite, remarks in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
             notes[i] += remarks
             errors[i] = None if finite else NOT_FINITE
         shown = self._shown(given)

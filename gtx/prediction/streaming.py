@@ -440,7 +440,7 @@ def answered_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answer
     """
     ledger.read(rows, column, done.errors, done.warnings)
     answers = done.answers
-    for i, *said in zip(done.good.tolist(), answers.finite.tolist(), answers.remarks, strict=True):
+    for i, *said in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
         note_answer(ledger, column, rows[i], *said)
     own, nothing = dict(zip(done.good.tolist(), as_rows(answers), strict=True)), [None] * width
     for i, row in enumerate(rows):

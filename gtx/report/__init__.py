@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.report.context import DataCard, PartReport, Report, RunReport, SequenceReport, count_atoms
-    from gtx.report.page import write, write_part_report, write_report, write_sequence_report
+    from gtx.report.context import DataCard, LevelReport, Report, RunReport, SequenceReport, count_atoms
+    from gtx.report.page import write, write_level_report, write_report, write_sequence_report
 
 
 # matplotlib and scikit-learn are slow to import
@@ -17,7 +17,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "context": (
             "DataCard",
-            "PartReport",
+            "LevelReport",
             "Report",
             "RunReport",
             "SequenceReport",
@@ -26,20 +26,20 @@ __getattr__, __dir__ = lazy_names(
         "page": (
             "write_report",
             "write",
-            "write_part_report",
+            "write_level_report",
             "write_sequence_report",
         ),
     },
 )
 __all__ = [
     "DataCard",
-    "PartReport",
+    "LevelReport",
     "Report",
     "RunReport",
     "SequenceReport",
     "count_atoms",
     "write",
-    "write_part_report",
+    "write_level_report",
     "write_report",
     "write_sequence_report",
 ]

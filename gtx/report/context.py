@@ -14,8 +14,8 @@ from gtx.report.kinds import kind_of
 if TYPE_CHECKING:
     from gtx.data.similarity import Nearest
     from gtx.data.store import MoleculeStore
+    from gtx.tasks.levels import LevelTask
     from gtx.tasks.numbers import NumberTask
-    from gtx.tasks.parts import PartTask
 
 ENOUGH = {"train": 30, "val": 10, "test": 10}
 """With fewer molecules nothing can be said: the error of ten is itself uncertain by a fifth."""
@@ -179,8 +179,8 @@ class SequenceReport(RunReport):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartReport(RunReport):
-    """All that `write_part_report` needs, T targets of atoms or bonds.
+class LevelReport(RunReport):
+    """All that `write_level_report` needs, T targets of atoms or bonds.
 
     Attributes:
         task: what is predicted of each atom or bond.
@@ -190,7 +190,7 @@ class PartReport(RunReport):
         kinds: of each molecule `[a]` texts, what its atoms or bonds are.
     """
 
-    task: PartTask
+    task: LevelTask
     truth: Sequence[np.ndarray]
     prediction: Sequence[np.ndarray]
     kinds: Sequence[np.ndarray]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.tasks import AtomClasses, BondClasses, Classification, Multiclass, NumberTask, Shares, Task
+from gtx.tasks import AtomClassification, BondClassification, Classification, Multiclass, NumberTask, Shares, Task
 from gtx.tasks.classification import ZERO_ONE, listed
 
 # --- Numbers and names as a reader sees them.
@@ -202,7 +202,7 @@ def kind_of(task: Task) -> Numbers:
     if isinstance(task, NumberTask):
         kinds = {Classification: Probabilities, Multiclass: Labels}
         return next((kind for of, kind in kinds.items() if isinstance(task, of)), Numbers)(task)
-    return (Labels if isinstance(task, AtomClasses | BondClasses) else Numbers)(task)
+    return (Labels if isinstance(task, AtomClassification | BondClassification) else Numbers)(task)
 
 
 def _whole(prediction: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gtx.data.similarity import Nearest
 from gtx.files import write_text
-from gtx.report.context import PartReport, Report, RunReport, SequenceReport
+from gtx.report.context import LevelReport, Report, RunReport, SequenceReport
 from gtx.report.headline import headline
 from gtx.report.kinds import PARTS, TITLES, count, flat, in_unit, number, score, sentence, signed, titles
 from gtx.report.molecules import MOST_ROWS, Gallery, group_scores, hovered, nearest, rows, scaffold_kinds, worst
@@ -22,14 +22,14 @@ from gtx.report.panels import (
     curves,
     data_panels,
     learning_panels,
-    part_panels,
+    level_panels,
     size_panel,
     target_panels,
     thresholds,
 )
-from gtx.tasks import NumberTask, Task, Together, ToSequence
+from gtx.tasks import MultiLevel, NumberTask, Task, ToSequence
+from gtx.tasks.levels import LevelTask, lists_of
 from gtx.tasks.metrics import mean_scores
-from gtx.tasks.parts import PartTask, lists_of
 
 if TYPE_CHECKING:
     from gtx.dataset import Dataset
@@ -186,7 +186,7 @@ CURVES = [
 ]
 
 
-def write_part_report(path: str | os.PathLike[str], report: PartReport) -> list[str]:
+def write_level_report(path: str | os.PathLike[str], report: LevelReport) -> list[str]:
     """Write the report of a training run as one HTML file.
 
     Args:
@@ -200,7 +200,7 @@ def write_part_report(path: str | os.PathLike[str], report: PartReport) -> list[
     leading = next(iter(report.task.metrics))
     return render(
         path,
-        "parts.html",
+        "levels.html",
         report,
         gallery,
         metrics=titles(report.task.metrics),
@@ -208,7 +208,7 @@ def write_part_report(path: str | os.PathLike[str], report: PartReport) -> list[
         leading=leading,
         counts=[{part: len(report.known(part, t)[0]) for part in PARTS} for t in range(len(report.targets))],
         predictions=[
-            (name, gallery.panels(part_panels(report, t)), list(_by_kind(report, t)))
+            (name, gallery.panels(level_panels(report, t)), list(_by_kind(report, t)))
             for t, name in enumerate(report.targets[:MOST_PICTURED])
         ],
         worst=list(_worst(report, gallery)),
@@ -217,7 +217,7 @@ def write_part_report(path: str | os.PathLike[str], report: PartReport) -> list[
     )
 
 
-def _by_kind(report: PartReport, t: int) -> Iterator[dict[str, Any]]:
+def _by_kind(report: LevelReport, t: int) -> Iterator[dict[str, Any]]:
     """Yield the scores of each kind of atom or bond, the most frequent first."""
     y, prediction, kinds = report.known(report.judged, t)
     found, at = np.unique(kinds.astype(str), return_inverse=True)
@@ -227,7 +227,7 @@ def _by_kind(report: PartReport, t: int) -> Iterator[dict[str, Any]]:
         yield {"kind": found[k], "count": int(sizes[k]), "said": said}
 
 
-def _worst(report: PartReport, gallery: Gallery) -> Iterator[dict[str, Any]]:
+def _worst(report: LevelReport, gallery: Gallery) -> Iterator[dict[str, Any]]:
     """The judged molecules with the largest error of an atom or bond, as many for each target."""
     for t, name in enumerate(report.targets[:MOST_PICTURED]):
         found = []
@@ -334,19 +334,19 @@ def write(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[st
     Returns:
         A line for each picture left out, and for each further page.
     """
-    if isinstance(task, Together):
+    if isinstance(task, MultiLevel):
         return _pages(task, path, dataset, answers, facts)
     if isinstance(task, NumberTask):
         numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
         return write_report(path, Report(**facts, **numbers, std=answers.std, task=task, targets=task.targets))
-    if isinstance(task, PartTask):
+    if isinstance(task, LevelTask):
         store, ptr = dataset.store, task.ptr(dataset.store).numpy() // task.rows_each
         parts = {
             "truth": lists_of(task.truth(store), ptr),
             "prediction": answers.mean,
             "kinds": lists_of(np.array(task.kinds(store), object)[:: task.rows_each], ptr),
         }
-        return write_part_report(path, PartReport(**facts, **parts, task=task))
+        return write_level_report(path, LevelReport(**facts, **parts, task=task))
     if isinstance(task, ToSequence):
         truth = task.texts_of(dataset.store)
         texts = {"truth": truth, "written": answers.texts, "canonical": answers.canonical}
@@ -373,7 +373,7 @@ def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
     )
 
 
-def _pages(task: Together, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
+def _pages(task: MultiLevel, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
     """A page for each part: `path` of the first, and others beside it, such as `report-atoms.html`; each names the
     others."""
     pages = [path, *(path.with_name(f"{path.stem}-{part.name}{path.suffix}") for part in task.parts[1:])]

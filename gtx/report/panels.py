@@ -19,7 +19,7 @@ from sklearn.metrics import (
 
 from gtx.report import figures
 from gtx.report import figures as spread_figures
-from gtx.report.context import PartReport, Report, RunReport
+from gtx.report.context import LevelReport, Report, RunReport
 from gtx.report.kinds import PARTS, Labels, Probabilities, count, in_unit, score, sentence, titles
 from gtx.report.molecules import Nearest, Panel, compared
 
@@ -308,14 +308,14 @@ def _shares(report: Report, part: str, t: int) -> list[float]:
 # --- The pictures of predictions of atoms or bonds, each with the arrays that it shows.
 
 
-def part_panels(report: PartReport, t: int) -> Iterator[Panel]:
+def level_panels(report: LevelReport, t: int) -> Iterator[Panel]:
     """The pictures of a target's predictions."""
     if isinstance(report.kind, Labels):
         return class_panels(report, t, report.kind.labels(t))
     return number_panels(report, t)
 
 
-def number_panels(report: PartReport, t: int) -> Iterator[Panel]:
+def number_panels(report: LevelReport, t: int) -> Iterator[Panel]:
     """Yield the panels of numbers of atoms or bonds: parity on validation and test rows, and the distribution of
     errors."""
     name, unit = report.targets[t], report.units.get(report.targets[t], "")
@@ -338,7 +338,7 @@ def number_panels(report: PartReport, t: int) -> Iterator[Panel]:
         )
 
 
-def class_panels(report: PartReport, t: int, labels: tuple[str, ...]) -> Iterator[Panel]:
+def class_panels(report: LevelReport, t: int, labels: tuple[str, ...]) -> Iterator[Panel]:
     """Yield the panels of classes of atoms or bonds: the confusion matrix; for a probability of the second of two
     classes first ROC, precision and recall, and calibration."""
     name, found = report.targets[t], _level_parts(report, t)
@@ -360,7 +360,7 @@ def class_panels(report: PartReport, t: int, labels: tuple[str, ...]) -> Iterato
         )
 
 
-def _level_parts(report: PartReport, t: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _level_parts(report: LevelReport, t: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Measured values and predictions of validation and test atoms or bonds, where anything was measured."""
     found = {part: report.known(part, t)[:2] for part in ("val", "test")}
     return {part: each for part, each in found.items() if len(each[0])}

@@ -175,7 +175,7 @@ def split(answered: Answered, counts: Sequence[int]) -> Iterator[Answered]:
         low, high = np.searchsorted(answered.good, [start, stop])
         part = Part(
             answered.answers.finite[low:high],
-            answered.answers.remarks[low:high],
+            answered.answers.warnings[low:high],
             [column[low:high] for column in columns],
         )
         good = answered.good[low:high] - start

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from gtx.tasks.classification import Classification, Multiclass
     from gtx.tasks.counts import Counts, Shares
     from gtx.tasks.inferred import Inferred, make
+    from gtx.tasks.level_classification import AtomClassification, BondClassification
+    from gtx.tasks.level_regression import AtomRegression, BondRegression
+    from gtx.tasks.multi_level import MultiLevel
     from gtx.tasks.numbers import NumberTask
-    from gtx.tasks.part_classes import AtomClasses, BondClasses
-    from gtx.tasks.part_numbers import AtomNumbers, BondNumbers
     from gtx.tasks.regression import Regression
     from gtx.tasks.scaling import TargetScaler, composition, extensive_part, tells_elements
     from gtx.tasks.sequence import ToSequence, WrittenTexts, exact
     from gtx.tasks.task import Metric, Predictions, Task
-    from gtx.tasks.together import Together
 
 
 # the command line lists tasks without torch
@@ -34,9 +34,9 @@ __getattr__, __dir__ = lazy_names(
         "regression": ("Regression",),
         "classification": ("Classification", "Multiclass"),
         "counts": ("Counts", "Shares"),
-        "part_numbers": ("AtomNumbers", "BondNumbers"),
-        "part_classes": ("AtomClasses", "BondClasses"),
-        "together": ("Together",),
+        "level_regression": ("AtomRegression", "BondRegression"),
+        "level_classification": ("AtomClassification", "BondClassification"),
+        "multi_level": ("MultiLevel",),
         "sequence": ("ToSequence", "WrittenTexts", "exact"),
         "inferred": ("Inferred", "make"),
         "scaling": ("TargetScaler", "composition", "extensive_part", "tells_elements"),
@@ -44,14 +44,15 @@ __getattr__, __dir__ = lazy_names(
 )
 __all__ = [
     "TASKS",
-    "AtomClasses",
-    "AtomNumbers",
-    "BondClasses",
-    "BondNumbers",
+    "AtomClassification",
+    "AtomRegression",
+    "BondClassification",
+    "BondRegression",
     "Classification",
     "Counts",
     "Inferred",
     "Metric",
+    "MultiLevel",
     "Multiclass",
     "NumberTask",
     "Predictions",
@@ -60,7 +61,6 @@ __all__ = [
     "TargetScaler",
     "Task",
     "ToSequence",
-    "Together",
     "WrittenTexts",
     "composition",
     "exact",

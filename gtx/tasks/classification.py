@@ -65,7 +65,7 @@ class Classification(ClassTask):
         """The labels of a target's classes."""
         return ZERO_ONE if self.classes is None else tuple(self.classes[target])
 
-    def settle(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[File]) -> Self:
         classes = []
         for name in self.targets:
             cells = files[0].cells(name)
@@ -156,7 +156,7 @@ class Classification(ClassTask):
         ]
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         classes, weights = ListOf(ListOf(text(), 2, 2), targets, targets), ListOf(number(0), targets, targets)
         own = {"classes": OrNone(classes), "positive_weights": OrNone(weights), "class_weights": text()}
         return Record({}, own | cls.calibration_entries(targets))
@@ -215,7 +215,7 @@ class Multiclass(ClassTask):
     def prediction_columns(self) -> list[str]:
         return self.prediction_names
 
-    def settle(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[File]) -> Self:
         classes = []
         for name in self.targets:
             cells = files[0].cells(name)
@@ -295,7 +295,7 @@ class Multiclass(ClassTask):
         return self.set_notes() + [f"{name}: classes {listed(self.labels(t))}" for t, name in enumerate(self.targets)]
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         classes = ListOf(ListOf(text(), 2, MOST_CLASSES), targets, targets)
         weights = ListOf(ListOf(number(0)), targets, targets)
         own = {"weights": OrNone(weights), "class_weights": text()}

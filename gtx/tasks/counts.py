@@ -99,8 +99,8 @@ class Counts(NumberTask, CountOptions):
         y = store.y.cpu()
         return (y + 0.5).log() - constants(self.means, y).log()
 
-    def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
-        return super().surprise(output, scaled) * constants(self.means, output)  # the loss is in units of these
+    def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
+        return super().nll(output, scaled) * constants(self.means, output)  # the loss is in units of these
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         return output.exp() - target * output + torch.xlogy(target, target) - target
@@ -114,7 +114,7 @@ class Counts(NumberTask, CountOptions):
         return f"expected {self.targets[column]}"
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         return Record({"means": ListOf(number(0, MOST), targets, targets)})
 
 
@@ -209,7 +209,7 @@ class Shares(NumberTask, ShareOptions):
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()
 
-    def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
+    def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
         """By divergences of one size, which is not known: the same for all shares, which go together."""
         known = ~scaled.isnan().any(1)
         mean = divergence(output[known].softmax(-1), scaled[known]).sum(1).mean()
@@ -232,5 +232,5 @@ class Shares(NumberTask, ShareOptions):
         return f"share of {self.targets[column]}"
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         return Record({}, {"normalise": OrNone(flag())})

@@ -31,14 +31,14 @@ class Inferred:
     def __init__(self, targets: Sequence[str], **options: object) -> None:
         self.targets, self.options = tuple(targets), options
 
-    def settle(self, files: Sequence[File]) -> Task:
+    def infer_from_table(self, files: Sequence[File]) -> Task:
         """The task, settled.
 
         Raises:
             InputError: a column is missing, blank, or holds texts that are not two classes.
         """
         found = all(_two_classes(files[0].cells(name), name) for name in self.targets)
-        return make(Classification if found else Regression, self.targets, self.options).settle(files)
+        return make(Classification if found else Regression, self.targets, self.options).infer_from_table(files)
 
 
 def make(kind: type[Task], targets: Sequence[str], options: dict[str, object]) -> Task:

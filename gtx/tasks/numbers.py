@@ -76,7 +76,7 @@ def with_bounds(y: Tensor, bounds: Tensor | None) -> tuple[Tensor, Tensor]:
     return torch.where(side > 0, above, torch.where(side < 0, below, y)), side
 
 
-def kept(bounds: np.ndarray, prediction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bound_scores(bounds: np.ndarray, prediction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Count the bounds `[n, 2T]` of each target, and compute the share that predictions `[n, T]` satisfy; NaN
     without bounds."""
     above, below = np.split(bounds, 2, axis=1)
@@ -216,7 +216,7 @@ class NumberTask(Task, WeightOptions):
         """The task of a model whose outputs are predictions alone, such as a kernel."""
         return self
 
-    def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
+    def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
         """Compute the negative log-likelihood `[T]` of scaled targets `[m, T]`, NaN for blanks, given outputs
         `[m, P]`, up to a constant."""
         known = ~scaled.isnan()
@@ -242,7 +242,7 @@ class NumberTask(Task, WeightOptions):
         """The share of molecules that an interval should hold."""
         return LEVEL
 
-    def settle(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[File]) -> Self:
         for t, name in enumerate(self.targets):
             cells = files[0].cells(name)
             values = self.values(t, cells)
@@ -312,9 +312,9 @@ class NumberTask(Task, WeightOptions):
 
     def mean_loss(self, output: Tensor, examples: Any) -> Tensor:
         """The mean loss of outputs `[B, P]` for a batch, or a store, with scaled targets."""
-        return masked_mean(self.elementwise, output, examples.y, self.say(examples))
+        return masked_mean(self.elementwise, output, examples.y, self.loss_weights(examples))
 
-    def say(self, examples: Any) -> Tensor | None:
+    def loss_weights(self, examples: Any) -> Tensor | None:
         """Return the weights of the loss per row and target, broadcastable to `[B, T]`; None for uniform weights.
 
         Args:
@@ -353,23 +353,23 @@ class NumberTask(Task, WeightOptions):
         metrics = self.metrics if names is None else {name: self.metrics[name] for name in names}
         return evaluate(y, prediction, metrics, self.places)
 
-    def judge(
+    def score(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: Predictions, rows: np.ndarray
     ) -> dict[str, Any]:
         y, part = store.y.numpy()[rows], answers.subset(rows)
         found, told = self.evaluate(y, part.mean), self.evaluate_uncertainty(y, part)
         if store.bounds is not None:
-            found = self.with_kept(found, store.bounds.numpy()[rows], part.mean)
+            found = self.add_bound_scores(found, store.bounds.numpy()[rows], part.mean)
         return found | ({"uncertainty": told} if told else {})
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
         """Score what answers say of their errors beside what was measured `[n, T]`; empty where they say nothing."""
         return {}
 
-    def with_kept(self, scores: dict[str, Any], bounds: np.ndarray, prediction: np.ndarray) -> dict[str, Any]:
+    def add_bound_scores(self, scores: dict[str, Any], bounds: np.ndarray, prediction: np.ndarray) -> dict[str, Any]:
         """Scores, which are of exact values, and for each target that has `bounds` how many they are and `bounds_kept`,
         the share of them that predictions keep."""
-        given, share = kept(bounds, prediction)
+        given, share = bound_scores(bounds, prediction)
         for name, count, part in zip(self.targets, given.tolist(), share.tolist(), strict=True):
             if count:
                 scores["per_target"][name] |= {"bounds": count, "bounds_kept": part}
@@ -397,7 +397,7 @@ class NumberTask(Task, WeightOptions):
         std, reach = self.spread(outputs) or (members.std(0, ddof=1) if len(members) > 1 else None, None)
         low, high = self.bounds(mean, reach)
         answers = Predictions(
-            mean, std, low, high, self.answer_remarks(store), reach=reach, vacuity=self.vacuity(outputs)
+            mean, std, low, high, self.prediction_warnings(store), reach=reach, vacuity=self.vacuity(outputs)
         )
         return replace(answers, table=self.table(answers))
 
@@ -427,7 +427,7 @@ class NumberTask(Task, WeightOptions):
         """An interval around predictions, low and high `[m, T]`, or None where there is none."""
         return None, None
 
-    def answer_remarks(self, store: MoleculeStore) -> list[list[str]]:
+    def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Per molecule, what there is to warn of in its answer."""
         return [[] for _ in range(len(store))]
 

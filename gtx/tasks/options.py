@@ -83,8 +83,8 @@ class NumberOptions(CoverageOptions):
 
 
 @dataclass(frozen=True)
-class PartClassOptions:
-    """Options of `AtomClasses` and `BondClasses`, and of every task of classes."""
+class LevelClassOptions:
+    """Options of `AtomClassification` and `BondClassification`, and of every task of classes."""
 
     class_weights: Literal["none", "balanced"] = option(
         "none", "Weight of the classes in the loss: balanced weighs each by how rare it is among the training rows."
@@ -92,7 +92,7 @@ class PartClassOptions:
 
 
 @dataclass(frozen=True)
-class ClassOptions(CoverageOptions, PartClassOptions):
+class ClassOptions(CoverageOptions, LevelClassOptions):
     """Options of `Classification` and `Multiclass`."""
 
     calibration: Literal["none", "temperature", "isotonic"] = option(
@@ -135,15 +135,15 @@ class SequenceOptions:
 
 
 @dataclass(frozen=True)
-class PartOptions:
-    """Options of `BondNumbers`."""
+class LevelOptions:
+    """Options of `BondRegression`."""
 
     loss: Literal["mse", "mae", "huber"] = option("mse", "Loss in scaled units: mse, mae or huber.")
 
 
 @dataclass(frozen=True)
-class AtomOptions(PartOptions):
-    """Options of `AtomNumbers`."""
+class AtomOptions(LevelOptions):
+    """Options of `AtomRegression`."""
 
     sum_to: str | float | None = option(
         None,
@@ -153,8 +153,8 @@ class AtomOptions(PartOptions):
 
 
 @dataclass(frozen=True)
-class TogetherOptions:
-    """`Together` has none of its own: its parts have theirs."""
+class MultiLevelOptions:
+    """`MultiLevel` has none of its own: its parts have theirs."""
 
 
 class Entry(NamedTuple):
@@ -170,11 +170,11 @@ TASKS = {
     "multiclass": Entry("Multiclass", ClassOptions),
     "counts": Entry("Counts", CountOptions),
     "shares": Entry("Shares", ShareOptions),
-    "atoms": Entry("AtomNumbers", AtomOptions),
-    "bonds": Entry("BondNumbers", PartOptions),
-    "atom-classes": Entry("AtomClasses", PartClassOptions),
-    "bond-classes": Entry("BondClasses", PartClassOptions),
-    "together": Entry("Together", TogetherOptions),
+    "atoms": Entry("AtomRegression", AtomOptions),
+    "bonds": Entry("BondRegression", LevelOptions),
+    "atom-classes": Entry("AtomClassification", LevelClassOptions),
+    "bond-classes": Entry("BondClassification", LevelClassOptions),
+    "together": Entry("MultiLevel", MultiLevelOptions),
     "sequence": Entry("ToSequence", SequenceOptions),
 }
 """By the task's word."""

@@ -179,7 +179,7 @@ class Regression(NumberTask, NumberOptions):
         if bounds is None:
             return super().mean_loss(output, examples)
         value, side = with_bounds(examples.y, bounds)
-        weights, known = self.say(examples), ~value.isnan()
+        weights, known = self.loss_weights(examples), ~value.isnan()
 
         def each(output: Tensor, value: Tensor) -> Tensor:
             if self.loss == "mse":
@@ -198,7 +198,7 @@ class Regression(NumberTask, NumberOptions):
     def networks(self, members: Sequence[nn.Module]) -> list[nn.Module]:
         return self.method.networks(members)
 
-    def surprise(self, output: Tensor, scaled: Tensor) -> Tensor:
+    def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
         """By errors of one size, which is not known: half of the logarithm of their mean square for each value."""
         known = (~scaled.isnan()).sum(0)
         mean = (self._numbers(output) - scaled).square().nansum(0) / known.clamp(min=1)
@@ -277,14 +277,14 @@ class Regression(NumberTask, NumberOptions):
         part = extensive_part(self.scaler, store)
         return None if part is None else part.numpy()
 
-    def answer_remarks(self, store: MoleculeStore) -> list[list[str]]:
+    def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Elements that a reference does not know."""
-        remarks: list[list[str]] = [[] for _ in range(len(store))]
+        warnings: list[list[str]] = [[] for _ in range(len(store))]
         if self.scaler.reference is not None:
             lacking = self.scaler.without_reference(composition(store))
             for i in lacking.any(dim=1).nonzero().flatten().tolist():
-                remarks[i].append(self._name_lacking(lacking[i]))
-        return remarks
+                warnings[i].append(self._name_lacking(lacking[i]))
+        return warnings
 
     def notes(self) -> list[str]:
         lines = [f"{self.targets[t]}: learned minus a reference per element" for t in self.scaler.extensive]
@@ -322,7 +322,7 @@ class Regression(NumberTask, NumberOptions):
         return replace(own, scaler=scaler)
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         widths = ListOf(OrNone(number(0)), targets, targets)
         interval = Record({"level": BETWEEN_0_AND_1, "half_width": widths})
         return Record(

@@ -108,14 +108,14 @@ class WrittenTexts:
         texts: what was written.
         log_probability: float64 `[m]`, of each, by the model.
         canonical: canonical SMILES, None where a text is no SMILES; None altogether where it is not meant to be one.
-        remarks: per molecule, what there is to warn of.
+        warnings: per molecule, a list of texts.
         cut: bool `[m]`, which ran into the limit.
     """
 
     texts: list[str]
     log_probability: np.ndarray
     canonical: list[str | None] | None
-    remarks: list[list[str]]
+    warnings: list[list[str]]
     cut: np.ndarray
 
     @property
@@ -157,8 +157,8 @@ class WrittenTexts:
         """Select the molecules `rows`."""
         rows = list(rows)
         canonical = None if self.canonical is None else [self.canonical[i] for i in rows]
-        texts, remarks = [self.texts[i] for i in rows], [self.remarks[i] for i in rows]
-        return WrittenTexts(texts, self.log_probability[rows], canonical, remarks, self.cut[rows])
+        texts, warnings = [self.texts[i] for i in rows], [self.warnings[i] for i in rows]
+        return WrittenTexts(texts, self.log_probability[rows], canonical, warnings, self.cut[rows])
 
 
 def scores(counts: Counter[str]) -> dict[str, Any]:
@@ -290,7 +290,7 @@ class ToSequence(Task, SequenceOptions):
     def out_channels(self) -> int:
         return len(self.vocabulary)
 
-    def settle(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[File]) -> Self:
         (name,) = self.targets
         if not any(cell.strip() for cell in files[0].cells(name)):
             raise InputError(
@@ -336,7 +336,7 @@ class ToSequence(Task, SequenceOptions):
         encoded = self.vocabulary.encode_all(self.texts_of(store))
         return Examples.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
 
-    def remarks(self, store: MoleculeStore) -> dict[int, str]:
+    def unscorable(self, store: MoleculeStore) -> dict[int, str]:
         errors = self.vocabulary.encode_all(self.texts_of(store)).errors
         return {i: f"{reason}; no training row has it, so the model cannot write it" for i, reason in errors.items()}
 
@@ -353,7 +353,7 @@ class ToSequence(Task, SequenceOptions):
         """The number of labels: every token has the same say."""
         return len(examples.targets.items) + len(examples)
 
-    def kept(self, output: tuple[Tensor, Tensor, Tensor], batch: Examples) -> Tensor:
+    def validation_outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: Examples) -> Tensor:
         logits, labels, ptr = output
         return count(logits.float(), labels, ptr)
 
@@ -379,15 +379,15 @@ class ToSequence(Task, SequenceOptions):
         return [best[0] for best in beam(model, batch, self.limit, self.beams)]
 
     def decode(self, outputs: Sequence[Written], store: MoleculeStore) -> WrittenTexts:
-        remarks = [[] if one.ended else [f"cut off at the limit of {self.limit} tokens"] for one in outputs]
+        warnings = [[] if one.ended else [f"cut off at the limit of {self.limit} tokens"] for one in outputs]
         texts = [self.vocabulary.decode(one.tokens) for one in outputs]
         canonical = canonical_smiles(texts) if self.writes_smiles else None
         log_probability = np.array([one.log_probability for one in outputs], float)
         return WrittenTexts(
-            texts, log_probability, canonical, remarks, np.array([not one.ended for one in outputs], bool)
+            texts, log_probability, canonical, warnings, np.array([not one.ended for one in outputs], bool)
         )
 
-    def judge(
+    def score(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: WrittenTexts, rows: np.ndarray
     ) -> dict[str, Any]:
         part = store.subset(rows)
@@ -411,7 +411,7 @@ class ToSequence(Task, SequenceOptions):
         return replace(own, vocabulary=TokenVocabulary.from_dict(own.vocabulary))
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         kept = {"vocabulary": MappingOf(anything()), "limit": whole(1, LONGEST)}
         options = {"tokens": one_of(tuple(TOKENIZERS)), "max_tokens": whole(1, LONGEST), "smoothing": number(0, 1)}
         return Record(kept, options)

@@ -38,7 +38,7 @@ class Predictions:
         low, high: float64 `[m, T]`, bounds of an interval, or None; NaN for a target that has none.
         reach: float64 `[m, T]` each, how far an interval is to reach below and above the mean, but for one factor per
             target; None for equally far everywhere.
-        remarks: per molecule, what there is to warn of.
+        warnings: per molecule, a list of texts.
         distance: float64 `[m]`, 1 - similarity to the nearest training molecule, where the task reads it; or None.
         vacuity: float64 `[m, T]`, how little is known of a target's classes, from 0 to 1, where a method tells it; or
             None.
@@ -49,7 +49,7 @@ class Predictions:
     std: np.ndarray | None
     low: np.ndarray | None
     high: np.ndarray | None
-    remarks: list[list[str]]
+    warnings: list[list[str]]
     table: Sequence[np.ndarray] = ()
     reach: tuple[np.ndarray, np.ndarray] | None = None
     distance: np.ndarray | None = None
@@ -66,7 +66,7 @@ class Predictions:
         reach = None if self.reach is None else tuple(each[rows] for each in self.reach)
         distance, vacuity = (None if each is None else each[rows] for each in (self.distance, self.vacuity))
         table = [column[rows] for column in self.table]
-        return Predictions(*cut, [self.remarks[i] for i in rows], table, reach, distance, vacuity)
+        return Predictions(*cut, [self.warnings[i] for i in rows], table, reach, distance, vacuity)
 
     def columns(self) -> list[np.ndarray]:
         """Return the columns that `Task.output_columns` names; NaN or None for a molecule that is not `finite`."""
@@ -114,7 +114,7 @@ class NumberScores:
             return None
         found = self.task.evaluate(y, prediction)
         if self.bounds:
-            found = self.task.with_kept(found, np.concatenate(self.bounds), prediction)
+            found = self.task.add_bound_scores(found, np.concatenate(self.bounds), prediction)
         names = [self.task.targets[t] for t in self.held]
         return {**found, "per_target": {name: found["per_target"][name] for name in names}}
 
@@ -131,11 +131,11 @@ class Answers(Protocol):
 
     Attributes:
         finite: bool `[m]`: the molecules it has an answer for.
-        remarks: per molecule, what there is to warn of.
+        warnings: per molecule, a list of texts.
     """
 
     finite: np.ndarray
-    remarks: list[list[str]]
+    warnings: list[list[str]]
 
     def subset(self, rows: np.ndarray) -> Answers:
         """Select the molecules `rows`."""
@@ -161,9 +161,9 @@ class Scores(Protocol):
 class Task(ABC):
     """Definition of what a model learns about a molecule. Every method returns something new; a task never changes.
 
-    A task is used in this order: `settle` and `parse` read the cells of a table, `fitted` learns scales or classes of
-    the training rows, `examples`, `forward`, `training_loss` and `validation` serve training, `predict` and `decode`
-    turn outputs into answers, `calibrated` learns intervals of the validation rows, `judge` scores,
+    A task is used in this order: `infer_from_table` and `parse` read the cells of a table, `fitted` learns scales or
+    classes of the training rows, `examples`, `forward`, `training_loss` and `validation` serve training, `predict` and
+    `decode` turn outputs into answers, `calibrated` learns intervals of the validation rows, `score` scores,
     `to_dict` is what a model file keeps.
 
     Attributes:
@@ -196,7 +196,7 @@ class Task(ABC):
 
     # a table's cells
 
-    def settle(self, files: Sequence[File]) -> Task:
+    def infer_from_table(self, files: Sequence[File]) -> Task:
         """Settle what the cells of the tables decide, such as the names of classes.
 
         Raises:
@@ -226,7 +226,7 @@ class Task(ABC):
         molecules."""
         return None
 
-    def placed(
+    def attach_lists(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
         """Molecules with what `parse_lists` read for each; and by number of the molecule, where a list does not fit it,
@@ -246,8 +246,8 @@ class Task(ABC):
         return self.out_channels
 
     @property
-    def kept_channels(self) -> int:
-        """K, how many numbers per molecule validation keeps, see `kept`."""
+    def validation_channels(self) -> int:
+        """K, how many numbers per molecule validation keeps, see `validation_outputs`."""
         return self.out_channels
 
     def fitted(self, train: MoleculeStore) -> Self:
@@ -299,7 +299,7 @@ class Task(ABC):
         """Return the examples that batches are cut from, with targets as the loss takes them."""
         return store
 
-    def remarks(self, store: MoleculeStore) -> dict[int, str]:
+    def unscorable(self, store: MoleculeStore) -> dict[int, str]:
         """Return why the target of a molecule cannot be scored, by number of the molecule."""
         return {}
 
@@ -323,13 +323,13 @@ class Task(ABC):
         """Return the weight of a batch in an epoch, such as its number of molecules; of all `examples` likewise."""
         return getattr(examples, "molecules", examples.num_graphs)
 
-    def kept(self, output: Any, batch: Any) -> Tensor:
+    def validation_outputs(self, output: Any, batch: Any) -> Tensor:
         """Return the outputs of a batch that validation collects, `[B, K]`."""
         return output.float()
 
     @abstractmethod
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        """A function of what was `kept` of all validation rows, `[n, K]`, that gives the scores of an epoch.
+        """A function of the `validation_outputs` of all validation rows, `[n, K]`, that gives the scores of an epoch.
 
         They are named `val_...`; `val_score` decides which epoch is kept, lower is better.
         """
@@ -378,7 +378,7 @@ class Task(ABC):
     # scores
 
     @abstractmethod
-    def judge(self, members: Sequence[nn.Module], store: MoleculeStore, answers: Answers, rows: np.ndarray) -> dict:
+    def score(self, members: Sequence[nn.Module], store: MoleculeStore, answers: Answers, rows: np.ndarray) -> dict:
         """Scores of the answers for the molecules `rows` of a store, as in `metrics.json`.
 
         They are means over targets, and `per_target`; None where one is not defined.
@@ -415,15 +415,15 @@ class Task(ABC):
         """The task that `to_dict` described.
 
         Raises:
-            InputError: an entry is missing, or not what `kept_entries` says.
+            InputError: an entry is missing, or not what `header_entries` says.
         """
         Record({"targets": ListOf(text(), least=1)}).check(plain, "task")
-        cls.kept_entries(len(plain["targets"])).check(plain, "task")
+        cls.header_entries(len(plain["targets"])).check(plain, "task")
         known = {f.name for f in fields(cls)}
         return cls(**{name: value for name, value in plain.items() if name in known})
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         """Describe the entries that `to_dict` may hold for a number of targets."""
         return Record({})
 

@@ -194,7 +194,7 @@ class CapturedModule(PropertyModule):
     def on_validation_epoch_start(self) -> None:
         rows = len(self.trainer.datamodule.val) + 1
         if self.validations is None:
-            self.held = torch.full((rows, self.task.kept_channels), -torch.inf, device=self.device)
+            self.held = torch.full((rows, self.task.validation_channels), -torch.inf, device=self.device)
             self.validations = Captured(self._validate, _say)
         self.kept = self.held.fill_(-torch.inf)
 
@@ -203,7 +203,9 @@ class CapturedModule(PropertyModule):
 
     def _validate(self, index: Tensor) -> Tensor:
         batch = self.trainer.datamodule.val.batch(index)
-        self.held[batch.row] = self.task.kept(self(batch), batch)  # the row after the last is for empty places
+        self.held[batch.row] = self.task.validation_outputs(
+            self(batch), batch
+        )  # the row after the last is for empty places
         return self.held
 
 

@@ -135,7 +135,7 @@ class PropertyModule(LightningModule):
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def _keep(self, batch: Any, rows: int) -> None:
-        kept = self.task.kept(self(batch), batch)
+        kept = self.task.validation_outputs(self(batch), batch)
         if self.kept is None:
             self.kept = kept.new_full((rows + 1, kept.shape[1]), -torch.inf)  # the last is nobody's
         self.kept[batch.row] = kept

@@ -172,7 +172,7 @@ def shares(task: NumberTask, network: Tensor, kernel: Tensor, val: MoleculeStore
     """
     y = task.scaled(val).double()
     network = network[:, : task.num_predictions]
-    surprise = torch.stack([task.surprise(torch.lerp(network, kernel.double(), share), y) for share in SHARES])
+    surprise = torch.stack([task.nll(torch.lerp(network, kernel.double(), share), y) for share in SHARES])
     likely = torch.softmax(-surprise, 0)  # [shares, T]
     each = (SHARES[:, None] * likely).sum(0) * ((~y.isnan()).sum(0) >= FEWEST)
     return each.repeat_interleave(torch.tensor(task.widths))

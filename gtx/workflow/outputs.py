@@ -104,7 +104,7 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
     A column `split` before the error says train, val or test; it is empty for a row in no part.
     """
     part_of = {row: part for part, index in dataset.split.items() for row in dataset.rows[index].tolist()}
-    said = zip(as_rows(answers), answers.finite.tolist(), answers.remarks, strict=True)
+    said = zip(as_rows(answers), answers.finite.tolist(), answers.warnings, strict=True)
     by_row = dict(zip(dataset.rows.tolist(), said, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *further_names(dataset)), strict=True):
         named, ledger = predictor.output_columns(file.columns), file.ledger

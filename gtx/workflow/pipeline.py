@@ -148,7 +148,7 @@ def train(
     learned = [line for line in task.notes() if line not in plan.task.notes()]  # of validation rows
     notes = [*notes, *learned]
     metrics: dict[str, Any] = {
-        part: task.judge(networks, dataset.store, answers, dataset.split[part]) for part in PARTS
+        part: task.score(networks, dataset.store, answers, dataset.split[part]) for part in PARTS
     }
     predictor.header.metrics.update(metrics)
     if predictor.kernel_member is not None:
@@ -196,7 +196,7 @@ def _scores(file: Path) -> dict[str, Any] | None:
 def _note_remarks(dataset: Dataset, task: Task) -> None:
     """Enter in the ledger what keeps targets from being scored."""
     for rows in dataset.split.values():
-        for molecule, reason in task.remarks(dataset.store.subset(rows)).items():
+        for molecule, reason in task.unscorable(dataset.store.subset(rows)).items():
             file, row = dataset.place(rows[molecule])
             (target,) = task.targets
             file.ledger.warn(row.number, target, row.cells[column_index(file.columns, target)], reason)

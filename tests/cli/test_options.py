@@ -16,7 +16,7 @@ from gtx.cli.parser import Parser
 from gtx.data.named_sets import SETS
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
-from gtx.tasks import AtomClasses, BondClasses, BondNumbers, Regression, Task
+from gtx.tasks import AtomClassification, BondClassification, BondRegression, Regression, Task
 from gtx.training import TrainSettings
 
 pytestmark = pytest.mark.usefixtures("data_csv")
@@ -140,13 +140,13 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
     def task(*words: str) -> Task:
         return settings_from(vars(parser_of("train").parse_args(["data.csv", "--out=o", *words])))[0].task
 
-    assert task("--atom-class-columns=site") == AtomClasses("site")
-    assert task("--task=bond-classes", "--target-columns", "kind") == BondClasses("kind")
-    assert task("--task=bond-classes", "--bond-class-columns=kind") == BondClasses("kind")
+    assert task("--atom-class-columns=site") == AtomClassification("site")
+    assert task("--task=bond-classes", "--target-columns", "kind") == BondClassification("kind")
+    assert task("--task=bond-classes", "--bond-class-columns=kind") == BondClassification("kind")
     balanced = task("--atom-class-columns=site", "--class-weights=balanced")
-    assert balanced == AtomClasses("site", class_weights="balanced")
+    assert balanced == AtomClassification("site", class_weights="balanced")
     found = task("--target-columns", "y", "--atom-class-columns=site", "--bond-target-columns=order", "--loss=mae")
-    assert found.parts == (Regression("y", loss="mae"), AtomClasses("site"), BondNumbers("order", loss="mae"))
+    assert found.parts == (Regression("y", loss="mae"), AtomClassification("site"), BondRegression("order", loss="mae"))
     for words, reason in (
         (["--atom-class-columns=a", "--atom-target-columns=b"], "of atoms and one of bonds: got atoms, atom-classes"),
         (["--atom-class-columns=a", "--loss=mae"], "loss: atom-classes have no such option"),

@@ -145,7 +145,7 @@ def test_sets_in_place_hold_what_their_entries_say(name, shared_data):
     assert len(rows) == bbbp.get(name) or len(rows) == ROWS[name.split("/")[-1]]
     ledger = Ledger("fail")
     ledger.enter(rows)
-    task = Inferred(loaded.targets).settle([File(name, table.columns, table.smiles_column, rows, ledger, 0)])
+    task = Inferred(loaded.targets).infer_from_table([File(name, table.columns, table.smiles_column, rows, ledger, 0)])
     assert task.discrete == (name.split("/")[-1] in ("bbbp", "bace", "tox21"))
     assert np.isfinite(task.parse(rows, table.columns, ledger)).any()
     for column in loaded.split_columns:

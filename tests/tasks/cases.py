@@ -15,19 +15,19 @@ from rdkit import Chem
 from torch import Tensor
 
 from gtx.tasks import (
-    AtomClasses,
-    AtomNumbers,
-    BondClasses,
-    BondNumbers,
+    AtomClassification,
+    AtomRegression,
+    BondClassification,
+    BondRegression,
     Classification,
     Counts,
     Inferred,
     Multiclass,
+    MultiLevel,
     NumberTask,
     Regression,
     Shares,
     Task,
-    Together,
     ToSequence,
 )
 from gtx.tasks.metrics import has_values
@@ -148,7 +148,7 @@ CASES = {
         ("carbon_pred", "oxygen_pred", "others_pred"),
     ),
     "atoms": Case(
-        AtomNumbers(["charge", "neighbours"], sum_to="charge", loss="mae"),
+        AtomRegression(["charge", "neighbours"], sum_to="charge", loss="mae"),
         lambda t: {
             "charge": _blanks([_of_atoms(s, lambda a: (a.GetAtomicNum() - 7) / 10) for s in t.smiles]),
             "neighbours": [_of_atoms(s, Chem.Atom.GetDegree) for s in t.smiles],
@@ -156,7 +156,7 @@ CASES = {
         ("charge_pred", "neighbours_pred"),
     ),
     "bonds": Case(
-        BondNumbers("order"),
+        BondRegression("order"),
         lambda t: {
             "order": _blanks(
                 [str([b.GetBondTypeAsDouble() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles]
@@ -165,7 +165,7 @@ CASES = {
         ("order_pred",),
     ),
     "classes of atoms": Case(
-        AtomClasses(["hybrid", "kind"], class_weights="balanced"),
+        AtomClassification(["hybrid", "kind"], class_weights="balanced"),
         lambda t: {
             "hybrid": _blanks([_of_atoms(s, lambda a: str(a.GetHybridization())) for s in t.smiles]),
             "kind": [_of_atoms(s, lambda a: "carbon" if a.GetAtomicNum() == 6 else "other") for s in t.smiles],
@@ -176,12 +176,12 @@ CASES = {
         ),
     ),
     "two classes of bonds": Case(
-        BondClasses("ring"),
+        BondClassification("ring"),
         lambda t: {"ring": _blanks([str([b.IsInRing() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles])},
         ("ring_pred", "ring_class"),
     ),
     "together": Case(
-        Together(parts=(BondNumbers("order"), AtomNumbers("charge", sum_to="charge"), Regression("gap"))),
+        MultiLevel(parts=(BondRegression("order"), AtomRegression("charge", sum_to="charge"), Regression("gap"))),
         lambda t: {
             "gap": _blanks(t.gap.tolist()),
             "charge": [_of_atoms(s, lambda a: (a.GetAtomicNum() - 7) / 10) for s in t.smiles],

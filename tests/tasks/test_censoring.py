@@ -14,7 +14,7 @@ from gtx.closed_form import closed_form_targets
 from gtx.data import Ledger, Row
 from gtx.errors import InputError
 from gtx.tasks import Regression
-from gtx.tasks.numbers import censored_spread, censored_squares, kept, parse_bound, with_bounds
+from gtx.tasks.numbers import bound_scores, censored_spread, censored_squares, parse_bound, with_bounds
 from tests.molecules_for_tests import store
 
 TASK = Regression("y", censored=True)
@@ -114,18 +114,18 @@ def test_cells_become_values_and_bounds_or_errors_that_name_the_option() -> None
     )
     file = SimpleNamespace(cells=lambda name: ["> 5", "<3"])
     with pytest.raises(InputError, match=r"holds no value: '> 5' is a bound, .*--censored"):
-        plain.settle([file])
+        plain.infer_from_table([file])
 
 
 def test_scores_are_of_exact_values_and_bounds_are_told_apart() -> None:
     y = np.array([[1.0], [np.nan], [np.nan], [np.nan]])
     bounds = np.array([[np.nan, np.nan], [5, np.nan], [np.nan, 2], [np.nan, np.nan]])
     prediction = np.array([[1.5], [6.0], [3.0], [0.0]])
-    found = TASK.with_kept(TASK.evaluate(y, prediction), bounds, prediction)
+    found = TASK.add_bound_scores(TASK.evaluate(y, prediction), bounds, prediction)
     assert found["mae"] == 0.5
     expected = {"rmse": 0.5, "mae": 0.5, "r2": None, "bounds": 2, "bounds_kept": 0.5}
     assert found["per_target"]["y"] == expected
-    assert np.isnan(kept(bounds[:1], prediction[:1])[1]).all()
+    assert np.isnan(bound_scores(bounds[:1], prediction[:1])[1]).all()
 
 
 def test_the_scale_takes_a_bound_for_what_is_beyond_it_and_no_closed_form_does() -> None:

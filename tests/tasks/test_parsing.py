@@ -27,7 +27,7 @@ def file_of(*cells: tuple[str, str]) -> File:
 
 
 def settled(task: Task | Inferred, *cells: tuple[str, str]) -> Task:
-    return task.settle([file_of(*cells)])
+    return task.infer_from_table([file_of(*cells)])
 
 
 def column(*labels: str) -> list[tuple[str, str]]:
@@ -170,7 +170,7 @@ def test_tox21(shared_data):
     table = open_table(shared_data / "scaffold" / "tox21.csv")
     names = [name for name in table.columns if name not in ("smiles", "split")]
     file = File("tox21", table.columns, "smiles", list(table.rows), Ledger(), 0)
-    task = Inferred(names).settle([file])
+    task = Inferred(names).infer_from_table([file])
     y = task.parse(file.rows, file.columns, file.ledger)
     assert y.shape == (7831, 12) and task.labels(0) == ("0", "1")
     assert 0.1 < np.isnan(y).mean() < 0.25  # MoleculeNet counts about one blank in six

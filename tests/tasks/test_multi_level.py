@@ -16,13 +16,13 @@ from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
-from gtx.tasks import AtomClasses, AtomNumbers, BondNumbers, Classification, Regression, Together
-from gtx.tasks.together import joint_scores
+from gtx.tasks import AtomClassification, AtomRegression, BondRegression, Classification, MultiLevel, Regression
+from gtx.tasks.multi_level import join_scores
 from gtx.training import MoleculeData, TrainSettings
 from gtx.workflow import train
 from tests.tables import TINY, molecules, write
 
-TASK = Together(parts=(AtomNumbers("degree"), Regression("hetero"), BondNumbers("order")))
+TASK = MultiLevel(parts=(AtomRegression("degree"), Regression("hetero"), BondRegression("order")))
 COLUMNS = ["smiles", "hetero", "degree", "order"]
 
 
@@ -80,7 +80,7 @@ def model() -> standard:
     return standard(1, **sizes, **TINY["model_arguments"]).double().eval()
 
 
-def losses(task: Together, model: standard, examples: object) -> list[Tensor]:
+def losses(task: MultiLevel, model: standard, examples: object) -> list[Tensor]:
     """Those of the parts, each as if it were alone."""
     batch = examples.batch()
     outputs = task.forward(model, batch)
@@ -96,7 +96,7 @@ def test_the_loss_is_the_sum_of_the_parts(data: MoleculeData, model: standard) -
 def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(data: MoleculeData, model: standard) -> None:
     """The mean over steps is the loss of all molecules, though some batches have more bonds, and some more atoms."""
     parts = tuple(part for part in data.task.parts if part.per != "molecule")
-    task = Together(parts=parts).fitted(data.truth["val"])
+    task = MultiLevel(parts=parts).fitted(data.truth["val"])
     examples, names = data.train, [part.per for part in parts]
 
     def said(batch: object) -> list[Tensor]:
@@ -124,9 +124,9 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeData, mode
     task, batch = data.task, data.val.batch()
     with torch.no_grad():
         output = task.forward(model, batch)
-    logged = task.validation(data.truth["val"])(task.kept(output, batch))
+    logged = task.validation(data.truth["val"])(task.validation_outputs(output, batch))
     alone = [
-        part.validation(task.store_of(part, data.truth["val"]))(part.kept(own, batch))
+        part.validation(task.store_of(part, data.truth["val"]))(part.validation_outputs(own, batch))
         for part, own in zip(task.parts, output, strict=True)
     ]
     assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
@@ -136,7 +136,7 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeData, mode
 def test_means_are_over_the_targets_that_have_a_score() -> None:
     one = {"rmse": 1.0, "per_target": {"a": {"rmse": 1.0, "bounds": 3, "bounds_kept": 0.5}}}
     other = {"rmse": 2.0, "accuracy": 0.5, "per_target": {"b": {"rmse": 2.0}, "c": {"accuracy": 0.5}}}
-    found = joint_scores([one, other], ["rmse", "accuracy"])
+    found = join_scores([one, other], ["rmse", "accuracy"])
     assert (found["rmse"], found["accuracy"], list(found["per_target"])) == (1.5, 0.5, ["a", "b", "c"])
     assert "bounds" not in found
 
@@ -145,13 +145,16 @@ def test_means_are_over_the_targets_that_have_a_score() -> None:
     ("parts", "words"),
     [
         ((Regression("y"),), "together are two or three"),
-        ((AtomNumbers("a"), AtomNumbers("b")), "one of molecules, one of atoms and one of bonds: got atoms, atoms"),
-        ((AtomNumbers("a"), AtomClasses("b")), "one of atoms and one of bonds: got atoms, atom-classes"),
-        ((Classification("y"), AtomNumbers("a")), "together are regression, atoms, .*; got classification"),
-        ((Regression("y"), AtomNumbers("y")), "'y' is named twice"),
-        ((Regression("y", uncertainty="dropout"), AtomNumbers("a")), "dropout does not go together"),
+        (
+            (AtomRegression("a"), AtomRegression("b")),
+            "one of molecules, one of atoms and one of bonds: got atoms, atoms",
+        ),
+        ((AtomRegression("a"), AtomClassification("b")), "one of atoms and one of bonds: got atoms, atom-classes"),
+        ((Classification("y"), AtomRegression("a")), "together are regression, atoms, .*; got classification"),
+        ((Regression("y"), AtomRegression("y")), "'y' is named twice"),
+        ((Regression("y", uncertainty="dropout"), AtomRegression("a")), "dropout does not go together"),
     ],
 )
 def test_what_does_not_go_together_is_refused(parts: tuple, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Together(parts=parts)
+        MultiLevel(parts=parts)

@@ -56,28 +56,28 @@ def means_of_alike(codes: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.nd
 
 
 @dataclass(frozen=True)
-class PartPredictions:
+class LevelPredictions:
     """Predictions for each part of m molecules: numbers in the targets' own units, or probabilities of classes.
 
     Attributes:
         mean: of each molecule float64 `[a, P]`, the mean over members.
         table: the columns that `Task.output_columns` names; each has of each molecule `[a]` numbers or texts.
-        remarks: per molecule, what there is to warn of.
+        warnings: per molecule, a list of texts.
     """
 
     mean: Sequence[np.ndarray]
     table: Sequence[Sequence[np.ndarray]]
-    remarks: list[list[str]]
+    warnings: list[list[str]]
 
     @cached_property
     def finite(self) -> np.ndarray:
         """bool `[m]`: the molecules of whose parts every one has numbers."""
         return np.array([np.isfinite(each).all() for each in self.mean], bool)
 
-    def subset(self, rows: np.ndarray) -> PartPredictions:
+    def subset(self, rows: np.ndarray) -> LevelPredictions:
         """Select the molecules `rows`."""
         mean, *table = ([each[i] for i in rows] for each in (self.mean, *self.table))
-        return PartPredictions(mean, table, [self.remarks[i] for i in rows])
+        return LevelPredictions(mean, table, [self.warnings[i] for i in rows])
 
     def columns(self) -> list[np.ndarray]:
         """JSON lists, `[m]` each, as `Task.output_columns` names them; None for a molecule that is not `finite`."""
@@ -90,11 +90,11 @@ class PartPredictions:
         return texts
 
 
-class PartScores:
+class LevelScores:
     """Predictions beside the lists of a table, as far as it holds them.
 
     Args:
-        task: of the model, a `gtx.tasks.parts.PartTask`.
+        task: of the model, a `gtx.tasks.levels.LevelTask`.
         columns: of the table.
     """
 
@@ -105,7 +105,7 @@ class PartScores:
         self.prediction: list[np.ndarray] = []
         self.unlike = self.unread = 0
 
-    def add(self, rows: Sequence[Row], answers: PartPredictions) -> None:
+    def add(self, rows: Sequence[Row], answers: LevelPredictions) -> None:
         """Take in some rows and what was predicted for them; a list that cannot be read, or of another length, is not
         scored."""
         for row, predicted in zip(rows, answers.mean, strict=True):
@@ -147,12 +147,12 @@ def lists_of(values: np.ndarray, ptr: np.ndarray) -> list[np.ndarray]:
 # --- What targets of atoms and of bonds share: a list for each molecule, an item for each of its parts.
 
 
-class PartTask(Task):
+class LevelTask(Task):
     """A task of T targets of each part of a molecule. Parts are atoms or bonds.
 
     Every part of every molecule has the same say in the loss and in the scores; blanks have none. A subclass takes one
-    file of two kinds: `gtx.tasks.parts` says which parts there are, `gtx.tasks.part_numbers` and
-    `gtx.tasks.part_classes` say what is learned of each.
+    file of two kinds: `gtx.tasks.levels` says which parts there are, `gtx.tasks.level_regression` and
+    `gtx.tasks.level_classification` say what is learned of each.
     """
 
     held: ClassVar[str]
@@ -250,7 +250,7 @@ class PartTask(Task):
             lists.append({self.targets[t]: values for t, values in found.items() if values is not None})
         return lists
 
-    def placed(
+    def attach_lists(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
         y, wrong = attach_lists(lists, self.targets, self.ptr(store).numpy(), self.per, self.items)
@@ -301,14 +301,14 @@ class PartTask(Task):
         """The scores of an epoch, of the means over all parts of `measures`, `[T]` each, NaN where nothing is known.
         `val_loss` is known already; `val_score` is that, unless it is said."""
 
-    def kept(self, output: Tensor, batch: Any) -> Tensor:
+    def validation_outputs(self, output: Tensor, batch: Any) -> Tensor:
         """Per molecule and target, sums over its parts: how many are known, and `measures`."""
         target = getattr(batch, self.held)
         known = ~target.isnan()
         target, output = target.nan_to_num(), output.float()
         sums = [torch.ones_like(target), *self.measures(output, target)]
         each = torch.cat([each * known for each in sums], 1)
-        return each.new_zeros(batch.num_graphs, self.kept_channels).index_add(0, self.molecule(batch), each)
+        return each.new_zeros(batch.num_graphs, self.validation_channels).index_add(0, self.molecule(batch), each)
 
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
         weights = torch.ones(len(val), 1).double() if val.weights is None else val.weights.cpu()[:, None].double()
@@ -336,15 +336,15 @@ class PartTask(Task):
         parts = torch.stack(outputs, dim=1).cpu().split(sizes.tolist())
         return [part[:: self.rows_each] for part in parts]
 
-    def decode(self, outputs: Sequence[Tensor], store: MoleculeStore) -> PartPredictions:
+    def decode(self, outputs: Sequence[Tensor], store: MoleculeStore) -> LevelPredictions:
         ptr = np.cumsum([0, *map(len, outputs)])
         joined = torch.cat(list(outputs)) if outputs else torch.zeros(0, 1, self.out_channels, dtype=torch.float64)
         prediction, table = self.predicted(joined)
-        return PartPredictions(
-            lists_of(prediction, ptr), [lists_of(column, ptr) for column in table], self.answer_remarks(store)
+        return LevelPredictions(
+            lists_of(prediction, ptr), [lists_of(column, ptr) for column in table], self.prediction_warnings(store)
         )
 
-    def answer_remarks(self, store: MoleculeStore) -> list[list[str]]:
+    def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Per molecule, what there is to warn of in its answer."""
         return [[] for _ in range(len(store))]
 
@@ -354,8 +354,8 @@ class PartTask(Task):
         """Score predictions `[R, P]` of parts against what was measured `[R, T]`, NaN for blanks."""
         return evaluate(y, prediction, self.metrics, self.places)
 
-    def judge(
-        self, members: Sequence[nn.Module], store: MoleculeStore, answers: PartPredictions, rows: np.ndarray
+    def score(
+        self, members: Sequence[nn.Module], store: MoleculeStore, answers: LevelPredictions, rows: np.ndarray
     ) -> dict[str, Any]:
         joined = [np.empty((0, self.places[-1].columns.stop)), *answers.subset(rows).mean]
         return self.evaluate(self.truth(store.subset(rows)), np.concatenate(joined))
@@ -367,8 +367,8 @@ class PartTask(Task):
         found = means_of_alike(self.codes(store)[:: self.rows_each], self.regressands(y), of["train"])
         return {"alike": {part: self.evaluate(y[rows], found[rows]) for part, rows in of.items()}}
 
-    def scores(self, columns: Sequence[str]) -> PartScores:
-        return PartScores(self, columns)
+    def scores(self, columns: Sequence[str]) -> LevelScores:
+        return LevelScores(self, columns)
 
     def truth(self, store: MoleculeStore) -> np.ndarray:
         """The targets of a store's parts, each once."""
@@ -388,7 +388,7 @@ def _mean(values: np.ndarray | None) -> float:
 # --- Which parts of a molecule have targets: its atoms, or its bonds.
 
 
-class OfAtoms(PartTask):
+class OfAtoms(LevelTask):
     """The atoms of the graph, in the order in which the SMILES or the mol block has them."""
 
     per: ClassVar[str] = "atom"
@@ -408,7 +408,7 @@ class OfAtoms(PartTask):
         return store.atoms.numpy()
 
 
-class OfBonds(PartTask):
+class OfBonds(LevelTask):
     """The bonds between atoms of the graph, in RDKit's order of bonds.
 
     A bond has no direction: its outputs are a function of the sum and the difference of its atoms' states

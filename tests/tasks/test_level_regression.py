@@ -20,9 +20,9 @@ from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
-from gtx.tasks import AtomNumbers, BondNumbers, Regression, Together
-from gtx.tasks.part_numbers import PartNumbers
-from gtx.tasks.parts import means_of_alike
+from gtx.tasks import AtomRegression, BondRegression, MultiLevel, Regression
+from gtx.tasks.level_regression import LevelRegression
+from gtx.tasks.levels import means_of_alike
 from gtx.training import TrainSettings
 from gtx.workflow import train
 from gtx.workflow.fine_tuning import FineTuning
@@ -49,7 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("atoms")
     arguments = TINY["model_arguments"] | {"dropout": 0.0}
     settings = TrainSettings(**TINY | {"epochs": 15, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
-    data = DataSettings(str(table(folder / "t.csv")), task=AtomNumbers("q", sum_to="charge"), workers=0)
+    data = DataSettings(str(table(folder / "t.csv")), task=AtomRegression("q", sum_to="charge"), workers=0)
     outcome = train(data, settings, folder / "run")
     alike = outcome.metrics["baseline"]["alike"]["test"]
     assert outcome.metrics["test"]["r2"] > max(0.85, alike["r2"])  # the rule is found, and it is not of the atom alone
@@ -109,15 +109,15 @@ def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, t
 def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predictor) -> None:
     further = FineTuning(model.header, [], model.header.featuriser, "m.gtx", "")
     assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
-    assert further.spec(BondNumbers("b"))["arguments"]["per"] == "bond"
+    assert further.spec(BondRegression("b"))["arguments"]["per"] == "bond"
     tuned = replace(
         further, header=replace(model.header, settings={"tuning": {"rates": {"all": 0.1, "substructures": 1}}})
     )
-    bonds, both = BondNumbers("b"), Together(parts=(Regression("y"), BondNumbers("b")))
+    bonds, both = BondRegression("b"), MultiLevel(parts=(Regression("y"), BondRegression("b")))
     assert tuned.tuned(TrainSettings(), bonds).rates == {"all": 0.1}  # it has no counts of substructures
     assert tuned.tuned(TrainSettings(), both).rates == {"all": 0.1, "substructures": 1, "also": 1}  # its head is new
     assert further.spec(both)["arguments"]["also"] == {"bond": 1}
-    assert further.spec(AtomNumbers("q")) == model.header.model | {
+    assert further.spec(AtomRegression("q")) == model.header.model | {
         "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
     }
 
@@ -147,7 +147,7 @@ def test_those_alike_are_of_training_alone() -> None:
 def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path: Path) -> None:
     cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
     path = write(tmp_path / "t.csv", [["CCO", cell, "train"] for cell in cells], ["smiles", "q", "split"])
-    data = load(DataSettings(str(path), task=AtomNumbers("q"), split_column="split", workers=0))
+    data = load(DataSettings(str(path), task=AtomRegression("q"), split_column="split", workers=0))
     errors = data.files[0].ledger.errors
     assert list(errors) == [5, 2, 6]
     assert errors[2].endswith('value "[1, 2]": has 2 numbers; expected one for each of the molecule\'s 3 atoms')
@@ -164,7 +164,7 @@ def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
         [["CC=O", "[1, 2]", "train"], ["C", "[]", ""], ["CO", "[1, 2]", "train"]],
         ["smiles", "b", "split"],
     )
-    data = load(DataSettings(str(path), task=BondNumbers("b"), split_column="split", workers=0))
+    data = load(DataSettings(str(path), task=BondRegression("b"), split_column="split", workers=0))
     assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].ledger.errors[3]
     assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
 
@@ -172,18 +172,18 @@ def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
 def test_a_column_without_a_list_and_wrong_options_are_said(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", [["CCO", "x"]], ["smiles", "q"])
     with pytest.raises(InputError, match="'q' holds no list of numbers in any of the 1 rows; one number for each atom"):
-        load(DataSettings(str(path), task=AtomNumbers("q")))
+        load(DataSettings(str(path), task=AtomRegression("q")))
     with pytest.raises(InputError, match="sum_to: expected a finite number, got 'inf'"):
-        AtomNumbers("q", sum_to="inf")
+        AtomRegression("q", sum_to="inf")
     with pytest.raises(InputError, match="loss: expected one of mse, mae, huber for bonds, got mape"):
-        BondNumbers("q", loss="mape")
-    assert AtomNumbers("q", sum_to="1.5").sum_to == 1.5
+        BondRegression("q", loss="mape")
+    assert AtomRegression("q", sum_to="1.5").sum_to == 1.5
 
 
 # the loss
 
 
-def store(task: PartNumbers) -> MoleculeStore:
+def store(task: LevelRegression) -> MoleculeStore:
     """Molecules with targets of their parts, some of them blank."""
     made = featurise(Featuriser(), SMILES, workers=0).store
     rows = int(task.ptr(made)[-1]) // task.rows_each
@@ -202,7 +202,7 @@ def sizes(further: int = 0) -> dict[str, object]:
     return counts | {"num_descriptors": read.num_descriptors + further}
 
 
-def network(task: PartNumbers, further: int = 0) -> nn.Module:
+def network(task: LevelRegression, further: int = 0) -> nn.Module:
     torch.manual_seed(0)
     made = standard(task.out_channels, **sizes(further), **ARGUMENTS, per=task.per)
     molecules = store(task)
@@ -210,17 +210,17 @@ def network(task: PartNumbers, further: int = 0) -> nn.Module:
     return made
 
 
-TASKS = [AtomNumbers(["a", "b"], sum_to="charge"), AtomNumbers(["a", "b"]), BondNumbers(["a", "b"])]
+TASKS = [AtomRegression(["a", "b"], sum_to="charge"), AtomRegression(["a", "b"]), BondRegression(["a", "b"])]
 NAMES = ["atoms with a sum", "atoms", "bonds"]
 
 
-def kept(task: PartNumbers, model: nn.Module, batch: object) -> tuple[Tensor, Tensor, float]:
+def kept(task: LevelRegression, model: nn.Module, batch: object) -> tuple[Tensor, Tensor, float]:
     output = task.forward(model, batch)
-    return task.training_loss(output, batch), task.kept(output, batch), float(task.share(batch))
+    return task.training_loss(output, batch), task.validation_outputs(output, batch), float(task.share(batch))
 
 
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_batches_of_constant_shape_are_worth_the_same(task: PartNumbers) -> None:
+def test_batches_of_constant_shape_are_worth_the_same(task: LevelRegression) -> None:
     task = task.fitted(store(task))
     model, examples = network(task), task.examples(store(task))
     cutter = CapacityStore(examples)
@@ -231,11 +231,11 @@ def test_batches_of_constant_shape_are_worth_the_same(task: PartNumbers) -> None
     plain_loss, plain_sums, plain_share = kept(task, model, examples.batch(rows))
     torch.testing.assert_close(loss, plain_loss, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(sums[: len(rows)], plain_sums, rtol=1e-5, atol=1e-6)
-    assert sums.shape[1] == task.kept_channels and share == plain_share and model.constant_shapes
+    assert sums.shape[1] == task.validation_channels and share == plain_share and model.constant_shapes
 
 
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_every_value_has_the_same_say_and_blanks_have_none(task: PartNumbers) -> None:
+def test_every_value_has_the_same_say_and_blanks_have_none(task: LevelRegression) -> None:
     task = task.fitted(store(task))
     batch = task.examples(store(task)).batch()
     y = getattr(batch, task.held)
@@ -245,7 +245,7 @@ def test_every_value_has_the_same_say_and_blanks_have_none(task: PartNumbers) ->
     known = ~y.isnan()
     torch.testing.assert_close(loss.detach(), (output.detach() - y)[known].square().mean())
     assert ((output.grad != 0) == known).all()
-    scores = task.validation(store(task))(task.kept(output.detach(), batch))
+    scores = task.validation(store(task))(task.validation_outputs(output.detach(), batch))
     assert scores["val_loss"] == pytest.approx(float(loss.detach()))
     found = task.evaluate(getattr(store(task), task.held), task.scaler.unscale(output.detach()))
     for name in ("rmse", "mae", "r2"):
@@ -265,7 +265,7 @@ def test_a_row_of_weight_two_counts_as_two() -> None:
 
 def test_scaled_outputs_of_a_molecule_sum_to_its_total() -> None:
     for total in ("charge", 2.0):
-        task = AtomNumbers(["a", "b"], sum_to=total)
+        task = AtomRegression(["a", "b"], sum_to=total)
         task = task.fitted(store(task))
         with torch.no_grad():
             outputs = task.predict([network(task)], store(task).batch())
@@ -278,7 +278,7 @@ def test_a_column_beside_the_molecule_may_be_the_total(tmp_path: Path) -> None:
     cells = [["CCO", "[1, 2, 3]", 6, "train"], ["CO", "[1, 2]", 3.5, "train"]]
     path = write(tmp_path / "t.csv", cells, ["smiles", "q", "total", "split"])
     columns = FeatureColumns(("temperature", "total"), blanks=True)
-    asked = AtomNumbers("q", sum_to="total")
+    asked = AtomRegression("q", sum_to="total")
     with pytest.raises(InputError, match="sum_to: expected charge, a number or one of --feature-columns, got 'total'"):
         load(DataSettings(str(path), task=asked, split_column="split", workers=0))
     known = DataSettings(str(path), task=asked, split_column="split", workers=0, features=FeatureColumns(("total",)))

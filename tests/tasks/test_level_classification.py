@@ -22,8 +22,8 @@ from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
-from gtx.tasks import AtomClasses, BondClasses, Classification, Multiclass, Regression, Together
-from gtx.tasks.part_classes import PartClasses
+from gtx.tasks import AtomClassification, BondClassification, Classification, Multiclass, MultiLevel, Regression
+from gtx.tasks.level_classification import LevelClassification
 from gtx.training import TrainSettings
 from gtx.workflow import train
 from tests.tables import TINY, molecules, write
@@ -50,7 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [[smiles, *cells(smiles)] for smiles in molecules(120).smiles]
     for row in rows[1::4]:
         row[2] = ""
-    task = Together(parts=(Regression("hetero"), AtomClasses("near"), BondClasses("order")))
+    task = MultiLevel(parts=(Regression("hetero"), AtomClassification("near"), BondClassification("order")))
     arguments = TINY["model_arguments"] | {"dropout": 0.0}
     settings = TrainSettings(**TINY | {"epochs": 12, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
     outcome = train(
@@ -134,7 +134,7 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     cells = ["[0, 1, 0]", "[0, 1]", "", "[null, 1, null]", '[0, "1", [1]]', "['0, 1, 0]", "0 1 1"]
     one = write(tmp_path / "t.csv", [["CCO", cell] for cell in cells], ["smiles", "site"])
     two = write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"])
-    data = load(DataSettings(str(one), task=AtomClasses("site"), val=str(two), test=str(two), workers=0))
+    data = load(DataSettings(str(one), task=AtomClassification("site"), val=str(two), test=str(two), workers=0))
     errors = data.files[0].ledger.errors
     assert sorted(errors) == [2, 5, 6]
     assert errors[2].endswith("has 2 classes; expected one for each of the molecule's 3 atoms")
@@ -154,7 +154,7 @@ def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
         "kind": [["a", "b", "c"], ["b", "a"]],
     }
     pd.DataFrame(lists | {"split": "train"}).to_parquet(tmp_path / "t.parquet")
-    task = AtomClasses(["ring", "kind"])
+    task = AtomClassification(["ring", "kind"])
     data = load(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
     assert data.task.each.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].ledger.errors
     np.testing.assert_array_equal(data.store.atom_y, [[1, 0], [0, 1], [np.nan, 2], [0, 1], [1, 0]])
@@ -169,13 +169,13 @@ def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
         ("one", "'one' holds only the class '1'; atom-classes needs two or more"),
     ):
         with pytest.raises(InputError, match=reason):
-            load(DataSettings(str(path), task=AtomClasses(name)))
+            load(DataSettings(str(path), task=AtomClassification(name)))
 
 
 def test_sodium_is_a_class_though_na_is_a_blank(tmp_path: Path) -> None:
     rows = [["[Na]CCl", '["Na", "C", "Cl"]', "train"], ["CC", "[C, NA]", "train"], ["CCl", "['C', None]", "train"]]
     path = write(tmp_path / "t.csv", rows, ["smiles", "element", "split"])
-    data = load(DataSettings(str(path), task=AtomClasses("element"), split_column="split", workers=0))
+    data = load(DataSettings(str(path), task=AtomClassification("element"), split_column="split", workers=0))
     assert data.task.each.labels(0) == ("C", "Cl", "Na")
     np.testing.assert_array_equal(data.store.atom_y[:, 0], [2, 0, 1, 0, np.nan, 0, np.nan])
 
@@ -186,13 +186,13 @@ SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
 THREE = ("a", "b", "c")
 NAMES = ["one", "other"]
 TASKS = [
-    AtomClasses(NAMES, each=Classification(NAMES)),
-    AtomClasses(NAMES, each=Multiclass(NAMES, classes=(THREE, THREE[:2]))),
-    BondClasses(NAMES, each=Multiclass(NAMES, classes=(THREE, THREE[:2]))),
+    AtomClassification(NAMES, each=Classification(NAMES)),
+    AtomClassification(NAMES, each=Multiclass(NAMES, classes=(THREE, THREE[:2]))),
+    BondClassification(NAMES, each=Multiclass(NAMES, classes=(THREE, THREE[:2]))),
 ]
 
 
-def store(task: PartClasses) -> MoleculeStore:
+def store(task: LevelClassification) -> MoleculeStore:
     """Molecules with classes of their parts, some of them blank."""
     made = featurise(Featuriser(), SMILES, workers=0).store
     rows = int(task.ptr(made)[-1]) // task.rows_each
@@ -204,7 +204,7 @@ def store(task: PartClasses) -> MoleculeStore:
     return replace(made, **{task.held: y})
 
 
-def network(task: PartClasses, seed: int = 0) -> nn.Module:
+def network(task: LevelClassification, seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
     read = Featuriser(descriptors=False)
     sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "per": task.per}
@@ -212,7 +212,7 @@ def network(task: PartClasses, seed: int = 0) -> nn.Module:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
-def test_the_loss_is_the_cross_entropy_of_what_is_known(task: PartClasses) -> None:
+def test_the_loss_is_the_cross_entropy_of_what_is_known(task: LevelClassification) -> None:
     task = task.fitted(store(task))
     batch = task.examples(store(task)).batch()
     y, output = getattr(batch, task.held), torch.randn(len(task.values(store(task))), task.out_channels)
@@ -227,21 +227,23 @@ def test_the_loss_is_the_cross_entropy_of_what_is_known(task: PartClasses) -> No
     torch.testing.assert_close(loss.detach(), torch.cat(losses).double().mean(), check_dtype=False)
     blank = y.isnan().all(1)
     assert (output.grad[blank] == 0).all() and (output.grad[~blank] != 0).any(1).all()
-    scores = task.validation(store(task))(task.kept(output.detach(), batch))
+    scores = task.validation(store(task))(task.validation_outputs(output.detach(), batch))
     assert scores["val_loss"] == scores["val_score"] == pytest.approx(float(loss.detach()), rel=1e-6)
     found = task.evaluate(y.numpy(), task.predicted(output.detach()[:, None])[0])
     assert scores["val_accuracy"] == pytest.approx(found["accuracy"])
 
 
 @pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
-def test_batches_of_constant_shape_are_worth_the_same(task: PartClasses) -> None:
+def test_batches_of_constant_shape_are_worth_the_same(task: LevelClassification) -> None:
     task = task.fitted(store(task))
     model, examples = network(task), task.examples(store(task))
     cutter = CapacityStore(examples)
     (index, *_) = cutter.sampler(5).batches()
     index = index[index >= 0]
     of = [(task.forward(model, batch), batch) for batch in (cutter.batch(index), examples.batch(index))]
-    ghost, plain = ((task.training_loss(*each), task.kept(*each)[: len(index)], task.share(each[1])) for each in of)
+    ghost, plain = (
+        (task.training_loss(*each), task.validation_outputs(*each)[: len(index)], task.share(each[1])) for each in of
+    )
     for one, other in zip(ghost, plain, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
@@ -249,7 +251,7 @@ def test_batches_of_constant_shape_are_worth_the_same(task: PartClasses) -> None
 @pytest.mark.parametrize("kind", [Classification, Multiclass])
 def test_balanced_weights_give_rare_classes_the_same_say(kind: type) -> None:
     labels = (THREE[:2], THREE[:2])
-    task = AtomClasses(NAMES, each=kind(NAMES, classes=labels, class_weights="balanced"))
+    task = AtomClassification(NAMES, each=kind(NAMES, classes=labels, class_weights="balanced"))
     molecules = store(task)
     y = molecules.atom_y[:, 1]
     y[5:] = 0.0
@@ -260,7 +262,7 @@ def test_balanced_weights_give_rare_classes_the_same_say(kind: type) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
-def test_members_of_an_ensemble_are_averaged(task: PartClasses) -> None:
+def test_members_of_an_ensemble_are_averaged(task: LevelClassification) -> None:
     molecules = store(task)
     batch = molecules.batch()
 
@@ -276,7 +278,7 @@ def test_members_of_an_ensemble_are_averaged(task: PartClasses) -> None:
 
 
 def test_those_alike_have_the_frequencies_of_training() -> None:
-    task = AtomClasses("a", each=Multiclass(["a"], classes=(THREE,)))
+    task = AtomClassification("a", each=Multiclass(["a"], classes=(THREE,)))
     made = featurise(Featuriser(), ["CC", "CC", "CC", "OO"], workers=0).store
     y = torch.tensor([0, 1, 0, torch.nan, 2, 2, 1, 1]).double()[:, None]
     split = {"train": np.array([0, 1, 3]), "val": np.array([2]), "test": np.array([], int)}
@@ -287,15 +289,15 @@ def test_those_alike_have_the_frequencies_of_training() -> None:
 
 def test_a_model_file_of_unlike_targets_is_refused() -> None:
     plain = TASKS[0].to_dict()
-    assert AtomClasses.from_dict(plain) == TASKS[0]
+    assert AtomClassification.from_dict(plain) == TASKS[0]
     with pytest.raises(InputError, match=r"task\.each\.targets: expected those of the task, \['one', 'other'\]"):
-        AtomClasses.from_dict(plain | {"each": plain["each"] | {"targets": ["other", "one"]}})
+        AtomClassification.from_dict(plain | {"each": plain["each"] | {"targets": ["other", "one"]}})
     for name in ("counts", ["multiclass"]):
         with pytest.raises(InputError, match=r"task\.each\.name: expected .*classification.*multiclass"):
-            AtomClasses.from_dict(plain | {"each": plain["each"] | {"name": name}})
+            AtomClassification.from_dict(plain | {"each": plain["each"] | {"name": name}})
 
 
 def test_a_model_that_knows_other_classes_is_not_trained_further() -> None:
-    known = AtomClasses("a", each=Multiclass(["a"], classes=(THREE,)))
+    known = AtomClassification("a", each=Multiclass(["a"], classes=(THREE,)))
     with pytest.raises(InputError, match=r"a: the model knows the classes .*, the table 'b', 'c', 'd'"):
         replace(known, each=Multiclass(["a"], classes=(("b", "c", "d"),))).adopting(known)

@@ -15,9 +15,9 @@ from gtx.errors import InputError, printable
 from gtx.schema import Record, one_of
 from gtx.tasks.classification import Classification, Multiclass
 from gtx.tasks.labels import check_count, in_order, listed, places, written
+from gtx.tasks.levels import LevelTask, OfAtoms, OfBonds
 from gtx.tasks.metrics import Target
-from gtx.tasks.options import PartClassOptions, learned
-from gtx.tasks.parts import OfAtoms, OfBonds, PartTask
+from gtx.tasks.options import LevelClassOptions, learned
 from gtx.tasks.task import Metric, Task
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ KINDS = {kind.name: kind for kind in (Classification, Multiclass)}
 
 
 @dataclass(frozen=True)
-class PartRows:
+class LevelRows:
     """Atoms or bonds in the place of molecules, for a task of molecules: `y` `[R, T]`."""
 
     y: Tensor
@@ -40,7 +40,7 @@ class PartRows:
 
 
 @dataclass(frozen=True)
-class PartClasses(PartTask, PartClassOptions):
+class LevelClassification(LevelTask, LevelClassOptions):
     r"""A class of each part of a molecule, for each of T targets, learned by cross-entropy: \(-\ln p_y\).
 
     A part is learned as a molecule is: by `Classification` if all targets have two classes, else by `Multiclass`. So
@@ -73,7 +73,7 @@ class PartClasses(PartTask, PartClassOptions):
 
     # a table's cells
 
-    def settle(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[File]) -> Self:
         classes = []
         for name in self.targets:
             cells = files[0].cells(name)
@@ -104,11 +104,11 @@ class PartClasses(PartTask, PartClassOptions):
         return self.each.out_channels
 
     @property
-    def kept_channels(self) -> int:
+    def validation_channels(self) -> int:
         return 3 * len(self.targets)
 
     def fitted(self, train: MoleculeStore) -> Self:
-        return replace(self, each=self.each.fitted(PartRows(self.values(train).cpu())))
+        return replace(self, each=self.each.fitted(LevelRows(self.values(train).cpu())))
 
     def adopting(self, other: Task) -> Self:
         return replace(self, each=self.each.adopting(other.each)) if type(other) is type(self) else self
@@ -135,7 +135,7 @@ class PartClasses(PartTask, PartClassOptions):
         return {} if accuracy.isnan().all() else {"val_accuracy": float(accuracy.nanmean())}
 
     def regressands(self, y: np.ndarray) -> np.ndarray:
-        return self.each.regressands(PartRows(torch.from_numpy(y))).numpy()
+        return self.each.regressands(LevelRows(torch.from_numpy(y))).numpy()
 
     # prediction
 
@@ -143,7 +143,7 @@ class PartClasses(PartTask, PartClassOptions):
         return list(self.each.kinds(target, members))
 
     def predicted(self, outputs: Tensor) -> tuple[np.ndarray, list[np.ndarray]]:
-        answers = self.each.decode(outputs, PartRows(outputs[:, 0]))
+        answers = self.each.decode(outputs, LevelRows(outputs[:, 0]))
         return answers.mean, list(answers.table)
 
     def notes(self) -> list[str]:
@@ -163,7 +163,7 @@ class PartClasses(PartTask, PartClassOptions):
         return replace(own, each=each, class_weights=each.class_weights)
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         return Record({"each": Record({"name": one_of(list(KINDS))})})  # which checks the rest itself
 
 
@@ -183,9 +183,9 @@ def _labels(cell: str, forgiving: bool = False) -> list[str | None] | None:
 
 
 @dataclass(frozen=True)
-class AtomClasses(OfAtoms, PartClasses):
+class AtomClassification(OfAtoms, LevelClassification):
     """A class of each atom of the graph, in the order in which the SMILES or the mol block has them, see
-    `PartClasses`."""
+    `LevelClassification`."""
 
     name: ClassVar[str] = "atom-classes"
 
@@ -194,7 +194,7 @@ class AtomClasses(OfAtoms, PartClasses):
 
 
 @dataclass(frozen=True)
-class BondClasses(OfBonds, PartClasses):
-    """A class of each bond between atoms of the graph, in RDKit's order of bonds, see `PartClasses`."""
+class BondClassification(OfBonds, LevelClassification):
+    """A class of each bond between atoms of the graph, in RDKit's order of bonds, see `LevelClassification`."""
 
     name: ClassVar[str] = "bond-classes"

@@ -17,9 +17,9 @@ from gtx.data.feature_columns import parse_list
 from gtx.errors import InputError, did_you_mean
 from gtx.molecules.graphs import ATOM_COLUMNS, ATOM_PLACE
 from gtx.schema import MappingOf, OrNone, Record, Value, anything, number
+from gtx.tasks.levels import LevelTask, OfAtoms, OfBonds
 from gtx.tasks.metrics import LOSSES, Target, constants
-from gtx.tasks.options import AtomOptions, PartOptions, learned
-from gtx.tasks.parts import OfAtoms, OfBonds, PartTask
+from gtx.tasks.options import AtomOptions, LevelOptions, learned
 from gtx.tasks.regression import Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.task import Metric, Task
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PartNumbers(PartTask, PartOptions):
+class LevelRegression(LevelTask, LevelOptions):
     """T numbers for each part of a molecule, learned as z-scores of the training molecules' parts.
 
     A subclass says which parts there are, and may change outputs before they count (`settled_outputs`).
@@ -60,7 +60,7 @@ class PartNumbers(PartTask, PartOptions):
     def places(self) -> list[Target]:
         return [Target(name, slice(t, t + 1)) for t, name in enumerate(self.targets)]
 
-    def settle(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[File]) -> Self:
         for t, name in enumerate(self.targets):
             cells = files[0].cells(name)
             if all(self.parsed(t, cell) is None for cell in cells):
@@ -82,7 +82,7 @@ class PartNumbers(PartTask, PartOptions):
         return len(self.targets)
 
     @property
-    def kept_channels(self) -> int:
+    def validation_channels(self) -> int:
         return 4 * len(self.targets)
 
     def fitted(self, train: MoleculeStore) -> Self:
@@ -143,7 +143,7 @@ class PartNumbers(PartTask, PartOptions):
         return replace(own, scaler=scaler)
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         return Record({"scaler": MappingOf(anything())})  # which checks itself
 
 
@@ -153,9 +153,9 @@ CHARGE = "charge"
 
 
 @dataclass(frozen=True)
-class AtomNumbers(OfAtoms, PartNumbers, AtomOptions):
+class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
     r"""T numbers for each atom of the graph, in the order in which the SMILES or the mol block has them, see
-    `PartNumbers`.
+    `LevelRegression`.
 
     With `sum_to` the numbers of a molecule sum to a total Q. What the network says of atom i, \(y_i\), leaves a
     difference, and weights that it says too distribute it:
@@ -248,14 +248,14 @@ class AtomNumbers(OfAtoms, PartNumbers, AtomOptions):
         off = (y.new_zeros(len(train), y.shape[1]).index_add(0, owner, y) - total).abs()
         return own if off.isnan().all() else replace(own, gap=float(off.nanmean()))  # of whole lists alone
 
-    def answer_remarks(self, store: MoleculeStore) -> list[list[str]]:
-        remarks = super().answer_remarks(store)
+    def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
+        warnings = super().prediction_warnings(store)
         if self.sum_to is not None:
             why = "an atom's formal charge is beyond ±4" if self.sum_to == CHARGE else f"{self.sum_to!r} is blank"
             unknown = self.totals(store.atoms, store.descriptors, self.owner(store), torch.zeros(0)).isnan()
             for i in unknown.nonzero().flatten().tolist():
-                remarks[i].append(f"the values of its atoms sum to no total: {why}")
-        return remarks
+                warnings[i].append(f"the values of its atoms sum to no total: {why}")
+        return warnings
 
     def notes(self) -> list[str]:
         if self.sum_to is None:
@@ -269,7 +269,7 @@ class AtomNumbers(OfAtoms, PartNumbers, AtomOptions):
         return {name: value for name, value in super().to_dict().items() if name != "place"}
 
     @classmethod
-    def kept_entries(cls, targets: int) -> Record:
+    def header_entries(cls, targets: int) -> Record:
         total = Value("a text or a number", lambda value: isinstance(value, (str, float)))
         return Record({"scaler": MappingOf(anything())}, {"sum_to": OrNone(total), "gap": OrNone(number(0))})
 
@@ -278,8 +278,8 @@ class AtomNumbers(OfAtoms, PartNumbers, AtomOptions):
 
 
 @dataclass(frozen=True)
-class BondNumbers(OfBonds, PartNumbers):
-    """T numbers for each bond between atoms of the graph, in RDKit's order of bonds, see `PartNumbers`.
+class BondRegression(OfBonds, LevelRegression):
+    """T numbers for each bond between atoms of the graph, in RDKit's order of bonds, see `LevelRegression`.
 
     A bond has no direction: its number is a function of the sum and the difference of its atoms' states
     (`gtx.nn.BondReadout`).

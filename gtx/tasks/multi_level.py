@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from gtx.data.columns import Row
 from gtx.errors import InputError
 from gtx.schema import ListOf, Record, one_of
+from gtx.tasks.level_classification import AtomClassification, BondClassification
+from gtx.tasks.level_regression import AtomRegression, BondRegression
+from gtx.tasks.levels import LevelTask
 from gtx.tasks.metrics import mean_scores
-from gtx.tasks.options import TogetherOptions, learned
-from gtx.tasks.part_classes import AtomClasses, BondClasses
-from gtx.tasks.part_numbers import AtomNumbers, BondNumbers
-from gtx.tasks.parts import PartTask
+from gtx.tasks.options import MultiLevelOptions, learned
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Answers, Metric, Scores, Task
 
@@ -37,16 +37,16 @@ class JointAnswers:
 
     Attributes:
         parts: of each task, in their order.
-        remarks: per molecule, what there is to warn of.
+        warnings: per molecule, a list of texts.
     """
 
     parts: tuple[Answers, ...]
-    remarks: list[list[str]]
+    warnings: list[list[str]]
 
     @classmethod
     def of(cls, parts: Sequence[Answers]) -> JointAnswers:
-        """With the remarks of all."""
-        every = zip(*(each.remarks for each in parts), strict=True)
+        """With the warnings of all."""
+        every = zip(*(each.warnings for each in parts), strict=True)
         return cls(tuple(parts), [list(chain(*found)) for found in every])
 
     @property
@@ -56,7 +56,7 @@ class JointAnswers:
 
     def subset(self, rows: np.ndarray) -> JointAnswers:
         """Select the molecules `rows`."""
-        return JointAnswers(tuple(each.subset(rows) for each in self.parts), [self.remarks[i] for i in rows])
+        return JointAnswers(tuple(each.subset(rows) for each in self.parts), [self.warnings[i] for i in rows])
 
     def columns(self) -> list[np.ndarray]:
         """Return the columns of all tasks; blank for a molecule that is not `finite`."""
@@ -86,21 +86,21 @@ class JointScores:
     def metrics(self) -> dict[str, Any] | None:
         """Return the metrics as in `metrics.json`; None if the table holds no truth."""
         found = [scores for part in self.parts if (scores := part.metrics()) is not None]
-        return joint_scores(found, self.names) if found else None
+        return join_scores(found, self.names) if found else None
 
     def notes(self) -> list[str]:
         """Return notes about all answers, a line each."""
         return [line for part in self.parts for line in part.notes()]
 
 
-def joint_scores(parts: Sequence[dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+def join_scores(parts: Sequence[dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
     """The scores of several tasks as those of one: means of the metrics `names` over the targets that have them, and
     what only some have besides."""
     joined = mean_scores({name: scores for each in parts for name, scores in each["per_target"].items()}, names)
     return {k: v for each in parts for k, v in each.items()} | joined
 
 
-def joint_baselines(parts: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> dict[str, Any]:
+def join_baselines(parts: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> dict[str, Any]:
     """Scores of the baselines of several tasks, by name and part of the split; None for targets that a baseline does
     not predict."""
 
@@ -118,14 +118,14 @@ def joint_baselines(parts: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> d
 # --- Numbers of molecules, of their atoms and of their bonds, learned by one model.
 
 KINDS: dict[str, type[Task]] = {
-    kind.name: kind for kind in (Regression, AtomNumbers, AtomClasses, BondNumbers, BondClasses)
+    kind.name: kind for kind in (Regression, AtomRegression, AtomClassification, BondRegression, BondClassification)
 }
 UNLIKE = ("dropout", "similarity")
 """Methods of uncertainty that ask a network many times, or read training molecules."""
 
 
 @dataclass(frozen=True)
-class Together(Task, TogetherOptions):
+class MultiLevel(Task, MultiLevelOptions):
     r"""Two or three tasks whose targets are of molecules, of atoms and of bonds: one encoder, and a head for each task.
 
     The loss is the sum of the tasks' own, each the mean over what is known to it in the whole set:
@@ -140,7 +140,8 @@ class Together(Task, TogetherOptions):
     targets of molecules as the first columns of `y`, and after them, from a table, the mean of each list.
 
     Args:
-        parts: the tasks: a `Regression`, an `AtomNumbers` or `AtomClasses`, and a `BondNumbers` or `BondClasses`.
+        parts: the tasks: a `Regression`, an `AtomRegression` or `AtomClassification`, and a `BondRegression` or
+            `BondClassification`.
         density: learned: how much say each part has in the training rows, see `Task.share`, for each molecule.
 
     Raises:
@@ -192,8 +193,8 @@ class Together(Task, TogetherOptions):
         return len(self.targets)
 
     @property
-    def kept_channels(self) -> int:
-        return sum(each.kept_channels for each in self.parts)
+    def validation_channels(self) -> int:
+        return sum(each.validation_channels for each in self.parts)
 
     def store_of(self, part: Task, store: MoleculeStore) -> MoleculeStore:
         """A store with the targets of one part alone in `y`."""
@@ -206,8 +207,8 @@ class Together(Task, TogetherOptions):
 
     # a table's cells
 
-    def settle(self, files: Sequence[File]) -> Self:
-        return self._each(lambda part: part.settle(files))
+    def infer_from_table(self, files: Sequence[File]) -> Self:
+        return self._each(lambda part: part.infer_from_table(files))
 
     def reading(self, features: FeatureColumns | None) -> Self:
         return self._each(lambda part: part.reading(features))
@@ -222,13 +223,13 @@ class Together(Task, TogetherOptions):
         found = [part.parse_lists(rows, columns) for part in self._of_parts]
         return [{name: values for each in lists for name, values in each.items()} for lists in zip(*found, strict=True)]
 
-    def placed(
+    def attach_lists(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
         wrong: dict[int, tuple[str, str]] = {}
         for part in self._of_parts:
             own = [{name: found[name] for name in part.targets if name in found} for found in lists]
-            store, misfits = part.placed(store, own)
+            store, misfits = part.attach_lists(store, own)
             wrong = misfits | wrong
         return store, wrong
 
@@ -263,12 +264,12 @@ class Together(Task, TogetherOptions):
             loss = loss + part.training_loss(own, batch) * (part.share(batch) / (density * self.share(batch)))
         return loss
 
-    def kept(self, output: Sequence[Tensor], batch: Any) -> Tensor:
-        return torch.cat([part.kept(own, batch) for part, own in zip(self.parts, output, strict=True)], 1)
+    def validation_outputs(self, output: Sequence[Tensor], batch: Any) -> Tensor:
+        return torch.cat([part.validation_outputs(own, batch) for part, own in zip(self.parts, output, strict=True)], 1)
 
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
         of_parts = [part.validation(self.store_of(part, val)) for part in self.parts]
-        widths, counts = [part.kept_channels for part in self.parts], [len(part.targets) for part in self.parts]
+        widths, counts = [part.validation_channels for part in self.parts], [len(part.targets) for part in self.parts]
 
         def scores(kept: Tensor) -> dict[str, float]:
             found = [score(own) for score, own in zip(of_parts, kept.split(widths, 1), strict=True)]
@@ -320,12 +321,12 @@ class Together(Task, TogetherOptions):
 
     # scores and report
 
-    def judge(
+    def score(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: JointAnswers, rows: np.ndarray
     ) -> dict[str, Any]:
         pairs = zip(self.parts, answers.parts, strict=True)
-        found = [part.judge(members, self.store_of(part, store), own, rows) for part, own in pairs]
-        return joint_scores(found, self.metrics)
+        found = [part.score(members, self.store_of(part, store), own, rows) for part, own in pairs]
+        return join_scores(found, self.metrics)
 
     def scores(self, columns: Sequence[str]) -> JointScores:
         return JointScores([part.scores(columns) for part in self.parts], tuple(self.metrics))
@@ -355,7 +356,7 @@ class Together(Task, TogetherOptions):
         return replace(own, density=tuple(plain.get("density", ())))
 
     @property
-    def _of_parts(self) -> list[PartTask]:
+    def _of_parts(self) -> list[LevelTask]:
         """The tasks of atoms and bonds."""
         return [part for part in self.parts if part.per != "molecule"]
 
