@@ -203,9 +203,8 @@ class CapturedModule(PropertyModule):
 
     def _validate(self, index: Tensor) -> Tensor:
         batch = self.trainer.datamodule.val.batch(index)
-        self.held[batch.row] = self.task.validation_outputs(
-            self(batch), batch
-        )  # the row after the last is for empty places
+        outputs = self.task.validation_outputs(self(batch), batch)
+        self.held[batch.row] = outputs  # the row after the last is for empty places
         return self.held
 
 
