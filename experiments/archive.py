@@ -1,6 +1,6 @@
 """The tables of results: `runs.csv`, a line for each run, and `predictions.parquet`, its predictions of test rows.
 
-A run is known by its recipe (benchmark, tuning, learning, ablation or speed), its set and its name. Several processes
+A run is known by its recipe (benchmark, tuning, learning or ablation), its set and its name. Several processes
 may add runs at once: each waits for a lock, and the lock of a process that is killed is free. Predictions are written
 before the line, so a process that is killed between the two leaves all other runs as they were.
 """

@@ -41,8 +41,7 @@ import torch
 from torch import Tensor
 
 from experiments.archive import ROOT
-from experiments.speed.measure import captured, timed
-from experiments.speed.samples import default_model, featurised
+from experiments.speed.measure import captured, default_model, featurised, timed
 from gtx.attention import EdgeFeatures, ScaledDot, Softmax
 from gtx.attention.complete import attend_pairs
 from gtx.attention.fast import ragged, size_classes, verification

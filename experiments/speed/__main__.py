@@ -1,41 +1,91 @@
-"""Measure the speed of everything, and write the pages.
+"""Measure the speed of gtx beside others, and write experiments/results/speed.md (speed-cuda.md of a GPU).
 
     python -m experiments.speed                                 # make bench: an hour or two
-    python -m experiments.speed --device cuda                   # a GPU: less than ten minutes
+    python -m experiments.speed --topics layer --cases tiny     # the cases whose name matches a regular expression
     python -m experiments.speed --quick                         # a few small cases, minutes
-    python -m experiments.speed --topics layer --cases tiny     # the cases whose name holds a regular expression
-    python -m experiments.speed --page                          # the pages, from the results there are
+    python -m experiments.speed --device cuda                   # layer and prediction on a GPU
 
-A topic is a file `bench_<topic>.py`. Its results are kept after each group of cases, and its page is written in
-experiments/results: `speed.md`, or `speed-cuda.md` of a GPU. What is quick or not all cases goes to runs/speed.
+Each topic replaces its own section of the page. With `--quick` or `--cases` the page goes to runs/speed.
 """
 
 from __future__ import annotations
 
-import math
+import argparse
+import re
+import resource
 import shlex
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
 
-from experiments.speed.harness import GPU_TOPICS, measure_topic, options
-from experiments.speed.pages import PAGES, TITLES, keep, tables, write_page
+import torch
+
+from experiments.archive import RESULTS, ROOT
+from experiments.record import circumstances
+from experiments.speed import layer, molecules, training
+from experiments.speed.measure import MEMORY, Case, Result, race
+
+TOPICS: dict[str, tuple[Callable[..., list[Case]], Callable[[list[Result]], list[str]]]] = {
+    "layer": (layer.cases, layer.tables),
+    "encodings": (molecules.encoding_cases, molecules.encoding_tables),
+    "batches": (molecules.batch_cases, molecules.batch_tables),
+    "featurising": (molecules.featurising_cases, molecules.featurising_tables),
+    "training": (training.cases, training.tables),
+    "prediction": (molecules.prediction_cases, molecules.prediction_tables),
+}
+"""The cases of each topic, and the tables made of their results."""
 
 
 def main(words: Sequence[str]) -> None:
-    """Measure topics one after the other, and write the page after each."""
-    read = options(words, __doc__)
-    for topic in () if read.page else read.topics:
-        print(f"## {topic}\n", flush=True)
-        module = import_module(f"experiments.speed.bench_{topic}")
-        own = options(words, **getattr(module, "DEFAULTS", {}))
-        records, command = [], shlex.join(["python", "-m", "experiments.speed", *words])
-        for records in measure_topic(module, own, GPU_TOPICS[topic] if own.device == "cuda" else math.inf):
-            keep(topic, own, command, records)  # after each group: what ends the command loses no more
-        print(*tables(module, records), write_page(own.out, PAGES[own.device]), sep="\n", flush=True)
-    for name in TITLES if read.page else ():
-        if (file := write_page(read.out, name)).exists():
-            print(file)
+    """Measure topics one after the other, and write the section of each."""
+    options = parse(words)
+    torch.set_num_threads(options.threads)
+    if options.device == "cpu" and sys.platform.startswith("linux"):  # fail, rather than let the machine swap
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY * 3 // 4,) * 2)
+    page = options.out / ("speed-cuda.md" if options.device == "cuda" else "speed.md")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for topic in options.topics:
+        cases, tables = TOPICS[topic]
+        chosen = [case for case in cases(options) if re.search(options.cases, f"{case.group}, {case.name}")]
+        made = circumstances(shlex.join(["python", "-m", "experiments.speed", *words]), options.threads)
+        facts = ", ".join(f"{name} {value}" for name, value in (made["machine"] | made["versions"]).items())
+        if options.device == "cuda":
+            facts = f"{torch.cuda.get_device_name()}, {facts}"
+        about = (cases.__doc__ or "").split("\n\n")[0].replace("\n    ", " ")
+        head = f"{about}\n\n{date.today()}, commit {made['commit']}: {facts}. `{made['command']}`\n"
+        text = "\n".join([f"## {topic}\n", head, *tables(race(chosen, options))])
+        write_section(page, topic, text)
+        print(text, flush=True)
+    print(page)
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Read the options of the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topics", nargs="+", choices=[*TOPICS])
+    parser.add_argument("--cases", default="", help="only cases whose name matches this regular expression")
+    parser.add_argument("--quick", action="store_true", help="a few small cases")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--repeats", type=int, help="turns of every case, after one to warm up (default 9; quick 2)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="no new turn of a group after so many seconds")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--out", type=Path, help="folder of the page")
+    options = parser.parse_args(words)
+    options.topics = options.topics or (["layer", "prediction"] if options.device == "cuda" else [*TOPICS])
+    options.repeats = options.repeats or (2 if options.quick else 9)
+    options.out = options.out or (ROOT / "runs" / "speed" if options.quick or options.cases else RESULTS)
+    return options
+
+
+def write_section(page: Path, topic: str, text: str) -> None:
+    """Replace the section of a topic on a page, or add it."""
+    before = page.read_text() if page.exists() else "# How fast gtx is\n"
+    section = re.compile(rf"^## {topic}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    if section.search(before):
+        page.write_text(section.sub(lambda _: f"{text}\n", before).rstrip() + "\n")
+    else:
+        page.write_text(f"{before}\n{text}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A Lightning script of one's own: a table, a data module, a model, a Trainer, and a model file at the end.
+"""A Lightning script to start from: a table, a data module, a model, a Trainer, and a model file at the end.
 
-python -m experiments.lightning_script examples/solvation.csv dG_water model.gtx
+python examples/lightning_script.py examples/solvation.csv dG_water model.gtx
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,13 +13,13 @@ import torch
 from pytorch_lightning import Trainer
 
 import gtx
-from experiments.lightning_script import main
 from gtx.dataset import DataSettings
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.training import MoleculeData, PropertyModule, TrainSettings
 from tests.tables import TINY, molecules, write
 
+main = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "lightning_script.py"))["main"]
 QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
 QUIET |= {"enable_model_summary": False, "accelerator": "cpu"}
 

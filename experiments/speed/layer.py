@@ -1,14 +1,12 @@
-"""The attentions that are compared: each a module, and a way to call it on flat nodes.
-
-What depends on neither weights nor features is made once per batch, outside the measurement (before or in the turn to
-warm up), as all layers of a model could share it: the `CompleteGraph`, its `edge_index`, the indices of padding.
-"""
+"""One attention layer against other ways to attend over all pairs of every molecule."""
 
 from __future__ import annotations
 
 import math
+from argparse import Namespace
 from collections.abc import Callable
 from functools import cached_property, partial
+from itertools import product
 
 import torch
 import torch.nn.functional as F
@@ -16,14 +14,17 @@ from torch import Tensor, nn
 from torch_geometric.nn import GPSConv, TransformerConv
 from torch_geometric.utils import to_dense_batch
 
+from experiments.speed.measure import Case, Result, figure_rows, megabytes, relative, table
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
 
 HEADS, EDGE_DIM = 8, 32
+SIZES = {"drug-like": (128, 9, 38), "tiny": (512, 4, 9), "peptide-like": (16, 80, 300), "2000 nodes": (1, 2000, 2000)}
+STEPS = ("forward", "forward + backward")
 
 
 class Padded:
-    """Graphs padded to `size` nodes each; on a GPU to a multiple of 8, for the fused kernels that take a bias.
+    """Index of graphs padded to `size` nodes each.
 
     Attributes:
         node: int64 `[N]`, the slot of each node.
@@ -39,11 +40,11 @@ class Padded:
         self.real = self.nodes(torch.ones_like(self.node)) > 0
 
     def nodes(self, flat: Tensor) -> Tensor:
-        """Flat nodes `[N, *]` to `[B, size, *]`, 0 in padding."""
+        """Scatter flat nodes `[N, *]` to `[B, size, *]`, 0 in padding."""
         return _scattered(flat, self.node, self.count, self.size)
 
     def pairs(self, flat: Tensor) -> Tensor:
-        """Flat pairs `[num_pairs, *]` to `[B, receivers, senders, *]`, 0 in padding."""
+        """Scatter flat pairs `[num_pairs, *]` to `[B, receivers, senders, *]`, 0 in padding."""
         return _scattered(flat, self._pair, self.count, self.size, self.size)
 
 
@@ -52,7 +53,7 @@ def _scattered(flat: Tensor, slot: Tensor, *shape: int) -> Tensor:
 
 
 class Batch:
-    """Graphs of given sizes with random features of `channels` per node."""
+    """Graphs of given sizes with random features; indices that all layers of a model share are made once."""
 
     def __init__(self, sizes: Tensor, channels: int, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
         generator = torch.Generator().manual_seed(1)
@@ -94,29 +95,27 @@ def _without_pairs(layer: nn.Module, x: Tensor, real: Tensor) -> Tensor:
 
 
 def _as_gps(layer: nn.Module, batch: Batch, x: Tensor, edge_attr: Tensor) -> Tensor:
-    """As PyG's `GPSConv` calls its attention: padded and unpadded in every layer."""
+    """Call attention as PyG's `GPSConv` does: padded and unpadded in every layer."""
     h, real = to_dense_batch(x, batch.graph.batch)
     return _without_pairs(layer, h, real)[real]
 
 
-def _gtx(**parts: bool) -> Contender:
-    how = {"heads": HEADS, "edge_dim": EDGE_DIM, **parts}
+Contender = tuple[Callable[[int], nn.Module], Callable[[nn.Module, Batch, Tensor, Tensor], Tensor]]
+"""A module of so many channels; a call of it on x `[N, channels]` and edge_attr `[num_pairs, EDGE_DIM]`."""
+
+
+def _gtx(**arguments: bool) -> Contender:
+    how = {"heads": HEADS, "edge_dim": EDGE_DIM, **arguments}
     return lambda c: EdgeAttention(c, c // HEADS, **how), lambda layer, batch, x, e: layer(x, batch.graph, e)
 
 
-Contender = tuple[Callable[[int], nn.Module], Callable[[nn.Module, Batch, Tensor, Tensor], Tensor]]
-"""A module of so many channels; a call of it on x `[N, channels]` and edge_attr `[num_pairs, EDGE_DIM]`."""
-CAPTURED = ("captured gtx", "captured padded SDPA")
-"""Those whose step is a CUDA graph, as a step of gtx's training is: on a GPU alone."""
 PYG: dict[str, Contender] = {
     "TransformerConv": (
         lambda c: TransformerConv(c, c // HEADS, HEADS, edge_dim=EDGE_DIM, root_weight=False),
         lambda layer, batch, x, e: layer(x, batch.edge_index, e),
     )
 }
-PADDED = dict.fromkeys(
-    ("padded SDPA", CAPTURED[1]), (PaddedAttention, lambda layer, batch, *xe: layer(*xe, batch.padded))
-)
+PADDED: dict[str, Contender] = {"padded SDPA": (PaddedAttention, lambda layer, batch, *xe: layer(*xe, batch.padded))}
 WITHOUT_PAIRS: dict[str, Contender] = {
     "MultiheadAttention": (  # on nodes that are padded already, as in a padded model
         lambda c: nn.MultiheadAttention(c, HEADS, batch_first=True),
@@ -126,13 +125,79 @@ WITHOUT_PAIRS: dict[str, Contender] = {
 }
 CONTENDERS: dict[str, dict[str, Contender]] = {
     "key and value": {"gtx": _gtx(edge_bias=False, edge_key=True, edge_value=True), **PYG},
-    "bias": {**dict.fromkeys(("gtx", CAPTURED[0]), _gtx(project=True)), **PYG, **PADDED, **WITHOUT_PAIRS},
-    "bias and value": {**dict.fromkeys(("gtx", CAPTURED[0]), _gtx(project=True, edge_value=True)), **PYG, **PADDED},
+    "bias": {"gtx": _gtx(project=True), **PYG, **PADDED, **WITHOUT_PAIRS},
+    "bias and value": {"gtx": _gtx(project=True, edge_value=True), **PYG, **PADDED},
 }
 """By function and name."""
 
 
 def contender(function: str, name: str, batch: Batch) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
-    """The module, and its call on the batch."""
+    """Return the module, and its call on the batch."""
     make, call = CONTENDERS[function][name]
     return (layer := make(batch.channels)), partial(call, layer, batch)
+
+
+def cases(options: Namespace) -> list[Case]:
+    """One attention layer, forward and forward + backward, against other ways to attend over all pairs.
+
+    Batches: drug-like (128 molecules of 9 to 38 atoms), tiny (512 of 4 to 9), peptide-like (16 of 80 to 300), one graph
+    of 2,000 nodes; 8 heads, 32 pair features. Three functions: "key and value", exactly PyG's `TransformerConv`,
+    "bias", one number per pair and head added to the score, and "bias and value", as in the default model.
+    `MultiheadAttention` and `GPSConv` take no pair features and padded SDPA only a bias, so they do less.
+    """
+    gpu = options.device == "cuda"
+    kinds, widths = (["drug-like"], [64]) if options.quick else (SIZES, [128] if gpu else [64, 128, 256])
+    dtypes = ["float32", "bfloat16"] if gpu else ["float32"]
+    each = product(CONTENDERS, STEPS, kinds, widths, dtypes)
+    return [
+        Case(
+            f"{f}: {step}; {kind}, {c}, {d}", name, partial(_prepare, f, step, kind, c, d, name, options.device), 1, 0.1
+        )
+        for f, step, kind, c, d in each
+        for name in CONTENDERS[f]
+    ]
+
+
+def _prepare(f: str, step: str, kind: str, width: int, dtype: str, name: str, device: str) -> Callable[[], None]:
+    count, least, most = SIZES[kind]
+    sizes = torch.randint(least, most + 1, (count,), generator=torch.Generator().manual_seed(0))
+    how = width, getattr(torch, dtype), device
+    _step(f, step, name, Batch(sizes[:1].clamp(max=9), *how))()  # libraries load parts of themselves at first use
+    return _step(f, step, name, Batch(sizes, *how))
+
+
+def _step(function: str, step: str, name: str, batch: Batch) -> Callable[[], None]:
+    torch.manual_seed(0)
+    module, call = contender(function, name, batch)
+    module.to(batch.x.device, batch.x.dtype)
+
+    def forward() -> None:
+        module.eval()
+        with torch.no_grad():
+            call(batch.x, batch.edge_attr)
+
+    def both() -> None:
+        module.train()
+        out = call(batch.x, batch.edge_attr)
+        out.backward(torch.ones_like(out))
+        module.zero_grad()
+        batch.x.grad = batch.edge_attr.grad = None
+
+    return forward if step == "forward" else both
+
+
+def tables(results: list[Result]) -> list[str]:
+    """Make a table per function and step."""
+    figures = {
+        "time": lambda result: f"{result['seconds'] * 1e3:.3g} ms",
+        "peak memory": megabytes,
+        "time over gtx": relative(results),
+        "memory over gtx": relative(results, "peak"),
+    }
+    titles = dict.fromkeys(result["group"].split("; ")[0] for result in results)
+    made = []
+    for title in titles:
+        rows = figure_rows([r for r in results if r["group"].startswith(f"{title}; ")], ["batch", "layer"], figures)
+        short = [{**row, "batch": row["batch"].removeprefix(f"{title}; ")} for row in rows]
+        made.append(table(title, short))
+    return made
