@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 COMMAND_OF = {"library": "prepare", "serve": "serve"}
+ANNEXES = [*COMMAND_OF, "fast"]
 CORE = """
 import io, sys
 from contextlib import redirect_stdout
@@ -47,13 +48,13 @@ with redirect_stdout(io.StringIO()) as told:
 def test_without_its_annexes_the_core_works(tmp_path: Path) -> None:
     left = shutil.ignore_patterns("__pycache__", "sets", "foundation.gtx")
     shutil.copytree(ROOT / "gtx", tmp_path / "gtx", ignore=left)
-    for name in COMMAND_OF:
+    for name in ANNEXES:
         shutil.rmtree(tmp_path / "gtx" / name)
     rows = [f"{'C' * (1 + i % 7)}{'ONF'[i % 3]},{i % 7 + i % 3}" for i in range(40)]
     (tmp_path / "table.csv").write_text("\n".join(["smiles,y", *rows]))
     commands = list(COMMAND_OF.values())
     words = [sys.executable, "-c", CORE.replace("COMMANDS", repr(commands))]
-    plain = {"NUMBA_DISABLE_JIT": "1", "GTX_COMPILED": "0", "GTX_FAST": "0"}  # nothing is compiled for this copy
+    plain = {"NUMBA_DISABLE_JIT": "1", "GTX_COMPILED": "0"}  # nothing is compiled for this copy
     env = os.environ | plain | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -35,7 +35,8 @@ ROOMS = {
     "sequence": {"schema", "errors"},
     "kernel": {"nn", "errors", "jit"},
     "models": {"kernel", "architectures", "schema", "errors", "nn", "attention", "encodings", "graph", "sequence"},
-    "molecules": {"schema", "errors", "jit"},
+    "molecules": {"schema", "errors"},
+    "fast": {"molecules", "jit"},
     "data": {"graph", "molecules", "errors", "files", "folders", "threads", "jit"},
     "tasks": {"schema", "sequence", "data", "molecules", "errors"},
     "closed_form": {"tasks", "kernel", "data", "errors"},
@@ -88,7 +89,7 @@ ROOMS = {
     },
 }
 LIBRARIES = {
-    "rdkit": {"molecules"},
+    "rdkit": {"molecules", "fast"},
     "pytorch_lightning": {"training"},
     "lightning": set(),
     "numba": {"jit"},

@@ -72,7 +72,7 @@ def _value(function, mol: Chem.Mol) -> float:
 
 # --- Global features of a molecule: those of RDKit's two-dimensional descriptors that are cheap and order-independent.
 #
-# RDKit takes longer to find them than to read the molecule; `gtx.molecules.fast` finds the same values faster.
+# RDKit takes longer to find them than to read the molecule; the annex `gtx.fast` finds the same values faster.
 #
 # Left out for their cost, each as much as reading the molecule or more: Crippen's sums with hydrogens, chi and kappa
 # beyond order 1, BCUT. Left out because they depend on the order of atoms: AUTOCORR2D.

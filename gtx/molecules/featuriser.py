@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from rdkit import Chem
 
-from gtx.molecules import fast
+from gtx.lazy import annex
+from gtx.molecules import perception
 from gtx.molecules.coordinates import without_hydrogens
 from gtx.molecules.descriptors import with_molecule_features
 from gtx.molecules.flat import FlatMolecules, Molecule
 from gtx.molecules.graphs import quietly
-from gtx.molecules.perception import perceive, read_molecule
 from gtx.molecules.reading import MoleculeError
 from gtx.molecules.settings import Settings, flatten_components, join_components
 
@@ -59,7 +60,7 @@ class Featuriser(Settings):
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
         """Return the RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
         with quietly():
-            mol, _ = read_molecule(self, text, coordinates)
+            mol, _ = perception.read_molecule(self, text, coordinates)
         return mol
 
 
@@ -83,9 +84,8 @@ def featurise_texts(
         found = featurise_texts(replace(featuriser, components=()), every, known, smiles=smiles)
         return join_components(names, every, found)
     with quietly():
-        found = fast.perceive(featuriser, texts, coordinates, smiles)
-        if found is None:
-            found = perceive(featuriser, texts, coordinates, smiles)
+        fast = annex("fast") if os.environ.get("GTX_FAST") != "0" else None
+        found = (perception if fast is None else fast).perceive(featuriser, texts, coordinates, smiles)
         if featuriser.molecule_features:
 
             def bare(i: int) -> Chem.Mol:

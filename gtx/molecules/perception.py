@@ -1,4 +1,4 @@
-"""Texts to arrays by RDKit's own functions, one molecule after the other; `gtx.molecules.fast` makes the same."""
+"""Texts to arrays by RDKit's own functions, one molecule after the other; the annex `gtx.fast` makes the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crippen's contributions: RDKit's, which matches SMARTS, atom by atom."""
+"""Contributions to logP, partial charges and surfaces of atoms: RDKit's, to the last bit."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rdkit import Chem
-from rdkit.Chem import rdMolDescriptors
+from rdkit.Chem import rdMolDescriptors, rdPartialCharges
 
+from gtx.fast.atom_properties import PARAMETERS, RADII, charges, crippen, find_neighbours, surfaces
+from gtx.fast.graphs import CHARGE, ELEMENT, HYBRIDISATION, NEUTRAL
 from gtx.molecules import read_smiles
-from gtx.molecules.fast.crippen import crippen
-from gtx.molecules.fast.neighbours import look
-from tests.molecules.rewriting import ODD, SYMMETRIC, sample
-
-from .usual import graphs_of
+from tests.fast.sample_graphs import graphs_of
+from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
 
 HYDROGEN = Chem.MolFromSmarts("[#1]")
 
@@ -36,7 +35,7 @@ RARE = [
 def both(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """The contributions of all atoms of some molecules, ours and RDKit's."""
     mols, graphs = graphs_of([read_smiles(text) for text in texts])
-    ours = np.stack(crippen(graphs, look(graphs)), 1)
+    ours = np.stack(crippen(graphs, find_neighbours(graphs)), 1)
     theirs = [pair for mol in mols for pair in rdMolDescriptors._CalcCrippenContribs(mol)]
     return ours, np.array(theirs)
 
@@ -67,3 +66,43 @@ def test_real_molecules_all_at_once(shared_data: Path) -> None:
 def test_odd_molecules_without_hydrogen_atoms() -> None:
     ours, theirs = both([text for text in ODD if not Chem.MolFromSmiles(text).HasSubstructMatch(HYDROGEN)])
     assert np.array_equal(ours, theirs)
+
+
+CHARGED = [
+    "CC(=O)[O-]", "C[N+](=O)[O-]", "NC(N)=[NH2+]", "[O-]C(=O)C=CC(=O)[O-]", "C[n+]1ccccc1", "[O-]c1ccccc1[N+](=O)[O-]",
+    "[NH3+]CC(=O)[O-]", "[O-]S(=O)(=O)C", "CP(=O)([O-])[O-]", "C[N+](C)(C)C.[Cl-]", "[O-][N+]([O-])=[N+]([O-])[O-]",
+    "c1cc[n-]c1", "[CH2-]C=[NH+]C", "C[B-](C)(C)C", "C[Si](C)(C)O", "B(O)(O)c1ccccc1",
+]  # fmt: skip
+"""Shared by two or three ends, of both signs, left where they are."""
+
+
+def test_charges_are_those_of_rdkit(shared_data: Path) -> None:
+    real = sample(shared_data, 100, stereo=False, seed=9)
+    mols = [read_smiles(text) for text in (*CAGES, *ODD, *CHARGED, "C", "O", "CP(C)(C)=O", *real)]
+    mols, graphs = graphs_of(mols)
+    ours = np.split(charges(graphs, PARAMETERS), graphs.atom_ptr[1:-1])
+    compared, charged, kinds = 0, 0, set()
+    for k, (mol, charge) in enumerate(zip(mols, ours, strict=True)):
+        atoms, _ = graphs.codes(k)
+        here = set(zip(atoms[:, ELEMENT].tolist(), atoms[:, HYBRIDISATION].tolist(), strict=True))
+        if all(PARAMETERS[kind].any() for kind in here) and atoms[:, CHARGE].all():
+            rdPartialCharges.ComputeGasteigerCharges(mol)
+            assert charge.tolist() == [atom.GetDoubleProp("_GasteigerCharge") for atom in mol.GetAtoms()], k
+            compared, charged, kinds = compared + 1, charged + (atoms[:, CHARGE] != NEUTRAL).any(), kinds | here
+    assert compared > 250 and charged > 50 and len(kinds) > 14
+
+
+@pytest.mark.parametrize("smiles", ["C", "CC(=O)O", "c1ccncc1"])
+def test_with_its_hydrogens_a_molecule_is_neutral(smiles: str) -> None:
+    """What the nodes lack or have too much is on hydrogens: more electronegative elements are the more negative."""
+    _, graphs = graphs_of([read_smiles(smiles)])
+    charge = charges(graphs, PARAMETERS)
+    assert (charge[graphs.atoms[:, ELEMENT] > 6] < 0).all() and -1 < charge.sum() < 0
+
+
+def test_surfaces_are_those_of_rdkit(shared_data: Path) -> None:
+    mols = [read_smiles(text) for text in (*ODD, *CAGES, "C:C", *sample(shared_data, 100, stereo=False, seed=8))]
+    mols, graphs = graphs_of(mols)
+    surface, whole = surfaces(graphs, RADII)
+    assert np.array_equal(surface, [area for mol in mols for area in rdMolDescriptors._CalcLabuteASAContribs(mol)[0]])
+    assert np.array_equal(whole, [rdMolDescriptors.CalcLabuteASA(mol) for mol in mols])

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from rdkit import Chem
 
-from gtx.molecules.fast.binary import binary
-from gtx.molecules.fast.graphs import Graphs
+from gtx.fast.graphs import Graphs, binary
 
 
 def graphs_of(mols: Sequence[Chem.Mol]) -> tuple[list[Chem.Mol], Graphs]:

@@ -10,13 +10,12 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 
+from gtx.fast.stereocentres import label_centres
 from gtx.molecules import ATOM_COLUMNS, Featuriser, featurise_texts, label_stereo, read_smiles
-from gtx.molecules.fast.centres import name_centres
 from gtx.molecules.graphs import label_of, quietly
 from gtx.molecules.reading import skim_smiles
+from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import SYMMETRIC, rewritings, sample
-
-from .usual import graphs_of
 
 CHIRALITY = list(ATOM_COLUMNS).index("chirality")
 NAMES = np.array(["", *ATOM_COLUMNS["chirality"]])
@@ -27,7 +26,7 @@ def names(texts: Sequence[str]) -> list[list[str] | None]:
     with quietly():
         mols = [skim_smiles(text)[0] for text in texts]
     usual, graphs = graphs_of(mols)
-    named, left = name_centres(graphs)
+    named, left = label_centres(graphs)
     assert not (named & left).any()
     found: dict[int, list[str]] = {}
     for k in np.flatnonzero(~left).tolist():

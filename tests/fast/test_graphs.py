@@ -1,4 +1,4 @@
-"""RDKit's binary form of a molecule, in compiled code, says what its getters say."""
+"""RDKit's binary form, decoded by compiled code, equals RDKit's getters."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
+from gtx.fast import graphs as columns
+from gtx.fast.graphs import Graphs, binary, form_version
+from gtx.fast.perception import encode_labels
 from gtx.molecules import (
     ATOM_COLUMNS,
     BOND_COLUMNS,
@@ -19,12 +22,9 @@ from gtx.molecules import (
     read_molblock,
     read_smiles,
 )
-from gtx.molecules.fast.binary import binary, decode
-from gtx.molecules.fast.graphs import Graphs
-from gtx.molecules.fast.perception import put_labels
+from gtx.molecules.graphs import ATOM_PLACE, BOND_PLACE
+from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
-
-from .usual import graphs_of
 
 PEPTIDE = "N[C@@H](C)C(=O)" * 60 + "O"  # more than 255 atoms
 USUAL = ["CC(=O)Oc1ccccc1C(=O)O", "C[C@H](N)/C=C/C", "[Na+].[Cl-]", "C[N+](C)(C)CC(=O)[O-]", "C"]
@@ -32,7 +32,7 @@ UNUSUAL = ["*CC", "[13CH4]", PEPTIDE]
 
 
 def check(mols: Sequence[Chem.Mol]) -> int:
-    """Compare graphs with what RDKit's getters say; how many molecules there were."""
+    """Compare graphs with RDKit's getters; return the number of molecules compared."""
     usual, graphs = graphs_of(mols)
     for k, mol in enumerate(usual):
         atoms, bonds = graphs.codes(k)
@@ -42,7 +42,7 @@ def check(mols: Sequence[Chem.Mol]) -> int:
         assert (bonds[:, 1] == 0).tolist() == [
             bond.GetStereo() != Chem.BondStereo.STEREONONE for bond in mol.GetBonds()
         ]
-        put_labels(mol, atoms, bonds)
+        encode_labels(mol, atoms, bonds)
         assert np.array_equal(atoms, atom_codes(mol)) and np.array_equal(bonds.repeat(2, 0), bond_codes(mol))
         ends, info = graphs.ends[slice(*graphs.bond_ptr[k : k + 2])], mol.GetRingInfo()
         assert ends.T.tolist() == bond_ends(mol)[:, ::2].tolist()
@@ -86,17 +86,18 @@ def test_stereo_that_is_left_open() -> None:
 
 def test_most_molecules_take_the_fast_way_and_the_rest_the_plain_one() -> None:
     for text in USUAL:
-        assert decode([binary(read_smiles(text))])[0] == 1
+        assert Graphs.read([binary(read_smiles(text))])[0] == 1
     for text in UNUSUAL:
         mol = read_smiles(text)
-        assert decode([binary(read_smiles("C")), binary(mol), binary(mol)])[0] == 1
+        assert Graphs.read([binary(read_smiles("C")), binary(mol), binary(mol)])[0] == 1
 
 
 @pytest.mark.parametrize("place", [0, 8, 12])
 def test_another_version_of_the_form_is_left_alone(place: int) -> None:
+    assert form_version() == columns.VERSION
     form = bytearray(binary(read_smiles("C[C@H](N)C(=O)O")))
     form[place] += 1
-    assert decode([bytes(form)])[0] == 0
+    assert Graphs.read([bytes(form)])[0] == 0
 
 
 def test_a_form_cut_short_is_left_alone() -> None:
@@ -104,21 +105,21 @@ def test_a_form_cut_short_is_left_alone() -> None:
     mol = read_smiles("F/C=C/[C@H]1CC[C@@H](C(=O)[O-])CC1")
     form, end = binary(mol), None
     for length in range(len(form)):
-        usual, _ = decode([form[:length], form])
+        usual, _ = Graphs.read([form[:length], form])
         end = length if usual and end is None else end
         assert usual == 0 or end <= length, length
     rings = 1 + 4 + 7  # their mark, how many, the one: its size and atoms
     assert end == form.index(bytes([66, 1, 0, 0, 0, 6])) + rings
 
 
-def test_columns_stand_where_the_compiled_code_puts_them() -> None:
-    assert list(ATOM_COLUMNS) == [
-        *("element", "charge", "hydrogens", "degree", "hybridisation", "aromatic"),
-        *("ring", "chirality", "radical", "isotope"),
-    ]
-    assert list(BOND_COLUMNS) == ["type", "stereo", "conjugated", "ring"]
-    assert ATOM_COLUMNS["charge"].index(0) == 4 and ATOM_COLUMNS["chirality"] == ("none", "R", "S", "r", "s")
+def test_the_constants_of_compiled_code_are_those_of_the_columns() -> None:
+    for name, place in ATOM_PLACE.items():
+        assert getattr(columns, name.upper()) == place
+    assert list(BOND_PLACE) == ["type", "stereo", "conjugated", "ring"]
+    assert [*BOND_PLACE.values()] == [columns.TYPE, columns.STEREO, columns.CONJUGATED, columns.IN_RING]
+    assert ATOM_COLUMNS["charge"].index(0) == columns.NEUTRAL - 1
+    assert ATOM_COLUMNS["chirality"] == ("none", "R", "S", "r", "s")
     assert ATOM_COLUMNS["element"][0] == 1 and ATOM_COLUMNS["hydrogens"][0] == ATOM_COLUMNS["degree"][0] == 0
     assert ATOM_COLUMNS["hybridisation"][1:4] == ("SP", "SP2", "SP3") and ATOM_COLUMNS["ring"][:2] == (0, 3)
     assert BOND_COLUMNS["type"][:4] == ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
-    assert all(columns[name] == (False, True) for columns, name in ((ATOM_COLUMNS, "aromatic"), (BOND_COLUMNS, "ring")))
+    assert all(table[name] == (False, True) for table, name in ((ATOM_COLUMNS, "aromatic"), (BOND_COLUMNS, "ring")))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rdkit import Chem
+from rdkit.Chem import rdMolDescriptors as rd
 
+from gtx.fast.atom_properties import find_neighbours
+from gtx.fast.descriptors import quantum_numbers, rotatable, tabulate, unsupported
+from gtx.fast.graphs import Graphs, binary
 from gtx.molecules import DESCRIPTORS, descriptors, read_smiles
-from gtx.molecules.fast.binary import binary
-from gtx.molecules.fast.descriptors import beyond, tabulate
-from gtx.molecules.fast.graphs import Graphs
+from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
-
-from .usual import graphs_of
 
 RINGS = [
     "C1CCC2(CC1)CCCC2", "C1CC2CC1C=C2", "C1CC2CCC1N2", "c1ccc2[nH]ccc2c1", "C1CO1", "C1=CC=CC=CC=C1", "C1CC12CC2",
@@ -35,7 +36,7 @@ def test_compiled_values_are_those_of_rdkit(shared_data: Path) -> None:
     real = [*sample(shared_data, 150, stereo=False, seed=7), *sample(shared_data, 30, stereo=True, seed=8)]
     mols = [read_smiles(text) for text in (*real, *ODD, *CAGES, *SYMMETRIC, *RINGS, *POLAR, "C" * 300)]
     mols, graphs = graphs_of(mols)
-    assert beyond(graphs).mean() < 0.1
+    assert unsupported(graphs).mean() < 0.1
     for mol, ours in zip(mols, tabulate(graphs, mols), strict=True):
         theirs = descriptors(mol)
         assert np.array_equal(ours, theirs, equal_nan=True), (
@@ -47,4 +48,45 @@ def test_compiled_values_are_those_of_rdkit(shared_data: Path) -> None:
 @pytest.mark.parametrize("smiles", ["[2H]C", "[H][H]", "*C", "C[Se]C", "C$C", "C:C", "[W-6].C", "N->[Pt]", "CC[S+5]"])
 def test_out_of_the_ordinary_is_asked_of_rdkit(smiles: str) -> None:
     usual, graphs = Graphs.read([binary(read_smiles(smiles))])
-    assert usual == 0 or beyond(graphs)[0]
+    assert usual == 0 or unsupported(graphs)[0]
+
+
+def graphs(texts: Sequence[str]) -> tuple[list[Chem.Mol], Graphs]:
+    return graphs_of([read_smiles(text) for text in texts])
+
+
+@pytest.mark.parametrize("texts", [CAGES, SYMMETRIC, [*ODD, "C:C"]], ids=["cages", "symmetric", "odd"])
+def test_odd_molecules(texts: list[str]) -> None:
+    mols, together = graphs(texts)
+    theirs = [rd.MQNs_(mol) for mol in mols]
+    assert np.array_equal(quantum_numbers(together, find_neighbours(together)), theirs)
+
+
+def test_real_molecules(shared_data: Path) -> None:
+    texts = sample(shared_data, 250, stereo=False, seed=6)
+    mols, together = graphs(texts)
+    ours, theirs = quantum_numbers(together, find_neighbours(together)), np.array([rd.MQNs_(mol) for mol in mols])
+    assert np.array_equal(ours, theirs), np.unique(np.nonzero(ours != theirs)[1] + 1)
+    assert len(np.flatnonzero(theirs.any(0))) > 38  # nearly all of them are seen
+
+
+@pytest.mark.parametrize(
+    ("smiles", "count"),
+    [
+        ("CCCC", 1),
+        ("CC", 0),
+        ("CCC#CCC", 0),
+        ("FC(F)(F)CCC", 1),
+        ("CC(C)(C)CCC", 1),
+        ("CC(=O)NC", 0),
+        ("CC(=O)OCC", 1),
+        ("c1ccccc1-c1ccccc1", 1),
+        ("C1CCCCC1", 0),
+        ("CC(=O)SCC", 1),
+    ],
+)
+def test_bonds_that_turn(smiles: str, count: int) -> None:
+    _, together = graphs([smiles])
+    assert (
+        rotatable(together, find_neighbours(together)).sum() == count == rd.CalcNumRotatableBonds(read_smiles(smiles))
+    )

@@ -14,30 +14,41 @@ from __future__ import annotations
 
 import numpy as np
 
+from gtx.fast.graphs import (
+    AROMATIC,
+    AROMATIC_BOND,
+    CHARGE,
+    CHIRALITY,
+    ELEMENT,
+    HYDROGENS,
+    IN_RING,
+    NEUTRAL,
+    NO_RING,
+    RING,
+    SINGLE,
+    STEREO,
+    TYPE,
+    YES,
+)
 from gtx.jit import njit
 
-_ELEMENT, _CHARGE, _HYDROGENS, _FLAT, _RING, _CHIRALITY = 0, 1, 2, 5, 6, 7  # columns of atoms
-_TYPE, _STEREO, _IN_RING = 0, 1, 3  # columns of bonds
-_NEUTRAL, _NO_RING = 5, 1  # codes
-_SINGLE, _AROMATIC = 1, 4
 _CLOCKWISE, _COUNTER = 1, 2  # tags
-_R, _S = 2, 3  # codes
+_R, _S = 2, 3  # codes of labels
 _HYDROGEN, _CARBON, _NITROGEN, _OXYGEN = 1, 6, 7, 8
 _CHALCOGENS = (8, 16, 34, 52)
 _MOST = 6  # atoms of a set
-_EQUAL, _OPEN = 0, 2  # outcomes of a comparison, beside 1 and -1
+_EQUAL, _OPEN = 0, 2  # outcomes of a comparison; the others are 1 and -1
 
 
 @njit(cache=True, nogil=True)
-def name_centres(graphs):
-    """Put the labels of molecules all whose stereochemistry can be named here into the column "chirality".
+def label_centres(graphs):
+    """Label the molecules all of whose stereochemistry can be named here, in the column "chirality".
 
     Args:
-        graphs: `gtx.molecules.fast.graphs.Graphs`; the code of a centre without a label is 0.
+        graphs: `gtx.fast.graphs.Graphs`; the code of a centre without a label is 0.
 
     Returns:
-        bool `[m]` each: molecules that are named; those with stereochemistry that is left to name, no code of which is
-        changed.
+        bool `[m]` each: molecules that are named; those with stereochemistry left to RDKit, whose codes are unchanged.
     """
     atoms, total = graphs.atoms, len(graphs.atom_ptr) - 1
     named, left = np.zeros(total, np.bool_), np.zeros(total, np.bool_)
@@ -47,28 +58,28 @@ def name_centres(graphs):
         codes = atoms[first:last], graphs.bonds[graphs.bond_ptr[k] : graphs.bond_ptr[k + 1]]
         molecule = (*codes, graphs.near_ptr[first : last + 1], graphs.near_atoms, graphs.near_bonds)
         for b in range(graphs.bond_ptr[k], graphs.bond_ptr[k + 1]):
-            left[k] |= graphs.bonds[b, _STEREO] == 0
+            left[k] |= graphs.bonds[b, STEREO] == 0
         for i in range(first, last):
-            if atoms[i, _CHIRALITY] == 0 and not left[k]:
+            if atoms[i, CHIRALITY] == 0 and not left[k]:
                 labels[i] = _label(i - first, graphs.tags[i], *molecule)
                 left[k] = labels[i] == 0
         for i in range(first, last):
             if labels[i]:
-                left[k] |= _misleads(atoms[first:last])
+                left[k] |= _has_anion_in_ring(atoms[first:last])
                 break
         for i in range(first, last):
             if labels[i] and not left[k]:
-                atoms[i, _CHIRALITY] = labels[i]
+                atoms[i, CHIRALITY] = labels[i]
                 named[k] = True
     return named, left
 
 
 @njit
-def _misleads(atoms):
+def _has_anion_in_ring(atoms):
     """Return whether a molecule has negative charges in rings, which change the means of whole ring systems."""
     found = False
     for atom in atoms:
-        found |= atom[_CHARGE] < _NEUTRAL and atom[_RING] != _NO_RING
+        found |= atom[CHARGE] < NEUTRAL and atom[RING] != NO_RING
     return found
 
 
@@ -82,8 +93,8 @@ def _label(centre, tag, atoms, bonds, ptr, others, via):
         ptr, others, via: the neighbours of its atoms and the bonds to them, as in `Graphs`.
     """
     atom = atoms[centre]
-    hydrogens, degree = atom[_HYDROGENS] - 1, ptr[centre + 1] - ptr[centre]
-    if atom[_ELEMENT] != _CARBON or atom[_CHARGE] != _NEUTRAL or (tag != _CLOCKWISE and tag != _COUNTER):
+    hydrogens, degree = atom[HYDROGENS] - 1, ptr[centre + 1] - ptr[centre]
+    if atom[ELEMENT] != _CARBON or atom[CHARGE] != NEUTRAL or (tag != _CLOCKWISE and tag != _COUNTER):
         return 0
     if hydrogens < 0 or hydrogens > 1 or degree + hydrogens != 4:
         return 0
@@ -93,21 +104,21 @@ def _label(centre, tag, atoms, bonds, ptr, others, via):
     next_to = np.zeros(_MOST, np.int64)
     for p in range(degree):
         who[p] = others[ptr[centre] + p]
-        element = np.int64(atoms[who[p], _ELEMENT])
-        if bonds[via[ptr[centre] + p], _TYPE] != _SINGLE or element == 0:
+        element = np.int64(atoms[who[p], ELEMENT])
+        if bonds[via[ptr[centre] + p], TYPE] != SINGLE or element == 0:
             return 0
         low[p, 0] = high[p, 0] = element
-        if not _around(who[p], centre, low[p, 1:], high[p, 1:], next_to, atoms, bonds, ptr, others, via):
+        if not _first_sphere(who[p], centre, low[p, 1:], high[p, 1:], next_to, atoms, bonds, ptr, others, via):
             return 0
-        _descend(low[p, 1:])
-        _descend(high[p, 1:])
+        _sort_descending(low[p, 1:])
+        _sort_descending(high[p, 1:])
     swaps = 0
     for p in range(4):
         for q in range(p + 1, 4):
             outcome = _compare(low[p], high[p], low[q], high[q])
             if outcome == _EQUAL and q < degree:
-                low_p, high_p, usable_p = _further(who[p], centre, atoms, bonds, ptr, others, via)
-                low_q, high_q, usable_q = _further(who[q], centre, atoms, bonds, ptr, others, via)
+                low_p, high_p, usable_p = _second_sphere(who[p], centre, atoms, bonds, ptr, others, via)
+                low_q, high_q, usable_q = _second_sphere(who[q], centre, atoms, bonds, ptr, others, via)
                 outcome = _compare(low_p, high_p, low_q, high_q) if usable_p and usable_q else _OPEN
             if outcome in (_EQUAL, _OPEN):
                 return 0
@@ -116,8 +127,8 @@ def _label(centre, tag, atoms, bonds, ptr, others, via):
 
 
 @njit
-def _around(atom, parent, low, high, who, atoms, bonds, ptr, others, via):
-    """Return the set next to an atom, its parent left out, in no order.
+def _first_sphere(atom, parent, low, high, who, atoms, bonds, ptr, others, via):
+    """Collect the set next to an atom, its parent left out, in no order.
 
     Args:
         atom, parent: the atom, and where it is seen from.
@@ -129,18 +140,18 @@ def _around(atom, parent, low, high, who, atoms, bonds, ptr, others, via):
         Whether there is such a set.
     """
     own, begin, end = atoms[atom], ptr[atom], ptr[atom + 1]
-    hydrogens = np.int64(own[_HYDROGENS]) - 1
-    if hydrogens < 0 or own[_CHARGE] == 0:
+    hydrogens = np.int64(own[HYDROGENS]) - 1
+    if hydrogens < 0 or own[CHARGE] == 0:
         return False
     places = end - begin + hydrogens
-    resonant = own[_RING] != _NO_RING and places < 4 and own[_ELEMENT] in (6, 7, 14, 15, 32, 33)
+    resonant = own[RING] != NO_RING and places < 4 and own[ELEMENT] in (6, 7, 14, 15, 32, 33)
     low[:], high[:], who[:] = 0, 0, -1
     count, doubles, aromatic, lowest, highest = 0, 0, False, 1000, 0
     for to in range(begin, end):
         other, bond = others[to], bonds[via[to]]
-        element, kind = np.int64(atoms[other, _ELEMENT]), bond[_TYPE]
-        twice = kind - 1 if kind < _AROMATIC and not resonant else 0
-        if element == 0 or kind == 0 or kind > _AROMATIC or count + twice + 1 > _MOST:
+        element, kind = np.int64(atoms[other, ELEMENT]), bond[TYPE]
+        twice = kind - 1 if kind < AROMATIC_BOND and not resonant else 0
+        if element == 0 or kind == 0 or kind > AROMATIC_BOND or count + twice + 1 > _MOST:
             return False
         if other != parent:
             low[count] = high[count] = element
@@ -149,11 +160,11 @@ def _around(atom, parent, low, high, who, atoms, bonds, ptr, others, via):
         for _ in range(twice):
             low[count] = high[count] = element
             count += 1
-        aromatic |= kind == _AROMATIC
-        if resonant and 1 < kind < _AROMATIC:
+        aromatic |= kind == AROMATIC_BOND
+        if resonant and 1 < kind < AROMATIC_BOND:
             doubles += kind - 1
             lowest, highest = min(lowest, element), max(highest, element)
-        if bond[_IN_RING] == 2 and _may_be_double(atoms[other], ptr[other + 1] - ptr[other]):
+        if bond[IN_RING] == YES and _may_be_double(atoms[other], ptr[other + 1] - ptr[other]):
             lowest, highest = min(lowest, element), max(highest, element)
     if count + hydrogens + 1 > _MOST:
         return False
@@ -161,30 +172,30 @@ def _around(atom, parent, low, high, who, atoms, bonds, ptr, others, via):
         low[count] = high[count] = _HYDROGEN
         count += 1
     if not (aromatic or doubles):
-        return own[_RING] == _NO_RING or own[_CHARGE] == _NEUTRAL or own[_ELEMENT] != _OXYGEN
-    if own[_CHARGE] != _NEUTRAL or (own[_FLAT] != 2 and aromatic) or doubles > 1:
+        return own[RING] == NO_RING or own[CHARGE] == NEUTRAL or own[ELEMENT] != _OXYGEN
+    if own[CHARGE] != NEUTRAL or (own[AROMATIC] != YES and aromatic) or doubles > 1:
         return False
-    if resonant and ((own[_ELEMENT] == _CARBON and places == 3) or (own[_ELEMENT] == _NITROGEN and places == 2)):
+    if resonant and ((own[ELEMENT] == _CARBON and places == 3) or (own[ELEMENT] == _NITROGEN and places == 2)):
         low[count], high[count] = lowest, highest  # one of its bonds is double
         return highest > 0
     return doubles == 0 and (
-        (own[_ELEMENT] == _NITROGEN and places == 3) or (own[_ELEMENT] in _CHALCOGENS and places == 2)
+        (own[ELEMENT] == _NITROGEN and places == 3) or (own[ELEMENT] in _CHALCOGENS and places == 2)
     )
 
 
 @njit
 def _may_be_double(own, degree):
     """Return whether a double bond of a ring may end at an atom."""
-    if own[_ELEMENT] != _CARBON and own[_CHARGE] != _NEUTRAL:
+    if own[ELEMENT] != _CARBON and own[CHARGE] != NEUTRAL:
         return True
-    places = degree + own[_HYDROGENS] - 1
-    if own[_ELEMENT] == _CARBON:
+    places = degree + own[HYDROGENS] - 1
+    if own[ELEMENT] == _CARBON:
         return places == 3
-    return places == 2 if own[_ELEMENT] == _NITROGEN else own[_ELEMENT] not in _CHALCOGENS or places != 2
+    return places == 2 if own[ELEMENT] == _NITROGEN else own[ELEMENT] not in _CHALCOGENS or places != 2
 
 
 @njit
-def _further(atom, parent, atoms, bonds, ptr, others, via):
+def _second_sphere(atom, parent, atoms, bonds, ptr, others, via):
     """List the sets at the second sphere of an atom, highest branch first: bounds, int64 `[36]`, and their validity.
 
     Where two branches are equal so far RDKit would look further to order them, in vain, at a length that cannot be
@@ -193,12 +204,12 @@ def _further(atom, parent, atoms, bonds, ptr, others, via):
     low, high, who = np.zeros(_MOST, np.int64), np.zeros(_MOST, np.int64), np.zeros(_MOST, np.int64)
     lows, highs = np.zeros((_MOST, _MOST), np.int64), np.zeros((_MOST, _MOST), np.int64)
     next_to = np.zeros(_MOST, np.int64)
-    usable = _around(atom, parent, low, high, who, atoms, bonds, ptr, others, via)
+    usable = _first_sphere(atom, parent, low, high, who, atoms, bonds, ptr, others, via)
     for p in range(_MOST):
         if who[p] >= 0:
-            usable &= _around(who[p], atom, lows[p], highs[p], next_to, atoms, bonds, ptr, others, via)
-            _descend(lows[p])
-            _descend(highs[p])
+            usable &= _first_sphere(who[p], atom, lows[p], highs[p], next_to, atoms, bonds, ptr, others, via)
+            _sort_descending(lows[p])
+            _sort_descending(highs[p])
     for p in range(1, _MOST):  # insertion
         for q in range(p, 0, -1):
             outcome = np.sign(low[q - 1] - low[q])
@@ -217,7 +228,7 @@ def _further(atom, parent, atoms, bonds, ptr, others, via):
 
 @njit
 def _compare(low, high, other_low, other_high):
-    """Two sequences between bounds: 1 if the first is greater, -1 if it is smaller, equal, or open."""
+    """Compare two sequences between bounds: 1 if the first is greater, -1 if it is smaller, equal, or open."""
     equal, greater, smaller = True, False, False
     for j in range(len(low)):
         equal &= low[j] == high[j] == other_low[j] == other_high[j]
@@ -235,7 +246,7 @@ def _compare(low, high, other_low, other_high):
 
 
 @njit
-def _descend(values):
+def _sort_descending(values):
     """Sort a few numbers, the greatest first."""
     for p in range(1, len(values)):
         for q in range(p, 0, -1):

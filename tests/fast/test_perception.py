@@ -2,7 +2,7 @@
 
 Over 50,000 molecules of the corpus, a quarter of an hour on one core:
 
-    pytest tests/molecules/fast/test_both_ways.py -m benchmark -s
+    pytest tests/fast/test_perception.py -m benchmark -s
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from rdkit import Chem
+from rdkit import Chem, rdBase
 from rdkit.Chem import AllChem
 
-from gtx.molecules import Featuriser, FlatMolecules, fast, featurise_texts, perception
+import gtx.fast
+from gtx.fast import perception as fast
+from gtx.molecules import Featuriser, FlatMolecules, featurise_texts, perception
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, column, rewritings
 from tests.molecules_for_tests import SMILES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 TABLES = [ROOT / "examples" / f"{name}.csv" for name in ("molecules", "solvation")]
 EXAMPLES = [text for table in TABLES for text in column(table)][:300]
 STEREO = [
@@ -88,7 +91,8 @@ def same(x: np.ndarray | None, y: np.ndarray | None) -> bool:
 @pytest.mark.parametrize("smiles", [True, False])
 def test_every_kind_of_molecule(smiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the compiled way takes none of them for one that RDKit gives up on."""
-    monkeypatch.setattr(perception, "perceive", lambda *_: pytest.fail("the plain way was taken"))
+    failing = {**vars(perception), "perceive": lambda *_: pytest.fail("the plain way was taken")}
+    monkeypatch.setattr(fast, "plain", SimpleNamespace(**failing))
     compiled, plain = both(monkeypatch, Featuriser(), TEXTS, smiles=smiles)
     assert {TEXTS[i]: apart for i, apart in differences(compiled, plain).items()} == {}
     assert len(compiled.atom_counts) > 300 and sum(error is not None for error in plain.errors) >= len(FAULTY)
@@ -118,16 +122,35 @@ def test_coordinates_and_mol_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert differences(*both(monkeypatch, Featuriser(), [*blocks, "\n" * 5])) == {}
 
 
-def test_the_switch_is_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
-    monkeypatch.setattr("gtx.molecules.featuriser.perceive", lambda *given: taken.append(perception.perceive(*given)))
-    assert fast.perceive(Featuriser(), ["CCO"], None, True) is not None
-    featurise_texts(Featuriser(), ["CCO"])
-    assert not taken
+def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    for switch, name in (("1", "compiled"), ("0", "plain")):
+        monkeypatch.setenv("GTX_FAST", switch)
+        with monkeypatch.context() as replaced:
+            replaced.setattr(gtx.fast, "perceive", lambda *_: "compiled")
+            replaced.setattr(perception, "perceive", lambda *_: "plain")
+            assert featurise_texts(Featuriser(), ["CCO"]) == name
+
+
+def test_a_new_version_of_the_binary_form_is_read_slowly_and_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("GTX_FAST", "0")
-    assert fast.perceive(Featuriser(), ["CCO"], None, True) is None
-    featurise_texts(Featuriser(), ["CCO"])
-    assert taken[0].smiles == ["CCO"]
+    plain = featurise_texts(Featuriser(), SOME[:30])
+    monkeypatch.setenv("GTX_FAST", "1")
+    monkeypatch.setattr(fast, "form_version", lambda: (17, 0))
+    fast._readable.cache_clear()
+    try:
+        with monkeypatch.context() as replaced:
+            replaced.setattr(fast, "_perceive", lambda *_: pytest.fail("an unknown form was decoded"))
+            for _ in range(3):
+                assert differences(featurise_texts(Featuriser(), SOME[:30]), plain) == {}
+    finally:
+        fast._readable.cache_clear()
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert line == (
+        f"molecules are read several times slower, by RDKit's own functions: RDKit {rdBase.rdkitVersion} writes "
+        "version 17.0 of its binary form, and this gtx reads version 16.4"
+    )
 
 
 def test_one_that_rdkit_gives_up_on_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

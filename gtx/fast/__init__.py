@@ -1,0 +1,10 @@
+"""Annex: molecules read by compiled loops, bit for bit as `gtx.molecules.perception` reads them, and faster.
+
+RDKit parses each text; from its binary form compiled code derives codes, most CIP labels and the descriptors. All code
+of gtx that reproduces computations of RDKit is in this folder, and tests hold every result equal to RDKit's. Unusual
+molecules are left to RDKit, and so are all with `GTX_FAST=0` in the environment, or without this folder.
+"""
+
+from gtx.fast.perception import perceive
+
+__all__ = ["perceive"]

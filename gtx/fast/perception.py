@@ -1,0 +1,207 @@
+"""Texts to arrays, many molecules at once: RDKit parses each text, and compiled loops go through all molecules."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from rdkit import Chem, rdBase
+
+from gtx.fast.descriptors import tabulate
+from gtx.fast.graphs import CHIRALITY, STEREO, VERSION, Graphs, binary, form_version
+from gtx.fast.stereocentres import label_centres
+from gtx.molecules import perception as plain
+from gtx.molecules.conformers import Conformer, make_conformer
+from gtx.molecules.coordinates import without_hydrogens
+from gtx.molecules.descriptors import lacking
+from gtx.molecules.flat import FlatMolecules
+from gtx.molecules.graphs import (
+    ATOM_COLUMNS,
+    LABEL,
+    atom_code,
+    bond_code,
+    copy_labels,
+    finish,
+    label_of,
+    label_stereo,
+)
+from gtx.molecules.settings import Settings
+
+BATCH = 128
+"""Number of texts to perceive at a time; more gain nothing."""
+
+_NO_CENTRE = atom_code("chirality", "none")
+
+
+class ParsedMolecule(NamedTuple):
+    """Molecule that RDKit has parsed.
+
+    Attributes:
+        mol: the molecule of RDKit; its atoms become nodes.
+        bare: the molecule without hydrogen atoms.
+        heavy: per atom of `bare` its number in `mol`; empty where both are the same.
+        binaries: RDKit's binary form of `mol` and of `bare`.
+        finished: whether centres that are none are dropped.
+        conformer: its coordinates, if they are required and need not be made.
+    """
+
+    mol: Chem.Mol
+    bare: Chem.Mol
+    heavy: list[int]
+    binaries: tuple[bytes, bytes]
+    finished: bool
+    conformer: Conformer | None
+
+
+def perceive(
+    settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
+) -> FlatMolecules:
+    """Perceive molecules as `gtx.molecules.perception.perceive`."""
+    if not _readable():
+        return plain.perceive(settings, texts, coordinates, smiles)
+    batches = []
+    for i in range(0, max(len(texts), 1), BATCH):
+        batch = slice(i, i + BATCH)
+        arguments = settings, texts[batch], None if coordinates is None else coordinates[batch], smiles
+        try:
+            batches.append(_perceive(*arguments))
+        except (RuntimeError, ValueError):  # RDKit gave up on one that it had read: the plain way shows which
+            batches.append(plain.perceive(*arguments))
+    return FlatMolecules.join(batches)
+
+
+@cache
+def _readable() -> bool:
+    """Return whether RDKit's binary form has the version that is read here; if not, warn, once a program."""
+    version = form_version()
+    if version != VERSION and multiprocessing.parent_process() is None:
+        logging.getLogger(__name__).warning(
+            "molecules are read several times slower, by RDKit's own functions: RDKit %s writes version %d.%d of its "
+            "binary form, and this gtx reads version %d.%d",
+            *(rdBase.rdkitVersion, *version, *VERSION),
+        )
+    return version == VERSION
+
+
+def _perceive(
+    settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
+) -> FlatMolecules:
+    molecules: list[ParsedMolecule] = []
+    errors: list[str | None] = [None] * len(texts)
+    for i, text in enumerate(texts):
+        try:
+            molecules.append(_parse(settings, text, None if coordinates is None else coordinates[i], smiles))
+        except (RuntimeError, ValueError) as error:
+            errors[i] = plain.reason(error)
+    pieces = []
+    while molecules or not pieces:
+        count, graphs, bare = _read_graphs(settings, molecules)
+        pieces.append(_describe(settings, molecules[:count], graphs, bare, smiles))
+        if count < len(molecules):  # the next is unusual
+            pieces.append(FlatMolecules.of(plain.describe(settings, _finished(molecules[count]).mol, smiles)))
+        molecules = molecules[count + 1 :]
+    joined = FlatMolecules.join(pieces)
+    good = iter(zip(joined.smiles, joined.warnings, strict=True))
+    rows = [next(good) if error is None else (None, ()) for error in errors]
+    return joined._replace(smiles=[row[0] for row in rows], errors=errors, warnings=[row[1] for row in rows])
+
+
+def _parse(settings: Settings, text: str, coordinates: np.ndarray | None, smiles: bool) -> ParsedMolecule:
+    mol, finished = plain.read_molecule(settings, text, coordinates, skim=True)
+    if smiles and not finished:
+        finish(mol)
+    form, conformer = binary(mol), plain.given_conformer(settings, mol)
+    if not settings.hydrogens:
+        return ParsedMolecule(mol, mol, [], (form, form), finished or smiles, conformer)
+    bare, heavy = without_hydrogens(mol)
+    return ParsedMolecule(mol, bare, heavy, (form, binary(bare)), finished, conformer)
+
+
+def _finished(molecule: ParsedMolecule) -> ParsedMolecule:
+    if not molecule.finished:
+        finish(molecule.mol)
+    return molecule
+
+
+def _read_graphs(settings: Settings, molecules: Sequence[ParsedMolecule]) -> tuple[int, Graphs, Graphs]:
+    """Read molecules up to the first that is unusual: how many, and their graphs with and without hydrogen atoms."""
+    count, graphs = Graphs.read([molecule.binaries[0] for molecule in molecules])
+    if not settings.hydrogens:
+        return count, graphs, graphs
+    fewer, bare = Graphs.read([molecule.binaries[1] for molecule in molecules[:count]])
+    return (count, graphs, bare) if fewer == count else _read_graphs(settings, molecules[:fewer])
+
+
+def _describe(
+    settings: Settings, molecules: Sequence[ParsedMolecule], graphs: Graphs, bare: Graphs, smiles: bool
+) -> FlatMolecules:
+    """Describe molecules in arrays, from their graphs."""
+    warnings = _label(molecules, bare)
+    mols = [molecule.bare for molecule in molecules]
+    if settings.hydrogens:
+        for k, molecule in enumerate(molecules):
+            copy_labels(molecule.bare, molecule.mol, molecule.heavy)
+            encode_labels(molecule.mol, *graphs.codes(k))
+    values = tabulate(bare, mols) if settings.descriptors else np.zeros((len(mols), 0), np.float32)
+    for k in np.flatnonzero(np.isnan(values).any(1)).tolist():
+        warnings[k] += lacking(values[k])
+    written = [Chem.MolToSmiles(mol) if smiles else None for mol in mols]
+    positions = [np.zeros((0, 3), np.float32)]
+    if settings.coordinates:
+        for k, molecule in enumerate(molecules):
+            conformer = molecule.conformer or make_conformer(molecule.mol)
+            positions.append(conformer.positions)
+            warnings[k] += conformer.warnings
+    return FlatMolecules(
+        graphs.atoms,
+        graphs.both_ways,
+        graphs.both_codes,
+        values,
+        graphs.atom_counts,
+        2 * graphs.bond_counts,
+        np.concatenate(positions) if settings.coordinates else None,
+        written,
+        [None] * len(mols),
+        warnings,
+    )
+
+
+def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs) -> list[tuple[str, ...]]:
+    """Label the stereochemistry of molecules in their codes; return the warnings of each.
+
+    RDKit's molecules get the labels too: the order of atoms in canonical SMILES depends on them.
+    """
+    named, left = label_centres(graphs)
+    warnings: list[tuple[str, ...]] = [()] * len(molecules)
+    for k in np.flatnonzero(left).tolist():
+        mol = _finished(molecules[k]).bare
+        label_stereo(mol)
+        if not encode_labels(mol, *graphs.codes(k)):
+            warnings[k] = (plain.UNNAMED,)
+    for k in np.flatnonzero(named).tolist():
+        mol, centre = molecules[k].bare, graphs.codes(k)[0][:, CHIRALITY]
+        for i in np.flatnonzero(centre != _NO_CENTRE).tolist():
+            mol.GetAtomWithIdx(i).SetProp(LABEL, ATOM_COLUMNS["chirality"][centre[i] - 1])
+    return warnings
+
+
+def encode_labels(mol: Chem.Mol, atoms: np.ndarray, bonds: np.ndarray) -> bool:
+    """Write the labels of a molecule into its codes.
+
+    Args:
+        mol: labelled by `label_stereo`.
+        atoms, bonds: its codes, `[n, A]` and `[m, F]`; where there is something to label the code is 0.
+
+    Returns:
+        Whether the columns list all labels.
+    """
+    centre, axis = atoms[:, CHIRALITY], bonds[:, STEREO]
+    for i in np.flatnonzero(centre == 0).tolist():
+        centre[i] = atom_code("chirality", label_of(mol.GetAtomWithIdx(i)))
+    for k in np.flatnonzero(axis == 0).tolist():
+        axis[k] = bond_code("stereo", label_of(mol.GetBondWithIdx(k)))
+    return bool(centre.all() and axis.all())
