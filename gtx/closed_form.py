@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Batch
 
+from gtx.data import PairBudgetSampler
 from gtx.errors import InputError
 from gtx.tasks import NumberTask
 from gtx.tasks.metrics import masked_mean
@@ -16,8 +19,8 @@ if TYPE_CHECKING:
     from gtx.kernel import KernelRidge
     from gtx.tasks import Task
 
-TOGETHER = 256
-"""Molecules of a batch."""
+MOST_PAIRS, MOST_MOLECULES = 75_000, 256
+"""Most pairs of atoms and molecules of a batch."""
 PRIOR = 5.0
 """Logits that one standard deviation of the least squares is worth, at most about so many: some classes separate."""
 
@@ -45,7 +48,7 @@ def fit_closed_form(model: KernelRidge, task: NumberTask, train: MoleculeStore) 
     y = closed_form_targets(task, train)
     if y is None:
         raise InputError(why_no_closed_form(task, train))
-    left_out = model.solve(train, y)
+    left_out = model.solve(train, y, embeddings_of(model, train))
     if task.linked:
         drawn = ~left_out.isnan().all(1)
         model.rescale(*_calibration(task, left_out[drawn], task.scaled(train)[drawn].double()))
@@ -53,9 +56,22 @@ def fit_closed_form(model: KernelRidge, task: NumberTask, train: MoleculeStore) 
 
 def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:
     """Compute the outputs of a model for all molecules of a store, float64 `[m, C]`."""
-    index = torch.arange(len(store))
-    parts = [model(store.batch(rows)).double() for rows in index.split(TOGETHER)]
-    return torch.cat([model.offset.new_zeros(0, len(model.offset), dtype=torch.float64), *parts])
+    return _over_batches(lambda batch: model(batch).double(), store)
+
+
+def embeddings_of(model: KernelRidge, store: MoleculeStore) -> Tensor | None:
+    """Compute the embeddings that a kernel compares, of all molecules of a store, `[m, width]`; None if it does not."""
+    if model.embeddings is None or model.embed is None:
+        return None
+    return _over_batches(model.embed, store)
+
+
+def _over_batches(function: Callable[[Batch], Tensor], store: MoleculeStore) -> Tensor:
+    """Call a function on batches of a store and join what it returns, `[B, *]`, in the order of the molecules."""
+    batches = PairBudgetSampler(store.sizes, MOST_PAIRS, max_molecules=MOST_MOLECULES, shuffle=False).batches()
+    batches = batches or [torch.zeros(0, dtype=torch.long)]
+    order = torch.cat(batches).argsort()
+    return torch.cat([function(store.batch(rows)) for rows in batches])[order]
 
 
 def closed_form_targets(task: Task, train: MoleculeStore) -> Tensor | None:

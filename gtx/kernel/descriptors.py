@@ -1,4 +1,4 @@
-"""How similar molecules are by their descriptors."""
+"""The Matérn kernel between feature vectors of molecules: descriptors, or the embedding by a pretrained network."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ STEP = 2.0**-12
 
 
 class DescriptorKernel(nn.Module):
-    r"""The Matérn kernel of smoothness 3/2 between descriptors, as clipped z-scores z of the training molecules:
+    r"""The Matérn kernel of smoothness 3/2 between feature vectors, as clipped z-scores z of the training molecules:
 
     \[ k(a, b) = (1 + \sqrt 3\, r)\, e^{-\sqrt 3\, r}, \qquad r = \frac{\lVert z_a - z_b \rVert}{\ell \sqrt D} \]
 
-    with D the number of descriptors that vary in training. So r is the root mean square difference of a descriptor, in
-    units of \(\ell\) standard deviations. One that is unknown counts as the training mean.
+    with D the number of features that vary in training. So r is the root mean square difference of a feature, in units
+    of \(\ell\) standard deviations. One that is unknown counts as the training mean.
 
     Source: Rasmussen & Williams 2006, equation 4.17 (http://gaussianprocess.org/gpml).
 
     Args:
-        channels: descriptors of a molecule.
+        channels: features of a molecule, such as descriptors.
         rows: training molecules held; 0 before there are any.
 
     Attributes:
-        share: float32 `[]`, of this kernel in a sum of two, from 0 to 1.
+        share: float32 `[]`, weight of this kernel in a weighted mean of two, from 0 to 1.
         length: float32 `[]`, \(\ell\).
 
     Shapes:
@@ -72,4 +72,4 @@ class DescriptorKernel(nn.Module):
 
     def __repr__(self) -> str:
         steps = self.steps.shape
-        return f"DescriptorKernel({steps[0]} molecules, {steps[1]} descriptors, length {float(self.length):g})"
+        return f"DescriptorKernel({steps[0]} molecules, {steps[1]} features, length {float(self.length):g})"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -35,26 +36,36 @@ class Blend(NamedTuple):
 
 BLENDS = (Blend(0, 2), Blend(0.5, 2), Blend(0.9, 2), Blend(0.5, 4), Blend(0.9, 4), Blend(0.97, 8))
 """What `KernelRidge.solve` chooses from."""
+EMBEDDING_SHARES, EMBEDDING_LENGTHS = (0.25, 0.5, 0.75, 0.9), (1.0, 2.0, 4.0)
+"""What it chooses from for the third kernel, that of embeddings."""
 _TOGETHER = 512  # molecules whose similarities are worked out at a time
 
 
 class KernelRidge(TanimotoKernel):
     r"""Ridge regression with a kernel of molecules, the mean of a Gaussian process:
 
-    \[ \hat y(x) = \mu + \sum_i \alpha_i\, k(x, x_i), \qquad k = (1 - s)\, k_T + s\, k_D \]
+    \[ \hat y(x) = \mu + \sum_i \alpha_i\, k(x, x_i), \qquad
+       k = (1 - s_F) \bigl[(1 - s_D)\, k_T + s_D\, k_D\bigr] + s_F\, k_F \]
 
     over the training molecules i, see `gtx.kernel.solve`. \(k_T\) compares substructures (`TanimotoKernel`), \(k_D\)
-    descriptors (`DescriptorKernel`). There is nothing to train by gradients: `solve` finds the weights in closed form,
-    and takes the kernel that predicts left-out rows best.
+    descriptors and \(k_F\) embeddings by a pretrained network (both `DescriptorKernel`). There is nothing to train by
+    gradients: `solve` finds the weights in closed form, and takes the kernel that predicts left-out rows best: first
+    \(k_T\) and \(k_D\), then \(k_F\).
 
     Sources: Griffiths et al. 2023 (arXiv:2212.04450) for Gaussian processes of molecules; Rasmussen & Williams 2006,
-    section 4.2.4, for the sum of two kernels.
+    section 4.2.4, for the sum of kernels.
 
     Args:
         out_channels: C, predictions per molecule.
         labels: one or more alternatives of `TanimotoKernel.labels` to choose from.
-        num_descriptors: descriptors D of each molecule in `batch.u`; 0 for substructures alone, s = 0.
+        num_descriptors: descriptors D of each molecule in `batch.u`; 0 for none, \(s_D = 0\).
         rows, kinds, entries: sizes of what a solved model holds; 0 before it is solved.
+        foundation: `{"sha256": of the file of the pretrained network, "width": of its embedding}`; None for none,
+            \(s_F = 0\).
+
+    Attributes:
+        embed: the pretrained network, from a batch of B molecules to `[B, width]`; set from outside, and no part of the
+            state dict (`gtx.prediction.embedding.attach_foundation`).
 
     Shapes:
         a batch of B molecules to `[B, C]`.
@@ -70,10 +81,14 @@ class KernelRidge(TanimotoKernel):
         rows: int = 0,
         kinds: int = 0,
         entries: int = 0,
+        foundation: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(labels[0], rows, kinds, entries)
         self.alternatives = [[dict(one) for one in alternative] for alternative in labels]
         self.descriptors = DescriptorKernel(num_descriptors, rows) if num_descriptors else None
+        self.foundation = None if foundation is None else dict(foundation)
+        self.embeddings = None if foundation is None else DescriptorKernel(foundation["width"], rows)
+        self.embed: Callable[[Batch], Tensor] | None = None
         self._hold("measured", torch.zeros(rows, out_channels, dtype=torch.bool))
         self._hold("dual", torch.zeros(rows, out_channels))
         for name in ("offset", "ridge", "scale"):
@@ -84,24 +99,41 @@ class KernelRidge(TanimotoKernel):
         """The arguments that make a module like this one, as it was solved."""
         sizes = {"rows": len(self.row), "kinds": len(self.kind_label), "entries": len(self.kind)}
         num_descriptors = 0 if self.descriptors is None else self.descriptors.steps.shape[1]
-        return {"labels": [self.labels], "num_descriptors": num_descriptors, **sizes}
+        found = {"labels": [self.labels], "num_descriptors": num_descriptors, **sizes}
+        if self.foundation is not None:
+            found["foundation"] = None if self.embeddings is None else self.foundation
+        return found
+
+    @property
+    def parts(self) -> list[str]:
+        """Names of the kernels that are summed: substructures, descriptors, foundation."""
+        names = {"descriptors": "descriptors", "embeddings": "foundation"}
+        return ["substructures", *(names[name] for name in self._feature_kernels)]
+
+    @property
+    def _feature_kernels(self) -> dict[str, DescriptorKernel]:
+        both = {"descriptors": self.descriptors, "embeddings": self.embeddings}
+        return {name: kernel for name, kernel in both.items() if kernel is not None}
 
     def check(self) -> None:
         """Raise an `InputError` unless what is held is in order."""
         super().check()
-        if self.descriptors is not None and not 0 <= float(self.descriptors.share) <= 1:
-            raise InputError(f"the kernel's share of descriptors: expected 0 to 1, got {self.descriptors.share:g}")
-        if self.descriptors is not None and not float(self.descriptors.length) > 0:
-            raise InputError(f"the kernel's length: expected a positive number, got {self.descriptors.length:g}")
+        for name, kernel in self._feature_kernels.items():
+            if not 0 <= float(kernel.share) <= 1:
+                raise InputError(f"the kernel's share of {name}: expected 0 to 1, got {kernel.share:g}")
+            if not float(kernel.length) > 0:
+                words = "the kernel's length" if name == "descriptors" else f"the kernel's length of {name}"
+                raise InputError(f"{words}: expected a positive number, got {kernel.length:g}")
 
     # what is learned
 
-    def solve(self, molecules: TrainingSet, y: Tensor) -> Tensor:
+    def solve(self, molecules: TrainingSet, y: Tensor, embeddings: Tensor | None = None) -> Tensor:
         """Learn from training molecules.
 
         Args:
             molecules: n of them.
             y: `[n, C]`, NaN for blanks; every column has a value.
+            embeddings: `[n, width]`, what `embed` gives for these molecules, for a kernel that compares embeddings.
 
         Returns:
             float64 `[n, C]`, what is predicted of each molecule by all others; NaN where it has no value or, of very
@@ -110,24 +142,34 @@ class KernelRidge(TanimotoKernel):
         y = y.double().cpu()
         drawn = draw(len(y), MOST_ROWS)
         y, left_out = y[drawn], torch.full_like(y, torch.nan)
-        u = molecules.descriptors.cpu()[drawn]
-        if self.descriptors is not None:
-            self.descriptors.scaler.observe(u)
-        self._choose(molecules, drawn, y, u)
-        left_out[drawn] = self._solve(self._count(molecules, drawn), u, y).left_out
+        every = {"descriptors": molecules.descriptors, "embeddings": embeddings}
+        features = {}
+        for name, kernel in self._feature_kernels.items():
+            if (values := every[name]) is None:
+                raise ValueError(f"{name}: expected [{len(molecules)}, {kernel.steps.shape[1]}], got None")
+            features[name] = values.cpu()[drawn]
+            kernel.scaler.observe(features[name])
+        self._choose(molecules, drawn, y, features)
+        left_out[drawn] = self._solve(self._count(molecules, drawn), features, y).left_out
         self._hold("row", drawn[self.row])
         return left_out
 
-    def _choose(self, molecules: TrainingSet, drawn: Tensor, y: Tensor, u: Tensor) -> None:
-        """Take the labels and the blend by which some of the rows are predicted best, each by the others."""
+    def _choose(self, molecules: TrainingSet, drawn: Tensor, y: Tensor, features: Mapping[str, Tensor]) -> None:
+        """Take the labels, shares and lengths by which some of the rows are predicted best, each by the others."""
         few = draw(len(y), fewer(CHOOSING, y))
         y, blends = y[few], BLENDS if self.descriptors is not None else BLENDS[:1]
         y = y[:, (~y.isnan()).sum(0) > 1]
-        if not y.numel() or len(self.alternatives) * len(blends) == 1:
+        alternatives = len(self.alternatives) * len(blends)
+        if not y.numel() or alternatives == 1 and self.embeddings is None:
             return
-        if self.descriptors is not None:
-            self.descriptors.hold(u[few])
-        least, best = torch.inf, (self.labels, blends[0])
+
+        def error(kernel: Tensor) -> float:
+            off = solve(kernel, torch.arange(len(few)), y).left_out - y
+            return float(off.square().nanmean(0).mean())
+
+        for name, kernel in self._feature_kernels.items():
+            kernel.hold(features[name][few])
+        least, best, base = torch.inf, (self.labels, blends[0]), torch.zeros(0)
         for labels in self.alternatives:
             self.labels = labels
             self._keep(self._count(molecules, drawn[few]), few)
@@ -136,24 +178,39 @@ class KernelRidge(TanimotoKernel):
                 kernel = similar
                 if self.descriptors is not None:
                     kernel = similar.lerp(self.descriptors.among(blend.length), blend.share)
-                off = solve(kernel, torch.arange(len(few)), y).left_out - y
-                if (error := float(off.square().nanmean(0).mean())) < least:
-                    least, best = error, (labels, blend)
+                if (found := error(kernel)) < least:
+                    least, best, base = found, (labels, blend), kernel
         self.labels, blend = best
         if self.descriptors is not None and blend.share:
             self.descriptors.share.fill_(blend.share)
             self.descriptors.length.fill_(blend.length)
         else:
             self.descriptors = None
+        if self.embeddings is not None:
+            self._choose_embeddings(base, least, error)
 
-    def _solve(self, counts: Counts, u: Tensor, y: Tensor) -> Solution:
-        """Learn from n molecules, `u` `[n, D]` and `y` `[n, C]`; rows are called by their numbers among these."""
+    def _choose_embeddings(self, base: Tensor, least: float, error: Callable[[Tensor], float]) -> None:
+        """Take the share and the length of the kernel of embeddings; or leave it out, if no choice has an error below
+        `least`, that of the kernel `base` without it."""
+        assert self.embeddings is not None
+        near = {length: self.embeddings.among(length) for length in EMBEDDING_LENGTHS}
+        found = {(s, each): error(base.lerp(near[each], s)) for s, each in product(EMBEDDING_SHARES, near)}
+        share, length = min(found, key=found.__getitem__)
+        if found[share, length] < least:
+            self.embeddings.share.fill_(share)
+            self.embeddings.length.fill_(length)
+        else:
+            self.embeddings = None
+
+    def _solve(self, counts: Counts, features: Mapping[str, Tensor], y: Tensor) -> Solution:
+        """Learn from n molecules, `features` `[n, D]` each and `y` `[n, C]`; rows are called by their numbers among
+        these."""
         exact = len(y) <= EXACT and work(y) <= MOST_WORK
         chosen = draw(len(y), len(y) if exact else min(INDUCING, fewer(2 * INDUCING, y)))
         self._keep(counts.subset(chosen), chosen)
-        if self.descriptors is not None:
-            self.descriptors.hold(u[chosen])
-        kernel = torch.cat([*self._kernels(counts, u)])
+        for name, part in self._feature_kernels.items():
+            part.hold(features[name][chosen])
+        kernel = torch.cat([*self._kernels(counts, features)])
         found = solve(kernel, chosen, y)
         held = {"dual": found.dual, "offset": found.centre, "ridge": found.ridge, "scale": found.scale}
         for name, values in held.items():
@@ -167,58 +224,77 @@ class KernelRidge(TanimotoKernel):
         self._hold("offset", (self.offset.double() * slope + shift).float())
         self._hold("scale", (self.scale.double() * slope.square()).float())
 
-    # what it says
+    # what is predicted
 
     def kernel(self, batch: Batch) -> Tensor:
         """k between the molecules of a batch and those held, float64 `[B, rows]`, from 0 to 1."""
-        return self._kernel(self.counts(batch), getattr(batch, "u", None))
+        return self._blend(self._similar(self.counts(batch)), self._features(batch))
 
-    def _kernels(self, counts: Counts, u: Tensor | None) -> Iterator[Tensor]:
+    def _kernels(self, counts: Counts, features: Mapping[str, Tensor]) -> Iterator[Tensor]:
         """k of some molecules at a time, `[_TOGETHER, rows]`, so that memory does not grow with the batch."""
         for rows in torch.arange(len(counts), device=counts.ptr.device).split(_TOGETHER):
-            yield self._kernel(counts.subset(rows), None if u is None else u[rows])
+            some = {name: values[rows] for name, values in features.items()}
+            yield self._blend(self._similar(counts.subset(rows)), some)
 
-    def _kernel(self, counts: Counts, u: Tensor | None) -> Tensor:
-        similar = self._similar(counts)
-        return similar if self.descriptors is None else similar.lerp(self._near(u), self.descriptors.share.double())
+    def _blend(self, similar: Tensor, features: Mapping[str, Tensor] | None) -> Tensor:
+        """The weighted sum of the kernel of substructures and those of features, of the molecules held by default."""
+        for name, part in self._feature_kernels.items():
+            near = part.among(float(part.length)) if features is None else part(features[name])
+            similar = similar.lerp(near, part.share.double())
+        return similar
 
-    def _near(self, u: Tensor | None) -> Tensor:
-        assert self.descriptors is not None
-        width = self.descriptors.steps.shape[1]
-        if u is None or u.dim() != 2 or u.shape[1] != width:
-            came = "none" if u is None else f"shape {list(u.shape)}"
-            raise ValueError(f"batch.u: expected {width} descriptors for each molecule, [B, {width}], got {came}")
-        return self.descriptors(u)
+    def _features(self, batch: Batch) -> dict[str, Tensor]:
+        """The feature vectors of a batch, by the name of the kernel that reads them."""
+        found: dict[str, Tensor] = {}
+        if self.descriptors is not None:
+            width, u = self.descriptors.steps.shape[1], getattr(batch, "u", None)
+            if u is None or u.dim() != 2 or u.shape[1] != width:
+                came = "none" if u is None else f"shape {list(u.shape)}"
+                raise ValueError(f"batch.u: expected {width} descriptors for each molecule, [B, {width}], got {came}")
+            found["descriptors"] = u
+        if self.embeddings is not None:
+            if self.embed is None:
+                raise ValueError("embed: the kernel compares embeddings, and has no network that makes them")
+            found["embeddings"] = self.embed(batch)
+        return found
+
+    def _of_features(self, features: Mapping[str, Tensor]) -> tuple[Tensor, float]:
+        """What the kernels of features contribute, float64 `[B, C]`, and the weight of that of substructures."""
+        dual, rest = self.dual.double(), 1.0
+        found = torch.zeros((), dtype=torch.float64, device=dual.device)
+        for name, part in reversed(self._feature_kernels.items()):
+            share = float(part.share)
+            found = found + rest * share * (part(features[name]) @ dual)
+            rest *= 1 - share
+        return found, rest
 
     def forward(self, batch: Batch) -> Tensor:
-        counts, weights = self.counts(batch), self.dual.double()
+        counts, features = self.counts(batch), self._features(batch)
         if batch.x.device.type == "cpu":
             from gtx.kernel.loops import add_weighted
 
-            found = self.offset.double().repeat(len(counts), 1)
-            if self.descriptors is not None:
-                share = float(self.descriptors.share)
-                found += share * (self._near(batch.u) @ weights)
-                weights = (1 - share) * weights
+            of_features, rest = self._of_features(features)
+            found = self.offset.double().repeat(len(counts), 1) + of_features
+            weights = rest * self.dual.double()
             (turned, sizes), known = self._turned, counts.known(self.kind_label)
             ours, theirs = (known.ptr, known.kind, known.count, counts.sizes), (turned.ptr, turned.kind, turned.count)
             add_weighted(*(part.numpy() for part in (*ours, *theirs, *self._frequent, sizes, weights, found)))
         else:
-            parts = [kernel @ weights for kernel in self._kernels(counts, getattr(batch, "u", None))]
+            parts = [kernel @ self.dual.double() for kernel in self._kernels(counts, features)]
             found = self.offset.double() + torch.cat(parts)
         return found.to(self.offset.dtype)
 
     def contributions(self, molecule: Batch) -> tuple[Tensor, Tensor]:
-        r"""What each atom, and what the descriptors, of one molecule bring to a prediction: float64 `[N, C]` and `[C]`.
+        r"""Contributions of the atoms, and of the features, of one molecule to a prediction: float64 `[N, C]` and `[C]`.
         With \(\mu\) they sum to it.
 
         The Tanimoto kernel is a sum over substructures k, of which the molecule has \(a_k\) and training molecule i has
         \(b_{ik}\), so the prediction is one too:
 
-        \[ \hat y - \mu = \sum_k c_k + s \sum_i \alpha_i k_D(x, x_i), \qquad
-           c_k = (1 - s) \sum_i \alpha_i \frac{\min(a_k, b_{ik})}{\sum_l \max(a_l, b_{il})} \]
+        \[ \hat y - \mu = \sum_k c_k + (1 - s_F) s_D \sum_i \alpha_i k_D(x, x_i) + s_F \sum_i \alpha_i k_F(x, x_i), \qquad
+           c_k = w \sum_i \alpha_i \frac{\min(a_k, b_{ik})}{\sum_l \max(a_l, b_{il})} \]
 
-        The \(a_k\) occurrences of a substructure have equal parts of \(c_k\), and so have the atoms of an occurrence,
+        with \(w = (1 - s_F)(1 - s_D)\). The \(a_k\) occurrences of a substructure have equal parts of \(c_k\), and so have the atoms of an occurrence,
         those within r bonds of its centre. The sum in the denominator is that of the whole molecule: a part says what a
         substructure brings here, not what is left without it.
         """
@@ -230,10 +306,8 @@ class KernelRidge(TanimotoKernel):
         union = counts.sizes + sizes - torch.zeros(len(sizes)).double().index_add_(0, row, least)
         of_kind = dual.new_zeros(len(counts.kind), dual.shape[1])
         of_kind.index_add_(0, entry[met.owner], dual[row] * (least / union[row])[:, None])
-        brought, apart = self.offset.new_zeros(len(self.offset)).double(), 1.0
-        if self.descriptors is not None:
-            share = float(self.descriptors.share)
-            brought, apart = share * (self._near(molecule.u) @ dual)[0], 1 - share
+        of_features, rest = self._of_features(self._features(molecule))
+        brought = of_features.expand(1, dual.shape[1])[0]
         atoms = dual.new_zeros(molecule.num_nodes, dual.shape[1])
         bonds = torch.eye(molecule.num_nodes, dtype=torch.float64)
         bonds[tuple(molecule.edge_index)] = 1
@@ -241,7 +315,7 @@ class KernelRidge(TanimotoKernel):
             within = torch.eye(molecule.num_nodes, dtype=torch.float64)
             for labels in circular_labels(molecule, **one) + scheme:
                 place = torch.searchsorted(counts.kind, labels)
-                part = apart * of_kind[place] / counts.count[place, None]
+                part = rest * of_kind[place] / counts.count[place, None]
                 atoms += within.T @ (part / within.sum(1, keepdim=True))
                 within = (within @ bonds > 0).double()
         return atoms, brought
@@ -262,11 +336,7 @@ class KernelRidge(TanimotoKernel):
 
     @cached_property
     def _factors(self) -> list[Tensor]:
-        kernel, factors = self._among(), []
-        if self.descriptors is not None:
-            kernel = kernel.lerp(
-                self.descriptors.among(float(self.descriptors.length)), self.descriptors.share.double()
-            )
+        kernel, factors = self._blend(self._among(), None), []
         for column in range(len(self.offset)):
             rows = self.measured[:, column]
             noise = self.ridge[column].double() * torch.eye(int(rows.sum()), dtype=torch.float64, device=kernel.device)
@@ -275,6 +345,6 @@ class KernelRidge(TanimotoKernel):
 
     def __repr__(self) -> str:
         found = f"KernelRidge({len(self.row)} molecules, {len(self.kind_label)} substructures"
-        if self.descriptors is None:
-            return f"{found})"
-        return f"{found}, {self.descriptors.steps.shape[1]} descriptors with a share of {self.descriptors.share:g})"
+        for name, kernel in self._feature_kernels.items():
+            found += f", {kernel.steps.shape[1]} {name} with a share of {kernel.share:g}"
+        return f"{found})"

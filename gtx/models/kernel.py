@@ -7,6 +7,7 @@ from typing import Any
 
 from gtx.kernel import KernelRidge
 from gtx.nn.features import FARTHEST
+from gtx.schema import Record, text, whole
 
 
 def kernel(
@@ -19,19 +20,21 @@ def kernel(
     rows: int = 0,
     kinds: int = 0,
     entries: int = 0,
+    foundation: Mapping[str, Any] | None = None,
 ) -> KernelRidge:
-    """Ridge regression with a kernel of circular substructures and of descriptors, solved in closed form.
+    """Make a ridge regression with a kernel of circular substructures, descriptors and embeddings, solved in closed
+    form.
 
     By default leaving out training rows decides between two ways to count: substructures of elements and bond types
-    within 2 bonds; or within 3 bonds, and beside them atoms and their neighbours by all codes. They decide the share
-    of the descriptors too.
+    within 2 bonds; or within 3 bonds, and beside them atoms and their neighbours by all codes. They decide the shares
+    of descriptors and embeddings too.
 
     Args:
         out_channels: predictions per molecule.
         atom_sizes: codes per atom column, to check `labels`; the first is the element.
         bond_sizes: codes per bond column, the same; the first is the type.
         num_descriptors: 0, the default, is the Tanimoto kernel of substructures (Ralaivola et al. 2005).
-        labels, rows, kinds, entries: see `gtx.kernel.KernelRidge`.
+        labels, rows, kinds, entries, foundation: see `gtx.kernel.KernelRidge`.
 
     Raises:
         ValueError: a column that there is not, or an argument of labels.
@@ -46,4 +49,6 @@ def kernel(
         for columns, sizes in (("atoms", atom_sizes), ("bonds", bond_sizes)):
             if sizes and (wrong := [i for i in one.get(columns) or () if not 0 <= i < len(sizes)]):
                 raise ValueError(f"labels: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
-    return KernelRidge(out_channels, labels, num_descriptors, rows, kinds, entries)
+    if foundation is not None:
+        Record({"sha256": text(), "width": whole(1)}).check(dict(foundation), "foundation")
+    return KernelRidge(out_channels, labels, num_descriptors, rows, kinds, entries, foundation)

@@ -9,10 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Batch
 
 import gtx.kernel.regression
 from gtx.closed_form import fit_closed_form
 from gtx.data import MoleculeStore
+from gtx.errors import InputError
+from gtx.kernel import KernelRidge, solve
 from gtx.kernel.regression import BLENDS, Blend
 from gtx.models.kernel import kernel
 from gtx.tasks import Classification, Multiclass, Regression
@@ -44,7 +47,7 @@ def test_predictions_are_the_sum_over_training_molecules_in_any_order(
     batch = whole_batch()
     expected = model.offset.double() + model.kernel(batch) @ model.dual.double()
     torch.testing.assert_close(model(batch).double(), expected, rtol=1e-5, atol=1e-6)
-    parts = torch.cat([*model._kernels(model.counts(many.batch()), many.descriptors)])
+    parts = torch.cat([*model._kernels(model.counts(many.batch()), {"descriptors": many.descriptors})])
     torch.testing.assert_close(parts, model.kernel(many.batch()))
     other, _ = solved(many.subset(torch.randperm(len(many), generator=torch.Generator().manual_seed(1))))
     torch.testing.assert_close(other(batch), model(batch), rtol=1e-3, atol=1e-3)
@@ -145,6 +148,83 @@ def test_it_is_copied_pickled_and_read_from_its_tensors(many: MoleculeStore) -> 
     again.load_state_dict(model.state_dict())
     for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again, deepcopy(model).double()):
         assert torch.equal(other(batch).float(), found)
+
+
+FOUNDATION = {"sha256": "0", "width": 16}
+
+
+def embed(batch: Batch) -> torch.Tensor:
+    """Any function of a molecule's descriptors that has noise of its own."""
+    generator = torch.Generator().manual_seed(3)
+    return torch.sin(torch.nan_to_num(batch.u[:, :8]) @ torch.randn(8, 16, generator=generator))
+
+
+def solved_with_embeddings(train: MoleculeStore, **options):
+    model = kernel(2, num_descriptors=train.descriptors.shape[1], foundation=FOUNDATION, **options)
+    model.embed = embed
+    fit_closed_form(model, Regression(("a", "b")).fitted(train), train)
+    return model
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kernel has a share, whatever left-out rows prefer."""
+    monkeypatch.setattr(KernelRidge, "_choose_embeddings", _half)
+    monkeypatch.setattr(gtx.kernel.regression, "BLENDS", (Blend(0.5, 2),))
+
+
+def _half(model: KernelRidge, *_: object) -> None:
+    model.embeddings.share.fill_(0.5)
+
+
+@pytest.mark.usefixtures("always")
+def test_leaving_out_with_three_kernels_is_what_solving_without_the_row_predicts(many: MoleculeStore) -> None:
+    train = many.subset(np.arange(30))
+    model = solved_with_embeddings(train)
+    assert model.parts == ["substructures", "descriptors", "foundation"]
+    y = Regression(("a", "b")).fitted(train).scaled(train).double()
+    k = model.kernel(train.batch())
+    found = solve(k, torch.arange(30), y)
+    for column in range(2):
+        for i in range(30):
+            rest = torch.arange(30) != i
+            inner = k[rest][:, rest] + found.ridge[column] * torch.eye(29, dtype=torch.float64)
+            centre = found.centre[column]
+            expected = centre + k[i, rest] @ torch.linalg.solve(inner, y[rest, column] - centre)
+            assert float(found.left_out[i, column]) == pytest.approx(float(expected), abs=1e-8)
+    torch.testing.assert_close(model(train.batch()).double(), found.centre + k @ found.dual, rtol=1e-4, atol=1e-4)
+    batch = train.batch()
+    both = (1 - model.descriptors.share) * model.similarity(batch) + model.descriptors.share * model.descriptors(batch.u)
+    torch.testing.assert_close(k, 0.5 * both + 0.5 * model.embeddings(embed(batch)))
+    assert (model.variance(batch) <= model.ridge * model.scale + 1e-9).all()
+
+
+@pytest.mark.usefixtures("always")
+def test_a_third_kernel_predicts_alike_alone_and_is_read_from_its_tensors(many: MoleculeStore) -> None:
+    model, batch = solved_with_embeddings(many), whole_batch()
+    alone = torch.cat([model(whole_batch([text])) for text in SMILES])
+    torch.testing.assert_close(alone, model(batch), rtol=1e-5, atol=1e-5)
+    atoms, brought = model.contributions(whole_batch(["CCO"]))
+    expected = (model(whole_batch(["CCO"]))[0] - model.offset).double()
+    torch.testing.assert_close(atoms.sum(0) + brought, expected, rtol=0, atol=1e-5)
+    again = kernel(2, **model.learned)
+    again.load_state_dict(model.state_dict())
+    with pytest.raises(ValueError, match="compares embeddings, and has no network"):
+        again(batch)
+    again.embed = embed
+    for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again):
+        assert torch.equal(other(batch), model(batch))
+    with pytest.raises(InputError, match="share of embeddings: expected 0 to 1, got 2"):
+        again.load_state_dict(model.state_dict() | {"embeddings.share": torch.tensor(2.0)})
+
+
+def test_embeddings_have_a_share_where_the_target_follows_them_and_none_where_it_does_not(many: MoleculeStore) -> None:
+    few = many.subset(np.arange(60))
+    assert solved_with_embeddings(few.with_targets(embed(few.batch())[:, :2])).parts[-1] == "foundation"
+    noise = torch.randn(60, 16, generator=torch.Generator().manual_seed(5))
+    model = kernel(2, num_descriptors=few.descriptors.shape[1], foundation=FOUNDATION)
+    model.solve(few, few.y, noise)
+    assert model.embeddings is None and model.learned["foundation"] is None
 
 
 def test_contributions_of_atoms_and_descriptors_sum_to_the_prediction(many: MoleculeStore) -> None:
