@@ -330,6 +330,8 @@ def option_of(kind: Any, default: Any = None) -> dict[str, Any]:
     """
     if dict in map(get_origin, (kind, *get_args(kind))):
         return {"action": Pairs}
+    if lists := [one for one in (kind, *get_args(kind)) if get_origin(one) is list]:
+        return {"nargs": "+", **option_of(get_args(lists[0])[0])}
     if str in get_args(kind) and int in get_args(kind):
         return {"type": lambda text: int(text) if text.isdecimal() else text, "metavar": "N"}
     kind = next((part for part in get_args(kind) if part in (bool, int, float, str) or get_args(part)), kind)

@@ -160,7 +160,7 @@ class KernelRidge(TanimotoKernel):
         y, blends = y[few], BLENDS if self.descriptors is not None else BLENDS[:1]
         y = y[:, (~y.isnan()).sum(0) > 1]
         alternatives = len(self.alternatives) * len(blends)
-        if not y.numel() or alternatives == 1 and self.embeddings is None:
+        if not y.numel() or (alternatives == 1 and self.embeddings is None):
             return
 
         def error(kernel: Tensor) -> float:
@@ -285,16 +285,16 @@ class KernelRidge(TanimotoKernel):
         return found.to(self.offset.dtype)
 
     def contributions(self, molecule: Batch) -> tuple[Tensor, Tensor]:
-        r"""Contributions of the atoms, and of the features, of one molecule to a prediction: float64 `[N, C]` and `[C]`.
-        With \(\mu\) they sum to it.
+        r"""Compute the contributions of the atoms, and of the features, of one molecule to a prediction: float64
+        `[N, C]` and `[C]`. With \(\mu\) they sum to it.
 
         The Tanimoto kernel is a sum over substructures k, of which the molecule has \(a_k\) and training molecule i has
         \(b_{ik}\), so the prediction is one too:
 
-        \[ \hat y - \mu = \sum_k c_k + (1 - s_F) s_D \sum_i \alpha_i k_D(x, x_i) + s_F \sum_i \alpha_i k_F(x, x_i), \qquad
-           c_k = w \sum_i \alpha_i \frac{\min(a_k, b_{ik})}{\sum_l \max(a_l, b_{il})} \]
+        \[ \hat y - \mu = \sum_k c_k + \sum_i \alpha_i \bigl[(1 - s_F) s_D\, k_D(x, x_i) + s_F\, k_F(x, x_i)\bigr],
+           \qquad c_k = (1 - s_F)(1 - s_D) \sum_i \alpha_i \frac{\min(a_k, b_{ik})}{\sum_l \max(a_l, b_{il})} \]
 
-        with \(w = (1 - s_F)(1 - s_D)\). The \(a_k\) occurrences of a substructure have equal parts of \(c_k\), and so have the atoms of an occurrence,
+        The \(a_k\) occurrences of a substructure have equal parts of \(c_k\), and so have the atoms of an occurrence,
         those within r bonds of its centre. The sum in the denominator is that of the whole molecule: a part says what a
         substructure brings here, not what is left without it.
         """

@@ -69,4 +69,6 @@ class KernelMember(nn.Module):
         """The shares in words, target by target where they differ."""
         each = [f"{1 - share:.0%} network + {share:.0%} kernel" for share in self.shares(task).values()]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
-        return f"{each[0] if len(set(each)) == 1 else several}, kernel fitted to {len(self.kernel.row):,} molecules"
+        blend = each[0] if len(set(each)) == 1 else several
+        compares = f" by {', '.join(self.kernel.parts)}" if "foundation" in self.kernel.parts else ""
+        return f"{blend}, kernel fitted to {len(self.kernel.row):,} molecules{compares}"

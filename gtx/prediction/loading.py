@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from gtx.errors import InputError
+from gtx.prediction.embedding import attach_foundation
 from gtx.prediction.model_file import read_model
 from gtx.prediction.predictor import Predictor
 from gtx.tasks import Task
@@ -46,6 +47,12 @@ def load(
                 f"{path} predicts numbers ({header.task.name}): beams are for a model that writes sequences"
             )
         header = replace(header, task=replace(header.task, beams=beams))
+    try:
+        for module in (*members, kernel_member) if model is None else ():
+            if module is not None:
+                attach_foundation(module)
+    except InputError as reason:
+        raise InputError(f"{path} cannot be used: {reason}") from None
     try:
         if torch.device(device or "cpu").type not in KINDS:
             raise InputError(f"device: expected one of {', '.join(KINDS)}, such as cuda:1, got {device!r}")

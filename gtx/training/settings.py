@@ -110,6 +110,15 @@ class TrainSettings:
         "whose share the validation rows decide, or no; default: kernel, where it can be done.",
     )
 
+    kernel_parts: list[Literal["substructures", "descriptors", "foundation"]] | None = field(
+        default=None,
+        metadata=_about(
+            "What the kernel compares: substructures, always; descriptors; and foundation, the embedding by the "
+            "pretrained network that comes with gtx. Leave-one-out on training rows decides the share of each; "
+            "default: substructures and descriptors."
+        ),
+    )
+
     training_rows: bool | None = option(
         None,
         "Keep the training rows in the model file, SMILES and values, to show those that are similar to a molecule "

@@ -18,12 +18,13 @@ from gtx.data.ledger import counted
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction.embedding import attach_foundation
 from gtx.prediction.kernel_member import KernelMember, join
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import NumberTask, Task
 from gtx.tasks.task import Answers
 from gtx.training import Member, TrainSettings
-from gtx.workflow.specs import kernel_spec, learned_spec
+from gtx.workflow.specs import kernel_parts, kernel_spec, learned_spec
 
 FEWEST = 10
 """Validation rows of a target, for it to say anything of a share."""
@@ -117,7 +118,7 @@ def blend(
         usual = settings.blend == "no" or header.task.writes or header.task.per != "molecule"
         note = None if usual else f"the network alone: {reason}"
         return calibrated(predictor, outputs, None, note)
-    spec = kernel_spec(header.task, header.featuriser, header.features)
+    spec = kernel_spec(header.task, header.featuriser, header.features, parts=kernel_parts(settings, header.featuriser))
     kernel = fitted_kernel(spec, header.task, train)
     rows = torch.from_numpy(split["val"])
     held_out = outputs_of(kernel, val)
@@ -142,7 +143,7 @@ def blend(
 
 def fitted_kernel(spec: Mapping[str, Any], task: NumberTask, molecules: MoleculeStore) -> KernelRidge:
     """A kernel that has learned a fitted task from molecules."""
-    kernel = build_model(spec)
+    kernel = attach_foundation(build_model(spec))
     fit_closed_form(kernel, task, molecules)
     return kernel
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from torch import nn
 
 from gtx.dataset import DataSettings, LabelledMolecules, fingerprint
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import FOUNDATION, ModelHeader, describe_seen
+from gtx.prediction.embedding import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import Task
 from gtx.training import Member, TrainSettings, fit, run_config
@@ -26,6 +28,7 @@ from gtx.workflow.specs import (
     check_rates,
     check_rows,
     check_size,
+    kernel_parts,
     learned_spec,
     model_spec,
 )
@@ -97,7 +100,8 @@ class Plan:
     @cached_property
     def seen(self) -> dict[str, str]:
         """`{"seen": ...}`, how many test molecules are in the foundation's corpus; empty where that has no part."""
-        used = self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION
+        start = self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION
+        used = start or "foundation" in kernel_parts(self.settings, self.data.featuriser)
         test = [self.molecules.smiles[i] for i in self.molecules.split["test"]]
         return {"seen": describe_seen(test)} if used and test else {}
 
@@ -121,7 +125,7 @@ class Plan:
         start = {}
         if self.fine_tuning is not None:
             start = {"start": self.fine_tuning.members, "transfer": self.fine_tuning.transfer(self.task)}
-        make, how = partial(build_model, self.spec), {"marks": self.marks, "watch": watch}
+        make, how = partial(_build, self.spec), {"marks": self.marks, "watch": watch}
         members = fit(make, self.task, train, val, self.settings, out, **how, **start)
         header = ModelHeader(
             self.task,
@@ -151,6 +155,10 @@ class Plan:
         values = dict(zip(self.task.targets, cells.T.tolist(), strict=True))
         smiles, numbers = self.molecules.smiles, map(self.molecules.row_number, index)
         return TrainingRows.drawn([smiles[i] for i in index], list(numbers), values)
+
+
+def _build(spec: dict[str, Any]) -> nn.Module:
+    return attach_foundation(build_model(spec))
 
 
 def opened(

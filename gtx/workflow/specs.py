@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -10,15 +11,19 @@ import torch
 from torch import nn
 
 from gtx.data import FeatureColumns
+from gtx.data.columns import listed
 from gtx.errors import InputError, did_you_mean
 from gtx.models import ARCHITECTURES, CLOSED_FORM, GraphTransformer, build_model
 from gtx.molecules import Featuriser
+from gtx.prediction.embedding import foundation_spec
 from gtx.tasks import Task
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_head_first, freeze
 from gtx.training.trainer import check_machine
 
 WRITER = "molecule_to_sequence"
+KERNEL_PARTS = ("substructures", "descriptors")
+"""What the kernel compares by default."""
 MOST_WEIGHTS = 10**9
 """With their gradients, moments and average these take 20 GB."""
 
@@ -34,6 +39,10 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
     check_machine(settings)
     if features:
         features.check(featuriser)
+    if settings.kernel_parts is not None:
+        if settings.blend == "no" and name not in CLOSED_FORM:
+            raise InputError("--kernel-parts: there is no kernel with --blend no")
+        kernel_parts(settings, featuriser)
     if settings.separate_encoders and not featuriser.components:
         raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
     if name in CLOSED_FORM:
@@ -141,7 +150,8 @@ def model_spec(
     if task.writes:
         return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **given}}
     if settings.model in CLOSED_FORM:
-        spec = kernel_spec(task, featuriser, features, settings.model)
+        parts = kernel_parts(settings, featuriser)
+        spec = kernel_spec(task, featuriser, features, settings.model, parts)
         return spec | {"arguments": spec["arguments"] | given}
     arguments = {
         "out_channels": task.out_channels,
@@ -175,12 +185,37 @@ def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> 
     return featuriser.num_descriptors + (features.width if features else 0)
 
 
+def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, ...]:
+    """Return what a kernel of these settings compares: substructures, descriptors, foundation.
+
+    Raises:
+        InputError: substructures are left out, or the foundation cannot read such molecules.
+    """
+    parts = settings.kernel_parts
+    if parts is None:
+        return KERNEL_PARTS if settings.model != "tanimoto" else KERNEL_PARTS[:1]
+    if "substructures" not in parts:
+        raise InputError(f"--kernel-parts: expected substructures among them, got {' '.join(parts) or 'none'}")
+    if settings.model == "tanimoto":
+        raise InputError("--kernel-parts: model tanimoto compares substructures alone; take --model kernel")
+    if "foundation" in parts and (featuriser.components or featuriser.hydrogens):
+        rows = "rows of several molecules" if featuriser.components else "molecules with hydrogens as atoms"
+        raise InputError(f"--kernel-parts: the foundation does not read {rows}: leave out foundation")
+    return tuple(parts)
+
+
 def kernel_spec(
-    task: Task, featuriser: Featuriser, features: FeatureColumns | None, name: str = "kernel"
+    task: Task,
+    featuriser: Featuriser,
+    features: FeatureColumns | None,
+    name: str = "kernel",
+    parts: Sequence[str] = KERNEL_PARTS,
 ) -> dict[str, Any]:
-    """`model_spec` of a kernel; of several molecules a row, it reads the descriptors of all side by side."""
+    """Return the `model_spec` of a kernel; of several molecules a row, it reads the descriptors of all side by side."""
     sizes: dict[str, Any] = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    if name == "kernel":
+    if "foundation" in parts:
+        sizes["foundation"] = foundation_spec()
+    if name == "kernel" and "descriptors" in parts:
         own = featuriser.num_descriptors * max(1, len(featuriser.components))
         sizes["num_descriptors"] = own + (features.width if features else 0)
     return {"name": name, "arguments": {"out_channels": task.num_predictions, **sizes}}
@@ -194,7 +229,8 @@ def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
 def describe_model(name: str, model: nn.Module, count: int) -> str:
     """A model in a few words, and how many there are of it."""
     if name in CLOSED_FORM:
-        return f"{'Tanimoto ' * (name == 'tanimoto')}kernel of {len(model.row):,} training molecules"
+        compares = f" by {listed(model.parts)}" if "foundation" in model.parts else ""
+        return f"{'Tanimoto ' * (name == 'tanimoto')}kernel of {len(model.row):,} training molecules{compares}"
     weights = sum(p.numel() for p in model.parameters())
     return f"{count} × " * (count > 1) + f"{name} graph transformer, {weights:,} weights"
 

@@ -194,7 +194,9 @@ def test_leaving_out_with_three_kernels_is_what_solving_without_the_row_predicts
             assert float(found.left_out[i, column]) == pytest.approx(float(expected), abs=1e-8)
     torch.testing.assert_close(model(train.batch()).double(), found.centre + k @ found.dual, rtol=1e-4, atol=1e-4)
     batch = train.batch()
-    both = (1 - model.descriptors.share) * model.similarity(batch) + model.descriptors.share * model.descriptors(batch.u)
+    both = (1 - model.descriptors.share) * model.similarity(batch) + model.descriptors.share * model.descriptors(
+        batch.u
+    )
     torch.testing.assert_close(k, 0.5 * both + 0.5 * model.embeddings(embed(batch)))
     assert (model.variance(batch) <= model.ridge * model.scale + 1e-9).all()
 

@@ -1,0 +1,135 @@
+"""A kernel may compare the embedding by the foundation too; a model file says so, and needs the same foundation."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file, safe_open, save
+
+import gtx
+import gtx.kernel.regression
+import gtx.prediction.foundation
+from gtx.cli import main
+from gtx.dataset import DataSettings
+from gtx.errors import InputError
+from gtx.estimators import MoleculeRegressor
+from gtx.kernel import KernelRidge
+from gtx.training import TrainSettings
+from gtx.workflow import train
+from tests.tables import ALONE, TINY, molecules, read, write
+
+PARTS = ["substructures", "descriptors", "foundation"]
+TABLE = molecules(60)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def share() -> None:
+    """The foundation has a share of one half, whatever left-out rows prefer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KernelRidge, "_choose_embeddings", lambda model, *_: model.embeddings.share.fill_(0.5))
+        patch.setattr(gtx.kernel.regression, "CHOOSING", 40)
+        yield
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("parts") / "data.csv"
+    return write(path, TABLE[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+
+
+def learn(table: Path, out: Path, **options):
+    data = DataSettings(str(table), ("gap",), split_sizes=(0.6, 0.2, 0.2), workers=0)
+    train(data, TrainSettings(**TINY | {"epochs": 1} | options), out, **ALONE)
+    return out / "model.gtx"
+
+
+@pytest.fixture(scope="module")
+def blend(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return learn(table, tmp_path_factory.mktemp("runs") / "blend", kernel_parts=PARTS)
+
+
+def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
+    blend: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    predictor = gtx.load(blend, device="cpu")
+    assert predictor.kernel_member.kernel.parts == PARTS
+    smiles = TABLE["smiles"].tolist()[:8]
+    together = predictor.predict([*smiles, "no molecule"], workers=0)
+    assert together["error"].notna().tolist() == [False] * 8 + [True]
+    alone = [predictor.predict(text)["gap_pred"][0] for text in smiles]
+    np.testing.assert_allclose(together["gap_pred"][:8], alone, rtol=1e-5, atol=1e-5)
+    again = pickle.loads(pickle.dumps(predictor)).predict(smiles, workers=0)
+    np.testing.assert_allclose(again["gap_pred"], alone, rtol=1e-5, atol=1e-5)
+    assert main(["predict", str(blend), str(table), "--out", str(tmp_path / "out.csv"), "--workers=0"]) == 0
+    found = [float(row["gap_pred"]) for row in read(tmp_path / "out.csv")[:8]]
+    np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-5)
+    assert main(["info", str(blend)]) == 0
+    assert "molecules by substructures, descriptors, foundation" in " ".join(capsys.readouterr().out.split())
+    assert main(["explain", str(blend), smiles[5], "--draws", "2"]) == 0
+
+
+def test_a_killed_training_goes_on_to_the_same_predictions(blend: Path, table: Path, tmp_path: Path) -> None:
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gtx.workflow.plan.Plan.blend", kill)
+        with pytest.raises(KeyboardInterrupt):
+            learn(table, tmp_path / "run", kernel_parts=PARTS)
+    resumed = gtx.load(learn(table, tmp_path / "run", kernel_parts=PARTS), device="cpu")
+    whole = gtx.load(blend, device="cpu")
+    smiles = TABLE["smiles"].tolist()
+    assert (resumed.predict(smiles, workers=0)["gap_pred"] == whole.predict(smiles, workers=0)["gap_pred"]).all()
+
+
+def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(
+    blend: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with safe_open(blend, "pt") as file:
+        header = json.loads(file.metadata()["gtx"])
+    del header["sha256"]
+    header["partner"]["arguments"]["foundation"]["sha256"] = "0" * 64
+    other = tmp_path / "other.gtx"
+    other.write_bytes(save(load_file(blend), {"gtx": json.dumps(header)}))
+    with pytest.raises(
+        InputError, match=r"other\.gtx cannot be used: .*SHA-256 000000000000 and 384 numbers, this gtx"
+    ):
+        gtx.load(other)
+    header["partner"]["arguments"]["foundation"]["width"] = 0
+    other.write_bytes(save(load_file(blend), {"gtx": json.dumps(header)}))
+    with pytest.raises(InputError, match=r"foundation\.width"):
+        gtx.load(other)
+    monkeypatch.setattr(gtx.prediction.foundation, "_FOLDER", tmp_path)
+    assert main(["predict", str(blend), "CCO", "--out", str(tmp_path / "out.csv")]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "the foundation's card is not in this installation of gtx" in line
+
+
+def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Path, tmp_path: Path) -> None:
+    model = learn(table, tmp_path / "run", model="kernel", model_arguments={}, kernel_parts=PARTS[::2])
+    (kernel,) = gtx.load(model, device="cpu").members
+    assert kernel.parts == PARTS[::2] and kernel.embed is not None
+    smiles, y = TABLE["smiles"].tolist(), TABLE["gap"].to_numpy()
+    settings = {"kernel_parts": PARTS, "accelerator": "cpu"}
+    estimator = MoleculeRegressor(model="kernel", settings=settings, workers=0).fit(smiles, y)
+    assert estimator.predictor_.members[0].parts == PARTS and np.isfinite(estimator.predict(smiles[:3])).all()
+
+
+@pytest.mark.parametrize(
+    ("parts", "options", "message"),
+    [
+        (["foundation"], {}, "expected substructures among them, got foundation"),
+        (PARTS, {"model": "tanimoto"}, "model tanimoto compares substructures alone"),
+        (PARTS, {"blend": "no"}, "there is no kernel with --blend no"),
+        (["substructures", "shape"], {}, "kernel_parts"),
+    ],
+)
+def test_parts_that_cannot_be_are_refused_before_training(
+    parts: list[str], options: dict, message: str, table: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        learn(table, tmp_path / "run", kernel_parts=parts, **{"model_arguments": {}} | options)
