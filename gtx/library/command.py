@@ -1,6 +1,6 @@
-"""`gtx prepare`, and what `gtx predict` does with a folder: what this annex adds to the command line.
+"""`gtx prepare`, and the prediction of folders by `gtx predict`.
 
-Its imports wait until a command runs, since `gtx --help` reads this file.
+Its imports wait until a command runs, since `gtx --help` imports this file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gtx.errors import InputError
 from gtx.termination import Terminated
 
 NAME = "prepare"
-ABOUT = "read molecules once, for trainings on more of them than fit into memory"
+ABOUT = "store the molecules of large tables on disk, to train on more than fit into memory"
 EXAMPLES = """
 examples:
   gtx prepare molecules.csv --out store/
@@ -22,14 +22,14 @@ examples:
   gtx train store/ --target-columns y --out run/
 """
 NOTES = """
-For sets that do not fit into memory. gtx reads every molecule once and keeps what it found as tensors on disk. Then
-gtx train takes the folder in place of a table.
+For data sets that do not fit into memory. gtx prepare reads every molecule once and stores it as tensors on disk. gtx
+train then takes the folder in place of a table.
 
-A shard is so many rows of a file. Of a.csv, a.csv-000000000000.parquet in the store has all cells of the rows, the
-canonical SMILES, and for a row that could not be used its error. _molecules/a.csv-000000000000.safetensors has the
-molecules. Columns may be added to the Parquet files, so that new targets need no new reading of molecules.
+The store is divided into shards. For a.csv, the file a.csv-000000000000.parquet holds all cells of the rows, the
+canonical SMILES, and an error for a row that could not be used; _molecules/a.csv-000000000000.safetensors holds the
+molecules. To train on new targets, add columns to the Parquet files: the molecules need not be read again.
 
-The same command again goes on where it stopped. Shards of other options or of a file that has changed are refused.
+Run the same command again to resume. Shards of other options, or of a file that has changed, are refused.
 """
 
 
@@ -39,13 +39,13 @@ FOLDER_EXAMPLES = """
   gtx predict run/model.gtx library/ --engine ray --out predictions/
 """
 FOLDER_NOTES = """
-MOLECULES may be a folder of such files, and --out is then a folder of Parquet files, written shard by shard. The same
-command again goes on where it stopped. Scores are not printed for a folder.
+MOLECULES may be a folder of such files. --out is then a folder of Parquet files, written shard by shard; run the same
+command again to resume. No scores are printed for a folder.
 """
 
 
 def add(parser: Parser) -> None:
-    """Options."""
+    """Add the options."""
     from gtx.cli.options import add_reading
 
     parser.usage = "gtx prepare MOLECULES --out FOLDER [options]"
@@ -59,7 +59,7 @@ def add(parser: Parser) -> None:
         "--smiles-columns",
         nargs="+",
         metavar="NAME",
-        help="the columns of several molecules that belong together, such as solute solvent",
+        help="the columns of multi-component rows, such as solute solvent",
     )
     parser.add_argument(
         "--on-error",
@@ -71,13 +71,13 @@ def add(parser: Parser) -> None:
         "--shard-rows",
         type=int,
         metavar="N",
-        help="rows of a shard; training holds 8 shards in memory; default: 10,000",
+        help="rows of a shard; training loads 8 shards at a time; default: 10,000",
     )
     add_reading(parser)
 
 
 def run(arguments: Namespace) -> int:
-    """Read the molecules, and print how many could not be read; status 2 if a file or all rows could not."""
+    """Read the molecules and print a summary; return 2 if a file or all rows could not be used."""
     from gtx.cli.options import featuriser_from
     from gtx.library.preparing import prepare
 
@@ -96,33 +96,33 @@ def run(arguments: Namespace) -> int:
     except (KeyboardInterrupt, Terminated):
         note("gtx: molecules read so far are kept; run the same command again to resume")
         raise
-    for line in outcome.told("molecules"):
+    for line in outcome.summary_lines("molecules"):
         note(line)
     return 2 if outcome.problems or not outcome.kept else 0
 
 
 def add_folder_options(parser: Parser) -> None:
-    """Options of `gtx predict` for folders."""
+    """Add the options of `gtx predict` for folders."""
     parser.examples = f"{parser.examples.rstrip()}{FOLDER_EXAMPLES}"
-    parser.epilog = f"{parser.epilog.rstrip()}\n{FOLDER_NOTES}"
+    parser.epilog = f"{(parser.epilog or '').rstrip()}\n{FOLDER_NOTES}"
     group = parser.add_argument_group("folders")
     group.add_argument(
         "--engine",
         choices=["ray"],
-        help="who works at a folder: Ray's actors, on one machine or many; default: processes of this machine",
+        help="process a folder by actors of Ray, on one or several machines; default: processes of this machine",
     )
-    group.add_argument("--address", metavar="TEXT", help="of a running Ray cluster; default: a Ray of this machine")
-    group.add_argument("--shard-rows", type=int, metavar="N", help="rows of a Parquet file written; default: 50,000")
+    group.add_argument("--address", metavar="TEXT", help="of a running Ray cluster; default: start Ray on this machine")
+    group.add_argument("--shard-rows", type=int, metavar="N", help="rows of each Parquet file; default: 50,000")
 
 
 def predict_folder(arguments: Namespace, molecules: str) -> int:
-    """Predict a folder, or a file by Ray; status 2 if a file or all rows could not be used."""
+    """Predict a folder, or a file by Ray; return 2 if a file or all rows could not be used."""
     from gtx.cli.predict import opened, status
     from gtx.library.predicting import predict_library
     from gtx.prediction import Selection
 
     if arguments.out == "-":
-        raise InputError("the predictions of a folder go to a folder: give --out")
+        raise InputError("--out is missing: the predictions of a folder are written to a folder")
     rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
     try:
         outcome = predict_library(
@@ -145,6 +145,6 @@ def predict_folder(arguments: Namespace, molecules: str) -> int:
     except (KeyboardInterrupt, Terminated):
         note("gtx: predictions so far are kept; run the same command again to resume")
         raise
-    for line in outcome.told("rows written"):
+    for line in outcome.summary_lines("rows written"):
         note(line)
     return 2 if outcome.problems else status(outcome.ledger)

@@ -1,4 +1,4 @@
-"""Predictions for pandas frames, as Ray Data, Dask and Spark hand them to a function of their user's."""
+"""Predictions for pandas data frames, as Ray Data, Dask and Spark pass them to user functions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, smi
 from gtx.data.feature_columns import cell_text
 from gtx.data.table_writer import output_header
 from gtx.data.targets import with_components
+from gtx.library.predicting import row_chunk
 from gtx.prediction.foundation import FOUNDATION
 from gtx.prediction.loading import load
 from gtx.prediction.model_file import ModelHeader
 from gtx.prediction.streaming import NOT_FINITE, Answered, Answering, answer_stream, as_rows
 
-_DTYPES = {float: "float64", bool: "boolean", str: "string"}  # the same for frames without rows or without a text
+_DTYPES = {float: "float64", bool: "boolean", str: "string"}  # also of frames without rows
 
 
 class FramePredictor:
-    """A frame in, the same frame with its predictions out: `<target>_pred` and the like, `error` and `warning`.
+    """Function from a data frame to the frame with predictions: `<target>_pred` and the like, `error` and `warning`.
 
-    It is pickled as its arguments, a few hundred bytes; each process loads the model when it first predicts.
+    It is pickled as its arguments, a few hundred bytes; each process loads the model at its first prediction.
 
     Args:
         model: a model file that every machine can read, or `foundation`.
@@ -42,45 +43,43 @@ class FramePredictor:
 
     @cached_property
     def predictor(self) -> Answering:
-        """The model, loaded when it is first asked for."""
+        """The model, loaded at first use."""
         return load(self.model, **self.options)
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Predict the rows of a frame, for `map_batches` of Ray Data and `map_partitions` of Dask.
 
         Returns:
-            The frame with its index and its columns, and after them numbers as float64 and texts as strings. A row
-            that cannot be used has no numbers, and an `error` that says why.
+            The frame with its index and its columns, followed by the predictions: numbers as float64, texts as strings.
+            A row that cannot be used has no numbers, and an `error` with the reason.
 
         Raises:
             InputError: the frame has no column of molecules, or lacks one that the model reads.
         """
         table = self._table(frame)
         named = self.predictor.output_columns(table.columns)
-        header = output_header(table.columns, named)[len(table.columns) :]
-        nothing, made = [None] * len(named), []
+        header = output_header(table.columns, list(named))[len(table.columns) :]
+        lines: list[tuple[Any, ...]] = []
         for rows in table.chunks(chunk_size(self.predictor.header.featuriser)):
-            chunk = [row.readable for row in rows], [row.coordinates for row in rows], [row.features for row in rows]
-            for done in answer_stream(self.predictor, [chunk], 0):
-                made += _lines(rows, done, nothing)
-        answers = pd.DataFrame(made, index=frame.index, columns=range(len(header)), dtype=object)
-        kinds = [*named.values(), str, str]
-        columns = {
-            name: answers[i].astype(_DTYPES[kind]) for i, (name, kind) in enumerate(zip(header, kinds, strict=True))
-        }
-        return frame.assign(**columns)
+            for done in answer_stream(self.predictor, [row_chunk(rows)], 0):
+                lines += _lines(rows, done, len(named))
+        answers = pd.DataFrame(lines, index=frame.index, columns=range(len(header)), dtype=object)
+        types: dict[int, Any] = {i: _DTYPES[kind] for i, kind in enumerate([*named.values(), str, str])}
+        answers = answers.astype(types)
+        return frame.assign(**{name: answers[i] for i, name in enumerate(header)})
 
     def partitions(self, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Predict frame after frame, for `mapInPandas` of Spark."""
+        """Predict one frame after the other, for `mapInPandas` of Spark."""
         return map(self, frames)
 
     def _table(self, frame: pd.DataFrame) -> Table:
         header: ModelHeader = self.predictor.header
         columns, components = list(map(str, frame.columns)), header.featuriser.components
         cells = frame.astype(object).where(frame.notna(), "")
-        asked = components[0] if components else self.smiles_column
+        smiles_column = components[0] if components else self.smiles_column
         first = cells.head(FIRST_ROWS).astype(str)
-        place = smiles_index(columns, MoleculeColumn(asked, header.smiles_column), lambda: first.to_numpy().tolist())
+        column = MoleculeColumn(smiles_column, header.smiles_column)
+        place = smiles_index(columns, column, lambda: first.to_numpy().tolist())
 
         def rows() -> Iterator[Row]:
             for number, values in enumerate(cells.itertuples(index=False, name=None), start=1):
@@ -93,11 +92,11 @@ class FramePredictor:
         return header.features.of_table(table) if header.features else table
 
 
-def _lines(rows: list[Row], done: Answered, nothing: list[None]) -> Iterator[tuple[Any, ...]]:
-    """Per row the answer, the error and the warning."""
+def _lines(rows: list[Row], done: Answered, answers: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the answers, the error and the warning of each row."""
     own = dict(zip(done.good.tolist(), as_rows(done.answers), strict=True))
     said = dict(zip(done.good.tolist(), zip(done.answers.finite, done.answers.warnings, strict=True), strict=True))
     for i, (row, unread, odd) in enumerate(zip(rows, done.errors, done.warnings, strict=True)):
         finite, remarks = said.get(i, (True, []))
         error = row.error or unread or (None if finite else NOT_FINITE)
-        yield *(nothing if error else own[i]), error, "; ".join([*odd, *remarks]) or None
+        yield *([None] * answers if error else own[i]), error, "; ".join([*odd, *remarks]) or None

@@ -1,4 +1,4 @@
-"""A folder of tables predicted: what is done stays done, the rest goes to workers."""
+"""Prediction of a folder of tables, shard by shard."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,23 +22,24 @@ from gtx.data.columns import Row, Table
 from gtx.data.table_writer import TableWriter, output_header
 from gtx.errors import InputError
 from gtx.files import whole_file
-from gtx.library.tables import Done, Journal, Library, Shard, check_outside, check_unchanged, held
+from gtx.library.tables import Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
 from gtx.library.workers import (
     Engine,
-    Here,
+    InProcess,
     LibraryOutcome,
     Processes,
     RayEngine,
     ShardJob,
     ShardWorker,
-    done_with,
-    pass_through,
+    process_library,
+    shard_result,
 )
 from gtx.prediction.foundation import FOUNDATION, model_path
 from gtx.prediction.loading import load
 from gtx.prediction.streaming import (
     EVERY_ROW,
     Answering,
+    Chunk,
     Selection,
     answer_stream,
     goodness,
@@ -68,30 +69,30 @@ def predict_library(
     progress: bool = False,
     load: Callable[..., Answering] = load,
 ) -> LibraryOutcome:
-    """Predict all tables of a folder, shard by shard, into Parquet files that are whole or not there.
+    """Predict all tables of a folder, shard by shard, into Parquet files that are complete or do not exist.
 
-    The parts of a file, one after the other, hold what `predict_table` writes for it. Called again, it goes on: parts
-    that are there are not made anew. Where a worker dies, its shard is given to another one, and a row of which two
-    workers died gets an error. Memory depends neither on the number of files nor on their lengths.
+    The outputs of a file, one after the other, equal what `predict_table` writes for it. A second call resumes:
+    finished shards are kept. If a worker dies, its shard goes to another one, and a row of which two workers died gets
+    an error. Memory depends neither on the number of files nor on their lengths.
 
     Args:
         model: a model file, or `foundation`.
         source: a folder, or one file.
-        out: a folder; the predictions of `a/b.csv` go to `a/b.csv-000000000000.parquet` and so on, named by the number
-            of rows before. With `selection.top` they are gathered in `top.parquet`.
+        out: a folder; the predictions of `a/b.csv` go to `a/b.csv-000000000000.parquet` and so on, named by the first
+            row. With `selection.top` the best rows are collected in `top.parquet`.
         smiles_column, smiles_columns, on_error: as in `predict_table`.
         beams, device: as in `gtx.load`.
-        selection: which rows are written; by default all.
-        workers: processes, or actors of Ray. Default: all cores. 0 works in this process.
-        engine: "ray" has Ray's actors work, see `gtx.library.workers.RayEngine`; None processes of this machine.
+        selection: rows to write; default: all.
+        workers: processes, or actors of Ray; default: all cores; 0: this process.
+        engine: "ray" for actors of Ray, see `gtx.library.workers.RayEngine`; None for processes of this machine.
         address: of a Ray cluster.
         shard_rows: rows of a shard. Multiples of 500 give the numbers of `predict_table` to the last bit.
         progress: show a progress bar.
-        load: opens the model file, called with `device` and `beams`; for a model or a task of your own.
+        load: opens the model file, called with `device` and `beams`; for a model or a task of one's own.
 
     Raises:
         InputError: the model, the folder or an option cannot be used, or nothing can be written; with "fail", a row
-            cannot be used. What has been done until then stays.
+            cannot be used. Finished shards stay.
     """
     if shard_rows < 1:
         raise InputError(f"shard_rows: expected 1 or more, got {shard_rows}")
@@ -102,16 +103,16 @@ def predict_library(
     check_outside(source, outputs.folder, "predictions")
     file = FOUNDATION if model == FOUNDATION else Path(model).resolve()
     opening = partial(load, file, device=device, beams=beams)
-    # an actor may have the GPU that this machine has not
+    # actors may have a GPU that this machine lacks
     predictor = load(file, device="cpu", beams=beams) if engine == "ray" else opening()
-    columns = {"smiles_column": smiles_column, "smiles_columns": smiles_columns and list(smiles_columns)}
+    columns = MoleculeColumns(smiles_column, list(smiles_columns) if smiles_columns else None)
     facts = {
         "model": hashlib.sha256(model_path(file).read_bytes()).hexdigest(),
         "library": str(library.root.resolve()),
         "shard_rows": shard_rows,
         "answers": list(predictor.output_columns(())),
         "beams": beams,
-        **columns,
+        **columns._asdict(),
         **asdict(selection),
     }
     where = outputs.folder if selection.top is None else outputs.folder / BEST
@@ -126,108 +127,125 @@ def predict_library(
     )
 
     def table(path: Path) -> Table:
-        return opened(predictor.header, path, **columns)
+        return opened(predictor.header, path, *columns)
 
     def check(table: Table) -> None:
-        job.selection.over(output_header(table.columns, predictor.output_columns(table.columns)))
+        job.selection.over(output_header(table.columns, list(predictor.output_columns(table.columns))))
 
     def engine_of(several: bool) -> Engine:
         if engine == "ray":
             return RayEngine(job, workers, address, gpus=device is None or not device.startswith("cpu"))
-        return _plain(job, predictor, several, workers)
+        return _local_engine(job, predictor, several, workers)
 
-    with outputs.held(facts):
+    with outputs.lock(facts):
         done = outputs.done(library)
         label = "Predicting" if progress else None
-        pass_through(library, shard_rows, done, table, engine_of, outcome, check, label)
+        process_library(library, shard_rows, done, table, engine_of, outcome, check, label)
         if selection.top is not None:
-            place = {name: i for i, name in enumerate(library.files)}
-            outcome.kept = outputs.gather(sorted(outcome.done, key=lambda shard: (place[shard.file], shard.first)))
+            order = {name: i for i, name in enumerate(library.files)}
+            outcome.kept = outputs.gather(sorted(outcome.done, key=lambda shard: (order[shard.file], shard.first)))
     return outcome
 
 
-def _plain(job: Prediction, predictor: Answering, several: bool, workers: int | None) -> Engine:
-    """This process where one is enough or has the GPU, and otherwise processes beside it."""
+def _local_engine(job: Prediction, predictor: Answering, several: bool, workers: int | None) -> Engine:
+    """Choose this process if it has a GPU or there is one shard, and otherwise several processes."""
     if predictor.device.type != "cpu" or workers == 0 or not several:
-        job = replace(job, readers=workers)
-        return Here(job, lambda: ShardPredictor(job, predictor))
+        job = job.with_readers(workers)
+        return InProcess(job, lambda: ShardPredictor(job, predictor))
     return Processes(job, default_workers() if workers is None else workers)
 
 
-# --- A worker: read, predict, write the part.
+# --- A worker: read, predict, write a shard.
 
 FOOTER = "gtx"
-"""Key of the footer of a part, a JSON object: `shard`, and `done` as `Done` has it."""
+"""Key in the Parquet footer of a JSON object with `shard` and `done`, the fields of `Shard` and `ShardResult`."""
+
+
+class MoleculeColumns(NamedTuple):
+    """The columns of molecules, as `gtx.prediction.predict_table` takes them."""
+
+    smiles_column: str | None = None
+    smiles_columns: list[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction(ShardJob):
-    """Prediction of all shards.
+    """Job of predicting all shards.
 
     Attributes:
-        load: gives the predictor; called once by each worker.
-        columns: `smiles_column` and `smiles_columns`, as `gtx.prediction.predict_table` takes them.
-        selection: which rows are written.
-        readers: processes that read for a worker; 0 has none, None as `gtx.prediction.predict_table`.
+        load: opens the model; called once by each worker.
+        columns: the columns of molecules.
+        selection: rows to write.
+        readers: processes that read for a worker; None as in `gtx.prediction.predict_table`.
     """
 
     load: Callable[[], Answering]
-    columns: dict[str, object] = field(default_factory=dict)
+    columns: MoleculeColumns = field(default_factory=MoleculeColumns)
     selection: Selection = EVERY_ROW
     readers: int | None = 0
 
     def worker(self) -> ShardPredictor:
-        """A worker that loads the model."""
+        """Make a worker that loads the model."""
         return ShardPredictor(self)
+
+    def with_readers(self, readers: int | None) -> Prediction:
+        return replace(self, readers=readers)
 
 
 class ShardPredictor(ShardWorker):
-    """Predicts one shard after the other, with a model that is loaded once.
+    """Worker that predicts shards with a model that is loaded once.
 
     Args:
-        job: what there is to do.
-        predictor: the model, where it is at hand. A worker that loads it has one thread.
+        job: the work.
+        predictor: the model, if it is loaded already. A worker that loads it has one thread.
     """
+
+    job: Prediction
 
     def __init__(self, job: Prediction, predictor: Answering | None = None) -> None:
         if predictor is None:
-            torch.set_num_threads(1)  # there are as many workers as are to compute
+            torch.set_num_threads(1)  # the workers use the other cores
             predictor = job.load()
         self.predictor = predictor
-        super().__init__(job, lambda path, first: opened(predictor.header, path, **job.columns, first=first))
+        super().__init__(job, lambda path, first: opened(predictor.header, path, *job.columns, first=first))
 
-    def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> Done:
+    def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> ShardResult:
         named = self.predictor.output_columns(table.columns)
-        header = output_header(table.columns, named)
+        header = output_header(table.columns, list(named))
         sieve = self.job.selection.over(header)
-        watched = journal.watched(table, chunk_size(self.predictor.header.featuriser), self._alone)
+        tracked = journal.tracked(table, chunk_size(self.predictor.header.featuriser), self._try_row)
         readers = 0 if journal.deaths else self.job.readers
         writing = TableWriter(self.job.parts / shard.part, header, named, table.schema)
-        with writing as writer, closing(predicted(self.predictor, watched, ledger, readers)) as parts:
+        with writing as writer, closing(predicted(self.predictor, tracked, ledger, readers)) as parts:
             for _, lines, _ in parts:
                 for line in sieve.passed(lines):
                     writer.write(*line)
             for line in sieve.best():
                 writer.write(*line)
-            done = done_with(shard, ledger, sieve.kept)
+            done = shard_result(shard, ledger, sieve.kept)
             writer.footer[FOOTER] = json.dumps({"shard": shard, "done": done})
         return done
 
-    def _alone(self, row: Row) -> None:
-        for _ in answer_stream(self.predictor, [([row.readable], [row.coordinates], [row.features])], 0):
-            pass
+    def _try_row(self, row: Row) -> None:
+        list(answer_stream(self.predictor, [row_chunk([row])], 0))
 
 
-# --- The folder of predictions.
+def row_chunk(rows: Sequence[Row]) -> Chunk:
+    """Return the molecules, coordinates and features of rows, as `answer_stream` takes them."""
+    texts: list[Any] = [row.readable for row in rows]  # a tuple of texts for several components
+    return texts, [row.coordinates for row in rows], [row.features for row in rows]
+
+
+# --- The output folder.
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """A folder of parts.
+    """Output folder of predictions.
 
     Attributes:
-        folder: where `_gtx.json` is, and `top.parquet` where the best are asked for.
-        selection: which rows are written.
+        folder: holds `_gtx.json`, and `top.parquet` if the selection has `top`.
+        selection: rows to write.
     """
 
     folder: Path
@@ -235,24 +253,24 @@ class Outputs:
 
     @property
     def parts(self) -> Path:
-        """Where the parts are; beside the best of all, in a folder that no reader of data sets enters."""
+        """Folder of the shards; with `top` a subfolder that readers of data sets skip."""
         return self.folder if self.selection.top is None else self.folder / "_shards"
 
-    def held(self, facts: dict[str, Any]) -> AbstractContextManager[None]:
-        """Nobody else writes to the folder within, see `gtx.library.tables.held`."""
-        return held(self.folder, facts, "other predictions")
+    def lock(self, facts: dict[str, Any]) -> AbstractContextManager[None]:
+        """Lock the folder, see `gtx.library.tables.owned_folder`."""
+        return owned_folder(self.folder, facts, "other predictions")
 
-    def done(self, library: Library) -> dict[Shard, Done]:
-        """The shards that are done already. A part that cannot be read is done anew.
+    def done(self, library: Library) -> dict[Shard, ShardResult]:
+        """Read the finished shards; an output that cannot be read is left out, and so written again.
 
         Raises:
-            InputError: a part belongs to a file that has changed, or is no more.
+            InputError: the table of an output has changed, or does not exist any more.
         """
         found = {}
         for path in sorted(self.parts.rglob("*.parquet")):
             try:
-                said = json.loads(pq.read_metadata(path).metadata[FOOTER.encode()])
-                shard, done = Shard(*said["shard"]), Done(*said["done"])
+                footer = json.loads(pq.read_metadata(path).metadata[FOOTER.encode()])
+                shard, done = Shard(*footer["shard"]), ShardResult(*footer["done"])
             except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
                 continue
             check_unchanged(library, shard, path)
@@ -260,11 +278,12 @@ class Outputs:
         return found
 
     def gather(self, shards: Sequence[Shard]) -> int:
-        """Write the best rows of all, out of the best of each shard, as `top.parquet`; how many they are.
+        """Write the best rows of all shards to `top.parquet`, and return their number.
 
         Raises:
             InputError: the columns of the files have different types.
         """
+        assert self.selection.by is not None, "top needs by, which Selection.read checks"
         best: pa.Table | None = None
         for shard in shards:
             part = pq.ParquetFile(self.parts / shard.part).read()
@@ -273,8 +292,8 @@ class Outputs:
             except pa.ArrowException as reason:
                 raise InputError(f"the tables have columns of one name and different types: {reason}") from None
             cells = joined.column(self.selection.by).to_pylist()
-            worth = np.array([goodness(cell, self.selection.lowest) for cell in cells])
-            order = np.argsort(-worth, kind="stable")  # of equal ones the earlier comes first
+            scores = np.array([goodness(cell, self.selection.lowest) for cell in cells])
+            order = np.argsort(-scores, kind="stable")  # ties keep their order
             best = joined.take(order[: self.selection.top])
         if best is None:
             return 0

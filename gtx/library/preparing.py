@@ -1,4 +1,4 @@
-"""Tables to a store on disk: molecules as flat tensors, shard by shard, and beside each shard its rows as Parquet."""
+"""Reading of tables into a store on disk: shards of molecules as flat tensors, each with its rows as Parquet."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from gtx.data.table_writer import TableWriter, fresh_name, output_header, output
 from gtx.data.tables import open_table
 from gtx.data.targets import with_components
 from gtx.errors import InputError
-from gtx.library.tables import FACTS, Done, Journal, Library, Shard, check_outside, check_unchanged, held
+from gtx.library.tables import FACTS, Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
 from gtx.library.workers import (
     Engine,
-    Here,
+    InProcess,
     LibraryOutcome,
     Processes,
     ShardJob,
     ShardWorker,
-    done_with,
-    pass_through,
+    process_library,
+    shard_result,
 )
 from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
 
 MOLECULES = "_molecules"
-"""The folder of the tensors, which readers of data sets pass over."""
+"""Folder of the tensors; readers of data sets skip it because of the underscore."""
 SHARD_ROWS = 10_000
-"""Of a shard: some 13 MB of drug-like molecules."""
+"""Rows of a shard: some 13 MB of drug-like molecules."""
 
 
 def prepare(
@@ -50,30 +50,29 @@ def prepare(
     shard_rows: int = SHARD_ROWS,
     progress: bool = False,
 ) -> LibraryOutcome:
-    """Read the molecules of a table, or of all tables of a folder, once, for trainings of any number.
+    """Read the molecules of a table, or of all tables of a folder, into a store for training.
 
     Each shard becomes two files. `a.csv-000000000000.parquet` has a row for each row of the table: its cells, the
     canonical SMILES, the error and the warning; the rows without an error are the molecules, in order.
     `_molecules/a.csv-000000000000.safetensors` has these as `MoleculeStore.save` writes them. It is written last, and a
     shard without it is not there.
 
-    Called again, it goes on: shards that are there are not made anew. Where a worker dies, its shard is given to
-    another one, and a row of which two workers died gets an error. Memory depends neither on the number of files nor on
-    their lengths.
+    A second call resumes: finished shards are kept. If a worker dies, its shard goes to another one, and a row of which
+    two workers died gets an error. Memory depends neither on the number of files nor on their lengths.
 
     Args:
         source: a folder, or one file.
         out: the folder of the store.
         featuriser: how molecules are read; default: as `gtx train` reads them.
-        smiles_column: default as `gtx.data.open_table` says.
+        smiles_column: default: as in `gtx.data.open_table`.
         on_error: "fail" stops at the first row that cannot be used.
-        workers: processes. Default: all cores. 0 works in this process.
-        shard_rows: rows of a shard; training holds a few shards at a time in memory.
+        workers: processes; default: all cores; 0: this process.
+        shard_rows: rows of a shard; training loads a few shards at a time.
         progress: show a progress bar.
 
     Raises:
         InputError: the folder or an option cannot be used, `out` holds something else, or nothing can be written; with
-            "fail", a row cannot be used. What has been done until then stays.
+            "fail", a row cannot be used. Finished shards stay.
     """
     if shard_rows < 1:
         raise InputError(f"shard_rows: expected 1 or more, got {shard_rows}")
@@ -99,19 +98,21 @@ def prepare(
 
     def engine(several: bool) -> Engine:
         if workers == 0 or not several:
-            return Here(job, job.worker)
-        featurise_texts(featuriser, [])  # compiles what is to be compiled, so that the workers need not
+            return InProcess(job, job.worker)
+        featurise_texts(featuriser, [])  # compiles the loops, so that the workers find them in the cache
         return Processes(job, default_workers() if workers is None else workers)
 
-    with held(folder, facts, "another store"):
+    with owned_folder(folder, facts, "another store"):
         label = "Reading molecules" if progress else None
-        pass_through(library, shard_rows, _done(library, folder), job.opened, engine, outcome, label=label)
+        process_library(
+            library, shard_rows, _finished_shards(library, folder), job.opened, engine, outcome, label=label
+        )
     return outcome
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation(ShardJob):
-    """Reading of all shards.
+    """Job of reading all shards.
 
     Attributes:
         featuriser, smiles_column: as in `prepare`.
@@ -121,32 +122,35 @@ class Preparation(ShardJob):
     smiles_column: str | None = None
 
     def opened(self, path: Path, first: int = 0) -> Table:
-        """A table, its rows from `first` on."""
+        """Open a table, with its rows from `first` on."""
         own, *others = self.featuriser.components or (self.smiles_column,)
         table = open_table(path, own, first=first)
         return with_components(table, others) if others else table
 
     def worker(self) -> ShardReader:
-        """A worker."""
+        """Make a worker."""
         return ShardReader(self, self.opened)
 
 
 class ShardReader(ShardWorker):
-    """Reads the molecules of one shard after the other, and writes both files of it."""
+    """Worker that reads the molecules of shards, and writes both files of each."""
 
-    def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> Done:
-        path, parts, size = self.job.parts / shard.part, [], chunk_size(self.job.featuriser)
+    job: Preparation
+
+    def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> ShardResult:
+        path, size = self.job.parts / shard.part, chunk_size(self.job.featuriser)
+        parts: list[FlatMolecules] = []
         smiles = fresh_name(table.columns, "canonical_smiles")
         header = output_header(table.columns, [smiles])
         tensors = (self.job.parts / MOLECULES / shard.part).with_suffix(".safetensors")
-        tensors.unlink(missing_ok=True)  # of a shard that was damaged
+        tensors.unlink(missing_ok=True)  # of a damaged shard
         with TableWriter(path, header, schema=table.schema) as writer:
-            for rows in journal.watched(table, size, lambda row: self._read([row])).chunks(size):
+            for rows in journal.tracked(table, size, lambda row: self._read([row])).chunks(size):
                 parts.append(found := self._read(rows))
                 ledger.read(rows, table.smiles_column, found.errors, found.warnings)
                 for row, text in zip(rows, found.smiles, strict=True):
                     writer.write(output_row(row, [text], *ledger.pop(row.number)), row.record)
-            done = done_with(shard, ledger, sum(len(found.atom_counts) for found in parts))
+            done = shard_result(shard, ledger, sum(len(found.atom_counts) for found in parts))
         words = {"shard": shard, "done": done, "column": table.smiles_column, "smiles": smiles, "error": header[-2]}
         MoleculeStore.from_flat(parts).save(tensors, {name: json.dumps(word) for name, word in words.items()})
         return done
@@ -157,17 +161,17 @@ class ShardReader(ShardWorker):
 
 
 class PreparedShard(NamedTuple):
-    """A shard that is done.
+    """Finished shard of a store.
 
     Attributes:
-        shard, done: as they are known.
+        shard, done: its rows and counts.
         tensors, rows: the files of the molecules and of the rows.
-        column: of the rows, the one with the molecules as they were given.
+        column: the column of the molecules as they were in the table.
         smiles, error: the columns of canonical SMILES and of errors.
     """
 
     shard: Shard
-    done: Done
+    done: ShardResult
     tensors: Path
     rows: Path
     column: str
@@ -176,12 +180,12 @@ class PreparedShard(NamedTuple):
 
 
 def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
-    """The shards of a store that are whole, in the order of their names."""
+    """Yield the finished shards of a store, sorted by name."""
     for tensors in sorted((folder / MOLECULES).rglob("*.safetensors")):
         try:
             words = saved_words(tensors)
             shard, done, *names = (json.loads(words[name]) for name in ("shard", "done", "column", "smiles", "error"))
-            found = PreparedShard(Shard(*shard), Done(*done), tensors, folder / Shard(*shard).part, *names)
+            found = PreparedShard(Shard(*shard), ShardResult(*done), tensors, folder / Shard(*shard).part, *names)
         except (OSError, SafetensorError, ValueError, LookupError, TypeError):
             continue
         if found.rows.is_file():
@@ -189,12 +193,12 @@ def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
 
 
 def is_store(source: str | os.PathLike[str]) -> bool:
-    """Whether this is a folder that `prepare` made."""
+    """Tell whether `prepare` made this folder."""
     return Path(source).is_dir() and "hash" in store_facts(source)
 
 
 def store_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `prepare` noted of a store: its options; empty if the folder is none."""
+    """Read the options with which `prepare` made a store; empty if the folder is no store."""
     file = Path(folder) / FACTS
     try:
         found = json.loads(file.read_text()) if file.is_file() else {}
@@ -204,7 +208,7 @@ def store_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def store_marks(folder: str | os.PathLike[str]) -> str:
-    """What tells the content of a store from any other: names, counts, sizes and times of its files, as a hash."""
+    """Compute a hash of the content of a store: names, counts, sizes and times of its files."""
     digest = hashlib.sha256()
     for made in prepared_shards(Path(folder)):
         stat = made.rows.stat()
@@ -212,11 +216,11 @@ def store_marks(folder: str | os.PathLike[str]) -> str:
     return digest.hexdigest()
 
 
-def _done(library: Library, folder: Path) -> dict[Shard, Done]:
-    """The shards that are done already. One that cannot be read is done anew.
+def _finished_shards(library: Library, folder: Path) -> dict[Shard, ShardResult]:
+    """Read the finished shards; one that cannot be read is left out, and so written again.
 
     Raises:
-        InputError: one belongs to a file that has changed, or is no more.
+        InputError: the table of a shard has changed, or does not exist any more.
     """
     found = {}
     for made in prepared_shards(folder):

@@ -1,4 +1,4 @@
-"""A store that `gtx prepare` made, in place of a table: training rows stay on disk, a few thousand others are held."""
+"""Training from a store that `gtx prepare` made: training rows stay on disk, a sample and the others are in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -37,31 +37,31 @@ from gtx.training.settings import TrainSettings
 
 PARTS = ("train", "val", "test")
 WINDOW = 8
-"""Shards whose molecules are shuffled together, and held in memory."""
+"""Number of shards that are in memory at a time, and whose molecules are shuffled together."""
 MOST = 20_000
-"""Molecules of each part that are held in memory: those that validate, test, and stand for the training molecules."""
+"""Maximum number of validation molecules, of test molecules, and of sampled training molecules in memory."""
 DISTINCT = 1000
-"""Different cells of a column from which the task is settled; classes are fewer."""
+"""Distinct cells of a column that are read to infer the task; there are fewer classes."""
 FIRST = 20
-"""Messages of rows that are kept."""
+"""Number of error messages, and of warnings, that are kept."""
 NOWHERE = len(PARTS)
 
 
 @dataclass(frozen=True)
 class StoredDataset(Dataset):
-    """Molecules of a store: `split` and `store` have the molecules that are held, of training ones a sample.
+    """Molecules of a store: `split` and `store` have those in memory, with a sample of the training molecules.
 
     Attributes:
         on_disk: all training molecules.
     """
 
-    on_disk: MoleculesOnDisk = None
+    on_disk: MoleculesOnDisk = None  # type: ignore[assignment]  # fields before it have defaults
 
     errors_stand: ClassVar[str] = "those of molecules stand in the store, in the column of errors of its Parquet files"
-    nearest = None  # the nearest training molecule may not be among those that are held
+    nearest = None  # the nearest training molecule may not be in memory
 
     @property
-    def train(self) -> MoleculesOnDisk:
+    def train(self) -> MoleculesOnDisk:  # type: ignore[override]  # training asks for OnDisk first
         return self.on_disk
 
     @property
@@ -76,16 +76,16 @@ def as_prepared(settings: DataSettings) -> DataSettings:
     """Return the settings with the molecules read as they were prepared.
 
     Raises:
-        InputError: another way is asked for, or a division that needs all rows at once.
+        InputError: the settings read molecules otherwise, or need all rows at once.
     """
     facts = store_facts(settings.data)
-    featuriser, usual = Featuriser.from_dict(facts["featuriser"]), Featuriser()
+    featuriser, usual = cast(Featuriser, Featuriser.from_dict(facts["featuriser"])), Featuriser()
     if featuriser.hash != facts["hash"]:
-        raise InputError(f"another version of gtx prepared {settings.data}, and describes molecules otherwise")
+        raise InputError(f"another version of gtx prepared {settings.data}, with other features of molecules")
     if settings.featuriser not in (usual, featuriser):
-        asked, own = settings.featuriser.to_dict(), featuriser.to_dict()
-        name = next(name for name in asked if asked[name] != own[name])
-        raise InputError(f"the molecules of {settings.data} were prepared with {name} {own[name]}, not {asked[name]}")
+        now, then = settings.featuriser.to_dict(), featuriser.to_dict()
+        name = next(name for name in now if now[name] != then[name])
+        raise InputError(f"the molecules of {settings.data} were prepared with {name} {then[name]}, not {now[name]}")
     refused = {
         f"--split {settings.split}": settings.split != "random",
         "--split-by": settings.split_by,
@@ -94,31 +94,31 @@ def as_prepared(settings: DataSettings) -> DataSettings:
         "columns of features": settings.features,
         "--on-error fail": settings.on_error == "fail",
     }
-    if asked := [name for name, given in refused.items() if given]:
-        raise InputError(f"of a store that gtx prepare made rows are not held together: leave out {asked[0]}")
+    if options := [name for name, value in refused.items() if value]:
+        raise InputError(f"{options[0]} needs a table; a store that gtx prepare made does not support it")
     task = settings.task
     of_parts = getattr(task, "per", "molecule") != "molecule" or getattr(task, "also", None)
     if of_parts or getattr(task, "writes", False):
-        what = "targets of atoms and bonds need" if of_parts else f"task {task.name} needs"
+        what = "targets of atoms and bonds need" if of_parts else f"task {getattr(task, 'name', None)} needs"
         raise InputError(f"{what} a table: gtx prepare keeps molecules for one number or class each")
     return replace(settings, featuriser=featuriser)
 
 
 def load_stored(settings: DataSettings, cache: Path) -> StoredDataset:
-    """Read the labels of a store, divide its molecules, and hold those that validate and test.
+    """Read the labels of a store, split its molecules, and load validation and test molecules.
 
-    Rows of one canonical SMILES are in one part: a hash of it and the seed says in which, so no list of them is needed.
+    Rows of one canonical SMILES are in one set: a hash of it and the seed decides, so no list of SMILES is needed.
 
     Args:
-        settings: as `as_prepared` gives them.
-        cache: a folder; the labels go there, a file for each shard.
+        settings: from `as_prepared`.
+        cache: a folder for the labels, a file for each shard.
 
     Raises:
         InputError: there are no molecules, or a column or a target cannot be used.
     """
     shards = list(prepared_shards(Path(settings.data)))
     if not any(made.done.kept for made in shards):
-        raise InputError(f"{settings.data} holds no molecules: has gtx prepare come to its end?")
+        raise InputError(f"{settings.data} holds no molecules: did gtx prepare finish?")
     reading = _Reading(settings, shards, cache / "labels")
     found = [reading.read(made) for made in shards]
     labelled = [shard for shard, _ in found if shard.train]
@@ -143,7 +143,7 @@ def load_stored(settings: DataSettings, cache: Path) -> StoredDataset:
 
 
 class _InMemory(NamedTuple):
-    """Molecules of a shard in memory, their rows, and the part of the split of each, uint8 `[n]`."""
+    """Molecules of a shard in memory, their rows, and the number of each in `PARTS`, uint8 `[n]`."""
 
     store: MoleculeStore
     rows: list[Row]
@@ -151,17 +151,19 @@ class _InMemory(NamedTuple):
 
 
 class _Reading:
-    """Reads the rows of one shard after the other."""
+    """Reader of the labels of shards."""
 
     def __init__(self, settings: DataSettings, shards: Sequence[PreparedShard], folder: Path) -> None:
         self.settings, self.folder, self.ledger = settings, folder, Ledger()
         if not settings.target_columns:
             names = listed(pq.read_schema(shards[0].rows).names)
-            raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
+            raise InputError(f"--target-columns is missing; the columns are {names}")
         given = (*settings.target_columns, settings.weight_column, settings.split_column)
         self.columns = list(dict.fromkeys(name for name in given if name))
         self.shown = [fresh_name(self.columns, name) for name in ("file", "row", "canonical_smiles")] + self.columns
-        self.task = (settings.task or Inferred(settings.target_columns)).infer_from_table([self._cells(shards)])
+        self.task = (settings.task or Inferred(settings.target_columns)).infer_from_table(
+            [self._cells(shards)]  # type: ignore[list-item]  # inference reads `cells` alone
+        )
         molecules = sum(made.done.kept for made in shards)
         if settings.split_column:
             self._follow_column(shards, molecules)
@@ -173,8 +175,9 @@ class _Reading:
             self.words = f"random, by a hash of the SMILES, seed {settings.seed}{few}"
 
     def _follow_column(self, shards: Sequence[PreparedShard], molecules: int) -> None:
-        """Hold validation and test rows, as a column defines them, in memory: all, or `MOST` at random."""
-        name, counts = self.settings.split_column, Counter()
+        """Keep the validation and test rows of a split column in memory: all, or `MOST` at random."""
+        name, counts = self.settings.split_column, Counter[str | None]()
+        assert name is not None
         for made in shards:
             for found in pc.value_counts(self._table(made, [name]).column(name)).to_pylist():
                 counts[spelled(str(found["values"] or ""))] += found["counts"]
@@ -184,7 +187,7 @@ class _Reading:
         self.words = f"column {name!r}{''.join(f', {words}' for words in many)}"
 
     def read(self, made: PreparedShard) -> tuple[Labelled, _InMemory]:
-        """Write the labels of a shard, and read the molecules that are held."""
+        """Write the labels of a shard, and load its molecules that are kept in memory."""
         table = self._table(made, [made.smiles, made.error, *self.columns])
         errors = strings(table.column(made.error))
         cells = zip(*(strings(table.column(name)) for name in self.columns), strict=True)
@@ -238,7 +241,7 @@ class _Reading:
             raise InputError(f"{made.rows} cannot be read ({printable(str(reason))}): prepare it again") from None
 
     def _labels(self, made: PreparedShard, rows: Sequence[Row], ledger: Ledger) -> dict[str, Tensor]:
-        """`y`, and where there are any `bounds` and `weights`, as `MoleculeStore` has them."""
+        """Read `y` and, if there are any, `bounds` and `weights`, with shapes as in `MoleculeStore`."""
         try:
             labels = {"y": self.task.parse(rows, self.columns, ledger)}
             if (bounds := self.task.parse_bounds(rows, self.columns)) is not None:
@@ -250,7 +253,7 @@ class _Reading:
         return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in labels.items()}
 
     def _parts(self, rows: Sequence[Row], drawn: Tensor, ledger: Ledger) -> Tensor:
-        """uint8 `[n]`: the number of each molecule's part in `PARTS`, or `NOWHERE`."""
+        """Return the number of each molecule in `PARTS`, or `NOWHERE`, uint8 `[n]`."""
         if self.settings.split_column is None:
             return torch.where(drawn < self.test, 2, torch.where(drawn < self.test + self.val, 1, 0)).to(torch.uint8)
         name, place = self.settings.split_column, self.columns.index(self.settings.split_column)
@@ -264,19 +267,19 @@ class _Reading:
         return torch.where(drawn < held, found, NOWHERE).to(torch.uint8)
 
     def _add(self, made: PreparedShard, errors: Sequence[str], ledger: Ledger) -> None:
-        """Count what came of the rows of a shard; of all messages the first few stay, under numbers of no row."""
+        """Add the counts of a shard; the first few messages are kept, under negative row numbers."""
         total = self.ledger
         total.rows += made.done.rows
         total.kinds += Counter(made.done.kinds) + ledger.kinds
         total.warned += made.done.warned + ledger.warned
-        messages = [*errors, *ledger.errors.values()], ledger.warnings.values()
-        for said, own in zip((total.errors, total.warnings), messages, strict=True):
-            for message in islice(own, FIRST - len(said)):
-                said[len(said) - FIRST] = f"{made.shard.file}, {message}"
+        for message in islice([*errors, *ledger.errors.values()], FIRST - len(total.errors)):
+            total.errors[len(total.errors) - FIRST] = f"{made.shard.file}, {message}"
+        for messages in islice(ledger.warnings.values(), FIRST - len(total.warnings)):
+            total.warnings[len(total.warnings) - FIRST] = [f"{made.shard.file}, {message}" for message in messages]
 
 
 class _Cells:
-    """The cells of columns, as `gtx.dataset.File` gives them to a task that is to be settled."""
+    """Distinct cells of columns, in place of a `File`, from which a task is inferred."""
 
     def __init__(self, cells: dict[str, list[str]]) -> None:
         self._found = cells
@@ -286,7 +289,7 @@ class _Cells:
 
 
 def _drawn(smiles: str, seed: int) -> float:
-    """Return a number from 0 to 1 for a molecule, the same wherever it stands."""
+    """Return a pseudo-random number in [0, 1) that depends on the molecule and the seed alone."""
     return int.from_bytes(blake2b(f"{seed} {smiles}".encode(), digest_size=8).digest()) / 2**64
 
 
@@ -295,13 +298,13 @@ def _drawn(smiles: str, seed: int) -> float:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A shard of a store, and what a run says of its molecules.
+    """Shard of a store with the labels of a run.
 
     Attributes:
-        molecules: the file with the molecules.
-        labels: the file with their `y`, and where there are any `bounds` and `weights`, as `MoleculeStore` has them;
-            and `part`, uint8 `[m]`, the number in `PARTS`, or more for none of them.
-        train: how many of them train.
+        molecules: the file of the molecules.
+        labels: the file with `y`, if there are any `bounds` and `weights`, with shapes as in `MoleculeStore`; and
+            `part`, uint8 `[m]`, the number in `PARTS`, or `NOWHERE`.
+        train: number of training molecules.
     """
 
     molecules: Path
@@ -309,18 +312,18 @@ class Labelled:
     train: int = 0
 
     def part(self, name: str) -> Tensor:
-        """List the molecules of a part of the split, int64 `[n]`."""
+        """Return the indices of training, validation or test molecules, int64 `[n]`."""
         return (load_file(self.labels)["part"] == PARTS.index(name)).nonzero().flatten()
 
     def store(self, index: Tensor) -> MoleculeStore:
         """Read some molecules of the shard from disk, with their labels."""
-        labels = {name: tensor[index] for name, tensor in load_file(self.labels).items() if name != "part"}
+        labels: dict[str, Any] = {n: tensor[index] for n, tensor in load_file(self.labels).items() if n != "part"}
         return replace(MoleculeStore.open(self.molecules).subset(index), **labels)
 
 
 @dataclass(frozen=True)
 class MoleculesOnDisk(OnDisk):
-    """Training molecules of a store on disk, of which a window at a time is read.
+    """Training molecules of a store, read a window of shards at a time.
 
     Attributes:
         shards: the files; those without training molecules are left out.
@@ -332,21 +335,21 @@ class MoleculesOnDisk(OnDisk):
 
     @cached_property
     def num_graphs(self) -> int:
-        """M, how many molecules train."""
+        """Number of training molecules."""
         return sum(shard.train for shard in self.shards)
 
     def __len__(self) -> int:
         return self.num_graphs
 
     def portions(self) -> Iterator[MoleculeStore]:
-        """All molecules, a shard at a time."""
+        """Yield all training molecules, a shard at a time."""
         return (shard.store(shard.part("train")) for shard in self.shards)
 
     def data(self, task: Task, val: MoleculeStore, settings: TrainSettings, seed: int = 0) -> DataOnDisk:
         return DataOnDisk(task, self, val, settings, seed)
 
     def windows(self, seed: int) -> list[Window]:
-        """All shards in a random order, `WINDOW` at a time."""
+        """Return all shards in random order, `WINDOW` at a time."""
         order = np.random.default_rng(seed).permutation(len(self.shards)).tolist()
         starts = range(0, len(order), WINDOW)
         return [Window([self.shards[i] for i in order[start : start + WINDOW]]) for start in starts]
@@ -354,17 +357,17 @@ class MoleculesOnDisk(OnDisk):
 
 @dataclass(frozen=True)
 class Window:
-    """Shards whose training molecules are shuffled together; they are numbered through."""
+    """Shards whose training molecules are shuffled together, with consecutive indices."""
 
     shards: Sequence[Labelled]
 
     @property
     def sizes(self) -> Tensor:
-        """int64 `[n]`: atoms of each molecule."""
+        """Number of atoms of each molecule, int64 `[n]`."""
         return torch.cat([MoleculeStore.open(s.molecules).sizes[s.part("train")] for s in self.shards])
 
     def store(self, index: Tensor) -> MoleculeStore:
-        """Return the molecules `index`, int64 `[k]`, ascending; no others are read."""
+        """Read the molecules `index`, int64 `[k]`, ascending."""
         parts, first = [], 0
         for shard in self.shards:
             own = index[(index >= first) & (index < first + shard.train)] - first
@@ -377,23 +380,24 @@ class Window:
 
 
 class WindowBatches:
-    """The batches of one epoch: of each window, its molecules shuffled and cut by the budget of pairs.
+    """Batches of one epoch: window after window, the molecules shuffled and cut by the budget of pairs.
 
-    Every process that trains has batches of its own, as many as the others, and reads their molecules alone.
+    Each process of a distributed training has its own batches, the same number as the others, and reads only their
+    molecules.
 
     Args:
-        windows: in the order in which they are read.
-        sampler: of molecules of these sizes, those of the window of that number.
-        made: what batches are cut out of, of molecules that were read.
+        windows: in the order of reading.
+        sampler: makes the sampler of a window, given the sizes of its molecules and its number.
+        make_examples: turns the molecules of a window into examples that batches are cut from.
     """
 
     def __init__(
         self,
         windows: list[Window],
         sampler: Callable[[Tensor, int], PairBudgetSampler],
-        made: Callable[[MoleculeStore], Any],
+        make_examples: Callable[[MoleculeStore], Any],
     ) -> None:
-        self.windows, self.sampler, self.made = windows, sampler, made
+        self.windows, self.sampler, self.make_examples = windows, sampler, make_examples
 
     @cached_property
     def _count(self) -> int:
@@ -406,7 +410,7 @@ class WindowBatches:
         for number, window in enumerate(self.windows):
             batches = list(self.sampler(window.sizes, number))
             wanted = torch.cat(batches).unique()
-            examples = self.made(window.store(wanted))
+            examples = self.make_examples(window.store(wanted))
             for batch in batches:
                 yield examples.batch(torch.searchsorted(wanted, batch).to(examples.device))
 
@@ -415,11 +419,11 @@ class DataOnDisk(MoleculeData):
     """Data module like `MoleculeData`, with training molecules on disk and validation molecules in memory.
 
     Args:
-        task: what is learned, fitted.
-        train: training molecules; those that are held of them are tried before training begins.
-        val: as of `MoleculeData`.
-        settings: the pair budget and its like.
-        seed: of this member.
+        task: the fitted task.
+        train: training molecules; the checks before training use their sample.
+        val: validation molecules.
+        settings: the pair budget and other settings of batches.
+        seed: of this ensemble member.
     """
 
     def __init__(
@@ -433,18 +437,21 @@ class DataOnDisk(MoleculeData):
         return self._trial
 
     def setup(self, stage: str) -> None:
+        assert self.trainer is not None, "Lightning sets it"
         device = self.trainer.strategy.root_device
         self._trial, self.val = self._trial.to(device), self.val.to(device)
 
     def train_dataloader(self) -> Iterable[Any]:
+        assert self.trainer is not None, "Lightning sets it"
         self._call_before_batches()
-        epoch = self.trainer.current_epoch
+        epoch, rank, replicas = self.trainer.current_epoch, self.trainer.global_rank, self.trainer.world_size
         molecules, device = self.settings.molecules_per_batch(len(self.train)), self.val.device
-        dealt = {"rank": self.trainer.global_rank, "replicas": self.trainer.world_size}
 
         def sampler(sizes: Tensor, number: int) -> PairBudgetSampler:
             seed, jitter = spread_seed(self.seed, epoch, number), self.settings.jitter
-            return PairBudgetSampler(sizes, self.budget, max_molecules=molecules, jitter=jitter, seed=seed, **dealt)
+            return PairBudgetSampler(
+                sizes, self.budget, max_molecules=molecules, jitter=jitter, seed=seed, rank=rank, replicas=replicas
+            )
 
         windows = self.train.windows(spread_seed(self.seed, epoch))
         return WindowBatches(windows, sampler, lambda store: self.task.examples(store).to(device))

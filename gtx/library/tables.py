@@ -1,7 +1,7 @@
-"""A folder of tables cut into shards, the folder that is made of them, and notes on the rows in hand.
+"""Tables cut into shards, the output folder, and a journal of the rows that a worker is processing.
 
-A shard is so many rows of one file. What is made of it is there whole or not at all. The folder of what is made says
-whose it is, and one process at a time writes there.
+A shard is a number of rows of one file. Its output exists completely or not at all. The output folder records what it
+was made from, and one process at a time writes to it.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from gtx.folders import LOCK, check_same, locked, read_plain
 
 PLAIN = (".parquet", ".pq")
 PACKED = (".csv", ".tsv", ".tab", ".smi", ".smiles", ".ism", ".sdf", ".sd")
-"""Endings of the names of tables; after these, `.gz` may follow."""
+"""File name extensions of tables; `.gz` may follow these."""
 
 
 class Shard(NamedTuple):
-    """Some rows of a file.
+    """A range of rows of a file.
 
     Attributes:
         file: its name within the library.
-        stamp: size and time of the file, by which a change of it is known.
-        first: how many rows of the file come before.
-        rows: how many they are.
-        last: whether the file ends with them.
+        stamp: size and modification time of the file, to detect changes.
+        first: number of rows before the shard.
+        rows: number of rows.
+        last: True for the last shard of the file.
     """
 
     file: str
@@ -49,17 +49,17 @@ class Shard(NamedTuple):
 
     @property
     def part(self) -> str:
-        """The name of what is made of them; the names of a file's parts sort as its rows do."""
+        """Name of the output file; the names of a file's shards sort like its rows."""
         return f"{self.file}-{self.first:012d}.parquet"
 
 
-class Done(NamedTuple):
-    """What became of a shard.
+class ShardResult(NamedTuple):
+    """Counts of a processed shard.
 
     Attributes:
         rows, kinds, warned: as in `gtx.data.Ledger`.
-        kept: how many rows, or molecules, were written.
-        problem: why there is no part of it, in words; or None.
+        kept: number of rows, or molecules, written.
+        problem: the reason if the shard has no output, else None.
     """
 
     rows: int
@@ -71,13 +71,13 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True)
 class Library:
-    """Tables in a folder and the folders in it, in the order of their names.
+    """Tables in a folder and its subfolders, sorted by name.
 
     Attributes:
         root: the folder.
-        files: their names within it.
+        files: names of the tables, relative to it.
         left_out: names of other files.
-        problems: what has the name of a table and is no file, or a folder that cannot be read, in words.
+        problems: messages about folders that cannot be read, and names of tables that are no files.
     """
 
     root: Path
@@ -87,10 +87,10 @@ class Library:
 
     @classmethod
     def at(cls, source: str | os.PathLike[str]) -> Library:
-        """The library that a folder is, or a file alone; what is hidden, by a dot in front, is no part of it.
+        """Find the tables of a folder, or take a single file; hidden files are ignored.
 
         Raises:
-            InputError: there is no such thing, or no table in it.
+            InputError: the path does not exist, or there is no table in it.
         """
         place = Path(source)
         if place.is_file():
@@ -98,7 +98,7 @@ class Library:
         if not place.is_dir():
             raise InputError(f"no such file or folder: {place}")
         library = cls(place, [], [])
-        for path in sorted(_walked(place, library.problems)):
+        for path in sorted(_walk(place, library.problems)):
             name = path.relative_to(place).as_posix()
             if not _is_table(name):
                 library.left_out.append(name)
@@ -114,27 +114,27 @@ class Library:
 
     @cached_property
     def stamps(self) -> dict[str, str]:
-        """Per file, its size in bytes and when it was last changed."""
+        """Size in bytes and modification time of each file."""
         found = ((file, (self.root / file).stat()) for file in self.files)
         return {file: f"{stat.st_size} {stat.st_mtime_ns}" for file, stat in found}
 
     def shards(self, file: str, table: Table, size: int) -> Iterator[Shard]:
-        """Shards of `size` rows of a file; where the file does not say how many it has, its rows are counted."""
+        """Cut a file into shards of `size` rows; a file of unknown length is read to count its rows."""
         stamp, first = self.stamps[file], 0
-        rows = _drawn(table.rows, size) if table.length is None else _divided(table.length, size)
-        count = next(rows, 0)
+        counts = _counted(table.rows, size) if table.length is None else _divided(table.length, size)
+        count = next(counts, 0)
         while count:
-            following = next(rows, 0)
+            following = next(counts, 0)
             yield Shard(file, stamp, first, count, not following)
             first, count = first + count, following
 
 
-def _walked(place: Path, problems: list[str]) -> Iterator[Path]:
-    """What is in a folder and in the folders in it, through links too, each folder and each file once."""
+def _walk(place: Path, problems: list[str]) -> Iterator[Path]:
+    """Yield the files of a folder and its subfolders, following links, each file once."""
     seen: set[str] = set()
 
     def new(folder: str, names: list[str]) -> list[str]:
-        """Those that are not hidden and not seen; their real paths are, from now on."""
+        """Return the names that are not hidden and were not visited yet, and mark them as visited."""
         found = {
             os.path.realpath(os.path.join(folder, name)): name for name in sorted(names, reverse=True) if name[0] != "."
         }
@@ -160,68 +160,69 @@ def _divided(length: int, size: int) -> Iterator[int]:
     return (min(size, length - first) for first in range(0, length, size))
 
 
-def _drawn(rows: Iterable[Row], size: int) -> Iterator[int]:
+def _counted(rows: Iterable[Row], size: int) -> Iterator[int]:
     rows = iter(rows)
     while count := sum(1 for _ in islice(rows, size)):
         yield count
 
 
-class Unreadable(InputError):
-    """A file cannot be read, or not to its end."""
+class UnreadableFile(InputError):
+    """Error: a file cannot be read to its end."""
 
 
 class Reader:
-    """Opens shards; who goes on in a text reads on, and does not read it from the start again.
+    """Reader of shards; consecutive shards of a text file are read without starting again.
 
     Args:
         root: the folder of the library.
-        opened: a table, of its path and of how many rows at its start are to be passed over.
+        opened: opens a table, given its path and the number of rows to skip.
     """
 
     def __init__(self, root: Path, opened: Callable[[Path, int], Table]) -> None:
         self._root, self._opened = root, opened
         self._file: str | None = None
-        self._at = 0
+        self._table: Table | None = None
+        self._position = 0
 
     def table(self, shard: Shard) -> Table:
-        """The rows of a shard, with the numbers that they have in the file."""
+        """Return the rows of a shard, with their numbers in the file."""
+        table = self._table
         try:
-            goes_on = self._file == shard.file and self._at <= shard.first and self._open.schema is None
-            if not goes_on:
-                self._file, self._at = None, shard.first
-                self._open = self._opened(self._root / shard.file, shard.first)
+            if table is None or self._file != shard.file or self._position > shard.first or table.schema is not None:
+                self._table, self._position = None, shard.first
+                table = self._table = self._opened(self._root / shard.file, shard.first)
                 self._file = shard.file
-            for _ in self._rows(shard.first - self._at):
+            for _ in self._rows(table, shard.first - self._position):
                 pass
         except InputError as reason:
-            raise Unreadable(reason) from None
-        return replace(self._open, rows=self._rows(shard.rows), length=shard.rows)
+            raise UnreadableFile(reason) from None
+        return replace(table, rows=self._rows(table, shard.rows), length=shard.rows)
 
-    def _rows(self, count: int) -> Iterator[Row]:
+    def _rows(self, table: Table, count: int) -> Iterator[Row]:
         try:
-            for row in islice(self._open.rows, count):
-                self._at += 1
+            for row in islice(table.rows, count):
+                self._position += 1
                 yield row
         except InputError as reason:
-            raise Unreadable(reason) from None
+            raise UnreadableFile(reason) from None
 
 
-# --- The folder that parts go to.
+# --- The output folder.
 
 FACTS = "_gtx.json"
 
 
 @contextmanager
-def held(folder: Path, facts: dict[str, Any], words: str) -> Iterator[None]:
-    """Nobody else writes to the folder within; what a killed process has left there is removed.
+def owned_folder(folder: Path, facts: dict[str, Any], words: str) -> Iterator[None]:
+    """Lock the output folder, and remove what killed processes left in it.
 
     Args:
-        folder: where `_gtx.json` is.
-        facts: plain values that decide what is written, kept for who goes on.
-        words: what is there if the facts differ, such as "other predictions".
+        folder: holds `_gtx.json`.
+        facts: plain values that determine the output; written to `_gtx.json`, compared when a run resumes.
+        words: names the content of a folder with other facts, such as "other predictions".
 
     Raises:
-        InputError: somebody else is there, or the folder holds something else.
+        InputError: another process has the folder, or it holds something else.
     """
     file, facts = folder / FACTS, json.loads(json.dumps(facts))  # as they will be read
     with locked(folder):
@@ -257,71 +258,71 @@ def _sweep(folder: Path) -> None:
             left.unlink(missing_ok=True)
 
 
-# --- Where a worker is within a shard, on disk, for whoever takes up the shard when that worker has died.
+# --- The journal: the position of a worker within a shard, for the next worker if this one dies.
 #
-# A row that ends the process that reads it, by a fault in a library or by its hunger for memory, must not end the work
-# on all others. The rows in hand are noted before they are touched. Where a worker has died the next one first tries
-# each of those rows alone, noting it; where that one dies too, the row is known.
+# A row that ends the process that reads it, by a fault of a library or for lack of memory, must not end the work on
+# the others. A worker records rows before it touches them. If it dies, the next worker first tries each of these rows
+# on its own, and records it; if that one dies too, the row at fault is found.
 
 BEGIN = "begin"
-PATIENCE = 3  # deaths at one place, of which no single row is the cause
+MAX_DEATHS = 3  # of workers at the same rows, if no single row is the cause
 
 
-class Hopeless(InputError):
-    """A shard ends every worker, and no single row is the cause."""
+class ShardFailed(InputError):
+    """Error: several workers died of a shard, and no single row is the cause."""
 
 
 class Journal:
-    """Notes on a shard: a line for what is begun, the rows in hand or one row alone.
+    """Journal of a shard: a line for each range of rows, or single row, that was begun.
 
     Args:
-        path: of the notes; they are there only while the shard is worked at, or when the worker has died.
+        path: of the file; it exists while the shard is processed, and after the worker died.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.deaths = Counter(_last_lines(path.read_text())) if path.exists() else Counter()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a", buffering=1)  # whole lines: what is written outlives the process
+        self._file = path.open("a", buffering=1)  # line by line, so that the text survives the process
         self._note(BEGIN)
-        if self.deaths[BEGIN] >= PATIENCE:
-            raise Hopeless(f"{self.deaths[BEGIN]} workers ended before they read its first row")
+        if self.deaths[BEGIN] >= MAX_DEATHS:
+            raise ShardFailed(f"{self.deaths[BEGIN]} workers ended before they read its first row")
 
     def close(self) -> None:
-        """The shard is done: forget it."""
+        """Delete the journal of a finished shard."""
         self._file.close()
         self.path.unlink(missing_ok=True)
 
-    def watched(self, table: Table, size: int, alone: Callable[[Row], object]) -> Table:
-        """The same table; what is in hand is noted.
+    def tracked(self, table: Table, size: int, try_row: Callable[[Row], object]) -> Table:
+        """Return the table with rows that are recorded as they are read.
 
         Args:
-            table: its rows will be taken `size` at a time.
-            size: rows that are in hand together.
-            alone: reads and predicts one row, for nothing but to see what happens.
+            table: its rows will be read in chunks of `size`.
+            size: rows of a chunk.
+            try_row: reads and predicts one row, to see whether the process survives.
 
         Raises:
-            Hopeless: worker after worker died of the same rows, and of none of them alone.
+            ShardFailed: several workers died of the same rows, and of none of them alone.
         """
 
         def rows() -> Iterator[Row]:
             for chunk in table.chunks(size):
                 numbers = range(chunk[0].number, chunk[-1].number + 1)
-                here = f"rows {numbers[0]} {numbers[-1]}"
-                if self.deaths[here] >= PATIENCE:
-                    raise Hopeless(f"{self.deaths[here]} workers ended at {here.replace('rows', 'rows from', 1)} on")
+                line = f"rows {numbers[0]} {numbers[-1]}"
+                if self.deaths[line] >= MAX_DEATHS:
+                    raise ShardFailed(f"{self.deaths[line]} workers died at rows {numbers[0]} to {numbers[-1]}")
                 if any(_number(death) in numbers for death in self.deaths):
-                    chunk = [self._tried(row, alone) for row in chunk]
-                self._note(here)
+                    chunk = [self._try_row(row, try_row) for row in chunk]
+                self._note(line)
                 yield from chunk
 
         return replace(table, rows=rows())
 
-    def _tried(self, row: Row, alone: Callable[[Row], object]) -> Row:
+    def _try_row(self, row: Row, try_row: Callable[[Row], object]) -> Row:
         if self.deaths[f"row {row.number}"]:
             return row._replace(error=row.error or DEADLY)
         self._note(f"row {row.number}")
-        alone(row)
+        try_row(row)
         return row
 
     def _note(self, line: str) -> None:
@@ -329,12 +330,12 @@ class Journal:
 
 
 def _last_lines(text: str) -> list[str]:
-    """Of each attempt, the last whole line."""
+    """Return the last complete line of each attempt."""
     attempts = text.split(f"{BEGIN}\n")[1:]
     return [(attempt.rpartition("\n")[0].rpartition("\n")[2] or BEGIN) for attempt in attempts]
 
 
 def _number(line: str) -> int | None:
-    """The row that a line is about, or the first of several."""
+    """Return the row that a line names, or the first of several."""
     words = line.split()
     return int(words[1]) if len(words) > 1 else None

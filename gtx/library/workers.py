@@ -1,4 +1,4 @@
-"""Workers at shards: this process, processes of its own or Ray's actors; and how shards are handed out to them."""
+"""Workers that process shards (this process, several processes, or actors of Ray) and the loop that feeds them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Self
 
 from joblib.externals.loky import ProcessPoolExecutor
 
@@ -24,18 +24,18 @@ from gtx.data.columns import Table
 from gtx.data.featurising import default_workers, process_pool, stop_workers
 from gtx.data.ledger import Ledger
 from gtx.errors import InputError
-from gtx.library.tables import PATIENCE, Done, Hopeless, Journal, Library, Reader, Shard, Unreadable
+from gtx.library.tables import MAX_DEATHS, Journal, Library, Reader, Shard, ShardFailed, ShardResult, UnreadableFile
 
-# --- What a worker does with a shard.
+# --- The job, and a worker that does it for one shard after the other.
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardJob(ABC):
-    """Work that all shards have in common; pickled small, it goes to every worker.
+    """Description of the work, the same for all shards; pickled and sent to every worker.
 
     Attributes:
         root: the folder of the tables.
-        parts: the folder for what is made of them.
+        parts: the folder for the output of the shards.
         on_error: "fail" stops at the first row that cannot be used.
     """
 
@@ -45,149 +45,174 @@ class ShardJob(ABC):
 
     @abstractmethod
     def worker(self) -> ShardWorker:
-        """Start a worker, in a process of its own."""
+        """Make a worker in the current process."""
+
+    def with_readers(self, readers: int | None) -> Self:
+        """Return the job with so many processes that read for a worker, for a job that can use them."""
+        return self
 
     def journal(self, shard: Shard) -> Path:
-        """File where a worker notes how far it is."""
+        """Return the file in which a worker records its progress."""
         part = self.parts / shard.part
         return part.with_name(f".{part.name}.journal")
 
 
 class ShardWorker(ABC):
-    """Makes the part of one shard after the other, whole or not at all.
+    """Worker that writes the output of one shard after the other, completely or not at all.
 
     Args:
-        job: what there is to do.
-        opened: a table, of its path and of how many rows at its start are to be passed over.
+        job: the work.
+        opened: opens a table, given its path and the number of rows to skip.
     """
 
     def __init__(self, job: ShardJob, opened: Callable[[Path, int], Table]) -> None:
         self.job, self._reader = job, Reader(job.root, opened)
 
     @abstractmethod
-    def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> Done:
-        """Write the part of a shard, whole or not at all, and count by `done_with`."""
+    def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> ShardResult:
+        """Write the output of a shard, completely or not at all, and return its `shard_result`."""
 
-    def work(self, shard: Shard) -> Done:
-        """Write the part of a shard; what cannot be read, or ends worker after worker, is told in words.
+    def work(self, shard: Shard) -> ShardResult:
+        """Process a shard; if it cannot be read, or several workers died of it, the result has a `problem`.
 
         Raises:
-            InputError: the part cannot be written; or, with "fail", a row cannot be used.
+            InputError: the output cannot be written; or, with "fail", a row cannot be used.
         """
         try:
             journal = Journal(self.job.journal(shard))
             done = self.write(shard, self._reader.table(shard), journal, Ledger(self.job.on_error))
-        except (Unreadable, Hopeless) as reason:
-            return Done(0, {}, 0, 0, f"{shard.file}: {reason}")
+        except (UnreadableFile, ShardFailed) as reason:
+            return ShardResult(0, {}, 0, 0, f"{shard.file}: {reason}")
         except InputError as reason:
             raise InputError(f"{shard.file}: {reason}") from None
         journal.close()
         return done
 
 
-def done_with(shard: Shard, ledger: Ledger, kept: int) -> Done:
-    """Count what became of a shard; `Unreadable` where its file has other rows by now."""
+def shard_result(shard: Shard, ledger: Ledger, kept: int) -> ShardResult:
+    """Return the counts of a shard.
+
+    Raises:
+        UnreadableFile: the file has changed and has another number of rows.
+    """
     if ledger.rows != shard.rows:
-        raise Unreadable(f"has changed: {shard.rows} rows were expected from {shard.first + 1} on, {ledger.rows} came")
-    return Done(ledger.rows, dict(ledger.kinds), ledger.warned, kept)
+        raise UnreadableFile(
+            f"has changed: {shard.rows} rows were expected from {shard.first + 1} on, {ledger.rows} came"
+        )
+    return ShardResult(ledger.rows, dict(ledger.kinds), ledger.warned, kept)
 
 
-# --- Who works: this process, or processes of its own.
+# --- Engines: this process, or processes of this machine.
 
 
 class WorkerDied(Exception):
-    """The process of a worker has ended amid a shard."""
+    """Error: the process of a worker ended while it processed a shard."""
 
 
-class Engine(Protocol):
-    """Workers of one kind.
+class Engine(ABC):
+    """A pool of workers.
+
+    `run_shards` starts workers, hands each a shard at a time, and collects the results by handles.
 
     Attributes:
-        job: what they work at.
-        workers: how many there are at most.
+        job: the work.
+        workers: maximum number of workers.
     """
 
     job: ShardJob
     workers: int
 
+    @abstractmethod
     def start(self) -> Any:
-        """One more worker."""
+        """Start a worker."""
 
-    def give(self, worker: Any, shard: Shard) -> Hashable:
-        """Hand a shard to a worker that has none; what comes back stands for the outcome."""
+    @abstractmethod
+    def submit(self, worker: Any, shard: Shard) -> Any:
+        """Hand a shard to an idle worker; return a hashable handle of its result."""
 
-    def first(self, given: Sequence[Hashable]) -> Hashable:
-        """Wait for one of these to come out."""
+    @abstractmethod
+    def wait_any(self, handles: Sequence[Any]) -> Any:
+        """Wait until one of these results is available, and return its handle."""
 
-    def result(self, given: Hashable) -> Done:
-        """What came out; `WorkerDied` if nothing did."""
+    @abstractmethod
+    def result(self, handle: Any) -> ShardResult:
+        """Return a result.
 
+        Raises:
+            WorkerDied: the worker ended before it had one.
+        """
+
+    @abstractmethod
     def close(self) -> None:
-        """End all workers, whatever they have in hand."""
+        """End all workers at once."""
 
 
-def worked(engine: Engine, shards: Iterable[Shard]) -> Iterator[tuple[Shard, Done]]:
-    """All shards with what became of them, as they are done; a shard whose worker died is given to another one.
+def run_shards(engine: Engine, shards: Iterable[Shard]) -> Iterator[tuple[Shard, ShardResult]]:
+    """Process shards, and yield each with its result; a shard whose worker died goes to another one.
 
-    A worker has one shard at a time, and shards are drawn as they are needed, so nothing piles up.
+    A worker has one shard at a time, and shards are drawn as needed, so that none queue up.
 
     Raises:
-        InputError: workers end before they begin.
+        InputError: workers end before they read a row.
     """
-    coming, again = iter(shards), deque[Shard]()
-    busy: dict[Hashable, tuple[Any, Shard]] = {}
+    remaining, retries = iter(shards), deque[Shard]()
+    busy: dict[Any, tuple[Any, Shard]] = {}
     idle: list[Any] = []
-    stillborn: Counter[Shard] = Counter()
+    early_deaths: Counter[Shard] = Counter()
     while True:
-        while len(busy) < engine.workers and (shard := again.popleft() if again else next(coming, None)):
+        while len(busy) < engine.workers and (shard := retries.popleft() if retries else next(remaining, None)):
             worker = idle.pop() if idle else engine.start()
-            busy[engine.give(worker, shard)] = worker, shard
+            busy[engine.submit(worker, shard)] = worker, shard
         if not busy:
             return
-        given = engine.first(list(busy))
-        worker, shard = busy.pop(given)
+        handle = engine.wait_any(list(busy))
+        worker, shard = busy.pop(handle)
         try:
-            done = engine.result(given)
+            result = engine.result(handle)
         except WorkerDied:
-            stillborn[shard] += not engine.job.journal(shard).exists()
-            if stillborn[shard] == PATIENCE:
-                raise InputError("workers end before they begin: is there memory enough for so many?") from None
-            again.append(shard)
+            if not engine.job.journal(shard).exists():
+                early_deaths[shard] += 1
+            if early_deaths[shard] == MAX_DEATHS:
+                raise InputError("workers end before they read a row; is there enough memory for so many?") from None
+            retries.append(shard)
             continue
         idle.append(worker)
-        yield shard, done
+        yield shard, result
 
 
-class Here:
-    """This process alone, with the processes that read for it.
+class InProcess(Engine):
+    """Engine of this process alone, with the processes that read for it.
 
     Args:
-        job: what it works at.
-        start: gives its worker.
+        job: the work.
+        make_worker: makes the worker.
     """
 
     workers = 1
 
-    def __init__(self, job: ShardJob, start: Callable[[], ShardWorker]) -> None:
-        self.job, self.start = job, start
+    def __init__(self, job: ShardJob, make_worker: Callable[[], ShardWorker]) -> None:
+        self.job, self._make_worker = job, make_worker
 
-    def give(self, worker: ShardWorker, shard: Shard) -> Future[Done]:
-        made: Future[Done] = Future()
-        made.set_result(worker.work(shard))
-        return made
+    def start(self) -> ShardWorker:
+        return self._make_worker()
 
-    def first(self, given: Sequence[Future[Done]]) -> Future[Done]:
-        return given[0]
+    def submit(self, worker: ShardWorker, shard: Shard) -> Future[ShardResult]:
+        future: Future[ShardResult] = Future()
+        future.set_result(worker.work(shard))
+        return future
 
-    def result(self, given: Future[Done]) -> Done:
-        return given.result()
+    def wait_any(self, handles: Sequence[Any]) -> Any:
+        return handles[0]
+
+    def result(self, handle: Future[ShardResult]) -> ShardResult:
+        return handle.result()
 
     def close(self) -> None:
-        """There is nobody to end."""
+        """Do nothing: the worker is this process."""
 
 
-class Processes:
-    """Processes of this machine, each with a worker; one that dies takes no other with it."""
+class Processes(Engine):
+    """Engine of several processes of this machine, each with a worker; one that dies leaves the others running."""
 
     def __init__(self, job: ShardJob, workers: int) -> None:
         self.job, self.workers = job, workers
@@ -198,15 +223,15 @@ class Processes:
         self._pools.append(pool)
         return pool
 
-    def give(self, worker: ProcessPoolExecutor, shard: Shard) -> Future[Done]:
+    def submit(self, worker: ProcessPoolExecutor, shard: Shard) -> Future[ShardResult]:
         return worker.submit(_work, shard)
 
-    def first(self, given: Sequence[Future[Done]]) -> Future[Done]:
-        return next(iter(wait(given, return_when=FIRST_COMPLETED).done))
+    def wait_any(self, handles: Sequence[Any]) -> Any:
+        return next(iter(wait(handles, return_when=FIRST_COMPLETED).done))
 
-    def result(self, given: Future[Done]) -> Done:
+    def result(self, handle: Future[ShardResult]) -> ShardResult:
         try:
-            return given.result()
+            return handle.result()
         except BrokenProcessPool:
             raise WorkerDied from None
 
@@ -223,29 +248,29 @@ def _begin(job: ShardJob) -> None:
     _worker = job.worker()
 
 
-def _work(shard: Shard) -> Done:
+def _work(shard: Shard) -> ShardResult:
     return _worker.work(shard)
 
 
-# --- Ray's actors, on one machine or many.
+# --- An engine of Ray's actors, on one machine or many.
 
-_PAUSE = 0.05  # seconds between two looks at what is done
-_OBJECTS = 100 * 2**20  # bytes of Ray's store: counts alone go from worker to worker
+_POLL = 0.05  # seconds between two checks for results
+_OBJECTS = 100 * 2**20  # bytes of Ray's object store: workers exchange counts only
 
 
-class RayEngine:
-    """Actors of a Ray cluster: one for each GPU, with a share of the cores to read; without GPUs one for each core.
+class RayEngine(Engine):
+    """Engine of actors in a Ray cluster: one per GPU, with a share of the cores; without GPUs one per core.
 
-    A Ray that runs in this process already is used as it is, and goes on afterwards.
+    If Ray already runs in this process, it is used as it is and left running.
 
     Args:
-        job: what they work at. Its folders and its model have the same names on all machines.
-        workers: actors; default: as many as there is room for.
-        address: of a cluster, such as "auto"; default: a Ray of this machine for as long as it is needed.
-        gpus: use GPUs, where there are any.
+        job: the work; its folders and its model must have the same paths on all machines.
+        workers: number of actors; default: as many as the cluster has room for.
+        address: of a cluster, such as "auto"; default: start Ray on this machine, and stop it at the end.
+        gpus: use GPUs if there are any.
 
     Raises:
-        InputError: Ray is not installed, there is no cluster at the address, or no room for so many.
+        InputError: Ray is not installed, there is no cluster at the address, or it has no room for so many actors.
     """
 
     def __init__(
@@ -269,7 +294,7 @@ class RayEngine:
         quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         own = {"num_cpus": workers or default_workers(), "object_store_memory": _OBJECTS, "include_dashboard": False}
         try:
-            with _our_signals():
+            with _keep_signal_handlers():
                 self._ray.init(address or "local", **quiet, **({} if address else own))
         except Exception as reason:  # Ray raises any, a bare Exception where its own processes are slow to start
             why = next(iter(str(reason).strip().splitlines()), type(reason).__name__)
@@ -278,40 +303,39 @@ class RayEngine:
             ) from None
 
     def _room(self, job: ShardJob, workers: int | None, gpus: bool) -> tuple[ShardJob, int]:
-        """The job, with processes that read where an actor has a GPU, and how many actors there are."""
+        """Return the job, with reading processes if an actor has a GPU, and the number of actors."""
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         with_gpus = [node for node in nodes if gpus and node.get("GPU", 0) >= 1]
         if with_gpus:
             share = max(1, min(int(node.get("CPU", 1) // node["GPU"]) for node in with_gpus))
-            most, needs = int(sum(node["GPU"] for node in with_gpus)), {"num_cpus": share, "num_gpus": 1}
-            job = replace(job, readers=share - 1)
+            room, needs = int(sum(node["GPU"] for node in with_gpus)), {"num_cpus": share, "num_gpus": 1}
+            job = job.with_readers(share - 1)
         else:
-            most, needs = int(sum(node.get("CPU", 0) for node in nodes)), {"num_cpus": 1}
-        if not 1 <= (workers or most) <= most:
-            raise InputError(f"workers: expected 1 to {most}, for which Ray has room, got {workers or most}")
-        self._kind = self._ray.remote(_Actor).options(**needs, max_restarts=0, max_task_retries=0)
-        return job, workers or most
+            room, needs = int(sum(node.get("CPU", 0) for node in nodes)), {"num_cpus": 1}
+        if not 1 <= (workers or room) <= room:
+            raise InputError(f"workers: expected 1 to {room}, for which Ray has room, got {workers or room}")
+        self._actor_class = self._ray.remote(_Actor).options(**needs, max_restarts=0, max_task_retries=0)
+        return job, workers or room
 
     def start(self) -> Any:
-        self._actors.append(self._kind.remote(self.job))
+        self._actors.append(self._actor_class.remote(self.job))
         return self._actors[-1]
 
-    def give(self, worker: Any, shard: Shard) -> Any:
+    def submit(self, worker: Any, shard: Shard) -> Any:
         return worker.work.remote(shard)
 
-    def first(self, given: Sequence[Any]) -> Any:
-        while not (ready := self._ray.wait(list(given), num_returns=1, timeout=0)[0]):
-            time.sleep(
-                _PAUSE
-            )  # a signal is heard here; while Ray waits it makes of any but Ctrl-C an exit with status 1
+    def wait_any(self, handles: Sequence[Any]) -> Any:
+        # ray.wait without a timeout turns every signal but Ctrl-C into an exit with status 1
+        while not (ready := self._ray.wait(list(handles), num_returns=1, timeout=0)[0]):
+            time.sleep(_POLL)
         return ready[0]
 
-    def result(self, given: Any) -> Done:
+    def result(self, handle: Any) -> ShardResult:
         errors = self._ray.exceptions
         try:
-            return self._ray.get(given)
+            return self._ray.get(handle)
         except errors.RayTaskError as reason:
-            if isinstance(reason.cause, BrokenProcessPool):  # what read for it
+            if isinstance(reason.cause, BrokenProcessPool):  # a process that read for it died
                 raise WorkerDied from None
             raise reason.cause from None
         except errors.RayActorError:
@@ -319,7 +343,7 @@ class RayEngine:
 
     def close(self) -> None:
         for actor in self._actors:
-            with suppress(Exception):  # it has ended already
+            with suppress(Exception):  # it may have ended already
                 self._ray.kill(actor)
         if self._ours:
             self._ray.shutdown()
@@ -329,13 +353,13 @@ class _Actor:
     def __init__(self, job: ShardJob) -> None:
         self._worker = job.worker()
 
-    def work(self, shard: Shard) -> Done:
+    def work(self, shard: Shard) -> ShardResult:
         return self._worker.work(shard)
 
 
 @contextmanager
-def _our_signals() -> Iterator[None]:
-    """SIGTERM goes where it went before: Ray's own handler ends the process where it stands, and prints a stack."""
+def _keep_signal_handlers() -> Iterator[None]:
+    """Keep our handler of SIGTERM: Ray's own ends the process at once and prints a stack."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -345,12 +369,12 @@ def _our_signals() -> Iterator[None]:
 
 
 def ray_library() -> Any:
-    """Ray.
+    """Import Ray.
 
     Raises:
         InputError: it is not installed.
     """
-    # of a worker that dies, which is looked after, Ray prints a paragraph
+    # Ray would print a paragraph about each worker that dies; `run_shards` handles these
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")
     try:
         import ray
@@ -359,25 +383,25 @@ def ray_library() -> Any:
     return ray
 
 
-# --- A library worked through: what is done stays done, the rest goes to workers.
+# --- A whole library: finished shards are kept, the others go to workers.
 
 
 @dataclass
 class LibraryOutcome:
-    """What became of a library.
+    """Result of processing a library.
 
     Attributes:
-        ledger: counts of rows and errors, those of earlier runs included; the messages are in the parts.
-        files: how many there are.
-        done: the shards that are done.
-        before: how many of them were done already.
-        kept: how many rows, or molecules, are written.
-        where: the folder of the parts, or the file of the best.
-        problems: files or shards that could not be used, in words.
+        ledger: counts of rows and errors, including those of earlier runs; the messages are in the output.
+        files: number of tables.
+        done: the finished shards.
+        before: how many of them earlier runs finished.
+        kept: number of rows, or molecules, written.
+        path: the output folder, or the file of the best rows.
+        problems: messages about files or shards that could not be used.
         left_out: files that are no tables.
     """
 
-    where: Path
+    path: Path
     files: int
     left_out: list[str]
     ledger: Ledger = field(default_factory=Ledger)
@@ -388,77 +412,73 @@ class LibraryOutcome:
 
     @property
     def shards(self) -> int:
-        """How many are done."""
+        """Number of finished shards."""
         return len(self.done)
 
-    def add(self, shard: Shard, done: Done) -> None:
-        """Take in a shard."""
-        if done.problem:
-            self.problems.append(done.problem)
+    def add(self, shard: Shard, result: ShardResult) -> None:
+        """Add the counts of a shard."""
+        if result.problem:
+            self.problems.append(result.problem)
             return
         self.done.append(shard)
-        self.ledger.rows += done.rows
-        self.ledger.kinds += Counter(done.kinds)
-        self.ledger.warned += done.warned
-        self.kept += done.kept
+        self.ledger.rows += result.rows
+        self.ledger.kinds += Counter(result.kinds)
+        self.ledger.warned += result.warned
+        self.kept += result.kept
 
-    def told(self, written: str) -> Iterator[str]:
-        """What became of the library, a line each.
-
-        Args:
-            written: what `kept` counts, such as "rows written".
-        """
+    def summary_lines(self, written: str) -> Iterator[str]:
+        """Yield the lines of a summary; `written` names what `kept` counts, such as "rows written"."""
         yield self.ledger.summary()
-        before = f", {self.before:,} of them done before" if self.before else ""
+        before = f", {self.before:,} of them from earlier runs" if self.before else ""
         yield f"files: {self.files:,}; shards: {self.shards:,}{before}; {written}: {self.kept:,}"
         if self.left_out:
             more = f" and {len(self.left_out) - 1:,} more" if self.left_out[1:] else ""
             yield f"left out, as no tables: {self.left_out[0]}{more}"
-        yield f"written to {self.where}"
+        yield f"written to {self.path}"
         for problem in self.problems:
             yield f"gtx: {problem}"
 
 
-def pass_through(
+def process_library(
     library: Library,
     size: int,
-    before: Mapping[Shard, Done],
+    before: Mapping[Shard, ShardResult],
     opened: Callable[[Path], Table],
     engine: Callable[[bool], Engine],
     outcome: LibraryOutcome,
     check: Callable[[Table], object] = lambda table: None,
     label: str | None = None,
 ) -> None:
-    """Have all shards worked at that are not done.
+    """Process all shards that are not finished.
 
     Args:
         library: the tables.
         size: rows of a shard.
-        before: the shards that are done already.
-        opened: a table, of its path; called for files that are not done as a whole.
-        engine: the workers, made where there is something to do; told whether that is more than one shard.
-        outcome: takes in what comes.
-        check: called with each table; what it raises is the user's mistake, and no fault of the file.
+        before: finished shards, with their results.
+        opened: opens a table, given its path; called for files that are not finished.
+        engine: makes the workers if there is a shard to process; its argument is True if there are several.
+        outcome: the counts are added to it.
+        check: called with each table; its errors end the run, as those of the user's options.
         label: of a progress bar; None shows none.
     """
     outcome.before = len(before)
     with ExitStack() as stack:
         bar = stack.enter_context(_bar(label))
-        for shard, done in before.items():
-            outcome.add(shard, done)
+        for shard, result in before.items():
+            outcome.add(shard, result)
             bar(shard.rows)
-        todo = _todo(library, size, before, opened, check, outcome.problems)
-        first = list(islice(todo, 2))
+        shards = _open_shards(library, size, before, opened, check, outcome.problems)
+        first = list(islice(shards, 2))
         if not first:
             return
-        working = engine(len(first) > 1)
-        stack.callback(working.close)
-        for shard, done in worked(working, chain(first, todo)):
-            outcome.add(shard, done)
+        workers = engine(len(first) > 1)
+        stack.callback(workers.close)
+        for shard, result in run_shards(workers, chain(first, shards)):
+            outcome.add(shard, result)
             bar(shard.rows)
 
 
-def _todo(
+def _open_shards(
     library: Library,
     size: int,
     before: Iterable[Shard],
@@ -466,12 +486,12 @@ def _todo(
     check: Callable[[Table], object],
     problems: list[str],
 ) -> Iterator[Shard]:
-    """The shards that are not done, drawn as they are needed; a file that is done is not opened."""
-    known = defaultdict(list)
+    """Yield the shards that are not finished; a finished file is not opened."""
+    finished = defaultdict(list)
     for shard in before:
-        known[shard.file].append(shard)
+        finished[shard.file].append(shard)
     for file in library.files:
-        if _whole(known[file]):
+        if _is_complete(finished[file]):
             continue
         try:
             table = opened(library.root / file)
@@ -485,21 +505,21 @@ def _todo(
             problems.append(f"{file}: {reason}")
 
 
-def _whole(shards: Sequence[Shard]) -> bool:
-    """Whether these shards of a file are all of it."""
+def _is_complete(shards: Sequence[Shard]) -> bool:
+    """Tell whether these shards of a file are all of it."""
     return sum(shard.rows for shard in shards) == max((s.first + s.rows for s in shards if s.last), default=-1)
 
 
 @contextmanager
 def _bar(label: str | None) -> Iterator[Callable[[int], None]]:
-    """What is called with the number of rows whenever a shard is done."""
+    """Show a progress bar; call the yielded function with the rows of each finished shard."""
     if label is None:
         yield lambda rows: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    told = TextColumn("{task.completed:,.0f} rows in {task.fields[shards]:,} shards")
-    with Progress(TextColumn(label), BarColumn(), told, TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+    text = TextColumn("{task.completed:,.0f} rows in {task.fields[shards]:,} shards")
+    with Progress(TextColumn(label), BarColumn(), text, TimeElapsedColumn(), console=Console(stderr=True)) as bar:
         task, shards = bar.add_task("", total=None, shards=0), iter(range(1, 2**63))
         yield lambda rows: bar.update(task, advance=rows, shards=next(shards))

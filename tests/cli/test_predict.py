@@ -37,7 +37,7 @@ def test_a_folder_is_predicted_into_a_folder_and_not_twice(library: None, capsys
     ]
     assert len(pd.read_parquet("out")) == 5
     assert main(words) == 0
-    assert "shards: 3, 3 of them done before" in capsys.readouterr().err
+    assert "shards: 3, 3 of them from earlier runs" in capsys.readouterr().err
 
 
 def test_several_smiles_are_predicted_without_a_file(library: None, capsys: pytest.CaptureFixture) -> None:
@@ -77,7 +77,7 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
     def end(*_: object) -> None:
         raise Terminated
 
-    monkeypatch.setattr(workers, "worked", end)
+    monkeypatch.setattr(workers, "run_shards", end)
     assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 143
     assert "predictions so far are kept; run the same command again to resume" in capsys.readouterr().err
 
@@ -92,7 +92,7 @@ def test_a_file_that_is_no_table_costs_no_other(library: None, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["library"], "the predictions of a folder go to a folder: give --out"),
+        (["library"], "--out is missing: the predictions of a folder are written to a folder"),
         (["library", "--out", "library/out"], "library/out is within library"),
         (["library", "--out", "library/a.csv"], "library/a.csv is within library"),
         (["library", "--out", "out", "--address", "auto"], "expected 'ray', to which the address belongs, got None"),

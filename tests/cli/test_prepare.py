@@ -15,7 +15,8 @@ def test_molecules_are_prepared_and_not_twice(data_csv: None, capsys: pytest.Cap
     assert main(PREPARE) == 0 and main(PREPARE) == 0
     said = capsys.readouterr().err
     assert (
-        "2 rows: 2 read, 0 errors\nfiles: 1; shards: 1, 1 of them done before; molecules: 2\nwritten to store" in said
+        "2 rows: 2 read, 0 errors\nfiles: 1; shards: 1, 1 of them from earlier runs; molecules: 2\nwritten to store"
+        in said
     )
     assert main([*PREPARE, "--hydrogens"]) == 2
     assert (
@@ -30,7 +31,7 @@ def test_what_is_ended_says_that_it_goes_on(
     def end(*_: object) -> None:
         raise Terminated
 
-    monkeypatch.setattr(workers, "worked", end)
+    monkeypatch.setattr(workers, "run_shards", end)
     assert main(PREPARE) == 143
     assert "molecules read so far are kept; run the same command again to resume" in capsys.readouterr().err
 

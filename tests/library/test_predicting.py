@@ -21,7 +21,7 @@ from gtx.errors import InputError
 from gtx.library import predict_library, predicting
 from gtx.library.predicting import ShardPredictor
 from gtx.library.tables import Shard
-from gtx.library.workers import Here, LibraryOutcome, WorkerDied
+from gtx.library.workers import InProcess, LibraryOutcome, WorkerDied
 from gtx.prediction import Selection, predict_table
 
 from .conftest import MODEL, dying
@@ -149,9 +149,9 @@ def test_the_best_of_a_library_are_those_of_all_its_tables_sorted(
     tables = [alone(library, file, tmp_path) for file in FILES]
     whole = pa.concat_tables(tables, promote_options="permissive").to_pandas()
     expected = whole.sort_values(name, kind="stable").head(7)
-    assert len(expected) == 7 and outcome.where == tmp_path / "out" / "top.parquet"
-    pd.testing.assert_frame_equal(pd.read_parquet(outcome.where), expected.reset_index(drop=True))
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), pd.read_parquet(outcome.where))
+    assert len(expected) == 7 and outcome.path == tmp_path / "out" / "top.parquet"
+    pd.testing.assert_frame_equal(pd.read_parquet(outcome.path), expected.reset_index(drop=True))
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), pd.read_parquet(outcome.path))
     with pytest.raises(InputError, match="there is no column 'y'"):
         predict_library(MODEL, library, tmp_path / "other", selection=Selection(top=1, by="y"), device="cpu")
 
@@ -159,7 +159,7 @@ def test_the_best_of_a_library_are_those_of_all_its_tables_sorted(
 # Workers that die
 
 
-class Fragile(Here):
+class Fragile(InProcess):
     """Workers of this process, of which only the work ends when they die."""
 
     started = 0
@@ -171,9 +171,9 @@ class Fragile(Here):
         self.started += 1
         return start()
 
-    def give(self, worker: ShardPredictor, shard: Shard) -> Any:
+    def submit(self, worker: ShardPredictor, shard: Shard) -> Any:
         try:
-            return super().give(worker, shard)
+            return super().submit(worker, shard)
         except Death:
             return shard
 
@@ -191,7 +191,7 @@ class Death(BaseException):
 def fragile(predict: Callable, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[LibraryOutcome, int]]:
     """The library predicted by workers that die of what raises `Death`, and how many there were."""
     made: list[Fragile] = []
-    monkeypatch.setattr(predicting, "Here", lambda *given: made.append(Fragile(*given)) or made[-1])
+    monkeypatch.setattr(predicting, "InProcess", lambda *given: made.append(Fragile(*given)) or made[-1])
 
     def run(deadly: Callable[[Any], None]) -> tuple[LibraryOutcome, int]:
         return predict(load=dying(deadly)), made[-1].started
@@ -237,7 +237,7 @@ def test_rows_that_kill_together_and_not_alone_are_told(fragile: Callable, tmp_p
             raise Death
 
     outcome, workers = fragile(of_two)
-    assert outcome.problems == ["c.parquet: 3 workers ended at rows from 6 10 on"] and workers == 4
+    assert outcome.problems == ["c.parquet: 3 workers died at rows 6 to 10"] and workers == 4
     assert outcome.ledger.rows == 45
 
 
@@ -246,7 +246,7 @@ def test_workers_that_never_begin_end_the_run(fragile: Callable, monkeypatch: py
         raise Death
 
     monkeypatch.setattr(ShardPredictor, "work", no_memory)
-    with pytest.raises(InputError, match="workers end before they begin"):
+    with pytest.raises(InputError, match="workers end before they read a row"):
         fragile(lambda store: None)
 
 

@@ -83,16 +83,16 @@ def test_killed_in_the_middle_it_goes_on_and_nothing_is_lost_or_made_twice(
     child.join()
     assert child.exitcode == -signal.SIGKILL and len(list(prepared_shards(out))) == 2
     made = {name: content for name, content in contents(out).items() if name.startswith("_molecules")}
-    worked, own = [], ShardReader.work
-    monkeypatch.setattr(ShardReader, "work", lambda self, shard: worked.append(shard.part) or own(self, shard))
+    made_anew, own = [], ShardReader.work
+    monkeypatch.setattr(ShardReader, "work", lambda self, shard: made_anew.append(shard.part) or own(self, shard))
     outcome = prepare(tables, out, **usual)
-    assert outcome.before == 2 and len(worked) == 3 and outcome.ledger.rows == 34
+    assert outcome.before == 2 and len(made_anew) == 3 and outcome.ledger.rows == 34
     prepare(tables, tmp_path / "at once", **usual)
     assert contents(out) == contents(tmp_path / "at once") and made.items() <= contents(out).items()
     next((out / "_molecules").glob("a*")).write_bytes(b"damaged")
-    worked.clear()
+    made_anew.clear()
     prepare(tables, out, **usual)
-    assert len(worked) == 1 and contents(out) == contents(tmp_path / "at once")
+    assert len(made_anew) == 1 and contents(out) == contents(tmp_path / "at once")
 
 
 def test_shards_of_something_else_are_refused(tables: Path, tmp_path: Path) -> None:

@@ -73,6 +73,17 @@ def test_a_store_has_what_the_table_has(prepared: Path, tmp_path: Path, monkeypa
     assert few.split_summary == "column 'part', of 12 val rows 5 at random, of 12 test rows 5 at random"
 
 
+def test_warnings_of_shards_are_kept_as_messages(prepared: Path, tmp_path: Path) -> None:
+    shutil.copytree(prepared / "store", tmp_path / "store")
+    file = sorted((tmp_path / "store").glob("*.parquet"))[0]
+    rows = pd.read_parquet(file)
+    rows.loc[0, "part"] = "none"
+    rows.to_parquet(file)
+    settings = DataSettings(str(tmp_path / "store"), ("y",), split_column="part")
+    (messages,) = load_stored(as_prepared(settings), tmp_path).files[0].ledger.warnings.values()
+    assert len(messages) == 1 and messages[0].startswith("a.csv, row 1, ") and "train, val and test" in messages[0]
+
+
 def test_a_hash_divides_the_molecules_alike_wherever_they_stand(prepared: Path, tmp_path: Path) -> None:
     shares = {"split_sizes": (0.4, 0.3, 0.3)}
     first, again, other = (read(prepared, tmp_path / str(i), seed=seed, **shares) for i, seed in enumerate((0, 0, 1)))
@@ -187,7 +198,7 @@ def test_a_new_column_is_a_new_target(prepared: Path, tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--split", "scaffold"], "rows are not held together: leave out --split scaffold"),
+        (["--split", "scaffold"], "--split scaffold needs a table"),
         (["--hydrogens"], "were prepared with hydrogens False, not True"),
         (["--blend", "kernel"], "--blend kernel needs all training rows in memory"),
         (["--model", "tanimoto"], "model tanimoto needs all training rows in memory"),
