@@ -18,10 +18,12 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted((ROOT / "docs").glob("your-own-*.md")),
     *sorted((ROOT / "docs").glob("coming-from-*.md")),
+    *(ROOT / "docs" / f"start-{who}.md" for who in ("lightning", "pyg", "sklearn")),
     ROOT / "docs" / "attentions.md",
     *(
         ROOT / "docs" / f"{name}.md"
         for name in (
+            "atoms-and-bonds",
             "batches",
             "components",
             "explaining",
@@ -31,7 +33,6 @@ PAGES = [
             "molecules-in-space",
             "results",
             "splits",
-            "targets",
             "tuning",
         )
     ),

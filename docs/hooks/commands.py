@@ -1,4 +1,4 @@
-"""A page with the options of every command, from the parsers themselves."""
+"""A page of options for each command, made from the parsers themselves."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from gtx.cli.parser import Parser
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add `commands.md`: a section per command, a table per group of options."""
+    """Add `commands.md`, a list of the commands, and a page for each, with a table per group of options."""
     commands = COMMANDS | {name: module.ABOUT for name, module in annexes().items()}
-    sections = [
-        f"## gtx {name}\n\n{about[0].upper()}{about[1:]}.\n\n{_options(name)}" for name, about in commands.items()
-    ]
-    text = "# Commands\n\n`gtx COMMAND --help all` prints the same.\n\n" + "\n\n".join(sections)
+    rows = [f"| [`gtx {name}`](commands/{name}.md) | {about} |" for name, about in commands.items()]
+    text = "# Commands\n\n`gtx COMMAND --help all` prints the same options.\n\n| command | |\n|---|---|\n" + "\n".join(rows)
     files.append(File.generated(config, "commands.md", content=text))
+    for name, about in commands.items():
+        text = f"# gtx {name}\n\n{about[0].upper()}{about[1:]}.\n\n{_options(name)}"
+        files.append(File.generated(config, f"commands/{name}.md", content=text))
     return files
 
 
