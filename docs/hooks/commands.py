@@ -16,8 +16,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add `commands.md`, a list of the commands, and a page for each, with a table per group of options."""
     commands = COMMANDS | {name: module.ABOUT for name, module in annexes().items()}
     rows = [f"| [`gtx {name}`](commands/{name}.md) | {about} |" for name, about in commands.items()]
-    text = "# Commands\n\n`gtx COMMAND --help all` prints the same options.\n\n| command | |\n|---|---|\n" + "\n".join(rows)
-    files.append(File.generated(config, "commands.md", content=text))
+    head = "# Commands\n\n`gtx COMMAND --help all` prints the same options.\n\n| command | |\n|---|---|\n"
+    files.append(File.generated(config, "commands.md", content=head + "\n".join(rows)))
     for name, about in commands.items():
         text = f"# gtx {name}\n\n{about[0].upper()}{about[1:]}.\n\n{_options(name)}"
         files.append(File.generated(config, f"commands/{name}.md", content=text))
