@@ -61,7 +61,7 @@ def test_notebooks_and_formulas_are_drawn(site: Path) -> None:
 
 def test_the_page_of_commands_and_the_reference_show_what_can_be_set(site: Path) -> None:
     for name in COMMANDS | annexes():
-        assert f"<h1 id=\"gtx-{name}\">gtx {name}" in (site / "commands" / f"{name}.html").read_text()
+        assert f'<h1 id="gtx-{name}">gtx {name}' in (site / "commands" / f"{name}.html").read_text()
     assert "--split-sizes" in (site / "commands" / "train.html").read_text()
     assert "random_state" in (site / "reference" / "gtx.html").read_text()  # an estimator's parameter
 
