@@ -83,6 +83,7 @@ ROOMS = {
     "estimators": {
         *("dataset", "workflow", "prediction", "training", "tasks", "models", "data", "molecules", "schema", "errors"),
     },
+    "testing": {"attention", "data", "dataset", "encodings", "graph", "models", "molecules", "nn", "tasks"},
     "cli": {
         *("workflow", "explain", "dataset", "prediction", "training", "tasks", "report", "data", "molecules"),
         *("architectures", "errors", "termination"),

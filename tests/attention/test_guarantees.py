@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 from torch._dynamo.testing import CompileCounter
-from torch.func import functional_call
 
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
-from tests.attention.by_hand import GRAPH, SIZES, close, complete
+from gtx.testing import check_attention
+from tests.attention.by_hand import GRAPH, close, complete, matrix_features
 from tests.attention.family import CASES, H, make
 
 EVERY = pytest.mark.parametrize("name", CASES)
 LAYOUTS = pytest.mark.parametrize("edges", [GRAPH, GRAPH.edge_index], ids=["complete", "edge list"])
-PRECISIONS = pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
 
 
 def everything(layer: EdgeAttention, x: Tensor, edges: object, e: Tensor | None) -> dict[str, Tensor]:
@@ -34,23 +32,10 @@ def everything(layer: EdgeAttention, x: Tensor, edges: object, e: Tensor | None)
 
 
 @EVERY
-@PRECISIONS
-def test_layouts_agree(name: str, dtype: torch.dtype, tolerance: float) -> None:
-    layer = make(name, dtype)
-    x, e = CASES[name].inputs(dtype=dtype)
-    one, other = (everything(layer, x, edges, e) for edges in (GRAPH, GRAPH.edge_index))
-    assert one.keys() == other.keys()
-    for key in one:
-        assert one[key].isfinite().all(), key
-        close(one[key], other[key], tolerance)
-
-
-@EVERY
-def test_every_parameter_has_a_gradient(name: str) -> None:
-    layer = make(name)
-    found = everything(layer, *CASES[name].inputs()[:1], GRAPH, CASES[name].inputs()[1])
-    idle = {key for key, _ in layer.named_parameters() if f"d/d{key}" not in found or found[f"d/d{key}"].eq(0).all()}
-    assert idle == set()
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_guarantees(name: str, dtype: torch.dtype) -> None:
+    case = CASES[name]
+    check_attention(case.make(), matrix_features if case.edges == "matrix" else None, dtype, case.smooth)
 
 
 @EVERY
@@ -67,43 +52,6 @@ def test_blocks_of_receivers_change_nothing(name: str, monkeypatch: pytest.Monke
 
 
 @EVERY
-def test_renumbering_the_nodes_renumbers_the_output(name: str) -> None:
-    layer = make(name)
-    x, e = CASES[name].inputs()
-    torch.manual_seed(0)
-    order = torch.cat([p + start for p, start in zip(map(torch.randperm, SIZES), GRAPH.ptr[:-1], strict=True)])
-    pairs = GRAPH.pair_of(order[GRAPH.pair_index])
-    close(layer(x[order], GRAPH, None if e is None else e[pairs]), layer(x, GRAPH, e)[order], 1e-12)
-
-
-@EVERY
-def test_batch_mates_do_not_matter(name: str) -> None:
-    layer = make(name)
-    x, e = CASES[name].inputs()
-    together = layer(x, GRAPH, e)
-    for b, size in enumerate(SIZES):
-        nodes, pairs = slice(GRAPH.ptr[b], GRAPH.ptr[b + 1]), slice(GRAPH.pair_ptr[b], GRAPH.pair_ptr[b + 1])
-        close(layer(x[nodes], complete([size]), None if e is None else e[pairs]), together[nodes], 1e-12)
-
-
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.smooth])
-def test_gradcheck(name: str) -> None:
-    """In the nodes, the pairs and every weight, on either layout."""
-    layer, graph = make(name), complete([1, 3])
-    x, e = CASES[name].inputs(graph)
-    names, parameters = zip(*layer.named_parameters(), strict=True) if list(layer.parameters()) else ((), ())
-    used = [x] if e is None else [x, e]
-
-    def run(edges: object, *values: Tensor) -> Tensor:
-        given, weights = values[: len(used)], dict(zip(names, values[len(used) :], strict=True))
-        return functional_call(layer, weights, (given[0], edges, *given[1:]))
-
-    for edges in (graph, graph.edge_index):
-        values = (*used, *parameters)
-        assert torch.autograd.gradcheck(partial(run, edges), values, fast_mode=True, check_undefined_grad=False)
-
-
-@EVERY
 @LAYOUTS
 def test_weights_are_before_dropout_and_sum_to_one_where_normalised(name: str, edges: object) -> None:
     layer = make(name)
@@ -115,36 +63,6 @@ def test_weights_are_before_dropout_and_sum_to_one_where_normalised(name: str, e
     torch.testing.assert_close(alpha, in_training, atol=0, rtol=0)
     sums = torch.zeros(GRAPH.num_nodes, H, dtype=torch.float64).index_add(0, GRAPH.pair_index[1], alpha)
     assert torch.allclose(sums, torch.ones_like(sums), atol=1e-12, rtol=0) == CASES[name].sums_to_one
-
-
-@EVERY
-def test_one_atom_alone_attends_to_itself(name: str) -> None:
-    layer, graph = make(name), complete([1])
-    x, e = CASES[name].inputs(graph)
-    found = everything(layer, x, graph, e)
-    assert all(value.isfinite().all() for value in found.values())
-    if CASES[name].sums_to_one:
-        assert found["weights"].eq(1).all()
-
-
-@EVERY
-def test_no_atoms_at_all(name: str) -> None:
-    layer = make(name)
-    for graph in (complete([]), complete([0, 0])):
-        x, e = CASES[name].inputs(graph)
-        out, weights, states = layer.attend(x, graph, e, weights=True, states=True)
-        assert (out.shape, weights.shape, states.shape) == ((0, layer.width), (0, H), (0, layer.state_width))
-
-
-@EVERY
-def test_state_dict_round_trip(name: str) -> None:
-    layer, other = make(name), CASES[name].make().double()
-    x, e = CASES[name].inputs()
-    if list(layer.parameters()):
-        assert not torch.equal(layer(x, GRAPH, e), other(x, GRAPH, e))
-    other.load_state_dict(layer.state_dict())
-    assert torch.equal(layer(x, GRAPH, e), other(x, GRAPH, e))
-    assert repr(layer) == "EdgeAttention(12, 4, heads=3)"
 
 
 COMPILED = ["hardmax", "GATv2, edges", "GaAN", "MAT", "R-MAT", "EGT", "GRIT"]  # the rest is tested beside the layer

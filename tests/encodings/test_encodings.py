@@ -15,7 +15,6 @@ from gtx.encodings import (
     AtomTypes,
     BesselDistance,
     Bonds,
-    Codes,
     Degree,
     Direction,
     EdgePath,
@@ -36,7 +35,7 @@ from gtx.encodings import (
 )
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
-from tests.molecules_for_tests import renumbered
+from gtx.testing import check_encoding
 
 ATOM_SIZES, BOND_SIZES = Featuriser().atom_sizes, Featuriser().bond_sizes
 FOLLOWING = [  # the order of the atoms means nothing to them
@@ -69,55 +68,8 @@ def test_every_encoding_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
-def test_yields_what_it_says(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
-    for feature, rows, values in zip(
-        (encoding.node, encoding.pair), (graph.num_nodes, graph.num_pairs), encoding(batch, graph), strict=True
-    ):
-        assert (feature is None) == (values is None)
-        if isinstance(feature, Codes):
-            assert values.dtype == torch.long and values.shape == (rows, len(feature.sizes))
-            assert (values >= 0).all() and (values < torch.tensor(feature.sizes)).all()
-        elif feature is not None:
-            assert values.shape == (rows, feature.channels) and values.isfinite().all()
-
-
-@pytest.mark.parametrize("encoding", FOLLOWING, ids=repr)
-def test_follows_a_renumbering(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
-    other, order = renumbered(batch)
-    pairs = graph.pair_of(order[graph.pair_index])
-    (node, pair), (node2, pair2) = encoding(batch, graph), encoding(other, graph)
-    if node is not None:
-        torch.testing.assert_close(node2, node[order])
-    if pair is not None:
-        torch.testing.assert_close(pair2, pair[pairs])
-
-
-@pytest.mark.parametrize("encoding", SETTLED, ids=repr)
-def test_does_not_see_batch_mates(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
-    node, pair = encoding(batch, graph)
-    for b, data in enumerate(batch.to_data_list()):
-        data.pos = batch.pos[batch.ptr[b] : batch.ptr[b + 1]]
-        alone = CompleteGraph.from_ptr(torch.tensor([0, data.num_nodes]))
-        own_node, own_pair = encoding(data, alone)
-        if node is not None:
-            torch.testing.assert_close(own_node, node[graph.ptr[b] : graph.ptr[b + 1]])
-        if pair is not None:
-            torch.testing.assert_close(own_pair, pair[graph.pair_ptr[b] : graph.pair_ptr[b + 1]])
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
-def test_is_computed_where_the_batch_lives(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
-    with torch.device("meta"):  # a tensor made without a device lands there, and no other can be joined to it
-        for values in encoding(batch, graph):
-            assert values is None or values.device == batch.x.device
-
-
-@pytest.mark.parametrize("encoding", SETTLED, ids=repr)
-def test_keeps_its_digits_under_autocast(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
-    with torch.autocast("cpu", torch.bfloat16):
-        lowered = encoding(batch, graph)
-    for values, expected in zip(lowered, encoding(batch, graph), strict=True):
-        torch.testing.assert_close(values, expected)
+def test_the_guarantees(encoding: Encoding, batch: Batch) -> None:
+    check_encoding(encoding, batch, order_matters=encoding not in FOLLOWING, arbitrary=encoding not in SETTLED)
 
 
 @pytest.mark.parametrize("largest", [3, 20])
@@ -187,18 +139,6 @@ def test_transform_puts_it_on_a_data(encoding: Encoding, batch: Batch) -> None:
         if encoding.pair:
             assert data.pair_encoding.shape[0] == n * n and data.pair_encoding.dim() == 2
     assert repr(AddEncoding(encoding)) == f"AddEncoding({encoding})"
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
-def test_an_empty_batch_yields_nothing(encoding: Encoding) -> None:
-    empty = Data(x=torch.zeros(0, 1, dtype=torch.long), edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=0)
-    empty.edge_attr, empty.pos = torch.zeros(0, 4, dtype=torch.long), torch.zeros(0, 3)
-    for ptr in ([0], [0, 0]):
-        for feature, values in zip(
-            (encoding.node, encoding.pair), encoding(empty, CompleteGraph.from_ptr(torch.tensor(ptr))), strict=True
-        ):
-            if feature is not None:
-                assert values.shape == (0, len(feature.sizes) if isinstance(feature, Codes) else feature.channels)
 
 
 def test_transformed_molecules_batch_as_the_batch_itself(batch: Batch, graph: CompleteGraph) -> None:

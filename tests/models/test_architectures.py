@@ -14,7 +14,8 @@ import gtx.models
 from gtx.architectures import DESCRIBED
 from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.molecules import Featuriser
-from tests.molecules_for_tests import renumbered, store, whole_batch
+from gtx.testing import check_model, example_batch, renumbered
+from tests.molecules_for_tests import store, whole_batch
 
 FEATURISER = Featuriser()
 NAMES = list(ARCHITECTURES)
@@ -35,6 +36,7 @@ PUBLISHED = [
     "transformer_m",
     "tokengt",
 ]
+USES = {"needed": [True], "optional": [False, True], "none": [False]}
 SMALLER = {"tgt": {"pair_channels": 4, "triplet_heads": 1}}  # its time grows with the cube of the atoms
 
 
@@ -52,17 +54,9 @@ def make(name: str, seed: int = 0, **arguments: object) -> GraphTransformer:
     return model.eval()
 
 
-def located(batch: Batch) -> Batch:
-    """The batch with coordinates; those of its second molecule are unknown."""
-    batch = batch.clone()
-    batch.pos = 2.0 * torch.randn(batch.num_nodes, 3, generator=torch.Generator().manual_seed(0))
-    batch.pos[batch.batch == 1] = torch.nan
-    return batch
-
-
 @pytest.fixture(scope="module")
 def batch() -> Batch:
-    return located(whole_batch())
+    return example_batch(positions="partial")
 
 
 def close(one: Tensor, other: Tensor, tolerance: float) -> None:
@@ -97,12 +91,12 @@ def test_what_gtx_models_says_of_them_is_true() -> None:
         assert sum(p.numel() for p in model.parameters()) == said.weights, name
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_renumbering_the_atoms_changes_nothing(name: str, batch: Batch) -> None:
-    model = make(name)
-    other, order = renumbered(batch)
-    close(model(other), model(batch), 1e-5)
-    close(model.nodes(other), model.nodes(batch)[order], 1e-5)
+@pytest.mark.parametrize(
+    ("name", "coordinates"),
+    [(name, use) for name in NAMES for use in USES[ARCHITECTURES[name].coordinates]],
+)
+def test_the_guarantees(name: str, coordinates: bool) -> None:
+    check_model(make(name, coordinates=coordinates), positions="partial")
 
 
 @pytest.mark.parametrize("name", ["standard", "gat", "graphormer", "torchmd_net"])
@@ -131,50 +125,6 @@ def test_molecules_atoms_and_bonds_of_one_model(name: str, batch: Batch) -> None
         close(found, every[: len(found)], 1e-5)
     sum(out.square().sum() for out in (molecules, atoms, bonds)).backward()
     assert [key for key, p in model.named_parameters() if p.grad is None] == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_batch_mates_do_not_matter(name: str, batch: Batch) -> None:
-    model = make(name)
-    together = model(batch)
-    alone = []
-    for i in range(batch.num_graphs):
-        one = store().batch(torch.tensor([i]))
-        one.pos = batch.pos[batch.batch == i]
-        alone.append(model(one))
-    alone = torch.cat(alone)
-    close(alone, together, 1e-5)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_layouts_agree_in_output_and_every_gradient(name: str, batch: Batch) -> None:
-    double = batch.clone().apply(lambda values: values.double() if values.is_floating_point() else values)
-    results = []
-    for edge_list in (False, True):
-        model = make(name, edge_list=edge_list).double()
-        out = model(double)
-        used = [parameter for parameter in model.parameters()]
-        results.append([out, *torch.autograd.grad(out.square().sum(), used)])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-10 * max(1.0, float(other.detach().abs().max())), rtol=0)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_gradients_reach_every_parameter_and_are_finite(name: str, batch: Batch) -> None:
-    model = make(name).train()
-    model(batch).square().sum().backward()
-    idle = [key for key, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
-    assert idle == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_edge_cases_are_finite(name: str) -> None:
-    model = make(name)
-    for smiles in (["C"], ["[Na+].[Cl-]"], ["NCC(=O)" * 75 + "O"]):
-        assert model(located(whole_batch(smiles))).isfinite().all(), smiles
-    empty = store().batch(torch.zeros(0, dtype=torch.long))
-    empty.pos = torch.zeros(0, 3)
-    assert model(empty).shape == (0, 2)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -207,15 +157,10 @@ def test_an_atom_without_edges_is_not_seen(name: str, batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"])
-def test_rotation_mirror_and_translation_change_nothing(name: str, batch: Batch) -> None:
-    model = make(name, coordinates=True).double()
-    here = batch.clone().apply(lambda values: values.double() if values.is_floating_point() else values)
-    turn = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))).Q
-    moved, flat = here.clone(), here.clone()
-    moved.pos = here.pos @ (-turn * turn.det().sign()) + 5.0  # a rotation, and a mirror
-    flat.pos = here.pos * torch.tensor([1.0, 1.0, 0.0])
-    close(model.nodes(moved), model.nodes(here), 1e-10)
-    assert (model.nodes(flat) - model.nodes(here)).abs().max() > 1e-3  # they do look
+def test_coordinates_are_read(name: str, batch: Batch) -> None:
+    model, flat = make(name, coordinates=True), batch.clone()
+    flat.pos = batch.pos * torch.tensor([1.0, 1.0, 0.0])
+    assert (model.nodes(flat) - model.nodes(batch)).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"])
@@ -239,17 +184,6 @@ def test_forces_and_what_trains_on_them_are_right(name: str, batch: Batch) -> No
     curvature, *weights = torch.autograd.grad(loss, [here.pos, *model.parameters()], allow_unused=True)
     torch.testing.assert_close((curvature * along).sum(), (loss_after - loss_before) / (2 * h), rtol=1e-4, atol=1e-7)
     assert all(weight is None or weight.isfinite().all() for weight in weights)
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if ARCHITECTURES[name].coordinates == "optional"])
-def test_with_coordinates_too_neither_order_nor_batch_mates_matter(name: str, batch: Batch) -> None:
-    model = make(name, coordinates=True)
-    other, order = renumbered(batch)
-    close(model(other), model(batch), 1e-5)
-    close(model.nodes(other), model.nodes(batch)[order], 1e-5)
-    alone = store().batch(torch.tensor([3]))
-    alone.pos = batch.pos[batch.batch == 3]
-    close(model(alone), model(batch)[3:4], 1e-5)
 
 
 def test_coordinates_are_asked_for_and_refused() -> None:

@@ -1,0 +1,279 @@
+"""Parts that break a guarantee are caught by it, with a message that teaches."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.nn import global_add_pool
+
+from gtx.attention import ScaledDot, Score
+from gtx.encodings import Codes, Encoding, Values
+from gtx.graph import CompleteGraph
+from gtx.models import standard
+from gtx.molecules import Featuriser
+from gtx.nn import EdgeAttention
+from gtx.tasks import Regression
+from gtx.testing import GuaranteeError, check_attention, check_encoding, check_model, check_score, check_task
+from tests.tables import molecules
+
+# --- scores
+
+
+class TwoForms(Score):
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return (query * key).sum(-1)
+
+    def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return 1.01 * self(query[:, :, None], key[:, None])
+
+
+class AllHeads(Score):
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return (query * key).sum((-2, -1))
+
+
+class Idle(ScaledDot):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forgotten = nn.Parameter(torch.ones(3))
+
+
+class Detached(Score):
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return (query.detach() * key).sum(-1) + (query * key).mean(-1)
+
+
+class OverTheBatch(nn.Module):
+    def forward(self, score: Tensor, edge: Tensor | None, receivers: object) -> Tensor:
+        return score.softmax(0)
+
+
+def test_broken_scores() -> None:
+    check_score(ScaledDot())
+    for score, message in (
+        (TwoForms(), r"edge list and complete graph agree: expected .* difference of .*docs/your-own-score.md"),
+        (AllHeads(), r"one number per edge and head: expected \[5, 3\], got \[5\]"),
+        (Idle(), r"every parameter has a gradient: .*score.forgotten"),
+        (Detached(), r"the gradient is that of the output: .*GradcheckError"),
+        (ScaledDot, r"an instance of a class derived from Score"),
+    ):
+        with pytest.raises(GuaranteeError, match=message):
+            check_score(score)
+
+
+def test_a_broken_normaliser() -> None:
+    layer = EdgeAttention(12, 4, 3, normaliser=OverTheBatch())
+    with pytest.raises(GuaranteeError, match="edge list and complete graph agree"):
+        check_attention(layer)
+
+
+# --- encodings
+
+
+class OfPairs(Encoding):
+    """A pair feature, computed by a function of x `[N, 1]` and the pairs."""
+
+    pair = Values(1)
+
+    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
+        return x[sender] - 2 * x[receiver]
+
+    def forward(self, data: Batch, graph: CompleteGraph) -> tuple[None, Tensor]:
+        return None, self.values(data.x[:, :1].float(), *graph.pair_index)
+
+
+class Wide(OfPairs):
+    pair = Values(2)
+
+
+class CodesBeyond(OfPairs):
+    pair = Codes((4,))
+
+    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
+        return x[sender].long()
+
+
+class ReadsNumbers(OfPairs):
+    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
+        return (sender - receiver).float().unsqueeze(1)
+
+
+class OverBatch(OfPairs):
+    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
+        return x[sender] / (1 + x.sum())
+
+
+class Elsewhere(OfPairs):
+    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
+        return torch.zeros(len(sender), 1)
+
+
+class Maximum(OfPairs):
+    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
+        return x[sender] / x.max()
+
+
+class Lowered(OfPairs):
+    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
+        return (x[sender] + 0.123) @ torch.full((1, 1), 0.777, device=x.device)
+
+
+class Drawn(OfPairs):
+    fixed = True
+
+    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
+        return x[sender] + torch.rand((), device=x.device)
+
+
+def test_broken_encodings() -> None:
+    check_encoding(OfPairs())
+    check_encoding(ReadsNumbers(), order_matters=True)
+    for encoding, arbitrary, message in (
+        (Wide(), False, r"it yields what it declares: expected pair features of shape \[\d+, 2\], got \[\d+, 1\]"),
+        (CodesBeyond(), False, r"expected codes from 0 to less than \(4,\)"),
+        (ReadsNumbers(), False, "renumbering the atoms renumbers the features: .*order_matters=True"),
+        (OverBatch(), False, "batch-mates do not matter: .* Only atoms and pairs of one molecule"),
+        (Elsewhere(), False, "it is computed where the batch lives"),
+        (Maximum(), False, "a batch without atoms yields nothing: .*docs/your-own-encoding.md"),
+        (Lowered(), False, "autocast costs no digits"),
+        (Drawn(), True, "what is fixed is the same in a second call"),
+    ):
+        with pytest.raises(GuaranteeError, match=message):
+            check_encoding(encoding, arbitrary=arbitrary)
+
+
+# --- models
+
+
+class Pooled(nn.Module):
+    """A sum over the atoms of a function of their codes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(len(Featuriser().atom_sizes), 2)
+
+    def atoms(self, batch: Batch) -> Tensor:
+        return self.lin(batch.x.float())
+
+    def forward(self, batch: Batch) -> Tensor:
+        return global_add_pool(self.atoms(batch), batch.batch, batch.num_graphs)
+
+
+class ByNumber(Pooled):
+    def atoms(self, batch: Batch) -> Tensor:
+        return super().atoms(batch) * (torch.arange(batch.num_nodes) - batch.ptr[batch.batch]).unsqueeze(1)
+
+
+class NormedOverTheBatch(Pooled):
+    def atoms(self, batch: Batch) -> Tensor:
+        out = super().atoms(batch)
+        return out - out.mean(0)
+
+
+class MeanOfBonds(Pooled):
+    def forward(self, batch: Batch) -> Tensor:
+        bonds = torch.bincount(batch.batch[batch.edge_index[0]], minlength=batch.num_graphs)
+        return super().forward(batch) / (bonds + (batch.num_graphs > 1)).unsqueeze(1)
+
+
+class Counted(Pooled):
+    def forward(self, batch: Batch) -> Tensor:
+        return global_add_pool(self.atoms(batch), batch.batch)[: int(batch.batch.max()) + 1]
+
+
+class Unused(Pooled):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forgotten = nn.Linear(1, 1)
+
+
+class HiddenWeight(Pooled):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.rand(())
+
+    def __deepcopy__(self, memo: dict) -> HiddenWeight:
+        copy = HiddenWeight()
+        copy.load_state_dict(self.state_dict())
+        return copy
+
+    def atoms(self, batch: Batch) -> Tensor:
+        return self.scale * super().atoms(batch)
+
+
+class Placed(Pooled):
+    def atoms(self, batch: Batch) -> Tensor:
+        return super().atoms(batch) + batch.pos[:, :1]
+
+
+def test_broken_models() -> None:
+    check_model(Pooled())
+    for model, message in (
+        (ByNumber(), "renumbering the atoms changes nothing: .*docs/your-own-loss.md"),
+        (NormedOverTheBatch(), "batch-mates do not matter: .*Norms over a batch"),
+        (Counted(), "a batch without molecules: expected a result, got .*Error"),
+        (MeanOfBonds(), "batch-mates do not matter|one atom: expected finite outputs, got NaN"),
+        (Unused(), "every parameter has a finite gradient: .*forgotten.weight, forgotten.bias"),
+        (HiddenWeight(), "a state dict holds all there is to the model"),
+        (nn.Sequential(Pooled(), nn.Flatten(0)), r"one row per molecule: expected \[9, T\], got \[18\]"),
+    ):
+        with pytest.raises(GuaranteeError, match=message):
+            check_model(model)
+    with pytest.raises(GuaranteeError, match="rotation, mirror image and translation change nothing"):
+        check_model(Placed(), positions="known")
+
+
+def test_a_model_with_a_broken_score() -> None:
+    read = Featuriser()
+    sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
+    model = standard(1, **sizes, channels=16, layers=1, heads=2, score=TwoForms())
+    with pytest.raises(GuaranteeError, match="GraphTransformer: edge list and complete graph agree"):
+        check_model(model)
+
+
+# --- tasks
+
+
+class WrongScale(Regression):
+    def unscaled(self, output: Tensor, store: object) -> Tensor:
+        return -10 * super().unscaled(output, store)
+
+
+class BlankTeaches(Regression):
+    def training_loss(self, output: Tensor, batch: Batch) -> Tensor:
+        return (output - batch.y.nan_to_num()).square().mean()
+
+
+class Infinite(Regression):
+    def training_loss(self, output: Tensor, batch: Batch) -> Tensor:
+        return super().training_loss(output, batch) + output.log().sum()
+
+
+class Forgets(Regression):
+    def to_dict(self) -> dict:
+        return {name: value for name, value in super().to_dict().items() if name != "scaler"}
+
+
+class Extra(Regression):
+    def output_columns(self, taken: object, members: int = 1) -> dict[str, type]:
+        return {**super().output_columns(taken, members), "more": float}
+
+
+def test_broken_tasks() -> None:
+    frame = molecules(30)
+    table = {"smiles": frame.smiles.tolist(), "gap": frame.gap.tolist(), "dipole": frame.dipole.tolist()}
+    table["gap"][3] = table["dipole"][3] = table["gap"][4] = ""
+    check_task(Regression(["gap", "dipole"]), table)
+    for kind, message in (
+        (WrongScale, "minimising the loss improves the scores: .*`unscaled`.*docs/your-own-task.md"),
+        (BlankTeaches, "a blank target teaches nothing"),
+        (Infinite, "the loss and its gradient are finite"),
+        (Forgets, "the header of a model file gives the task back"),
+        (Extra, "answers fit their columns: expected"),
+    ):
+        with pytest.raises(GuaranteeError, match=message):
+            check_task(kind(["gap", "dipole"]), table)
+    with pytest.raises(GuaranteeError, match=r"cells become targets: .*nothing"):
+        check_task(Regression("nothing"), table)
