@@ -312,7 +312,7 @@ def resolve(name: str) -> NamedSet | None:
     if Path(name).is_file():
         return None
     from gtx.data.named_sets import SETS, load_set
-    from gtx.data.sources import check_source
+    from gtx.data.tables import check_source
 
     if name in SETS:  # a folder of that name is where its run is
         return load_set(name)

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.data.batches import FixedFeatures, PairBudgetSampler, keep
-    from gtx.data.capacity import CapacitySampler, CapacityStore, cut_to_capacity, fitting_capacity
+    from gtx.data.batches import (
+        CapacitySampler,
+        CapacityStore,
+        FixedFeatures,
+        PairBudgetSampler,
+        cut_to_capacity,
+        fitting_capacity,
+        keep,
+    )
     from gtx.data.columns import Row, Table, column_index
-    from gtx.data.division import Division, cross_splits, k_folds, repeated_splits
     from gtx.data.feature_columns import FeatureColumns
     from gtx.data.featurising import (
         Featurised,
@@ -18,39 +24,40 @@ if TYPE_CHECKING:
         default_workers,
         featurise,
         featurise_stream,
+        from_pyg,
         in_workers,
         process_pool,
         stop_workers,
         worth_workers,
     )
-    from gtx.data.file import File
-    from gtx.data.ledger import Ledger, describe
+    from gtx.data.ledger import File, Ledger, describe
     from gtx.data.named_sets import SETS, NamedSet, load_set
-    from gtx.data.pyg import from_pyg
     from gtx.data.similarity import Nearest, nearest, nearest_tanimoto
-    from gtx.data.split_methods import (
+    from gtx.data.split_settings import SplitSettings
+    from gtx.data.splits import (
         SPLIT_METHODS,
+        SPLITS,
         Candidates,
+        Split,
         SplitMethod,
+        check_shares,
         cluster_groups,
+        column_split,
+        cross_splits,
         grouped,
+        k_folds,
         kennard_stone_split,
         kmeans_groups,
-        split_groups,
-        split_method,
-        time_split,
-        times,
-    )
-    from gtx.data.splits import (
-        SPLITS,
-        Split,
-        check_shares,
-        column_split,
         leakage,
         ordered_split,
         random_split,
         read_split,
+        repeated_splits,
         scaffold_split,
+        split_groups,
+        split_method,
+        time_split,
+        times,
         write_split,
     )
     from gtx.data.store import MoleculeStore
@@ -63,92 +70,63 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "columns": (
-            "Row",
-            "Table",
-            "column_index",
-        ),
+        "columns": ("Row", "Table", "column_index"),
         "feature_columns": ("FeatureColumns",),
         "tables": ("open_table",),
-        "targets": (
-            "with_components",
-            "Duplicates",
-            "conflicting_duplicates",
-        ),
-        "table_writer": (
-            "TableWriter",
-            "fresh_name",
-        ),
-        "file": ("File",),
-        "ledger": (
-            "Ledger",
-            "describe",
-        ),
+        "targets": ("Duplicates", "conflicting_duplicates", "with_components"),
+        "table_writer": ("TableWriter", "fresh_name"),
+        "ledger": ("File", "Ledger", "describe"),
         "splits": (
             "SPLITS",
+            "SPLIT_METHODS",
+            "Candidates",
             "Split",
+            "SplitMethod",
             "check_shares",
+            "cluster_groups",
             "column_split",
+            "cross_splits",
+            "grouped",
+            "k_folds",
+            "kennard_stone_split",
+            "kmeans_groups",
             "leakage",
             "ordered_split",
             "random_split",
             "read_split",
+            "repeated_splits",
             "scaffold_split",
-            "write_split",
-        ),
-        "split_methods": (
-            "SPLIT_METHODS",
-            "Candidates",
-            "SplitMethod",
-            "grouped",
             "split_groups",
             "split_method",
             "time_split",
             "times",
-            "cluster_groups",
-            "kennard_stone_split",
-            "kmeans_groups",
+            "write_split",
         ),
-        "division": (
-            "Division",
-            "cross_splits",
-            "k_folds",
-            "repeated_splits",
-        ),
-        "similarity": (
-            "Nearest",
-            "nearest",
-            "nearest_tanimoto",
-        ),
-        "named_sets": (
-            "SETS",
-            "NamedSet",
-            "load_set",
-        ),
+        "split_settings": ("SplitSettings",),
+        "similarity": ("Nearest", "nearest", "nearest_tanimoto"),
+        "named_sets": ("SETS", "NamedSet", "load_set"),
         "featurising": (
             "Featurised",
             "chunk_size",
+            "default_workers",
             "featurise",
             "featurise_stream",
-            "worth_workers",
-            "default_workers",
+            "from_pyg",
             "in_workers",
             "process_pool",
             "stop_workers",
+            "worth_workers",
         ),
         "store": ("MoleculeStore",),
         "batches": (
-            "PairBudgetSampler",
+            "CapacitySampler",
+            "CapacityStore",
             "FixedFeatures",
+            "PairBudgetSampler",
+            "cut_to_capacity",
+            "fitting_capacity",
             "keep",
         ),
-        "capacity": (
-            "cut_to_capacity",
-            "CapacityStore",
-            "CapacitySampler",
-            "fitting_capacity",
-        ),
-        "pyg": ("from_pyg",),
     },
 )
 __all__ = [
@@ -158,7 +136,6 @@ __all__ = [
     "Candidates",
     "CapacitySampler",
     "CapacityStore",
-    "Division",
     "Duplicates",
     "FeatureColumns",
     "Featurised",
@@ -172,6 +149,7 @@ __all__ = [
     "Row",
     "Split",
     "SplitMethod",
+    "SplitSettings",
     "Table",
     "TableWriter",
     "check_shares",

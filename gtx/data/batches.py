@@ -1,10 +1,10 @@
-"""Batches within a budget of pairs, and encodings that are computed once."""
+"""Batches: within a budget of pairs, or of constant shape; and features that are computed once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -12,7 +12,9 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from torch_geometric.data import Batch
 
-from gtx.data.store import MoleculeStore
+from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, widened
+from gtx.graph.capacity import Capacity, CapacityGraph, owners
+from gtx.graph.packing import alike
 
 # --- Features of a store's atoms and pairs that are the same in every epoch, computed once and sliced like the atoms.
 
@@ -190,3 +192,261 @@ class PairBudgetSampler(EpochSampler):
     def work(self, batch: Tensor) -> int:
         """Return the pairs of a batch."""
         return int(self.sizes[batch].square().sum())
+
+
+# --- A store whose batches have constant shape.
+
+
+class CapacityStore:
+    """Molecules, what is kept of them beside, and the capacity of their batches, chosen with the sampler.
+
+    Args:
+        store: the molecules, where batches are used.
+        kept: features that were worked out before, there too.
+        seed: of the random batches that the capacity is made for.
+    """
+
+    def __init__(self, store: MoleculeStore, kept: FixedFeatures | None = None, seed: int = 0) -> None:
+        self.store, self.kept, self.seed = store, kept, seed
+        self.per_batch, self.capacity = 0, None
+
+    def sampler(self, molecules: int, **options: Any) -> CapacitySampler:
+        """Make the sampler that chooses the molecules of each batch.
+
+        Args:
+            molecules: the average number per batch.
+            options: of `CapacitySampler`.
+        """
+        sizes, bonds = self.store.sizes.cpu(), self.store.bond_ptr.diff().cpu()
+        if molecules != self.per_batch:
+            self.per_batch, self.capacity = molecules, fitting_capacity(sizes, bonds, molecules, self.seed)
+        return CapacitySampler(sizes, bonds, self.capacity, **options)
+
+    def batch(self, index: Tensor) -> Batch:
+        """Cut one batch on the store's device: of constant shape, or a single large molecule."""
+        if len(index) != self.capacity.molecules:
+            return self.store.batch(index)
+        return cut_to_capacity(self.store, index, self.capacity, self.kept)
+
+    @property
+    def sizes(self) -> Tensor:
+        return self.store.sizes
+
+    @property
+    def weights(self) -> Tensor | None:
+        return self.store.weights
+
+    @property
+    def num_graphs(self) -> int:
+        return len(self.store)
+
+    @property
+    def device(self) -> torch.device:
+        return self.store.device
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+
+# --- Batches of constant shape, cut out of a store, as CUDA graphs need them.
+
+
+def cut_to_capacity(
+    store: MoleculeStore, index: Tensor, capacity: Capacity, kept: FixedFeatures | None = None
+) -> Batch:
+    """Molecules as one PyG batch of constant shape, cut out where the store lives without a word to the host.
+
+    It has `capacity.molecules` places and, as its last graph, a ghost that owns what the molecules leave over:
+    atoms and bonds of code 0, no descriptors, no features, no position, no target, no weight. Targets of empty places
+    are NaN too, so that a loss which leaves blanks out leaves them out.
+
+    Args:
+        store: the molecules.
+        index: which molecules, int64 `[capacity.molecules]` on the store's device, the largest first as
+            `CapacitySampler` orders them; -1 for an empty place.
+        capacity: of the batch.
+        kept: features that were worked out before.
+
+    Returns:
+        As `MoleculeStore.batch`, with `num_graphs` of `capacity.molecules + 1`, `row` -1 for empty places and the
+        ghost, and `graph`, the `gtx.graph.CapacityGraph` of the molecules, `molecules`, their number, int64 `[]`, and
+        `kept`, by name, the features of atoms and pairs that were.
+    """
+    taken = index >= 0
+    which = index.clamp(min=0)
+    sizes, bonds = (torch.where(taken, ptr.diff()[which], 0) for ptr in (store.atom_ptr, store.bond_ptr))
+    graph = CapacityGraph.from_sizes(sizes, capacity)
+    ghost = len(index)
+
+    def rows(ptr: Tensor, new_ptr: Tensor, owner: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Return for each new row its row in the store, and whether it belongs to a molecule."""
+        of = owner.clamp(max=ghost - 1)
+        old = ptr[which[of]] + torch.arange(count, device=ptr.device) - new_ptr[of]
+        return torch.where(owner < ghost, old, 0), owner < ghost
+
+    bond_ptr = torch.cat([bonds.new_zeros(1), bonds.cumsum(0), bonds.new_full((1,), capacity.bonds)])
+    bond_owner = owners(bond_ptr, capacity.bonds)
+    atom, real_atom = rows(store.atom_ptr, graph.ptr, graph.batch, capacity.atoms)
+    bond, real_bond = rows(store.bond_ptr, bond_ptr, bond_owner, capacity.bonds)
+
+    none = torch.zeros(1, dtype=torch.bool, device=index.device)
+    row, real = torch.cat([which, which[:1]]), torch.cat([taken, none])
+    ends = store.bonds.T[bond].long() + graph.ptr[bond_owner][:, None]
+    contents = {
+        "edge_index": torch.where(real_bond[:, None], ends, capacity.atoms - 1).T.contiguous(),
+        "batch": graph.batch,
+        "ptr": graph.ptr,
+        "row": torch.where(real, row, -1),
+        "molecules": taken.sum(),
+        "graph": graph,
+    }
+    places = {"molecule": (row, real), "atom": (atom, real_atom), "bond": (bond, real_bond)}
+    for name, level in LEVELS.items():
+        if name in ("bonds", "parts") or (values := getattr(store, name)) is None:
+            continue
+        at, there = places[level]
+        empty = torch.nan if values.is_floating_point() and name != "weights" else 0
+        values = widened(values[at])
+        contents[IN_BATCH.get(name, name)] = torch.where(there if values.dim() == 1 else there[:, None], values, empty)
+    if kept is not None:
+        pair, _ = rows(kept.pair_ptr, graph.pair_ptr, owners(graph.pair_ptr, capacity.pairs), capacity.pairs)
+        contents["kept"] = kept.cut(atom, pair)
+    return as_batch(contents, _num_graphs=ghost + 1)
+
+
+# --- The sampler of batches of constant shape.
+
+_BUCKETS = 4
+_DRAWN = 64  # batches that are drawn to learn what chance brings together
+
+
+class CapacitySampler(EpochSampler):
+    """Batches that fill a capacity and never exceed it, drawn at random.
+
+    The shuffled molecules are taken in turn until one does not fit: too many molecules, atoms, pairs or bonds, or too
+    many large molecules for the buckets. One that is only too large for the places left waits for the next batch.
+
+    Args:
+        sizes: atoms per molecule, int64 `[M]`.
+        bonds: directed bonds per molecule, int64 `[M]`.
+        capacity: of a batch, see `fitting`.
+        shuffle: if False, every epoch has the same batches.
+        seed: with the epoch's number it decides everything.
+        rank, replicas: as in `PairBudgetSampler`.
+    """
+
+    def __init__(
+        self,
+        sizes: Tensor,
+        bonds: Tensor,
+        capacity: Capacity,
+        *,
+        shuffle: bool = True,
+        seed: int = 0,
+        rank: int = 0,
+        replicas: int = 1,
+    ) -> None:
+        self.sizes, self.bonds = sizes.cpu().numpy(), bonds.cpu().numpy()
+        self.capacity, self.shuffle, self.seed = capacity, shuffle, seed
+        self.rank, self.replicas = rank, replicas
+        self._room = np.array([capacity.molecules, capacity.atoms - 1, capacity.pairs - 1, capacity.bonds])
+        self._costs = _costs(self.sizes, self.bonds)
+        self._alone = (self._costs > self._room).any(1) | (self.sizes > capacity.buckets[0][1])
+
+    @classmethod
+    def fitting(cls, store: MoleculeStore, molecules: int, seed: int = 0, **options: object) -> Self:
+        """Make a sampler whose batches hold about `molecules` average molecules of a store, by number of pairs."""
+        sizes, bonds = store.sizes.cpu(), store.bond_ptr.diff().cpu()
+        return cls(sizes, bonds, fitting_capacity(sizes, bonds, molecules, seed), seed=seed, **options)
+
+    def batches(self) -> list[Tensor]:
+        """All batches of the epoch, over all ranks: int64 `[capacity.molecules]` each, the largest molecule first, -1
+        in empty places, or `[1]`; together they hold each molecule once."""
+        random = np.random.default_rng((self.seed, self.epoch if self.shuffle else 0))
+        order = random.permutation(len(self.sizes))
+        batches = list(self._filled(order[~self._alone[order]]))
+        for i in order[self._alone[order]]:
+            batches.insert(int(random.integers(len(batches) + 1)), np.array([i]))
+        return [torch.from_numpy(batch) for batch in batches]
+
+    def fullness(self) -> float:
+        """Return the share of the pairs of the epoch's batches that are a molecule's."""
+        return float(np.square(self.sizes).sum() / sum(self.work(batch) for batch in self.batches()))
+
+    def work(self, batch: Tensor) -> int:
+        """Return the pairs of a batch: those of its capacity, or of the molecule that exceeds it."""
+        return int(self._costs[batch[0], 2]) if self._alone[batch[0]] else self.capacity.pairs
+
+    def _filled(self, order: np.ndarray) -> Iterator[np.ndarray]:
+        places = np.cumsum([count for count, _ in self.capacity.buckets])
+        steps = list(zip(places[:-1], (size for _, size in self.capacity.buckets[1:]), strict=True))
+        waiting, at = order[:0], 0
+        while len(waiting) or at < len(order):
+            fresh = order[at : at + max(0, self.capacity.molecules - len(waiting))]
+            ahead = np.concatenate([waiting, fresh])
+            fit = int((self._costs[ahead[: self.capacity.molecules]].cumsum(0) <= self._room).all(1).sum())
+            taken = ahead[:fit]
+            here = np.ones(fit, bool)
+            for most, size in steps:  # at most so many may be larger than the bucket that follows
+                here &= (self.sizes[taken] <= size) | (np.cumsum(here & (self.sizes[taken] > size)) <= most)
+            read = max(0, fit - len(waiting))
+            waiting, at = np.concatenate([taken[~here], waiting[fit:]]), at + read
+            taken = taken[here]
+            batch = np.full(self.capacity.molecules, -1)
+            batch[: len(taken)] = taken[np.argsort(-self.sizes[taken], kind="stable")]
+            yield batch
+
+
+def fitting_capacity(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0) -> Capacity:
+    """Choose a capacity that random batches of about `molecules` molecules fill.
+
+    It has the pairs of as many average molecules and one more; as many that the batches of an epoch are alike, the last
+    as full as the first. A molecule with more pairs than that, alone, is left out of account, and is a batch of its
+    own; of such the largest only, one for ten batches at most, and of the others there is room for the largest. Of
+    molecules, atoms, bonds and large molecules there is room for what `_DRAWN` batches of so many pairs, drawn at
+    random, need at the most.
+
+    Args:
+        sizes: atoms per molecule, int64 `[M]`, M at least 1.
+        bonds: directed bonds per molecule, int64 `[M]`.
+        molecules: how many a batch holds on average.
+        seed: of the draws.
+    """
+    if len(sizes) == 0:
+        raise ValueError("expected at least one molecule, got none")
+    costs = _costs(sizes.numpy(), bonds.numpy())
+    costs = costs[~_exceeding(costs[:, 2], molecules)]
+    sizes = costs[:, 1]
+    molecules = len(sizes) / -(-len(sizes) // molecules)
+    pairs = max(int(np.ceil(costs[:, 2].mean() * (molecules + 1))), int(costs[:, 2].max()))
+    random = np.random.default_rng(seed)
+    most, profile = costs.max(0), np.full(2, sizes.min())  # two places at least, unlike a molecule alone
+    for _ in range(_DRAWN):
+        drawn = random.choice(len(sizes), min(len(sizes), 2 * int(molecules) + 2), replace=False)
+        drawn = drawn[: max(1, int((costs[drawn, 2].cumsum() <= pairs).sum()))]
+        most = np.maximum(most, costs[drawn].sum(0))
+        largest = np.sort(sizes[drawn])[::-1]
+        wider = np.zeros(max(len(profile), len(largest)), int)
+        wider[: len(profile)] = profile
+        wider[: len(largest)] = np.maximum(wider[: len(largest)], largest)
+        profile = wider
+    profile[0] = sizes.max()
+    buckets = tuple((len(graphs), int(size)) for graphs, size in reversed(alike(profile.tolist(), _BUCKETS)))
+    return Capacity(int(most[1]) + 1, pairs + 1, int(most[3]), buckets)
+
+
+def _exceeding(pairs: np.ndarray, molecules: int) -> np.ndarray:
+    """Mark molecules with more pairs than a whole batch of the smaller ones: bool `[M]`; a few of the largest."""
+    order = np.argsort(-pairs, kind="stable")[:-1]
+    smaller = pairs.sum() - pairs[order].cumsum()
+    mean = smaller / np.arange(len(order), 0, -1)
+    exceeds = pairs[order] > mean * (molecules + 1)
+    exceeds[-(-len(pairs) // (10 * molecules)) :] = False
+    found = np.zeros(len(pairs), bool)
+    found[order[np.logical_and.accumulate(exceeds)]] = True
+    return found
+
+
+def _costs(sizes: np.ndarray, bonds: np.ndarray) -> np.ndarray:
+    """Count what each molecule uses of a capacity: molecules, atoms, pairs, bonds; int64 `[M, 4]`."""
+    return np.stack([np.ones_like(sizes), sizes, sizes**2, bonds], 1)

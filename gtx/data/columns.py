@@ -14,7 +14,7 @@ from gtx.errors import InputError, did_you_mean, printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gtx.molecules.featuriser import Text
+    from gtx.molecules.perception import Text
 
     Record = tuple[pa.RecordBatch, int]
 

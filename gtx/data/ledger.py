@@ -1,15 +1,15 @@
-"""The row ledger: every input row has an outcome, and nothing vanishes."""
+"""The row ledger: every input row has an outcome, and nothing vanishes; and a file that was read, with its ledger."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
 
+from gtx.data.columns import Row, column_index
 from gtx.errors import InputError, printable
-
-if TYPE_CHECKING:
-    from gtx.data.columns import Row
 
 
 class Ledger:
@@ -120,3 +120,41 @@ def describe(row: int, column: str | None, value: str | None, reason: str) -> st
 def counted(number: int, noun: str) -> str:
     """`1 row`, `17 rows`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+# --- A file that was read to its end: its rows, and what is wrong with them.
+
+
+@dataclass(frozen=True)
+class File:
+    """File that was read: its rows are `start` to `start + len(rows)` of all rows.
+
+    Where a row has several molecules, `components` names their columns, of which `smiles_column` is the first.
+    """
+
+    source: str
+    columns: list[str]
+    smiles_column: str
+    rows: list[Row]
+    ledger: Ledger
+    start: int
+    components: tuple[str, ...] = ()
+
+    def cells(self, column: str) -> list[str]:
+        """Return the cells of a column, but for rows that are broken.
+
+        Raises:
+            InputError: there is no such column, or several.
+        """
+        with named(self):
+            place = column_index(self.columns, column)
+        return [row.cells[place] for row in self.rows if not row.error]
+
+
+@contextmanager
+def named(file: File) -> Iterator[None]:
+    """Add the name of the file to any `InputError` raised within."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{file.source}: {error}") from None

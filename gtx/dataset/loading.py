@@ -13,12 +13,12 @@ from torch import Tensor
 
 from gtx.data import (
     Candidates,
-    Division,
     Featurised,
     Ledger,
     MoleculeStore,
     Row,
     Split,
+    SplitSettings,
     column_index,
     column_split,
     conflicting_duplicates,
@@ -28,8 +28,7 @@ from gtx.data import (
     with_components,
 )
 from gtx.data.columns import listed
-from gtx.data.file import File, named
-from gtx.data.ledger import counted
+from gtx.data.ledger import File, counted, named
 from gtx.data.targets import read_weights
 from gtx.dataset.settings import Dataset, DataSettings
 from gtx.errors import InputError, printable
@@ -123,15 +122,15 @@ def divided(
     rest = labelled[labelled < len(first.rows)]
     if len(fixed) == 2:
         return {"train": rest, **fixed}, f"files {settings.val} and {settings.test}"
-    division = settings.division
-    kept, rows = candidates(files, division, rest, [done.smiles[i] for i in rest])
+    split_settings = settings.split_settings
+    kept, rows = candidates(files, split_settings, rest, [done.smiles[i] for i in rest])
     rest = rest[kept]
     if fixed:  # the share of the part that a file gives falls to the one that is cut out here
         train, val, test = rows.sizes
         half = (val if "test" in fixed else test) / 2
         rows = replace(rows, sizes=(train, half, half))
-    part = division.divide(rows, spread(task, y[rest]))
-    words = division.describe(rows.smiles, part)
+    part = split_settings.divide(rows, spread(task, y[rest]))
+    words = split_settings.describe(rows.smiles, part)
     part = {name: rest[index] for name, index in part.items()}
     if fixed:
         held_out = np.sort(np.concatenate([part["val"], part["test"]]))
@@ -142,20 +141,20 @@ def divided(
 
 
 def candidates(
-    files: Sequence[File], division: Division, rows: np.ndarray, smiles: Sequence[str]
+    files: Sequence[File], split_settings: SplitSettings, rows: np.ndarray, smiles: Sequence[str]
 ) -> tuple[np.ndarray, Candidates]:
-    """`Division.candidates` of `rows` of the table, whose ledger gets the warnings.
+    """`SplitSettings.candidates` of `rows` of the table, whose ledger gets the warnings.
 
     Raises:
         InputError: there is no such column, or no cell of it can be used.
     """
     table, cells = files[0], None
     with named(table):
-        if division.by is not None:
-            at = column_index(table.columns, division.by)
+        if split_settings.by is not None:
+            at = column_index(table.columns, split_settings.by)
             cells = [table.rows[row].cells[at] for row in rows]
         numbers = [table.rows[row].number for row in rows]
-        return division.candidates(cells, numbers, smiles, table.ledger)
+        return split_settings.candidates(cells, numbers, smiles, table.ledger)
 
 
 def spread(task: Task, y: np.ndarray) -> np.ndarray | None:

@@ -12,17 +12,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from gtx.data import (
-    Division,
     Duplicates,
     FeatureColumns,
     MoleculeStore,
     Nearest,
     Row,
     Split,
+    SplitSettings,
     column_index,
     nearest,
 )
-from gtx.data.file import File
+from gtx.data.ledger import File
 from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex
 from gtx.molecules import Featuriser
@@ -62,7 +62,7 @@ class DataSettings:
 
     Raises:
         InputError: the settings of the split are out of range or contradict each other, see
-            `gtx.data.Division`.
+            `gtx.data.SplitSettings`.
     """
 
     data: str
@@ -87,7 +87,7 @@ class DataSettings:
     features: FeatureColumns | None = None
 
     def __post_init__(self) -> None:
-        _ = self.division  # is checked
+        _ = self.split_settings  # is checked
         if self.smiles_column and self.featuriser.components:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
@@ -111,9 +111,9 @@ class DataSettings:
                 )
 
     @property
-    def division(self) -> Division:
+    def split_settings(self) -> SplitSettings:
         """Split of the rows, unless a column or files define it."""
-        return Division(
+        return SplitSettings(
             self.split, self.split_by, self.split_sizes, self.folds, self.fold, self.seed, self.group_duplicates
         )
 
@@ -129,7 +129,7 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
             return {"file": path.name, "sha256": annex("library", "a store").store_marks(path)}
         return {"file": path.name, "sha256": sha256(path)} if path.is_file() else None
 
-    how = {"split_column": settings.split_column} if settings.split_column else settings.division.marks()
+    how = {"split_column": settings.split_column} if settings.split_column else settings.split_settings.marks()
     if settings.weight_column:
         how["weight_column"] = settings.weight_column
     if settings.features:

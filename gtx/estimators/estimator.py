@@ -23,7 +23,7 @@ from gtx.dataset import DataSettings, LabelledMolecules
 from gtx.errors import InputError
 from gtx.estimators.inputs import as_columns, as_smiles, as_weights, complaint_of, smiles_in
 from gtx.molecules import Featuriser
-from gtx.molecules.featuriser import Text
+from gtx.molecules.perception import Text
 from gtx.prediction import ModelHeader
 from gtx.prediction.inputs import as_frame, as_texts, component_rows
 from gtx.schema import plain

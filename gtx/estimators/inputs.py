@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from gtx.data.columns import MoleculeColumn, listed, molecule_columns
 from gtx.errors import InputError, printable
-from gtx.molecules.featuriser import Text
+from gtx.molecules.perception import Text
 from gtx.molecules.reading import text_of
 from gtx.prediction.inputs import as_frame, as_texts, first_cells
 from gtx.tasks.labels import check_count

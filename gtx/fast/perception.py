@@ -15,13 +15,12 @@ from gtx.fast.descriptors import tabulate
 from gtx.fast.graphs import CHIRALITY, STEREO, VERSION, Graphs, binary, form_version
 from gtx.fast.stereocentres import label_centres
 from gtx.molecules import perception as plain
-from gtx.molecules.conformers import Conformer, make_conformer
-from gtx.molecules.coordinates import without_hydrogens
+from gtx.molecules.coordinates import Conformer, make_conformer, without_hydrogens
 from gtx.molecules.descriptors import lacking
-from gtx.molecules.flat import FlatMolecules
 from gtx.molecules.graphs import (
     ATOM_COLUMNS,
     LABEL,
+    FlatMolecules,
     atom_code,
     bond_code,
     copy_labels,

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from gtx.data import Duplicates, Ledger, MoleculeStore, PairBudgetSampler, Row, column_index, fresh_name
 from gtx.data.columns import listed
-from gtx.data.file import File
+from gtx.data.ledger import File
 from gtx.data.parquet import strings
 from gtx.data.splits import spelled
 from gtx.data.targets import read_weights

@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gtx.lazy import lazy_names
-from gtx.molecules.conformers import Conformer, make_conformer
+from gtx.molecules.coordinates import Conformer, make_conformer
 from gtx.molecules.descriptors import DESCRIPTORS, MOLECULE_FEATURES, descriptors
-from gtx.molecules.featuriser import Featuriser, featurise_texts
-from gtx.molecules.flat import FlatMolecules, Molecule
-from gtx.molecules.graphs import ATOM_COLUMNS, BOND_COLUMNS, atom_codes, bond_codes, bond_ends, label_stereo
+from gtx.molecules.graphs import (
+    ATOM_COLUMNS,
+    BOND_COLUMNS,
+    FlatMolecules,
+    Molecule,
+    atom_codes,
+    bond_codes,
+    bond_ends,
+    label_stereo,
+)
+from gtx.molecules.perception import Featuriser, featurise_texts
 from gtx.molecules.reading import MoleculeError, read_molblock, read_smiles, standardise
 from gtx.molecules.settings import FEATURISER_VERSION
 

@@ -1,12 +1,15 @@
-"""Coordinates onto molecules, and hydrogen atoms off them."""
+"""Coordinates of atoms: read onto molecules, or made by embedding; and hydrogen atoms removed and put back."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from rdkit import Chem
+from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 from rdkit.Geometry import Point3D
 
-from gtx.molecules.reading import MoleculeError
+from gtx.molecules.reading import MoleculeError, read_smiles
 
 _RADIUS = Chem.GetPeriodicTable().GetRcovalent  # Å; 0 of an unknown element
 _SHORTEST, _LONGEST = 0.55, 1.6  # sums of covalent radii; a geminal distance has 1.6 and more
@@ -91,3 +94,118 @@ def with_given_hydrogens(bare: Chem.Mol, given: Chem.Mol) -> Chem.Mol:
             conformer.SetAtomPosition(added, Point3D(*points[j].tolist()))
     full.UpdatePropertyCache(strict=False)
     return full.GetMol()
+
+
+# --- Conformers of a molecule that came without coordinates, the same however the molecule was written.
+
+CONFORMER_VERSION = 1
+"""Raised whenever the same molecule would get another conformer."""
+
+LARGEST = 500
+"""Atoms, hydrogens included, of the largest molecule embedded: the cost grows with the cube, and no clock stops it."""
+
+_SEED = 2015
+_ATTEMPTS = 20  # from either start; what ends a vain search, as a clock is not the same twice
+_SECONDS = 10  # for either start; RDKit looks at the clock between attempts
+_STEPS = 500  # of minimisation
+
+
+class Conformer(NamedTuple):
+    """Coordinates of the n atoms of a molecule.
+
+    Attributes:
+        positions: float32 `[n, 3]` in Å; NaN where unknown.
+        warnings: the reason if unknown, and a note if a force field other than MMFF94 was used.
+    """
+
+    positions: np.ndarray
+    warnings: tuple[str, ...]
+
+
+def make_conformer(mol: Chem.Mol, number: int = 0) -> Conformer:
+    """Generate a conformer by ETKDGv3, minimised in MMFF94.
+
+    It is a function of the canonical isomeric SMILES, which is read, given all its hydrogens, embedded from one seed
+    and minimised for at most 500 steps. A centre or double bond whose configuration is not given gets one. UFF stands
+    in where MMFF94 lacks parameters, and the geometry as embedded where UFF does too; a warning says so.
+
+    How the parts of a salt or mixture lie to each other is unknown: the largest is embedded, and the atoms of the
+    others have no positions.
+
+    Source: Riniker & Landrum 2015 (10.1021/acs.jcim.5b00654), Wang et al. 2020 (10.1021/acs.jcim.0c00025); Halgren
+    1996, in RDKit by Tosco et al. 2014 (10.1186/s13321-014-0037-3).
+
+    Args:
+        mol: with or without hydrogen atoms; a conformer it has is ignored.
+        number: which of the conformers that there may be; each is embedded from a seed of its own. Small and stiff
+            molecules give the same again and again.
+
+    Returns:
+        Positions of the atoms of `mol`, in its order. Where no conformer can be made all are NaN; nothing is raised.
+    """
+    positions = np.full((mol.GetNumAtoms(), 3), np.nan, np.float32)
+    bare, kept = without_hydrogens(mol)
+    smiles = Chem.MolToSmiles(bare)
+    order = [kept[i] for i in bare.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]]  # of mol, along the SMILES
+    try:
+        parts = [read_smiles(part, remove_hydrogens=False) for part in smiles.split(".")]
+        sizes = [part.GetNumAtoms() for part in parts]
+        first = sizes.index(max(sizes))
+        full = Chem.AddHs(parts[first])
+        warnings = _embed(full, _SEED + number)
+    except MoleculeError as reason:
+        return Conformer(positions, (f"no conformer could be made: {reason}; distances are unknown",))
+    points = full.GetConformer().GetPositions()
+    if len(parts) > 1:
+        warnings.append(f"one of {len(parts)} parts has a conformer; distances to and in the others are unknown")
+    for i, atom in enumerate(order[sum(sizes[:first]) :][: sizes[first]]):
+        positions[atom] = points[i]
+        removed = _neighbours(mol, atom) - set(order)
+        added = [j for j in _neighbours(full, i) if j >= sizes[first]]
+        for hydrogen, j in zip(sorted(removed), sorted(added), strict=False):  # mol may have none
+            positions[hydrogen] = points[j]
+    return Conformer(positions, tuple(warnings))
+
+
+def _neighbours(mol: Chem.Mol, atom: int) -> set[int]:
+    return {neighbour.GetIdx() for neighbour in mol.GetAtomWithIdx(atom).GetNeighbors()}
+
+
+def _embed(mol: Chem.Mol, seed: int) -> list[str]:
+    """Give `mol`, which has all its hydrogens, a conformer; what there is to say of it.
+
+    Raises:
+        MoleculeError: why there is none.
+    """
+    if (size := mol.GetNumAtoms()) > LARGEST:
+        raise MoleculeError(f"it has {size} atoms with its hydrogens; the limit is {LARGEST}")
+    for anywhere in (False, True):  # atoms placed anywhere is slower, and finds what the usual start does not
+        how = rdDistGeom.ETKDGv3()
+        how.randomSeed, how.useRandomCoords, how.maxIterations = seed, anywhere, _ATTEMPTS
+        how.timeout, how.trackFailures = _SECONDS, True
+        if rdDistGeom.EmbedMolecule(mol, how) == 0:
+            break
+    else:
+        raise MoleculeError(_reason(how.GetFailureCounts()))
+    warnings = _minimise(mol) if size > 1 else []
+    if not np.isfinite(mol.GetConformer().GetPositions()).all():
+        raise MoleculeError("minimising it gave no finite numbers")
+    return warnings
+
+
+def _reason(counts: list[int]) -> str:
+    causes = {rdDistGeom.EmbedFailureCauses.values[i]: count for i, count in enumerate(counts)}
+    if causes[rdDistGeom.EmbedFailureCauses.EXCEEDED_TIMEOUT]:
+        return f"ETKDG took longer than {_SECONDS} s"
+    most = max(causes, key=causes.get)
+    return f"ETKDG gave up after {2 * _ATTEMPTS} attempts, most often at: {most.name.replace('_', ' ').lower()}"
+
+
+def _minimise(mol: Chem.Mol) -> list[str]:
+    if rdForceFieldHelpers.MMFFHasAllMoleculeParams(mol):
+        rdForceFieldHelpers.MMFFOptimizeMolecule(mol, maxIters=_STEPS)
+        return []
+    if rdForceFieldHelpers.UFFHasAllMoleculeParams(mol):
+        rdForceFieldHelpers.UFFOptimizeMolecule(mol, maxIters=_STEPS)
+        return ["the conformer is minimised in UFF, as MMFF94 lacks parameters"]
+    return ["the conformer is not minimised, as MMFF94 and UFF lack parameters"]

@@ -14,7 +14,7 @@ from rdkit.Chem import rdMolDescriptors as rd
 from rdkit.Chem.EState import EStateIndices
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 
-from gtx.molecules.flat import FlatMolecules
+from gtx.molecules.graphs import FlatMolecules
 from gtx.molecules.reading import MoleculeError
 
 # --- RDKit's two-dimensional descriptors, all but four: the targets of pretraining.

@@ -12,7 +12,6 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from gtx.errors import InputError
-from gtx.molecules.graphs import place_numbers
 from gtx.molecules.reading import read_smiles
 
 Colour = tuple[float, float, float]
@@ -182,7 +181,7 @@ class _Drawing(NamedTuple):
         paths = re.findall(r"<path class='atom-\d+' d='([^']*)'", self.body)  # bonds have a class of their own
         letters = [_corners(np.array(re.findall(r"([-\d.]+)[ ,]([-\d.]+)", path), float)) for path in paths]
         atoms = np.array(self.places).reshape(-1, 2)
-        middles = place_numbers(atoms, self.bonds, np.reshape(letters, (-1, 2)), self.radius, font, self.size)
+        middles = _place_numbers(atoms, self.bonds, np.reshape(letters, (-1, 2)), self.radius, font, self.size)
         return "".join(
             f'<text class="number" x="{x:.1f}" y="{y + 0.36 * font:.1f}" text-anchor="middle" font-family="sans-serif" '
             f'font-size="{font:.1f}" fill="#444">{i}</text>'
@@ -285,3 +284,57 @@ def _svg(width: int, height: int, body: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">{body}</svg>'
     )
+
+
+# --- Positions of atom numbers in a drawing: beside their atoms, away from bonds, letters and other numbers.
+
+ANGLES = np.arange(24) * np.pi / 12
+DIRECTIONS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
+STEPS = np.linspace(0, 1, 13)[:, None]  # along a bond
+
+
+def _place_numbers(
+    atoms: np.ndarray,
+    bonds: Sequence[tuple[int, int]],
+    letters: np.ndarray,
+    disc: float,
+    font: float,
+    size: tuple[int, int],
+) -> np.ndarray:
+    """Return the middle of every atom's number: of 24 places around the atom's disc the one with most room.
+
+    Args:
+        atoms: `[n, 2]`, in pixels.
+        bonds: the two atoms of each.
+        letters: `[m, 2]`, points on the letters of atoms.
+        disc: radius of the disc behind every atom.
+        font: size of the numbers.
+        size: width and height of the picture.
+
+    Returns:
+        `[n, 2]`.
+    """
+    reach = 0.36 * font * np.array([max(2, len(str(i))) for i in range(len(atoms))])  # half of a number's width
+    lines = [atoms[i] + STEPS * (atoms[j] - atoms[i]) for i, j in bonds]
+    points = np.concatenate([letters, *lines])
+    placed = np.empty((0, 2))
+    for i, atom in enumerate(atoms):
+        places = atom + (disc + reach[i]) * DIRECTIONS
+        room = [
+            _distance(places, _near(points, atom, disc, font)),
+            _distance(places, _near(np.delete(atoms, i, axis=0), atom, disc, font)) - disc,
+            _distance(places, _near(placed, atom, disc, font)) - reach[i],
+            np.minimum(places, np.array(size) - places).min(axis=1),  # to the edge of the picture
+        ]
+        placed = np.concatenate([placed, places[[np.argmax(np.round(np.min(room, axis=0), 3))]]])
+    return placed
+
+
+def _near(points: np.ndarray, atom: np.ndarray, disc: float, font: float) -> np.ndarray:
+    """Select the points that the number of an atom may overlap."""
+    return points[(np.abs(points - atom) < 4 * (disc + font)).all(axis=1)]
+
+
+def _distance(places: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Measure the distance from each place to the nearest point; large without points."""
+    return np.linalg.norm(places[:, None] - points, axis=2).min(axis=1, initial=1e3)

@@ -1,13 +1,84 @@
-"""Graphs: columns of codes for atoms and bonds, their numbering and stereochemistry."""
+"""Molecules in arrays: codes of atoms and bonds, their numbering and stereochemistry."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from rdkit import Chem, rdBase
 from rdkit.Chem import BondStereo, ChiralType, rdCIPLabeler, rdqueries
+
+# --- Featurised molecules: one in arrays, and many concatenated.
+
+
+class Molecule(NamedTuple):
+    """Featurised molecule with n atoms and m bonds.
+
+    Attributes:
+        atoms: uint8 `[n, A]`, a code per atom and column of `ATOM_COLUMNS`.
+        bonds: int32 `[2, 2m]`, sender and receiver of every bond in both directions.
+        bond_codes: uint8 `[2m, F]`, a code per directed bond and column of `BOND_COLUMNS`.
+        positions: float32 `[n, 3]` in Å, NaN for atoms that no conformer could be made for; or None.
+        descriptors: float32 `[D]`, NaN where one could not be computed.
+        smiles: the canonical isomeric SMILES; None if not requested.
+        warnings: messages for the user.
+    """
+
+    atoms: np.ndarray
+    bonds: np.ndarray
+    bond_codes: np.ndarray
+    positions: np.ndarray | None
+    descriptors: np.ndarray
+    smiles: str | None
+    warnings: tuple[str, ...]
+
+
+class FlatMolecules(NamedTuple):
+    """The outcome of n texts, of which m could be read, with N atoms and E directed bonds in all.
+
+    Arrays are as in `gtx.data.MoleculeStore`; `smiles`, `errors` and `warnings` have one entry per text.
+    """
+
+    atoms: np.ndarray  # uint8 [N, A]
+    bonds: np.ndarray  # int32 [2, E], numbered within each molecule
+    bond_codes: np.ndarray  # uint8 [E, F]
+    descriptors: np.ndarray  # float32 [m, D]
+    atom_counts: np.ndarray  # int64 [m]
+    bond_counts: np.ndarray  # int64 [m]
+    positions: np.ndarray | None  # float32 [N, 3] in Å, NaN where unknown
+    smiles: list[str | None]  # canonical; None where the text could not be read, or none was asked for
+    errors: list[str | None]  # why it could not be read
+    warnings: list[tuple[str, ...]]
+    parts: np.ndarray | None = None  # int64 [m, K], atoms of each component; None where a text is one molecule
+
+    @classmethod
+    def of(cls, molecule: Molecule) -> FlatMolecules:
+        """Make a batch of one molecule."""
+        atoms, bonds, bond_codes, positions, descriptors, smiles, warnings = molecule
+        counts = np.array([len(atoms)]), np.array([len(bond_codes)])
+        return cls(atoms, bonds, bond_codes, descriptors[None], *counts, positions, [smiles], [None], [warnings])
+
+    @classmethod
+    def join(cls, parts: Sequence[FlatMolecules]) -> FlatMolecules:
+        """Return the outcome of all texts of one part or more, one part after the other."""
+        joined = []
+        for name, *columns in zip(cls._fields, *parts, strict=True):
+            if isinstance(columns[0], list):
+                joined.append(list(chain.from_iterable(columns)))
+            else:
+                given = [column for column in columns if column is not None]
+                joined.append(np.concatenate(given, axis=1 if name == "bonds" else 0) if given else None)
+        return cls(*joined)
+
+    @property
+    def molecule(self) -> Molecule:
+        """The one molecule."""
+        (values,), (smiles,), (warnings,) = self.descriptors, self.smiles, self.warnings
+        return Molecule(self.atoms, self.bonds, self.bond_codes, self.positions, values, smiles, warnings)
+
 
 # --- Atoms and bonds as small integer codes, one per column of `ATOM_COLUMNS` and `BOND_COLUMNS`.
 #
@@ -72,60 +143,6 @@ def name_code(kind: str, column: int, code: int) -> str:
     if name == "element":
         return f"element {Chem.GetPeriodicTable().GetElementSymbol(values[code - 1]) if code else 'unknown'}"
     return f"{kind} {name} {values[code - 1]}" if code else f"{kind} {name} of another kind"
-
-
-# --- Positions of atom numbers in a drawing: beside their atoms, away from bonds, letters and other numbers.
-
-ANGLES = np.arange(24) * np.pi / 12
-DIRECTIONS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
-STEPS = np.linspace(0, 1, 13)[:, None]  # along a bond
-
-
-def place_numbers(
-    atoms: np.ndarray,
-    bonds: Sequence[tuple[int, int]],
-    letters: np.ndarray,
-    disc: float,
-    font: float,
-    size: tuple[int, int],
-) -> np.ndarray:
-    """Return the middle of every atom's number: of 24 places around the atom's disc the one with most room.
-
-    Args:
-        atoms: `[n, 2]`, in pixels.
-        bonds: the two atoms of each.
-        letters: `[m, 2]`, points on the letters of atoms.
-        disc: radius of the disc behind every atom.
-        font: size of the numbers.
-        size: width and height of the picture.
-
-    Returns:
-        `[n, 2]`.
-    """
-    reach = 0.36 * font * np.array([max(2, len(str(i))) for i in range(len(atoms))])  # half of a number's width
-    lines = [atoms[i] + STEPS * (atoms[j] - atoms[i]) for i, j in bonds]
-    points = np.concatenate([letters, *lines])
-    placed = np.empty((0, 2))
-    for i, atom in enumerate(atoms):
-        places = atom + (disc + reach[i]) * DIRECTIONS
-        room = [
-            _distance(places, _near(points, atom, disc, font)),
-            _distance(places, _near(np.delete(atoms, i, axis=0), atom, disc, font)) - disc,
-            _distance(places, _near(placed, atom, disc, font)) - reach[i],
-            np.minimum(places, np.array(size) - places).min(axis=1),  # to the edge of the picture
-        ]
-        placed = np.concatenate([placed, places[[np.argmax(np.round(np.min(room, axis=0), 3))]]])
-    return placed
-
-
-def _near(points: np.ndarray, atom: np.ndarray, disc: float, font: float) -> np.ndarray:
-    """Select the points that the number of an atom may overlap."""
-    return points[(np.abs(points - atom) < 4 * (disc + font)).all(axis=1)]
-
-
-def _distance(places: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Measure the distance from each place to the nearest point; large without points."""
-    return np.linalg.norm(places[:, None] - points, axis=2).min(axis=1, initial=1e3)
 
 
 # --- Stereochemistry that does not depend on how the molecule was written: CIP labels.

@@ -12,10 +12,9 @@ import numpy as np
 from rdkit import rdBase
 
 from gtx.errors import InputError, printable
-from gtx.molecules.conformers import CONFORMER_VERSION
+from gtx.molecules.coordinates import CONFORMER_VERSION
 from gtx.molecules.descriptors import DESCRIPTORS, MOLECULE_FEATURES
-from gtx.molecules.flat import FlatMolecules
-from gtx.molecules.graphs import ATOM_COLUMNS, BOND_COLUMNS
+from gtx.molecules.graphs import ATOM_COLUMNS, BOND_COLUMNS, FlatMolecules
 from gtx.schema import plain_fields, whole
 
 # --- Rows of several molecules, such as a solute and a solvent: read one by one, kept as one row of arrays.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, column_index, molecule_columns, smiles_index
 from gtx.errors import InputError, printable
-from gtx.molecules.featuriser import Text
+from gtx.molecules.perception import Text
 from gtx.molecules.reading import text_of
 
 

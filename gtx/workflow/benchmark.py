@@ -158,7 +158,7 @@ def benchmark(
     for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("folds", folds, 2)):
         if not least <= value <= MOST:
             raise InputError(f"{name}: expected {least} to {MOST:,}, got {value}")
-    data.division.check_folds()
+    data.split_settings.check_folds()
     check_model(settings, data.featuriser, data.features)
     claim(out, (*OUTPUTS, "cache", "splits"))
     if overwrite:
@@ -227,9 +227,9 @@ def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> 
     """Molecule indices, of each repeat and fold; molecules without any label are in none."""
     labelled = np.flatnonzero(~np.isnan(dataset.y).all(axis=1))
     smiles = [dataset.smiles[i] for i in labelled]
-    kept, rows = candidates(dataset.files, data.division, dataset.rows[labelled], smiles)
+    kept, rows = candidates(dataset.files, data.split_settings, dataset.rows[labelled], smiles)
     labelled = labelled[kept]
-    dealt = data.division.repeated(rows, folds, repeats, spread(dataset.task, dataset.y[labelled]))
+    dealt = data.split_settings.repeated(rows, folds, repeats, spread(dataset.task, dataset.y[labelled]))
     return [[{part: labelled[index] for part, index in split.items()} for split in repeat] for repeat in dealt]
 
 

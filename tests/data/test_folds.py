@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gtx.data.division import cross_splits, k_folds
+from gtx.data.splits import cross_splits, k_folds
 from gtx.errors import InputError
 
 RANDOM = np.random.default_rng(0)

@@ -22,7 +22,7 @@ from gtx.data.delimited import bounded, records
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import open_table
 from gtx.errors import InputError
-from gtx.molecules import sdf
+from gtx.molecules import reading
 
 TOO_LONG = "has more than 100 characters; its cells are left out"
 
@@ -32,7 +32,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LONGEST_ROW", 100)
     monkeypatch.setattr(limits, "HEAVIEST", 1000)
     monkeypatch.setattr(limits, "MOST_COLUMNS", 5)
-    monkeypatch.setattr(sdf, "LONGEST_RECORD", 1000)
+    monkeypatch.setattr(reading, "LONGEST_RECORD", 1000)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gtx.data.sources import check_source
-from gtx.data.tables import open_table
+from gtx.data.tables import check_source, open_table
 from gtx.errors import InputError
 
 

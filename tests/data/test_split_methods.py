@@ -12,17 +12,15 @@ import pytest
 from gtx.data import (
     SPLIT_METHODS,
     Candidates,
-    Division,
     Ledger,
     Split,
+    SplitSettings,
     leakage,
     split_groups,
     split_method,
-    split_methods,
 )
 from gtx.data.similarity import nearest
-from gtx.data.split_methods import time_split, times
-from gtx.data.splits import SPLITS
+from gtx.data.splits import SPLITS, time_split, times
 from gtx.errors import InputError
 from tests.tables import molecules
 
@@ -129,21 +127,21 @@ def test_the_first_cell_that_is_no_date_is_shown_where_too_few_are() -> None:
         'row 12, column "date", value "03.05.2021": is not a number or a date such as 2024-05-17$'
     )
     with pytest.raises(InputError, match=message):
-        Division("time", "date").candidates(cells, range(10, 15), ["C"] * 5, Ledger())
+        SplitSettings("time", "date").candidates(cells, range(10, 15), ["C"] * 5, Ledger())
 
 
 def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
     ledger, cells = Ledger(), ["2001", "soon", " ", "2003", "2002"]
-    kept, rows = Division("time", "year").candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], ledger)
+    kept, rows = SplitSettings("time", "year").candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], ledger)
     assert kept.tolist() == [0, 3, 4] and rows.smiles == ["C", "F", "S"]
     assert rows.values.tolist() == [2001, 2003, 2002]
     said = 'row 2, column "year", value "soon": is not a number or a date such as 2024-05-17; the row is in no part'
     assert ledger.warnings[2] == [f"{said} of the split"]
     assert ledger.warnings[3][0].endswith("is blank; the row is in no part of the split")
-    kept, rows = Division("group", "lab").candidates(["a", "", "b "], [1, 2, 3], ["C", "N", "O"], ledger)
+    kept, rows = SplitSettings("group", "lab").candidates(["a", "", "b "], [1, 2, 3], ["C", "N", "O"], ledger)
     assert kept.tolist() == [0, 2] and rows.values.tolist() == ["a", "b"]
     with pytest.raises(InputError, match="split time: no cell of column 'year' is a number or a date"):
-        Division("time", "year").candidates(["x", ""], [1, 2], ["C", "N"], ledger)
+        SplitSettings("time", "year").candidates(["x", ""], [1, 2], ["C", "N"], ledger)
 
 
 @pytest.mark.parametrize(
@@ -161,22 +159,22 @@ def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
 )
 def test_what_does_not_go_together(arguments: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Division(**arguments)
+        SplitSettings(**arguments)
 
 
 def test_each_row_is_tested_in_one_fold_of_each_repeat() -> None:
-    division = Division("group", "lab", folds=4, fold=2)
+    settings = SplitSettings("group", "lab", folds=4, fold=2)
     rows = rows_of("group")
-    one, other = division.repeated(rows, 4, 2)
+    one, other = settings.repeated(rows, 4, 2)
     for repeat in (one, other):
         assert np.array_equal(np.sort(np.concatenate([split["test"] for split in repeat])), np.arange(len(SMILES)))
         for split in repeat:
             assert sum(len({rows.values[i] for i in part}) for part in split.values()) == 25
-    assert same(division.divide(rows), one[1]) and not same(one[1], other[1])
+    assert same(settings.divide(rows), one[1]) and not same(one[1], other[1])
 
 
 def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(split_methods, "MOST_COMPARED", 100)
+    monkeypatch.setattr("gtx.data.splits.MOST_COMPARED", 100)
     with pytest.raises(
         InputError, match=r"clusters .* up to 100 .* there are 150 different ones: split by 'kmeans' or"
     ):

@@ -9,7 +9,7 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem import AllChem
 
-from gtx.molecules import ATOM_COLUMNS, Featuriser, Molecule, conformers, make_conformer, read_smiles
+from gtx.molecules import ATOM_COLUMNS, Featuriser, Molecule, coordinates, make_conformer, read_smiles
 from tests.molecules_for_tests import SMILES
 
 from .rewriting import CAGES, ODD, rewritings, sample
@@ -105,8 +105,8 @@ def test_no_conformer_leaves_the_molecule_and_says_why(monkeypatch: pytest.Monke
         "ETKDG gave up after 40 attempts, most often at: ": MADE(impossible),
         "it has 512 atoms with its hydrogens; the limit is 500": MADE("C" * 170),
     }
-    monkeypatch.setattr(conformers, "_SECONDS", 1)
-    monkeypatch.setattr(conformers, "_ATTEMPTS", 1_000_000)
+    monkeypatch.setattr(coordinates, "_SECONDS", 1)
+    monkeypatch.setattr(coordinates, "_ATTEMPTS", 1_000_000)
     failures["ETKDG took longer than 1 s"] = MADE(impossible)
     for reason, molecule in failures.items():
         assert np.isnan(molecule.positions).all() and molecule.positions.shape == (len(molecule.atoms), 3)

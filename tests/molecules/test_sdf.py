@@ -7,7 +7,7 @@ import pytest
 from rdkit import Chem
 
 from gtx.molecules import MoleculeError
-from gtx.molecules.sdf import molblock_smiles, sdf_records
+from gtx.molecules.reading import molblock_smiles, sdf_records
 
 BLOCK = Chem.MolToMolBlock(Chem.MolFromSmiles("C[C@H](N)O"))
 
