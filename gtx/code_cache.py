@@ -1,4 +1,4 @@
-"""Code compiled on this machine, kept for the next run where nobody else can put something in its place."""
+"""A cache of code compiled on this machine, in folders that no other user can write to."""
 
 from __future__ import annotations
 
@@ -14,35 +14,34 @@ from functools import lru_cache
 from pathlib import Path
 
 _DIGITS = 24  # of a hash, in a name
-_DAYS = 90  # a file that was not used for so long is removed
+_DAYS = 90  # a file that was not used for this long is removed
 
 
 def cache_folder(name: str, root: str | os.PathLike | None = None) -> Path | None:
-    """The folder `gtx/name` for this user alone, mode 0700, or None where there can be none.
+    """Return the folder `gtx/name` with mode 0700, or None, with a warning in the log.
 
-    There is none without a home folder, where nothing can be written, and where another user could write. A line in the
-    log then says what to mend.
+    It is None without a home folder, if it cannot be written, and if another user could write to it.
 
     Args:
         name: of the folder.
-        root: it lies below; default the user's cache, `XDG_CACHE_HOME` or else `~/.cache`.
+        root: its parent; default: the user's cache, `XDG_CACHE_HOME` or else `~/.cache`.
     """
     try:
         if root is None:
-            known = Path(os.environ.get("XDG_CACHE_HOME", ""))
-            root = known if known.is_absolute() else Path.home() / ".cache"
+            cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+            root = cache if cache.is_absolute() else Path.home() / ".cache"
         return _private(Path(root).expanduser().absolute(), name)
-    except RuntimeError as error:  # nobody knows the home folder
+    except RuntimeError as error:  # no home folder
         _log_once(f"{error} Compiled code is not kept: set XDG_CACHE_HOME to a folder of your own.")
         return None
 
 
 def find(folder: Path, name: str, suffix: str = "") -> Path | None:
-    """The file that `keep` made under this name, whole and of this user; what is damaged is removed."""
+    """Return the file that `keep` wrote under this name, if it is intact and of this user; delete a damaged one."""
     for file in sorted(folder.glob(f"{name}-{'?' * _DIGITS}{suffix}")):
         try:
             if _is_own(file) and file.name == f"{name}-{_digest(file.read_bytes())}{suffix}":
-                with suppress(OSError):  # a folder that is only read
+                with suppress(OSError):  # a read-only folder
                     os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))  # used now
                 return file
             file.unlink()
@@ -52,9 +51,9 @@ def find(folder: Path, name: str, suffix: str = "") -> Path | None:
 
 
 def keep(folder: Path, name: str, content: bytes, suffix: str = "") -> None:
-    """Write a file whose name ends in the hash of its content, at once: others may be reading or writing the same.
+    """Write a file whose name ends in the hash of its content, atomically: other processes may read or write it.
 
-    Where it cannot be written, on a full disk for example, a line in the log says so.
+    If it cannot be written, for example on a full disk, a warning goes to the log.
     """
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix="partial-") as scratch:
@@ -68,7 +67,7 @@ def keep(folder: Path, name: str, content: bytes, suffix: str = "") -> None:
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove what nobody used for long: code of earlier versions, and what a killed process left half written."""
+    """Remove files that were not used for long: code of earlier versions, and half files of killed processes."""
     for file in folder.iterdir():
         with suppress(OSError):  # another process removed it
             if time.time() - file.stat().st_atime > _DAYS * 86400:
@@ -99,8 +98,8 @@ def _private(root: Path, name: str) -> Path | None:
 
 
 def _shared(folder: Path) -> Path | None:
-    """The folder on the way to this one where somebody else may put another in its place, if there is one."""
-    if os.name != "posix":  # a user's folders are closed to others unless opened by hand
+    """Return the folder, or parent, in which another user could replace its entries; None if there is none."""
+    if os.name != "posix":  # elsewhere a user's folders are closed to others by default
         return None
     own = folder.stat()
     if own.st_uid != os.geteuid() or own.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -108,7 +107,7 @@ def _shared(folder: Path) -> Path | None:
     owners = {0, os.geteuid(), Path(folder.anchor).stat().st_uid}  # in a container the root folder need not be root's
     for parent in folder.parents:
         found = parent.stat()
-        by_group = found.st_mode & stat.S_IWGRP and found.st_gid != found.st_uid  # a group of the user alone is none
+        by_group = found.st_mode & stat.S_IWGRP and found.st_gid != found.st_uid  # the user's own group does not count
         open_to_others = (by_group or found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
         if found.st_uid not in owners or open_to_others:
             return parent

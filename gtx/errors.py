@@ -1,4 +1,4 @@
-"""The one exception that means: the user's input is at fault; and what its messages are made of."""
+"""The exception for unusable input, and functions that format its messages."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 
 
 class InputError(ValueError):
-    """Something the user gave cannot be used; the message is one paragraph naming what was expected and what came.
+    """Error in the user's input; the message is one paragraph with what was expected and what came.
 
-    The command line prints the message alone and ends with exit status 2; from Python it is a `ValueError`. Whatever
-    names and cells the message quotes, it is `printable`.
+    The command line prints the message alone and exits with status 2. The message is `printable`, whatever names and
+    cells it quotes.
 
     Attributes:
-        speaks_for_all: of several processes that train together this one was chosen to print its message.
+        speaks_for_all: True in the one process of a distributed training that prints the message.
     """
 
     speaks_for_all: bool = False
@@ -25,8 +25,11 @@ LONGEST_VALUE = 80  # characters of a name or a cell that a message shows
 
 
 def printable(value: str, longest: int | None = LONGEST_VALUE) -> str:
-    """A text of the user's fit for a terminal, on one line: shortened to `longest` characters, and what
-    `str.isprintable` refuses escaped: control characters, stray bytes, marks that turn the direction of writing."""
+    """Return a text of the user's in a form that is safe on a terminal: on one line, at most `longest` characters.
+
+    Characters that are not `str.isprintable` are escaped: control characters, stray bytes, marks that change the
+    direction of writing.
+    """
     if longest is not None and len(value) > longest:
         value = value[: longest - 1] + "…"
     if value.isprintable():
@@ -35,12 +38,12 @@ def printable(value: str, longest: int | None = LONGEST_VALUE) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str], show: Callable[[str], str] = repr) -> str:
-    """The end of a message about a name that does not exist: `; did you mean 'epochs'?`, or nothing if none is near.
+    """Return `; did you mean 'epochs'?`, the end of a message about an unknown name; empty if no name is similar.
 
     Args:
-        name: what was given.
-        names: what there is; case does not count.
-        show: how the near name is written.
+        name: the unknown name.
+        names: the known names; case does not count.
+        show: formats the similar name.
     """
     from difflib import get_close_matches
 

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Writing of files that are complete or do not exist."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import IO, Any
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
-    """Open a file to write; it takes its name when all of it has reached the disk.
+    """Open a file for writing, which gets its name only after all its content is on the disk.
 
-    Neither an error, nor a kill, nor a power failure leaves half a file under the name. After an error nothing is left
-    of it; a killed process leaves a hidden `.part` file beside it.
+    An error, a kill or a power failure never leaves half a file of that name; a killed process may leave a hidden
+    `.part` file in the same folder.
 
     Args:
-        path: of the file; missing folders are made, and a link stays one.
-        mode: "wb", or "w" for text in UTF-8, whose line ends stay as they are.
+        path: of the file; missing folders are created, and a link stays a link.
+        mode: "wb", or "w" for text in UTF-8, whose line ends are not changed.
 
     Raises:
-        OSError: it cannot be written, on a full disk for example; `filename` is the path.
+        OSError: the file cannot be written, for example on a full disk; `filename` is the path.
     """
     target = Path(path).resolve()
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part.open(mode, **text) as file:
@@ -34,7 +34,9 @@ def whole_file(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[An
             os.fsync(file.fileno())
         part.replace(target)
     except OSError as error:
-        if error.filename is None and error.errno is not None:  # of a write: the system does not say to which file
+        if (
+            error.filename is None and error.errno is not None
+        ):  # an error while writing, for which the system gives no file name
             raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
         raise
     finally:

@@ -1,4 +1,4 @@
-"""A folder that gtx writes to: nobody else works there, what is in it was written by gtx, and it may go on there."""
+"""Output folders: locks, a record of the files that gtx wrote, and the check that a run may resume there."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from gtx.errors import InputError
 from gtx.files import write_text
 
 LOCK, CLAIMS = ".gtx.lock", ".gtx.json"
-MOST_TOLD = 5
-"""So many differences are named."""
+MOST_DIFFERENCES = 5
+"""Number of differences that a message names."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """No other process, and no other thread, is in the folder within; whoever is may enter again.
+    """Lock a folder against other processes and threads; the lock is reentrant.
 
-    The operating system holds the lock, by way of a hidden file, so it ends with the process, however that ends.
+    The operating system holds the lock, by a hidden file, so it ends with the process, however that ends.
 
     Args:
-        folder: it is made where it does not exist, and removed again if nothing is put into it.
+        folder: created if it does not exist, and removed again if it stays empty.
 
     Raises:
-        InputError: another process is there, or the name is that of a file.
+        InputError: another process has the lock, or the path is a file.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out must name a folder")
@@ -44,35 +44,35 @@ def locked(folder: Path) -> Iterator[None]:
         raise InputError(
             f"another process works in {folder}: wait until it has ended, or choose another --out"
         ) from None
-    except OSError:  # a file system that has no locks, or one to read alone: what cannot be written is told later
+    except OSError:  # a file system without locks, or a read-only one: writing fails later
         yield
         return
     try:
         yield
     finally:
         if lock.lock_counter == 1:
-            file.unlink(missing_ok=True)  # whoever has it open sees that it has no name any more
+            file.unlink(missing_ok=True)  # a process that has it open sees that it is gone
             if made:
                 tidy(folder)
         lock.release()
 
 
 def claim(folder: Path, names: Iterable[str]) -> None:
-    """Mark these names in a folder as written by gtx.
+    """Record that gtx writes these names in a folder.
 
     Raises:
-        InputError: the folder holds something of such a name that gtx did not write.
+        InputError: the folder holds one of them, and gtx did not write it.
     """
     known, names = _claimed(folder), set(names)
     for name in sorted(names - known):
         if (folder / name).exists() or (folder / name).is_symlink():
-            raise InputError(f"{folder / name} is there, and gtx did not write it: move it, or choose another --out")
+            raise InputError(f"{folder / name} exists, and gtx did not write it: move it, or choose another --out")
     if not names <= known:
         write_text(folder / CLAIMS, json.dumps(sorted(known | names)))
 
 
 def discard(folder: Path, names: Iterable[str] | None = None, keep: Iterable[str] = ()) -> None:
-    """Delete what gtx has written in a folder, or of it what has one of the names; all else stays."""
+    """Delete the files and folders that gtx wrote in a folder, or those with the given names."""
     known = _claimed(folder)
     for name in (known if names is None else known & set(names)) - set(keep):
         if (folder / name).is_dir() and not (folder / name).is_symlink():
@@ -82,7 +82,7 @@ def discard(folder: Path, names: Iterable[str] | None = None, keep: Iterable[str
 
 
 def tidy(folder: Path) -> None:
-    """Forget the claims of a folder that nothing was written to, and remove it if it is empty."""
+    """Delete the record of a folder that gtx wrote nothing to, and the folder if it is empty."""
     if not any((folder / name).exists() for name in _claimed(folder)):
         (folder / CLAIMS).unlink(missing_ok=True)
     with suppress(OSError):
@@ -97,7 +97,7 @@ def _claimed(folder: Path) -> set[str]:
     except (OSError, ValueError):
         found = None
     if not isinstance(found, list) or not all(map(_is_name, found)):
-        raise InputError(f"{folder / CLAIMS}, which says what gtx wrote there, is damaged: choose another --out")
+        raise InputError(f"{folder / CLAIMS}, the record of what gtx wrote there, is damaged: choose another --out")
     return set(found)
 
 
@@ -116,23 +116,23 @@ def read_plain(file: Path) -> Any:
 
 
 def check_same(there: Any, now: dict[str, Any], what: str, anew: str = "--overwrite to start anew") -> None:
-    """Raise an `InputError` if what a folder was begun with differs from what is asked for now: `what` it holds."""
+    """Raise an `InputError` if the settings in a folder differ from those of now; `what` names its content."""
     if not isinstance(there, dict):
         raise InputError(f"{what} whose settings cannot be read: choose another --out, or {anew}")
     if differ := differences(there, now):
         raise InputError(
             f"{what} with other settings or data: {'; '.join(differ)}. "
-            f"Choose another --out, the same settings to go on, or {anew}."
+            f"Choose another --out, the same settings to resume, or {anew}."
         )
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """The entries in which two configs differ, each as `settings.lr (0.01 there, 0.02 now)`; of many the first few."""
+    """List the first entries in which two configurations differ, each as `settings.lr (0.01 there, 0.02 now)`."""
     there, now = dict(_flat(old)), dict(_flat(new))
     names = [name for name in sorted(there.keys() | now.keys()) if not _agree(there, now, name)]
-    texts = [f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)" for name in names[:MOST_TOLD]]
-    if len(names) > MOST_TOLD:
-        texts.append(f"and {len(names) - MOST_TOLD} more")
+    texts = [f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)" for name in names[:MOST_DIFFERENCES]]
+    if len(names) > MOST_DIFFERENCES:
+        texts.append(f"and {len(names) - MOST_DIFFERENCES} more")
     return texts
 
 

@@ -1,8 +1,9 @@
-"""numba's `njit`, whose compiled code is kept in `gtx.code_cache`.
+"""numba's `njit` with compiled code in `gtx.code_cache`.
 
-numba's own cache lies beside the source or in a folder that the environment names. It fails where neither can be
-written, loads what others may have put there, fails on a damaged file, and does not notice when a function that the
-compiled one calls has changed in another file.
+numba's own cache, next to the source or in a folder that the environment names, fails if neither can be written, loads
+files that other users may have put there, raises `EOFError` for a truncated file, and does not notice a change in
+another file of a function that the compiled one calls. Two processes that compile one function for different types at
+the same time may exchange their files; every later call then raises `TypeError`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -31,24 +32,24 @@ def njit(function: Callable | None = None, *, cache: bool = False, **options: An
 
     Args:
         function: to be compiled.
-        cache: whether the compiled function is kept for the next run: below `NUMBA_CACHE_DIR` if that is set, else in
-            the user's cache. Where nothing can be kept it is compiled anew in every run.
+        cache: keep the compiled function for the next run: below `NUMBA_CACHE_DIR` if that is set, else in the user's
+            cache. Without a private folder it is compiled in every run.
         options: of `numba.njit`.
     """
     if function is None:
         return lambda function: njit(function, cache=cache, **options)
     compiled = numba.njit(**options)(function)
     if cache and isinstance(compiled, Dispatcher):  # with NUMBA_DISABLE_JIT it is the function itself
-        compiled._cache = FunctionCache(function)
+        setattr(compiled, "_cache", FunctionCache(cast(FunctionType, function)))  # noqa: B010  # not in its types
     return compiled
 
 
 class FunctionCache(NullCache):
-    """The compiled forms of one function, a file each.
+    """Compiled forms of one function, a file for each set of argument types.
 
-    A file's name holds the hash of all that the code depends on: the function, what it calls and the constants that it
-    reads, the types of its arguments, the processor, and the versions of Python, numpy and numba. So nothing is ever
-    out of date, and processes that compile at the same time write the same file or different ones.
+    The file name holds a hash of everything that the code depends on: the function, the functions that it calls, the
+    constants that it reads, the types of its arguments, the processor, and the versions of Python, numpy and numba. So
+    no file is ever out of date, and processes that compile at the same time write the same file or different ones.
 
     Args:
         function: the Python function.
@@ -59,23 +60,23 @@ class FunctionCache(NullCache):
 
     @property
     def folder(self) -> Path | None:
-        """Where the files are, or None where none can be kept."""
+        """Folder of the files, or None without a private folder."""
         return cache_folder("numba", os.environ.get("NUMBA_CACHE_DIR") or None)
 
     @property
     def cache_path(self) -> str:
-        """The folder, as numba asks for it."""
+        """Folder of the files, under the name that numba reads."""
         return str(self.folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
-        """The function for these types of arguments, if it was kept."""
+        """Load the function for these types of arguments; None if it is not in the cache."""
         target_context.refresh()
         folder = self.folder
         file = None if folder is None else find(folder, self._name(sig, target_context.codegen()))
         return None if file is None else CompileResult._rebuild(target_context, *pickle.loads(file.read_bytes()))
 
-    def save_overload(self, sig: Any, cres: CompileResult) -> None:
-        """Keep it, if it can be."""
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        """Write the function to the cache, if it can be stored."""
         folder = self.folder
         if folder is None or cres.lifted or cres.library.has_dynamic_globals:
             return
@@ -88,12 +89,11 @@ class FunctionCache(NullCache):
 
 
 def fingerprint(function: FunctionType, callers: frozenset[FunctionType] = frozenset()) -> tuple:
-    """Collect everything that a compiled function depends on: its module, its code, and the objects that it finds by
-    name, including the functions that it calls.
+    """Collect everything that a compiled function depends on: its module, its code, and the objects that it refers to.
 
     Args:
         function: the Python function.
-        callers: those whose fingerprint this is a part of.
+        callers: functions whose fingerprint includes this one.
     """
     if function in callers:
         return (function.__name__,)

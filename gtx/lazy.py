@@ -1,4 +1,4 @@
-"""Names that are imported when they are first asked for (PEP 562), and functions when they are first called."""
+"""Imports at first use: of the names of a package (PEP 562), of functions, of annexes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import Any, overload
 
 from gtx.errors import InputError
 
@@ -15,11 +15,11 @@ from gtx.errors import InputError
 def lazy_names(
     package: str, modules: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """A package's `__getattr__` and `__dir__`.
+    """Make the `__getattr__` and `__dir__` of a package whose names are imported at first use.
 
     Args:
         package: its `__name__`.
-        modules: by module of the package, the names to take from it.
+        modules: the names that each module of the package defines.
     """
     home = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
 
@@ -31,18 +31,22 @@ def lazy_names(
     return getter, lambda: sorted({*vars(import_module(package)), *home})
 
 
+@overload
+def annex(name: str) -> ModuleType | None: ...
+@overload
+def annex(name: str, user: str) -> ModuleType: ...
 def annex(name: str, user: str | None = None) -> ModuleType | None:
-    """Import a room of gtx that may have been deleted.
+    """Import an annex: a folder of gtx that may have been deleted.
 
     Args:
-        name: of its folder, and after a dot of a module in it.
-        user: what cannot do without it, such as "a folder of tables".
+        name: of the folder, optionally followed by a dot and a module.
+        user: what needs it, such as "a folder of tables"; named in the error.
 
     Returns:
-        The room or its module; None where it is gone and nobody needs it.
+        The module; None if it was deleted and `user` is None.
 
     Raises:
-        InputError: it is gone, and `user` needs it.
+        InputError: it was deleted, and `user` needs it.
     """
     room = name.partition(".")[0]
     if find_spec(f"gtx.{room}"):
@@ -54,11 +58,11 @@ def annex(name: str, user: str | None = None) -> ModuleType | None:
 
 @dataclass(frozen=True)
 class LateFunction:
-    """A function of a package that takes long to import; it is imported when it is first called.
+    """Function that is imported at its first call, from a package that is slow to import.
 
     Attributes:
-        module: where it is.
-        name: of the function.
+        module: name of the module.
+        name: name of the function.
     """
 
     module: str

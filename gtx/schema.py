@@ -1,4 +1,4 @@
-"""A schema for plain values from outside, such as JSON; a message names the entry that does not fit.
+"""Schemas of plain values from outside, such as JSON; errors name the entry that does not fit.
 
 counts = Record({"limit": whole(1, 100), "names": ListOf(text(), least=1)})
 counts.check({"limit": 0, "names": ["a"]}, "header")  # InputError: header.limit: expected a whole number ...
@@ -16,11 +16,11 @@ from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type
 from gtx.errors import InputError, printable
 
 LARGEST = 10**6
-"""No count and no size that a file asks for is larger."""
+"""Maximum of counts and sizes in a file."""
 LONGEST = 100
-"""No list of arguments is longer."""
+"""Maximum length of a list of arguments."""
 LONGEST_TEXT = 10_000
-"""Characters of a text, unless another limit is given."""
+"""Default maximum number of characters of a text."""
 _SHORT = reprlib.Repr()
 _SHORT.maxlist = _SHORT.maxtuple = 12
 _SHORT.maxstring = 60
@@ -35,11 +35,11 @@ class Kind(Protocol):
 
 @dataclass(frozen=True)
 class Value:
-    """One value.
+    """Single value.
 
     Attributes:
-        words: what is expected.
-        holds: whether a value is so.
+        words: description of the expected value.
+        holds: predicate of expected values.
     """
 
     words: str
@@ -52,7 +52,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Text:
-    """A text of at most so many characters, none of them a lone surrogate, such as a stray byte is read as."""
+    """Text of at most `most` characters, without lone surrogates (which Python reads stray bytes as)."""
 
     most: int
 
@@ -67,7 +67,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Anything:
-    """Whatever JSON can hold, whose texts are as `text()` takes them."""
+    """Any value of JSON; its texts must satisfy `text()`."""
 
     def check(self, value: Any, entry: str) -> None:
         left = [value]
@@ -83,7 +83,7 @@ class Anything:
 
 @dataclass(frozen=True)
 class OrNone:
-    """None, or a value of some kind."""
+    """None, or a value of a kind."""
 
     kind: Kind
 
@@ -94,7 +94,7 @@ class OrNone:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of `least` to `most` values of one kind."""
+    """List of `least` to `most` values of one kind."""
 
     kind: Kind
     least: int = 0
@@ -111,7 +111,7 @@ class ListOf:
 
 @dataclass(frozen=True)
 class MappingOf:
-    """Any names, each with a value of one kind."""
+    """Mapping from any names to values of one kind."""
 
     kind: Kind
 
@@ -124,7 +124,7 @@ class MappingOf:
 
 @dataclass(frozen=True)
 class Record:
-    """Known names, each with its kind; other names may have any value."""
+    """Mapping with a kind for each known name; other names may have any value."""
 
     needed: Mapping[str, Kind]
     optional: Mapping[str, Kind] = field(default_factory=dict)
@@ -140,24 +140,27 @@ class Record:
 
 
 def anything() -> Anything:
+    """Accept any value of JSON."""
     return Anything()
 
 
 def text(most: int = LONGEST_TEXT) -> Text:
+    """Accept a text of at most `most` characters."""
     return Text(most)
 
 
 def flag() -> Value:
-    """True or False; 1 and 0 pass too."""
+    """Accept True, False, 1 and 0."""
     return Value("true or false", lambda value: value in (True, False) and isinstance(value, int))
 
 
 def whole(low: int = 0, high: int = LARGEST) -> Value:
+    """Accept an integer from `low` to `high`."""
     return Value(f"a whole number {_range(low, high)}", lambda value: _is(int, value) and low <= value <= high)
 
 
 def number(low: float = -1e308, high: float = 1e308) -> Value:
-    """A finite number, from `low` to `high`."""
+    """Accept a finite number from `low` to `high`."""
     words = "a finite number" if (low, high) == (-1e308, 1e308) else f"a number from {low:g} to {high:g}"
     return Value(words, lambda value: _is((int, float), value) and low <= value <= high)
 
@@ -174,6 +177,7 @@ def storable() -> Value:
 
 
 def one_of(values: Sequence[Any]) -> Value:
+    """Accept one of some texts."""
     return Value(f"one of {', '.join(map(repr, values))}", lambda value: isinstance(value, str) and value in values)
 
 
@@ -181,8 +185,8 @@ def one_of(values: Sequence[Any]) -> Value:
 def kinds_of(function: Callable[..., Any]) -> Mapping[str, Kind]:
     """Derive the accepted value of each argument of a function from its annotation.
 
-    A whole number is a count or a size, from 0 to `LARGEST`; a list has at most `LONGEST` values. Arguments that no
-    plain value can stand for, such as modules, are left out.
+    An integer is a count or a size, from 0 to `LARGEST`; a list has at most `LONGEST` values. Arguments without a
+    plain value, such as modules, are left out.
     """
     kinds = {name: _kind(hint) for name, hint in get_type_hints(function).items() if name != "return"}
     return {name: kind for name, kind in kinds.items() if kind is not None}
@@ -202,12 +206,13 @@ def plain_fields(settings: Any, **kinds: Kind) -> None:
 
     Args:
         settings: an instance.
-        kinds: of fields, by name, where neither their metadata nor their annotation says what they may be.
+        kinds: kinds of fields whose metadata and annotation do not determine one.
 
     Raises:
-        InputError: a value is of another kind than its field.
+        InputError: a value is not of the kind of its field.
     """
-    kinds = {**kinds_of(type(settings)), **kinds}
+    constructor: Callable[..., Any] = type(settings)
+    kinds = {**kinds_of(constructor), **kinds}
     for entry in fields(settings):
         value, kind = plain(getattr(settings, entry.name)), entry.metadata.get("kind") or kinds.get(entry.name)
         if kind is not None:
@@ -216,15 +221,15 @@ def plain_fields(settings: Any, **kinds: Kind) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: on one line, and short."""
+    """Format a value for a message: short, on one line."""
     return printable(_SHORT.repr(value))
 
 
 def _kind(hint: Any) -> Kind | None:
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (types.UnionType, Union):
-        given = [part for part in parts if part is not type(None)]
-        kind = _kind(given[0]) if len(given) == 1 else None
+        members = [part for part in parts if part is not type(None)]
+        kind = _kind(members[0]) if len(members) == 1 else None
         return kind and OrNone(kind)
     if origin is Literal:
         return one_of(parts)
@@ -233,8 +238,8 @@ def _kind(hint: Any) -> Kind | None:
     if isinstance(origin, type) and issubclass(origin, Sequence):
         kind = _kind(parts[0])
         return kind and ListOf(kind, most=LONGEST)
-    plain = {bool: flag, int: whole, float: number, str: text}
-    return plain[hint]() if hint in plain else None
+    kinds: dict[Any, Callable[[], Kind]] = {bool: flag, int: whole, float: number, str: text}
+    return kinds[hint]() if hint in kinds else None
 
 
 def _check_mapping(value: Any, entry: str) -> None:

@@ -107,7 +107,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_what_gtx_did_not_write_is_refused_and_stays(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("mine")
     (tmp_path / "members").mkdir()
-    with pytest.raises(InputError, match=r"config\.yaml is there, and gtx did not write it: move it, or"):
+    with pytest.raises(InputError, match=r"config\.yaml exists, and gtx did not write it: move it, or"):
         claim(tmp_path, ("members", "config.yaml"))
     assert not (tmp_path / CLAIMS).exists()
     (tmp_path / "config.yaml").rename(tmp_path / "notes.md")
@@ -147,7 +147,7 @@ def test_a_command_takes_nothing_for_its_own(
     words = [str(tmp_path / "data.csv"), "--target-columns=gap", f"--out={tmp_path / 'run'}", "--overwrite"]
     words += [f"--val={tmp_path / 'val.csv'}"] if file.startswith("pred") else []
     assert main([command, *words]) == 2
-    line = f"gtx: {tmp_path / 'run' / file} is there, and gtx did not write it: move it, or choose another --out\n"
+    line = f"gtx: {tmp_path / 'run' / file} exists, and gtx did not write it: move it, or choose another --out\n"
     assert capsys.readouterr().err.endswith(line)
     left = sorted(path for path in (tmp_path / "run").rglob("*") if path.is_file() and path.name != CLAIMS)
     assert [path for path in left if "cache" not in path.parts or file == "cache"] == sorted(
