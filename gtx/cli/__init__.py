@@ -104,14 +104,14 @@ def _share_cores() -> None:
 
 
 def annexes() -> dict[str, ModuleType]:
-    """The commands of the annexes that are there, each with its module."""
+    """Import the commands of the installed annexes, by name."""
     files = sorted(Path(gtx.__file__).parent.glob("*/command.py"))
     modules = [import_module(f"gtx.{file.parent.name}.command") for file in files]
     return {module.NAME: module for module in modules}
 
 
 def command_module(command: str) -> ModuleType | None:
-    """The module of a command; only the one that is called is imported, to keep `gtx --help` immediate."""
+    """Import the module of a command, and no other, so that `gtx --help` is fast."""
     if command in COMMANDS:
         return import_module(f"gtx.cli.{command}")
     if not command or command.startswith("-"):
@@ -135,7 +135,7 @@ def _run(command: str, module: ModuleType, words: Sequence[str]) -> int | None:
 
 
 def _refuse_or_help(word: str) -> int:
-    """What is to be done about a first word that is no command: an option of gtx itself, or a mistake."""
+    """Print the help or the version of gtx; raise an `InputError` for an unknown command."""
     from gtx.cli.parser import Parser
 
     commands = COMMANDS | {name: module.ABOUT for name, module in annexes().items()}

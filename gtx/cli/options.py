@@ -35,7 +35,7 @@ SECTIONS = {"model": "model", "epochs": "training", "precision": "processor and 
 
 
 def add_table(parser: Parser) -> Group:
-    """What is learned from."""
+    """Add the options of the table."""
     group = parser.add_argument_group("table")
     group.add_argument("data", metavar="TABLE", help="a file, or the name of a public set; for gtx train also a store")
     group.add_argument(
@@ -99,7 +99,7 @@ def add_table(parser: Parser) -> Group:
 
 
 def add_task(parser: Parser, words: Sequence[str]) -> Group:
-    """What is learned, and every option that one of these tasks has."""
+    """Add `--task` and every option of these tasks."""
     group = parser.add_argument_group("task")
     group.add_argument(
         "--task",
@@ -128,7 +128,7 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
 
 
 def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred | None:
-    """The task that the options name, or one that the table is to settle; None where nothing is asked."""
+    """Make the task of the options; `Inferred` if only options of tasks are set, None if nothing is."""
     from gtx import tasks
 
     options = {field.name: given.get(field.name) for entry in TASKS.values() for field in chosen(entry.options)}
@@ -142,7 +142,7 @@ def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred 
 
 
 def _together(word: str | None, columns: dict[str, Sequence[str] | None], options: dict[str, Any]) -> Task:
-    """A task of columns of molecules, of atoms and of bonds, by the words of their tasks."""
+    """Make a task from columns of molecules, atoms and bonds, by the names of their tasks."""
     from gtx import tasks
 
     columns = {name: names for name, names in columns.items() if names}
@@ -248,7 +248,7 @@ def add_settings(parser: Parser) -> None:
 
 
 def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
-    """The settings of the data and of training; `more` are settings of the data that only some commands have."""
+    """Make the settings of the data and of training; `more` are data settings that only some commands have."""
     from gtx.dataset import DataSettings
 
     settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
@@ -293,7 +293,7 @@ def featuriser_from(given: dict[str, Any]) -> Featuriser:
 
 
 def features_from(given: dict[str, Any]) -> FeatureColumns | None:
-    """The columns that are read beside the molecule; None where none are asked for."""
+    """Return the feature columns; None if there are none."""
     from gtx.data import FeatureColumns
 
     names, atoms, bonds = (given[f"{part}feature_columns"] or () for part in ("", "atom_", "bond_"))
@@ -308,7 +308,7 @@ _FEATURISER = (
 
 
 def resolve(name: str) -> NamedSet | None:
-    """The public set of that name, its file at hand; None for what `gtx.data.open_table` reads."""
+    """Load the public data set of that name; return None for anything that `gtx.data.open_table` reads."""
     if Path(name).is_file():
         return None
     from gtx.data.named_sets import SETS, load_set

@@ -52,7 +52,7 @@ def use_config(parser: argparse.ArgumentParser, file: str) -> set[str]:
 
 
 def read_config(file: str) -> dict[str, Any]:
-    """The entries of a file, every value a text as a command line has it, or a list or a mapping of such.
+    """Read a file; every value is a text as on a command line, or a list or a mapping of such.
 
     Raises:
         InputError: it cannot be read, or it is no mapping, or what `gtx train` notes of a run.
@@ -84,7 +84,7 @@ def plain_value(text: str) -> Any:
 
 
 def _named(parser: argparse.ArgumentParser) -> dict[str, Action]:
-    """The options of a parser by the names that a file uses."""
+    """Return the options of a parser by the names that a file uses."""
     found = {}
     for action in parser._actions:
         if action.dest in ("help", "version", "config"):
@@ -96,7 +96,7 @@ def _named(parser: argparse.ArgumentParser) -> dict[str, Action]:
 
 
 def _checked(parser: argparse.ArgumentParser, action: Action, value: Any) -> Any:
-    """The value that words of the command line would give."""
+    """Convert a value of a file as the command line would."""
     if action.nargs == 0:
         if value not in ("true", "false"):
             raise ArgumentError(action, f"expected true or false, got {value!r}")
@@ -129,8 +129,7 @@ def _plain(value: Any, read: Callable[[str], Any]) -> Any:
 
 
 class Formatter(argparse.HelpFormatter):
-    """Keeps indented lines, such as examples, breaks others between words alone, and says the default of an option
-    whose text does not."""
+    """Help formatter that keeps indented lines, breaks lines between words, and appends defaults to help texts."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
@@ -188,7 +187,7 @@ class Parser(argparse.ArgumentParser):
             self.add_argument("--quiet", action="store_true", help="print results and errors: no notes, no progress")
 
     def parse_args(self, words: Sequence[str]) -> Namespace:
-        """The options that the words give, and `chosen`, the names of those that the words or their `--config` name.
+        """Parse the words; `chosen` of the result names the options that the words or their `--config` set.
 
         Raises:
             InputError: an option is unknown, missing, or has an unusable value.
@@ -246,7 +245,7 @@ class Parser(argparse.ArgumentParser):
         raise InputError(f"{message} ({self.prog} --help)")
 
     def _named(self, words: Sequence[str]) -> set[str]:
-        """The names of the options among the words."""
+        """Return the names of the options among the words."""
         options = words[: words.index("--")] if "--" in words else words
         known = self._option_string_actions
         return {known[name].dest for name in (word.partition("=")[0] for word in options) if name in known}
@@ -308,7 +307,7 @@ class Texts(Pairs):
 
 
 def whole_number(text: str) -> int:
-    """What `type=int` reads, with a message of its own."""
+    """Convert a text to an integer, for `type=int`."""
     try:
         return int(text)
     except ValueError:
@@ -316,7 +315,7 @@ def whole_number(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """What `type=float` reads, with a message of its own."""
+    """Convert a text to a number, for `type=float`."""
     try:
         return float(text)
     except ValueError:
@@ -324,7 +323,7 @@ def number(text: str) -> float:
 
 
 def option_of(kind: Any, default: Any = None) -> dict[str, Any]:
-    """What `add_argument` needs to know for a value of a type: of `int | None`, the option of `int`.
+    """Return the arguments of `add_argument` for a value of a type; `int | None` counts as `int`.
 
     A switch that is off has one spelling, which sets it; one that is on, or that gtx decides, has two.
     """
@@ -345,7 +344,7 @@ def option_of(kind: Any, default: Any = None) -> dict[str, Any]:
 
 
 def choices_of(names: Sequence[str]) -> dict[str, Any]:
-    """What `add_argument` needs to know of names to choose from; where they are many, the help text has them."""
+    """Return the arguments of `add_argument` for a choice of names; long lists are left to the help text."""
     return {"choices": list(names), "metavar": "NAME" if len("".join(names)) > 30 else None}
 
 

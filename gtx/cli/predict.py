@@ -180,7 +180,7 @@ def check_order(model: str, molecule: str) -> None:
 
 
 def opened(model: str | os.PathLike[str], neighbours: int | None, members: bool, **options: object) -> Answering:
-    """The model; beside its answers what each member predicts, and so many similar training molecules, if asked for."""
+    """Load a model, with the predictions of its members and similar training molecules on request."""
     from gtx.prediction import WithNeighbours, load
 
     predictor = load(model, **options)

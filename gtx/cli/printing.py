@@ -62,14 +62,14 @@ def shows_progress() -> bool:
 
 
 def console(**more: Any) -> Console:
-    """Standard output for tables."""
+    """Make a console of rich on standard output, for tables."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE, **more)
 
 
 def cell(text: str) -> str:
-    """A text for a table or a line of rich, where square brackets would be markup; line feeds stay."""
+    """Escape a text for rich, for which square brackets would be markup; line feeds stay."""
     from rich.markup import escape
 
     return "\n".join(escape(printable(line, None)) for line in text.split("\n"))

@@ -75,7 +75,7 @@ def _table(
     kinds: Mapping[str, Metric],
     units: Mapping[str, str],
 ) -> Table:
-    """The scores of some of the methods."""
+    """Build the table of the scores of some methods."""
     names = list(rows["gtx"]["per_target"])
     shown = [name for name in kinds if name in rows["gtx"]]
     table = Table(title=f"{part} scores")

@@ -131,7 +131,7 @@ def run(arguments: Namespace) -> int:
 
 
 def settings_of(arguments: Namespace) -> tuple[DataSettings, TrainSettings]:
-    """The settings of the data and of training."""
+    """Make the settings of the data and of training."""
     given = vars(arguments)
     parts = {name: given[name] for name in ("split_column", "val", "test", "group_duplicates", "folds", "fold")}
     return settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))

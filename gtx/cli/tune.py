@@ -126,7 +126,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _said(arguments: Namespace) -> dict[str, Any]:
-    """What the user said, as far as it is for `gtx train`."""
+    """Return the options that the user set, without those of the study."""
     given = vars(arguments)
     said = {name: given[name] for name in sorted(arguments.chosen) if name not in OWN}
     return {"table": given["data"], **{name: value for name, value in said.items() if name != "data"}}
