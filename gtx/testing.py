@@ -14,7 +14,7 @@ from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -30,6 +30,8 @@ from gtx.models import GraphTransformer
 from gtx.molecules import Featuriser
 from gtx.nn import EdgeAttention
 from gtx.tasks import Task
+
+Module = TypeVar("Module", bound=nn.Module)
 
 SMILES = [
     "CC(=O)Oc1ccccc1C(=O)O",  # aspirin
@@ -149,7 +151,7 @@ def _alone(batch: Batch, molecule: int) -> Batch:
     return one
 
 
-def _shaken(module: nn.Module, seed: int = 2, size: float = 0.1) -> nn.Module:
+def _shaken(module: Module, seed: int = 2, size: float = 0.1) -> Module:
     """Copy a module with weights of which none is zero."""
     copy, generator = deepcopy(module), torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -219,14 +221,18 @@ def _check_attention(
 ) -> None:
     exact = dtype == torch.float64
     tolerance, tight = (1e-10, 1e-12) if exact else (1e-5, 1e-5)
-    original, layer = layer, _shaken(layer.to(dtype))
+    original = layer
+    layer = _shaken(original.to(dtype))
+    width = layer.in_channels
+    if not isinstance(width, int):
+        raise TypeError(f"check_attention: expected a layer with one width of input, got {width}")
 
     def graph_of(*sizes: int) -> CompleteGraph:
         return CompleteGraph.from_ptr(torch.tensor([0, *sizes]).cumsum(0))
 
     def inputs(graph: CompleteGraph) -> tuple[Tensor, Tensor | None]:
         generator = torch.Generator().manual_seed(0)
-        x = torch.randn(graph.num_nodes, layer.in_channels, dtype=torch.float64, generator=generator)
+        x = torch.randn(graph.num_nodes, width, dtype=torch.float64, generator=generator)
         e = None
         if pair_features is not None:
             e = pair_features(graph, dtype)
@@ -238,7 +244,10 @@ def _check_attention(
     def results(x: Tensor, edges: Any, e: Tensor | None) -> dict[str, Tensor | None]:
         out, weights, states = layer.attend(x, edges, e, weights=True, states=True)
         generator = torch.Generator().manual_seed(5)
-        total = sum((t * torch.randn(t.shape, generator=generator).to(dtype)).sum() for t in (out, states))
+        total = out.new_zeros(())
+        for tensor in (out, states):
+            if tensor is not None:
+                total = total + (tensor * torch.randn(tensor.shape, generator=generator).to(dtype)).sum()
         used = {"x": x, "edge_attr": e, **dict(layer.named_parameters())}
         used = {name: tensor for name, tensor in used.items() if tensor is not None}
         gradients = torch.autograd.grad(total, list(used.values()), allow_unused=True)
@@ -269,8 +278,8 @@ def _check_attention(
     with guarantee("batch-mates do not matter", lesson) as mates:
         whole = layer(x, graph, e)
         for b, size in enumerate(SIZES):
-            nodes, pairs = slice(*graph.ptr[b : b + 2]), slice(*graph.pair_ptr[b : b + 2])
-            alone = layer(x[nodes], graph_of(size), None if e is None else e[pairs])
+            nodes, within = slice(*graph.ptr[b : b + 2]), slice(*graph.pair_ptr[b : b + 2])
+            alone = layer(x[nodes], graph_of(size), None if e is None else e[within])
             mates.equal(alone, whole[nodes], tight)
     if exact and smooth:
         small = graph_of(1, 3)
@@ -297,9 +306,9 @@ def _check_attention(
         for graph in (graph_of(), graph_of(0, 0)):
             x, e = inputs(graph)
             out, weights, states = layer.attend(x, graph, e, weights=True, states=True)
-            shapes = [*map(tuple, (out.shape, weights.shape, states.shape))]
-            expected = [(0, layer.width), (0, layer.heads), (0, layer.state_width)]
-            nothing.require(shapes == expected, f"output, weights and states of shapes {expected}", shapes)
+            shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (out, weights, states)]
+            empty = [(0, layer.width), (0, layer.heads), (0, layer.state_width)]
+            nothing.require(shapes == empty, f"output, weights and states of shapes {empty}", shapes)
     graph = graph_of(*SIZES)
     x, e = inputs(graph)
     lesson = "Weights are `nn.Parameter`s; constants that training does not change are buffers."
@@ -478,15 +487,15 @@ def check_model(
     if positions != "none":
         lesson = "Read distances and angles; a coordinate itself may not enter a number."
         with guarantee("rotation, mirror image and translation change nothing", lesson) as moving:
-            here, double = _double(batch), deepcopy(model).double()
-            moved = here.clone()
-            moved.pos = here.pos @ -_rotation() + 5.0
-            moving.equal(double(moved), double(here), 1e-10)
+            original_batch, exact = _double(batch), deepcopy(model).double()
+            moved = original_batch.clone()
+            moved.pos = original_batch.pos @ -_rotation() + 5.0
+            moving.equal(exact(moved), exact(original_batch), 1e-10)
     lesson = "Weights are `nn.Parameter`s; constants that training does not change are buffers."
     with guarantee("a state dict holds all there is to the model", lesson) as round_trip:
-        other = _shaken(original, 3).eval()
-        other.load_state_dict(original.state_dict())
-        round_trip.equal(other(batch), whole, 0.0)
+        copy = _shaken(original, 3).eval()
+        copy.load_state_dict(original.state_dict())
+        round_trip.equal(copy(batch), whole, 0.0)
 
 
 def _double(batch: Batch) -> Batch:
@@ -546,7 +555,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
         finite.require(loss.dim() == 0 and bool(loss.isfinite()), "a finite number", loss)
         gradients = torch.autograd.grad(loss, list(free.parameters()), allow_unused=True)
         finite.require(all(g is None or bool(g.isfinite().all()) for g in gradients), "a finite gradient", "NaN")
-    if fitted.per == "molecule" and not fitted.also:
+    if fitted.per == "molecule" and not fitted.also and store.y is not None:
         with guarantee("a blank target teaches nothing", "Mask entries of the loss that are NaN.") as blank:
             y = store.y.clone()
             y[0] = torch.nan
@@ -572,7 +581,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
                 optimiser.step()
             with torch.no_grad():
                 decoded = answers(fitted, store, [free])
-            scores.append(fitted.judge([free], store, decoded, everything)[title])
+            scores.append(fitted.score([free], store, decoded, everything)[title])
         before, after = scores
         better = after < 0.75 * before if metric.lower else after > before
         wanted = f"below {0.75 * before:.3g}, three quarters of what it was" if metric.lower else f"above {before:.3g}"

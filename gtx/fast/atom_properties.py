@@ -93,10 +93,15 @@ def count(near: Neighbours, wanted: np.ndarray) -> np.ndarray:
 
 
 def _mask(smarts: str) -> tuple[int, int]:
-    bond, among, _, but = re.fullmatch(r"(-!@|[-=#:]?)([^;]+)(;!(.+))?", smarts).groups()
-    names = (name.split(",") if name else [] for name in (among, but))
-    among, but = (sum({_ATOM_SETS[name] for name in part}) for part in names)
-    return _BOND_SETS[bond], among & ~but
+    match = re.fullmatch(r"(-!@|[-=#:]?)([^;]+)(;!(.+))?", smarts)
+    if match is None:
+        raise ValueError(f"expected a bond and atoms, such as '=O' or '-A;!C,N', got {smarts!r}")
+    bond, atoms, _, excluded = match.groups()
+    return _BOND_SETS[bond], _atom_bits(atoms) & ~_atom_bits(excluded or "")
+
+
+def _atom_bits(names: str) -> int:
+    return sum({_ATOM_SETS[name] for name in names.split(",") if name})
 
 
 @njit(cache=True, nogil=True)

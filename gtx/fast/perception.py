@@ -96,7 +96,7 @@ def _perceive(
             molecules.append(_parse(settings, text, None if coordinates is None else coordinates[i], smiles))
         except (RuntimeError, ValueError) as error:
             errors[i] = plain.reason(error)
-    pieces = []
+    pieces: list[FlatMolecules] = []
     while molecules or not pieces:
         count, graphs, bare = _read_graphs(settings, molecules)
         pieces.append(_describe(settings, molecules[:count], graphs, bare, smiles))
