@@ -14,6 +14,7 @@ class Terminated(SystemExit):
 
     def __init__(self, status: int = 128 + signal.SIGTERM) -> None:  # the status is given by pickle alone
         super().__init__(status)
+        self.status = status
 
 
 def raise_terminated(number: int, frame: FrameType | None) -> None:

@@ -67,7 +67,7 @@ def run_up_to_the_first_epoch(word: str, line: str) -> None:
     """Read the options of a command, and if it trains read the table and divide its rows."""
     module, parser = command_module(word), Parser(f"gtx {word}")
     module.add(parser)
-    arguments = parser.parse_args(shlex.split(line))
+    arguments = parser.parse(shlex.split(line))
     if word == "train":
         data, _ = train.settings_of(arguments)
         assert all(map(len, load(data).split.values())), line

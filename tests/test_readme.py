@@ -46,7 +46,7 @@ def test_every_command_has_these_options(line: str, tmp_path: Path, monkeypatch:
     _, command, *words = shlex.split(line)
     module, parser = command_module(command), Parser(f"gtx {command}")
     module.add(parser)
-    parser.parse_args(words)
+    parser.parse(words)
 
 
 def test_the_python_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             say(f"gtx: {error}", sys.stderr)
         return 2
     except (KeyboardInterrupt, Terminated) as end:
-        word, status = ("terminated", end.code) if isinstance(end, Terminated) else ("interrupted", 130)
+        word, status = ("terminated", end.status) if isinstance(end, Terminated) else ("interrupted", 130)
         if _speaks():
             print(f"\ngtx: {word}{resumable}", file=sys.stderr)
         return status
@@ -129,7 +129,7 @@ def _run(command: str, module: ModuleType, words: Sequence[str]) -> int | None:
     about = COMMANDS.get(command) or module.ABOUT
     parser = Parser(f"gtx {command}", description=f"{about[0].upper()}{about[1:]}.")
     module.add(parser)
-    arguments = parser.parse_args(words)
+    arguments = parser.parse(words)
     be_quiet(arguments.quiet)
     return module.run(arguments)
 
@@ -150,6 +150,6 @@ def _refuse_or_help(word: str) -> int:
     parser.add_argument(
         "--version", action="version", version=f"gtx {gtx.__version__}", help="show the version and exit"
     )
-    parser.parse_args([word] if word else [])  # ends after --help and --version
+    parser.parse([word] if word else [])  # ends after --help and --version
     parser.print_help()
     return 0

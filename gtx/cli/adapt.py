@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
     settings = TrainSettings(**{name: getattr(arguments, name) for name in names}, clip=0.5)
     more = {name: getattr(arguments, name) for name in ("smiles_column", "workers", "overwrite")}
     done = adapt(arguments.model, arguments.molecules, arguments.out, settings, **more)
-    if done.was_finished:
+    if done.was_finished or done.ledger is None:
         say(f"{arguments.out} is finished: adapted to {done.molecules} molecules; --overwrite adapts it again.")
     else:
         note(done.ledger.summary())

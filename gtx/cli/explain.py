@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gtx.architectures import CLOSED_FORM
 from gtx.cli.parser import Pairs, Parser
 from gtx.cli.predict import check_order
 from gtx.cli.printing import say
 from gtx.errors import InputError
+
+if TYPE_CHECKING:
+    from gtx.explain import Attribution, Explanation, Rationale
 
 EXAMPLES = """
 examples:
@@ -110,6 +114,7 @@ def run(arguments: Namespace) -> int:
             say(line)
         return 0
     options = {k: getattr(arguments, k) for k in ("target", "member", "draws", "seed", "features")}
+    explanation: Attribution | Explanation | Rationale
     if arguments.method == "rationale":
         del options["member"]  # the whole model is asked
         limits = {"threshold": arguments.threshold, "most": arguments.most}

@@ -36,6 +36,7 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction import FOUNDATION, foundation_card
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit
+    from gtx.tasks import NumberTask
 
     members, header, kernel_member = read_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())
@@ -43,17 +44,17 @@ def run(arguments: Namespace) -> int:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column(overflow="fold")  # a checksum is whole
-    facts = {
+    facts: dict[str, str | None] = {
         "task": header.task.name,
         "targets": ", ".join(name + in_unit(header.units.get(name, "")) for name in header.targets),
         "model": f"{header.model['name']}, "
         + (f"{len(members)} × {weights:,} weights" if held is None else f"{held:,} training molecules"),
-        "blend": kernel_member and kernel_member.describe(header.task),
+        "blend": kernel_member.describe(header.task) if kernel_member and isinstance(header.task, NumberTask) else None,
         "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
         "foundation": (seen := header.settings.get("seen")) and f"has learned from {seen}, of the test rows",
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
-        "features": header.features and listed(header.features.columns),
+        "features": listed(header.features.columns) if header.features else None,
         "rows kept": "none" if header.training is None else header.training.describe(),
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()) or None,
         "learned": "\n".join(header.task.notes()) or None,

@@ -123,7 +123,7 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
                 default=None,
                 help=text,
             )
-            option.tasks = having
+            parser.tasks[option.dest] = having
     return group
 
 
@@ -145,17 +145,17 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
     """Make a task from columns of molecules, atoms and bonds, by the names of their tasks."""
     from gtx import tasks
 
-    columns = {name: names for name, names in columns.items() if names}
-    if word not in (None, *([*columns] if len(columns) == 1 else [])):
+    targets = {name: names for name, names in columns.items() if names}
+    if word not in (None, *([*targets] if len(targets) == 1 else [])):
         alone = "targets of atoms and bonds go with --task regression's alone; leave it out"
         classes = "; classes of atoms are --atom-class-columns, of bonds --bond-class-columns"
         raise InputError(f"--task {word}: {alone}{classes * (word in ('classification', 'multiclass'))}")
-    known = {name: {field.name for field in chosen(TASKS[name].options)} for name in columns}
+    known = {name: {field.name for field in chosen(TASKS[name].options)} for name in targets}
     if unknown := options.keys() - set().union(*known.values()):
-        raise InputError(f"{min(unknown)}: {' and '.join(columns)} have no such option; leave it out")
+        raise InputError(f"{min(unknown)}: {' and '.join(targets)} have no such option; leave it out")
     parts = [
         tasks.make(getattr(tasks, TASKS[name].task), names, {k: v for k, v in options.items() if k in known[name]})
-        for name, names in columns.items()
+        for name, names in targets.items()
     ]
     return parts[0] if len(parts) == 1 else tasks.MultiLevel(parts=tuple(parts))
 
@@ -236,7 +236,8 @@ def add_reading(parser: Parser) -> Group:
 
 def add_settings(parser: Parser) -> None:
     """Every field of `TrainSettings`."""
-    types, defaults, group = get_type_hints(TrainSettings), TrainSettings(), parser
+    types, defaults = get_type_hints(TrainSettings), TrainSettings()
+    group: Parser | Group = parser
     for field in fields(TrainSettings):
         if field.name in SECTIONS:
             group = parser.add_argument_group(SECTIONS[field.name])
@@ -260,7 +261,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
     data = DataSettings(
         str(named.path) if named else given["data"],
         getattr(task, "targets", targets),
-        smiles_column=given["smiles_column"] or (named and named.smiles_column),
+        smiles_column=given["smiles_column"] or (named.smiles_column if named else None),
         task=task,
         split=given["split"] or "random",
         split_by=given["split_by"],

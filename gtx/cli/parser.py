@@ -46,7 +46,10 @@ def use_config(parser: argparse.ArgumentParser, file: str) -> set[str]:
             raise InputError(f"{file}: {name}: {error.message}") from None
         action.required = False
         if not action.option_strings:
-            action.nargs = {None: "?", "+": "*"}.get(action.nargs, action.nargs)
+            if action.nargs is None:
+                action.nargs = "?"
+            elif action.nargs == "+":
+                action.nargs = "*"
         given.add(action.dest)
     return given
 
@@ -101,7 +104,7 @@ def _checked(parser: argparse.ArgumentParser, action: Action, value: Any) -> Any
         if value not in ("true", "false"):
             raise ArgumentError(action, f"expected true or false, got {value!r}")
         return value == "true"
-    if getattr(action, "mapping", False):
+    if isinstance(action, Pairs):
         if not isinstance(value, Mapping):
             raise ArgumentError(action, f"expected a mapping, such as {{layers: 4}}, got {value!r}")
         return {name: _plain(each, action.read) for name, each in value.items()}
@@ -148,7 +151,8 @@ class Formatter(argparse.HelpFormatter):
         return re.sub(r"^(.+) \[\1 \.\.\.\]$", r"\1 ...", super()._format_args(action, default_metavar))
 
     def _get_help_string(self, action: Action) -> str:
-        text, default = action.help.removesuffix(" (default: %(default)s)"), action.default  # added by Python 3.11
+        text = (action.help or "").removesuffix(" (default: %(default)s)")  # added by Python 3.11
+        default = action.default
         if "default:" in text or default is None or default is False or default in (argparse.SUPPRESS, {}, [], ()):
             return text
         if default is True:
@@ -168,6 +172,7 @@ class Parser(argparse.ArgumentParser):
     Attributes:
         examples: what the help shows before the options; the epilog comes after them.
         common: the attributes whose options `--help` shows, where all are too many; empty for all.
+        tasks: by attribute, the words of the tasks that alone have its option.
     """
 
     examples = ""
@@ -175,6 +180,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, **more: Any) -> None:
         super().__init__(prog=prog, formatter_class=Formatter, allow_abbrev=False, add_help=False, **more)
+        self.tasks: dict[str, list[str]] = {}
         self.add_argument("-h", "--help", action="help", help="show this help; --help all shows every option")
         self.register("type", int, whole_number)
         self.register("type", float, number)
@@ -186,7 +192,7 @@ class Parser(argparse.ArgumentParser):
             )
             self.add_argument("--quiet", action="store_true", help="print results and errors: no notes, no progress")
 
-    def parse_args(self, words: Sequence[str]) -> Namespace:
+    def parse(self, words: Sequence[str]) -> Namespace:
         """Parse the words; `chosen` of the result names the options that the words or their `--config` set.
 
         Raises:
@@ -231,7 +237,7 @@ class Parser(argparse.ArgumentParser):
                 self._check_value(self._option_string_actions["--task"], task)
             except ArgumentError as error:
                 self.error(str(error))
-            own = [action for action in self._actions if task in getattr(action, "tasks", ())]
+            own = [action for action in self._actions if task in self.tasks.get(action.dest, ())]
             return self.format_help(
                 [(f"options of --task {task}" if own else f"--task {task} has no options", own)], every
             )
@@ -279,16 +285,21 @@ class Parser(argparse.ArgumentParser):
 class Pairs(Action):
     """`name=value` words as a dictionary; given again, it adds to it."""
 
-    mapping = True
-    read = staticmethod(plain_value)
+    read: Callable[[str], Any] = staticmethod(plain_value)
     example = "layers=4"
 
-    def __init__(self, *names: Any, **more: Any) -> None:
-        super().__init__(*names, nargs="+", metavar="NAME=VALUE", **more)
+    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
+        super().__init__(option_strings, dest, nargs="+", metavar="NAME=VALUE", **more)
 
-    def __call__(self, parser: Any, namespace: Namespace, values: Sequence[str], option: str | None = None) -> None:
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
         found = dict(getattr(namespace, self.dest) or {})
-        for word in values:
+        for word in values or ():
             name, equals, value = word.partition("=")
             try:
                 if not (name and equals):
@@ -327,7 +338,7 @@ def option_of(kind: Any, default: Any = None) -> dict[str, Any]:
 
     A switch that is off has one spelling, which sets it; one that is on, or that gtx decides, has two.
     """
-    if dict in map(get_origin, (kind, *get_args(kind))):
+    if any(get_origin(one) is dict for one in (kind, *get_args(kind))):
         return {"action": Pairs}
     if lists := [one for one in (kind, *get_args(kind)) if get_origin(one) is list]:
         return {"nargs": "+", **option_of(get_args(lists[0])[0])}

@@ -12,6 +12,8 @@ from gtx.errors import InputError, printable
 from gtx.lazy import annex
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gtx.data.ledger import Ledger
     from gtx.prediction.streaming import Answering
 
@@ -147,8 +149,9 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction import Selection, predict_table
 
     selection = Selection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
-    how = {"device": arguments.device, "beams": arguments.beams}
-    predictor = opened(arguments.model, arguments.neighbours, arguments.members, **how)
+    predictor = opened(
+        arguments.model, arguments.neighbours, arguments.members, device=arguments.device, beams=arguments.beams
+    )
     outcome = predict_table(
         predictor,
         molecules,
@@ -179,11 +182,13 @@ def check_order(model: str, molecule: str) -> None:
         raise InputError(f"there is no model file {printable(model)!r}: the model comes first, then the molecules")
 
 
-def opened(model: str | os.PathLike[str], neighbours: int | None, members: bool, **options: object) -> Answering:
+def opened(
+    model: str | Path, neighbours: int | None, members: bool, device: str | None = None, beams: int | None = None
+) -> Answering:
     """Load a model, with the predictions of its members and similar training molecules on request."""
     from gtx.prediction import WithNeighbours, load
 
-    predictor = load(model, **options)
+    predictor = load(model, device, beams)
     predictor = predictor.with_members() if members else predictor
     return predictor if neighbours is None else WithNeighbours(predictor, neighbours)
 

@@ -154,6 +154,8 @@ def _print(found: Tuned) -> None:
     else:
         say(f"trials  {counts}")
     best = found.best
+    if best is None or found.scores is None:  # other processes are at the last trials
+        return
     known = ", the defaults" if best.default else ""
     say(f"best    trial {best.number}{known}, validation score {best.score:.4g}: {_words(best.taken)}")
     _score_table(found.scores)

@@ -71,6 +71,11 @@ class KernelRidge(TanimotoKernel):
         a batch of B molecules to `[B, C]`.
     """
 
+    measured: Tensor
+    dual: Tensor
+    offset: Tensor
+    ridge: Tensor
+    scale: Tensor
     _worked_out = (*TanimotoKernel._worked_out, "_factors")
 
     def __init__(
@@ -167,8 +172,8 @@ class KernelRidge(TanimotoKernel):
             off = solve(kernel, torch.arange(len(few)), y).left_out - y
             return float(off.square().nanmean(0).mean())
 
-        for name, kernel in self._feature_kernels.items():
-            kernel.hold(features[name][few])
+        for name, part in self._feature_kernels.items():
+            part.hold(features[name][few])
         least, best, base = torch.inf, (self.labels, blends[0]), torch.zeros(0)
         for labels in self.alternatives:
             self.labels = labels

@@ -34,6 +34,11 @@ class TanimotoKernel(nn.Module):
         rows, kinds, entries: sizes of what is held; 0 for nothing.
     """
 
+    kind_label: Tensor
+    ptr: Tensor
+    kind: Tensor
+    count: Tensor
+    row: Tensor
     _worked_out: tuple[str, ...] = ("_turned", "_frequent")
 
     def __init__(

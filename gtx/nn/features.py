@@ -25,9 +25,14 @@ class TrainingSet(Protocol):
         atom_features, bond_features: `[N, K]` and `[E, K]`, for models that read any; otherwise they need not be there.
     """
 
-    atoms: Tensor
-    bond_codes: Tensor
-    descriptors: Tensor
+    @property
+    def atoms(self) -> Tensor: ...
+
+    @property
+    def bond_codes(self) -> Tensor: ...
+
+    @property
+    def descriptors(self) -> Tensor: ...
 
     def __len__(self) -> int: ...
 
@@ -51,6 +56,9 @@ class ClippedScaler(nn.Module):
     Shapes:
         `[*, D]` to `[*, D]`.
     """
+
+    mean: Tensor
+    scale: Tensor
 
     def __init__(self, channels: int, clip: float = 5.0) -> None:
         super().__init__()

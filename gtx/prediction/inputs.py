@@ -77,12 +77,10 @@ def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
         coordinates: keep those of RDKit's molecules, see `gtx.molecules.reading.text_of`.
     """
 
-    def text(one: Any) -> Text:
-        if isinstance(one, tuple):
-            return tuple(map(text, one))
+    def text(one: Any) -> str:
         return text_of(one, coordinates) or ""
 
-    return list(map(text, given))
+    return [tuple(map(text, one)) if isinstance(one, tuple) else text(one) for one in given]
 
 
 def first_cells(table: pd.DataFrame) -> list[list[str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +35,8 @@ class KernelMember(nn.Module):
         share: s, `[P]`, from 0 to 1.
     """
 
+    share: Tensor
+
     def __init__(self, kernel: KernelRidge, share: Tensor) -> None:
         super().__init__()
         self.kernel = kernel
@@ -47,13 +50,13 @@ class KernelMember(nn.Module):
         """Outputs of networks `[B, members, C]`, float64, and of the kernel `[B, P]`."""
         return join(outputs, own, self.share)
 
-    def load_state_dict(self, state: dict[str, Tensor], *arguments: object, **named: object) -> object:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Load tensors from outside, as torch's method does.
 
         Raises:
             InputError: they are not in order.
         """
-        found = super().load_state_dict(state, *arguments, **named)
+        found = super().load_state_dict(state_dict, strict, assign)
         wrong = self.share[(self.share < 0) | (self.share > 1)]
         if len(wrong):
             raise InputError(f"tensor partner.share: expected shares from 0 to 1, got {shown(float(wrong[0]))}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -46,7 +47,8 @@ def load(
             raise InputError(
                 f"{path} predicts numbers ({header.task.name}): beams are for a model that writes sequences"
             )
-        header = replace(header, task=replace(header.task, beams=beams))
+        chosen: dict[str, Any] = {"beams": beams}
+        header = replace(header, task=replace(header.task, **chosen))
     try:
         for module in (*members, kernel_member) if model is None else ():
             if module is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -24,6 +24,7 @@ import gtx.tasks
 from gtx.data import FeatureColumns
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.files import whole_file
+from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, CLOSED_FORM, WRITERS, build_model
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
@@ -31,7 +32,7 @@ from gtx.prediction.foundation import FOUNDATION, model_path
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import TrainingRows
 from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
-from gtx.tasks import TASKS, Task
+from gtx.tasks import TASKS, NumberTask, Task
 
 # --- Which versions a result was made with.
 
@@ -51,6 +52,7 @@ def library_versions() -> dict[str, str]:
 
 # --- The weights of a model file: the networks that its header describes, if they fit the tensors that the file holds.
 
+M = TypeVar("M", bound=nn.Module)
 NAMES = {torch.bool: "BOOL", torch.int64: "I64", torch.int32: "I32", torch.int16: "I16"}
 """Names of tensor types in safetensors, for tensors that are no weights; weights are float32, or float16 in the
 file."""
@@ -99,7 +101,10 @@ def read_kernel_member(file: Any, spec: Mapping[str, Any], outputs: int) -> Kern
     """
 
     def make() -> KernelMember:
-        return KernelMember(_build(spec), torch.zeros(outputs))
+        kernel = _build(spec)
+        if not isinstance(kernel, KernelRidge):
+            raise InputError(f"partner.name: {shown(spec['name'])} is no kernel")
+        return KernelMember(kernel, torch.zeros(outputs))
 
     with torch.device("meta"):
         expected = make().state_dict()
@@ -116,9 +121,9 @@ def _filled(
     file: Any,
     names: set[str],
     expected: Mapping[str, Tensor],
-    make: Callable[[], nn.Module],
+    make: Callable[[], M],
     places: Sequence[str],
-) -> list[nn.Module]:
+) -> list[M]:
     """Modules, each with its tensors, which are as `expected`; their names begin with its place."""
     _compare_names(names, (f"{place}.{name}" for place in places for name in expected))
     modules = []
@@ -237,6 +242,8 @@ class ModelHeader:
 
     def quantity(self, column: int) -> str:
         """Name the quantity that a column predicts, with its unit if known."""
+        if not isinstance(self.task, NumberTask):
+            raise InputError(f"a model of the task {self.task.name} predicts no numbers")
         words = self.task.quantity(column)
         return f"{words} ({self.units[words]})" if words in self.units else words
 
@@ -315,8 +322,8 @@ def _check_agreement(header: ModelHeader) -> None:
     _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])
     _agree("model.arguments.atom_sizes", given.get("atom_sizes"), [list(read.atom_sizes)])
     _agree("model.arguments.bond_sizes", given.get("bond_sizes"), [list(read.bond_sizes)])
-    outputs = "size" if header.task.writes else "out_channels"
-    _agree(f"model.arguments.{outputs}", given.get(outputs), [header.task.out_channels])
+    size = "size" if header.task.writes else "out_channels"
+    _agree(f"model.arguments.{size}", given.get(size), [header.task.out_channels])
     width = header.features.width if header.features else 0
     if not header.task.writes:
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
@@ -414,7 +421,9 @@ def read_model(
             header = ModelHeader.from_dict(plain, task, own=model is not None)
             spec = header.partner
             members = read_members(file, header.model, plain["members"], model, spec is not None)
-            return members, header, spec and read_kernel_member(file, spec, header.task.num_predictions)
+            if spec is None:
+                return members, header, None
+            return members, header, read_kernel_member(file, spec, header.task.num_predictions)
     except FileNotFoundError:
         near = did_you_mean(str(path), [FOUNDATION])
         raise InputError(f"no such file: {path}{near}") from None

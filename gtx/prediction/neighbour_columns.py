@@ -76,7 +76,7 @@ class WithNeighbours:
         """Return the columns of the model and those of the neighbours."""
         taken = list(taken)
         own = self.predictor.output_columns(taken)
-        further = [("similarity", float)]
+        further: list[tuple[str, type]] = [("similarity", float)]
         for k in range(1, self.count + 1):
             measured = ((f"neighbour_{k}_{name}", kind) for name, (kind, _) in self._measured.items())
             further += [(f"neighbour_{k}", str), (f"neighbour_{k}_similarity", float), *measured]

@@ -15,7 +15,7 @@ from gtx.data.targets import parse_number
 from gtx.errors import InputError
 from gtx.kernel import TanimotoKernel
 from gtx.molecules.graphs import ATOM_PLACE, BOND_PLACE
-from gtx.schema import ListOf, MappingOf, Record, text, whole
+from gtx.schema import Kind, ListOf, MappingOf, Record, text, whole
 from gtx.tasks.task import Answers, Task
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ class TrainingRows:
     ) -> Self:
         """All rows, or of too many as many as may be kept, always the same ones."""
         trained = len(smiles)
-        order = np.random.default_rng(0).permutation(trained)
         columns = (smiles, *values.values())
-        order = [i for i in order.tolist() if all(len(column[i]) <= LONGEST_CELL for column in columns)][:most]
+        drawn = np.random.default_rng(0).permutation(trained).tolist()
+        order = [i for i in drawn if all(len(column[i]) <= LONGEST_CELL for column in columns)][:most]
         characters = np.cumsum([len(smiles[i]) for i in order])
         kept = sorted(order[: np.searchsorted(characters, MOST_CHARACTERS, side="right")])
         cells = {name: [column[i] for i in kept] for name, column in values.items()}
@@ -90,7 +90,12 @@ class TrainingRows:
         """
         numbers = ListOf(whole(0, 2**53), most=MOST)
         texts = ListOf(text(LONGEST_CELL), most=MOST)
-        kinds = {"smiles": texts, "rows": numbers, "values": MappingOf(texts), "trained": whole(0, 2**53)}
+        kinds: dict[str, Kind] = {
+            "smiles": texts,
+            "rows": numbers,
+            "values": MappingOf(texts),
+            "trained": whole(0, 2**53),
+        }
         Record(kinds).check(plain, "training")
         if (characters := sum(map(len, plain["smiles"]))) > MOST_CHARACTERS:
             raise InputError(f"training.smiles: expected {MOST_CHARACTERS:,} characters at most, got {characters:,}")

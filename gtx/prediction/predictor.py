@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -53,7 +53,7 @@ def without_onednn() -> Iterator[None]:
     global _users, _before
     with _lock:
         if not _users:
-            _before, torch.backends.mkldnn.enabled = torch.backends.mkldnn.enabled, False
+            _before = _switch(False)
         _users += 1
     try:
         yield
@@ -61,12 +61,18 @@ def without_onednn() -> Iterator[None]:
         with _lock:
             _users -= 1
             if not _users:
-                torch.backends.mkldnn.enabled = _before
+                _switch(_before)
+
+
+def _switch(enabled: bool) -> bool:
+    """Turn oneDNN on or off, and nothing else; return what it was."""
+    return torch.backends.mkldnn.set_flags(enabled, _fp32_precision=None)[0]
 
 
 # --- Work on many batches, spread over threads.
 
-T, Made = TypeVar("T"), TypeVar("Made")
+T = TypeVar("T")
+Made = TypeVar("Made")
 
 
 def in_threads(function: Callable[[T], Made], items: Sequence[T]) -> list[Made]:
@@ -99,6 +105,22 @@ a GPU spends longer on launching kernels than on hundreds of molecules."""
 LARGE = 64
 """Molecules of more atoms are worked out in float64: far outside most training sets, outputs can be so large that
 float32 rounds them visibly, and differently for every way to write the SMILES."""
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """A network that gives a vector per molecule."""
+
+    def embed(self, batch: Batch) -> Tensor:
+        """Return the vectors of a batch of B molecules, `[B, width]`."""
+
+
+@runtime_checkable
+class ReportsUnseen(Protocol):
+    """A network that counts the codes of atoms and bonds in training."""
+
+    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
+        """Return the codes of each molecule that training did not show."""
 
 
 class Predictor:
@@ -228,10 +250,14 @@ class Predictor:
         """
         if self.task.per != "molecule":
             raise InputError(f"this model has a vector per {self.task.per}, none of the whole molecule")
-        if not all(hasattr(member, "embed") for member in self.members):
+
+        def vectors_of(members: Sequence[nn.Module], batch: Batch) -> Tensor:
+            return torch.cat([member.embed(batch) for member in members if isinstance(member, Embeds)], 1).cpu()
+
+        if not all(isinstance(member, Embeds) for member in self.members):
             raise InputError(f"{self.header.model['name']} has no method embed that gives a vector per molecule")
         texts, done = self._featurise(smiles, workers)
-        vectors, _ = self._run(done.store, lambda members, batch: torch.cat([m.embed(batch) for m in members], 1).cpu())
+        vectors, _ = self._run(done.store, vectors_of)
         rows = np.full((len(texts), vectors.shape[1]), np.nan, np.float32)
         rows[done.good] = vectors.float().numpy()
         if bad := len(texts) - len(done.good):
@@ -273,8 +299,10 @@ class Predictor:
             errors[i] = None if finite else NOT_FINITE
         shown = self._shown(given)
         columns = zip(self.output_columns([*shown, "error", "warning"]), answers.columns(), strict=True)
-        frame = {**shown, **{name: _spread(column, done.good, len(given)) for name, column in columns}}
-        return pd.DataFrame(frame).assign(error=errors, warning=["; ".join(entry) or None for entry in notes])
+        found = {name: _spread(column, done.good, len(given)) for name, column in columns}
+        return pd.DataFrame(
+            {**shown, **found, "error": errors, "warning": ["; ".join(entry) or None for entry in notes]}
+        )
 
     @cached_property
     def comparison(self) -> Neighbours:
@@ -334,7 +362,9 @@ class Predictor:
         read = self.header.featuriser
         done = featurise(read, as_texts(given, read.coordinates), workers=workers)
         if features:
-            rows = features.of_columns(smiles if isinstance(smiles, pd.DataFrame) else {}, len(given))
+            table = smiles if isinstance(smiles, pd.DataFrame) else pd.DataFrame()
+            beside = {name: list(table[name]) for name in features.columns if name in table}
+            rows = features.of_columns(beside, len(given))
             done = features.joined(done, rows)
         return given, done
 
@@ -414,7 +444,7 @@ def _in_order(parts: Sequence[Any], order: Tensor) -> Any:
 
 def _unseen(model: nn.Module, batch: Batch) -> list[list[tuple[str, int, int]]]:
     """Codes of each molecule that training did not show; a model that does not keep count has none."""
-    return model.unseen(batch) if hasattr(model, "unseen") else [[] for _ in range(batch.num_graphs)]
+    return model.unseen(batch) if isinstance(model, ReportsUnseen) else [[] for _ in range(batch.num_graphs)]
 
 
 def _in_double(batch: Batch) -> Batch:

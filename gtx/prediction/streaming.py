@@ -30,6 +30,7 @@ from gtx.data.tables import open_table
 from gtx.data.targets import parse_number, with_components
 from gtx.errors import InputError
 from gtx.molecules import FlatMolecules, featurise_texts
+from gtx.molecules.perception import Text
 from gtx.prediction.model_file import ModelHeader
 from gtx.prediction.neighbours import Overlap, Trained
 from gtx.tasks.task import Answers
@@ -132,7 +133,8 @@ class Sieve:
         by: int | None,
         lowest: bool,
     ) -> None:
-        self._places, self._top, self._by, self._lowest = places, top, by, lowest
+        self._places, self._lowest = places, lowest
+        self._order = None if top is None or by is None else (top, by)
         self._best: list[tuple[float, int, Line]] = []
         self._seen = 0
         self.kept = 0
@@ -142,11 +144,11 @@ class Sieve:
         for line in lines:
             if not all(holds(number_of(line[0][place]), number) for place, holds, number in self._places):
                 continue
-            if self._top is None:
+            if self._order is None:
                 self.kept += 1
                 yield line
             else:
-                self._offer(line)
+                self._offer(line, *self._order)
 
     def best(self) -> Iterator[Line]:
         """At the end: the best rows, the best first, and of equal ones the earlier first."""
@@ -154,16 +156,16 @@ class Sieve:
             self.kept += 1
             yield line
 
-    def _offer(self, line: Line) -> None:
+    def _offer(self, line: Line, top: int, by: int) -> None:
         self._seen += 1
-        value = goodness(line[0][self._by], self._lowest)
+        value = goodness(line[0][by], self._lowest)
         key = (value, -self._seen)
-        if math.isnan(value) or (len(self._best) == self._top and key < self._best[0][:2]):
+        if math.isnan(value) or (len(self._best) == top and key < self._best[0][:2]):
             return
         cells, record = line
         if record is not None:  # a copy: a row must not hold the thousands that were read with it
             record = record[0].take([record[1]]), 0
-        change = heapq.heappush if len(self._best) < self._top else heapq.heapreplace
+        change = heapq.heappush if len(self._best) < top else heapq.heapreplace
         change(self._best, (*key, (cells, record)))
 
 
@@ -182,7 +184,7 @@ def number_of(cell: Cell) -> float:
 
 # --- What predicts, as those see it who hand it molecules; and a stream of texts through it.
 
-Chunk = tuple[Sequence[str], Sequence[np.ndarray | None], Sequence[RowFeatures | None]]
+Chunk = tuple[Sequence[Text], Sequence[np.ndarray | None], Sequence[RowFeatures | None]]
 """Texts; coordinates in Å, where they are known; features, where the model takes any."""
 
 _TOGETHER = 8  # chunks that a GPU predicts at once: it is busy with thousands of molecules, not with hundreds
@@ -198,8 +200,11 @@ class Answering(Protocol):
         device: where it computes.
     """
 
-    header: ModelHeader
-    device: torch.device
+    @property
+    def header(self) -> ModelHeader: ...
+
+    @property
+    def device(self) -> torch.device: ...
 
     @property
     def task(self) -> Any: ...
@@ -246,7 +251,7 @@ def answer_stream(
     if workers < 1 or predictor.device.type != "cpu":
         beside: deque[Sequence[RowFeatures | None]] = deque()
 
-        def molecules() -> Iterator[tuple[Sequence[str], Sequence[np.ndarray | None]]]:
+        def molecules() -> Iterator[tuple[Sequence[Text], Sequence[np.ndarray | None]]]:
             for texts, coordinates, features in chunks:
                 beside.append(features)
                 yield texts, coordinates
@@ -258,7 +263,7 @@ def answer_stream(
         return
     wanted = predictor.header.features
     # compiles what is to be compiled, so that the workers need not, each for itself
-    _answer(predictor, [predictor.header.featuriser.simplest], [None], [wanted and wanted.unknown])
+    _answer(predictor, [predictor.header.featuriser.simplest], [None], [wanted.unknown if wanted else None])
     with TemporaryDirectory(prefix="gtx-") as folder:
         file = Path(folder, "predictor")
         file.write_bytes(dumps(predictor))
@@ -281,7 +286,7 @@ def answer_flat(
 
 def _answer(
     predictor: Answering,
-    texts: Sequence[str],
+    texts: Sequence[Text],
     coordinates: Sequence[np.ndarray | None],
     features: Sequence[RowFeatures | None],
     smiles: bool = False,
@@ -290,8 +295,14 @@ def _answer(
     return answer_flat(predictor, [part], features)
 
 
-def _answer_in_worker(file: Path, *chunk: Sequence[Any], smiles: bool = False) -> Answered:
-    return _answer(_opened(file), *chunk, smiles=smiles)
+def _answer_in_worker(
+    file: Path,
+    texts: Sequence[Text],
+    coordinates: Sequence[np.ndarray | None],
+    features: Sequence[RowFeatures | None],
+    smiles: bool = False,
+) -> Answered:
+    return _answer(_opened(file), texts, coordinates, features, smiles)
 
 
 @lru_cache(maxsize=1)
@@ -360,7 +371,7 @@ def predict_table(
     training = predictor.header.training if set(predictor.task.targets).intersection(table.columns) else None
     trained = None if training is None else Trained(training, predictor.task, table.columns)
     named = predictor.output_columns(table.columns)
-    header = output_header(table.columns, named)
+    header = output_header(table.columns, list(named))
     sieve = selection.over(header)
     writing = TableWriter(out, header, named, table.schema)
     with writing as writer, closing(predicted(predictor, table, ledger, workers, trained is not None)) as parts:
@@ -416,8 +427,8 @@ def _with_molecules(
         if smiles_columns:
             raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
         return open_table(source, smiles_column, header.smiles_column, first)
-    if smiles_column or (smiles_columns and len(smiles_columns) != len(names)):
-        given = 1 if smiles_column else len(smiles_columns)
+    given = 1 if smiles_column else len(smiles_columns or names)
+    if given != len(names):
         raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {given}")
     own, *others = smiles_columns or names
     table = open_table(source, own, first=first)

@@ -32,7 +32,7 @@ def read(words: list[str], config: str, command: object = train) -> Namespace:
     Path("options.yaml").write_text(config)
     parser = Parser(f"gtx {command.__name__.rpartition('.')[2]}")
     command.add(parser)
-    return parser.parse_args([*words, "--config", "options.yaml"])
+    return parser.parse([*words, "--config", "options.yaml"])
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_a_file_says_what_words_would() -> None:
     words += " --model-arguments channels=96 encodings=[bonds,path] cutoff=0.1"
     parser = Parser("gtx train")
     train.add(parser)
-    other = parser.parse_args([*words.split(), "--from", "foundation"])
+    other = parser.parse([*words.split(), "--from", "foundation"])
     assert given.chosen == other.chosen | {"data", "config"} and "seed" not in given.chosen
     assert vars(given) | {"config": None, "chosen": other.chosen} == vars(other)
 

@@ -32,7 +32,7 @@ def parser_of(command: str) -> Parser:
 def read(command: str, *words: str) -> tuple[DataSettings, TrainSettings]:
     """What the options of a command ask for."""
     words = ("data.csv", "--target-columns", "y", "--out", "run", *words)
-    return settings_from(vars(parser_of(command).parse_args(words)))
+    return settings_from(vars(parser_of(command).parse(words)))
 
 
 @pytest.mark.parametrize("command", ["train", "benchmark"])
@@ -61,7 +61,7 @@ def test_models_of_several_seeds_may_share_a_split(command: str) -> None:
     ],
 )
 def test_a_public_set_is_divided_as_it_says_unless_told_otherwise(words: list[str], column: str, split: str) -> None:
-    given, _ = train.settings_of(parser_of("train").parse_args(["xtb9", "--out=run", *words]))
+    given, _ = train.settings_of(parser_of("train").parse(["xtb9", "--out=run", *words]))
     assert (given.split_column, given.split) == (column, split)
 
 
@@ -82,7 +82,7 @@ def test_without_options_the_settings_are_the_defaults() -> None:
 def test_units_are_texts_of_targets() -> None:
     assert read("train", "--units", "y=1e-3 %")[0].units == {"y": "1e-3 %"}
     words, xtb9 = ("xtb9", "--target-columns", "gap", "dipole", "--out", "run", "--units", "gap=Eh"), SETS["xtb9"].units
-    data, _ = settings_from(vars(parser_of("benchmark").parse_args(words)))
+    data, _ = settings_from(vars(parser_of("benchmark").parse(words)))
     assert data.units == {"gap": "Eh", "dipole": xtb9["dipole"]}
     with pytest.raises(InputError, match=r"^--units: 'Y' is not predicted; did you mean 'y'\?"):
         read("train", "--units", "Y=eV")
@@ -124,7 +124,7 @@ def test_targets_of_any_name_have_weights() -> None:
         "IC50 [nM]=0.5",
         "--out=o",
     ]
-    task = settings_from(vars(parser_of("train").parse_args(words)))[0].task
+    task = settings_from(vars(parser_of("train").parse(words)))[0].task
     assert task.options["target_weights"] == {"NR-AR": 2, "IC50 [nM]": 0.5}
 
 
@@ -138,7 +138,7 @@ def test_a_split_that_lacks_its_column_is_one_line(tmp_path: Path) -> None:
 
 def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
     def task(*words: str) -> Task:
-        return settings_from(vars(parser_of("train").parse_args(["data.csv", "--out=o", *words])))[0].task
+        return settings_from(vars(parser_of("train").parse(["data.csv", "--out=o", *words])))[0].task
 
     assert task("--atom-class-columns=site") == AtomClassification("site")
     assert task("--task=bond-classes", "--target-columns", "kind") == BondClassification("kind")

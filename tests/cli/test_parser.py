@@ -21,7 +21,7 @@ def read(kind: Any, *words: str) -> Any:
     """What an option `--it` of a type makes of words."""
     parser = Parser("gtx test")
     parser.add_argument("--it", help="an option", **option_of(kind))
-    return parser.parse_args(["--it", *words]).it
+    return parser.parse(["--it", *words]).it
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_pairs_do_not_change_their_default() -> None:
     default: dict[str, int] = {}
     parser = Parser("gtx test")
     parser.add_argument("--it", default=default, **option_of(dict[str, Any]))
-    assert parser.parse_args(["--it", "a=1"]).it == {"a": 1} and parser.parse_args([]).it == {} == default
+    assert parser.parse(["--it", "a=1"]).it == {"a": 1} and parser.parse([]).it == {} == default
 
 
 @pytest.mark.parametrize(
