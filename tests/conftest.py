@@ -22,10 +22,10 @@ def usual_trees() -> Iterator[dict[bool, float]]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_terminal() -> Iterator[None]:
-    """Remove the width of the terminal that starts the tests, so that tables come out alike everywhere."""
+def terminal() -> Iterator[None]:
+    """A terminal of 120 columns, whichever starts the tests, so that tables come out alike everywhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("COLUMNS", raising=False)
+        patch.setenv("COLUMNS", "120")
         yield
 
 

@@ -9,7 +9,7 @@ from gtx.data import Featurised, MoleculeStore, featurise
 from gtx.molecules import Featuriser
 from gtx.testing import SMILES, renumbered
 
-__all__ = ["SMILES", "featurised", "renumbered", "store", "whole_batch"]
+__all__ = ["SMILES", "featurised", "located", "renumbered", "store", "whole_batch"]
 
 
 def featurised(smiles: list[str] = SMILES, **settings: object) -> Featurised:
@@ -23,3 +23,11 @@ def store(smiles: list[str] = SMILES, **settings: object) -> MoleculeStore:
 def whole_batch(smiles: list[str] = SMILES, **settings: object) -> Batch:
     made = store(smiles, **settings)
     return made.batch(torch.arange(len(made)))
+
+
+def located(batch: Batch) -> Batch:
+    """The batch with coordinates; those of its second molecule are unknown."""
+    batch = batch.clone()
+    batch.pos = 2.0 * torch.randn(batch.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    batch.pos[batch.batch == 1] = torch.nan
+    return batch

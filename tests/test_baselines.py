@@ -163,13 +163,6 @@ def test_descriptors_of_test_rows_set_no_scale(y):
         np.testing.assert_array_equal(before[name][SPLIT["train"]], after[name][SPLIT["train"]])
 
 
-def test_progress_names_what_begins(y):
-    lines: list[str] = []
-    baselines(SMILES, y, SPLIT, NUMBERS, progress=lines.append)
-    assert lines[0] == f"Morgan counts of {len(SMILES)} molecules"
-    assert lines[-1] == "Random forest: letters (2 of 2)"
-
-
 def test_freesolv(shared_data, usual_trees, monkeypatch):
     monkeypatch.setattr(gtx.baselines, "SHARED_WORK", usual_trees)
     table = pd.read_csv(shared_data / "mat" / "freesolv.csv")

@@ -21,12 +21,6 @@ def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
     assert find(folder, "su", ".so") is None and find(folder, "sum") is None
 
 
-def test_a_folder_made_readable_is_closed(tmp_path: Path) -> None:
-    (tmp_path / "gtx" / "compiled").mkdir(parents=True)
-    os.chmod(tmp_path / "gtx" / "compiled", 0o755)
-    assert stat.S_IMODE(cache_folder("compiled", tmp_path).stat().st_mode) == 0o700
-
-
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
 def test_a_link_into_a_folder_of_others_is_seen_through(tmp_path: Path) -> None:
     (tmp_path / "open" / "own").mkdir(parents=True)

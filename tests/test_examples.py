@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -20,11 +19,6 @@ def test_the_values_are_those_of_xtb9_and_no_molecule_is_in_both_tables() -> Non
     assert len(table) == 600 and table.smiles.is_unique and table.id.is_unique
     assert table.dG_water.tolist() == xtb9.solvation_water[table.smiles].tolist()
     assert not set(table.smiles) & set(pd.read_csv(MOLECULES).smiles)
-
-
-def test_they_are_in_the_source_distribution() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert "examples" in settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
 
 
 def test_the_first_two_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from gtx import code_cache
-from gtx.jit import FunctionCache
 
 HELPERS = """
 import numpy as np
@@ -80,16 +79,6 @@ def test_a_change_in_what_it_calls_or_reads_in_another_file_is_noticed(
     assert back.loop(1) == 12 and hits(back) == 1
 
 
-def test_a_loop_that_moves_to_another_file_is_compiled_again(
-    load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its compiled form imports the file that it came from, which there may be no more."""
-    assert load().loop(1) == 12
-    monkeypatch.delitem(__import__("sys").modules, "helpers_of_jit")
-    moved = load(helpers_name="moved_helpers", loop=LOOP.replace("helpers_of_jit", "moved_helpers"))
-    assert moved.loop(1) == 12 and hits(moved) == 0
-
-
 @pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:500], lambda content: content[::-1]])
 def test_a_damaged_file_is_compiled_again(
     load: Callable[..., ModuleType], tmp_path: Path, damage: Callable[[bytes], bytes]
@@ -136,11 +125,3 @@ def test_loops_that_are_compiled_at_once_for_different_types_each_find_their_own
         before = list(pool.map(lambda module, x: module.loop(x), modules, inputs))
     again = load()
     assert [again.loop(x) for x in inputs] == before == [12, 12.5, 12.5, 12] and hits(again) == 4
-
-
-def test_every_kept_loop_of_gtx_uses_this_cache() -> None:
-    from gtx.encodings import kernels as path_kernels
-    from gtx.encodings import kernels as walk_kernels
-
-    for loop in (path_kernels.distances, path_kernels.along, walk_kernels.walks):
-        assert isinstance(loop._cache, FunctionCache)

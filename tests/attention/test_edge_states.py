@@ -117,11 +117,6 @@ def test_grit(clip: float) -> None:
         close(layer(x, GRAPH, e), paper, 5e-3)  # the root's ε
 
 
-def test_a_tight_clip_changes_grit() -> None:
-    x, e = inputs(6, K)
-    assert (grit(5.0)(x, GRAPH, e) - grit(0.1)(x, GRAPH, e)).abs().max() > 1e-3
-
-
 @LAYOUTS
 def test_the_state_of_grit_is_a_vector_per_head(edges: object) -> None:
     x, e = inputs(6, K)

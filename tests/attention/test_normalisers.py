@@ -157,21 +157,3 @@ def test_a_block_of_receivers_is_a_cut() -> None:
         whole = Softmax()(score, edge, into)
         rows = slice(2, 4)
         assert torch.equal(Softmax()(score[:, rows], edge[:, rows], into.block(rows)), whole[:, rows])
-
-
-def test_a_normaliser_must_say_how() -> None:
-    with pytest.raises(TypeError, match="Normaliser does not say how to weigh scores"):
-        Normaliser()(torch.zeros(1, 1), None, EdgeListReceivers(torch.zeros(1, dtype=torch.long), 1))
-
-
-def test_reprs() -> None:
-    assert [repr(make()) for make in NORMALISERS.values()] == [
-        "Softmax()",
-        "Softmax(0.2)",
-        "Hardmax()",
-        "Sigmoid()",
-        "Unnormalised()",
-        "MoleculeBlend(0.5, 0.25, 0.25, softmax)",
-        "MoleculeBlend(0.333, 0.333, 0.333, exp)",
-        "GatedSoftmax(3, 3)",
-    ]

@@ -39,14 +39,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_warning_that_pygs_import_causes_is_not_shown() -> None:
-    deprecated = "`torch.jit.script` is deprecated. Please switch to `torch.compile` or `torch.export`."
-    given = f"import warnings; from gtx.cli import main; main(['models']); warnings.warn({deprecated!r}, FutureWarning)"
-    code = f"{given}; warnings.warn('another', FutureWarning)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "torch.jit" not in done.stderr and "another" in done.stderr
-
-
 def test_help_is_immediate_and_teaches() -> None:
     loaded = at_exit("*sys.modules")
     assert "gtx.cli" in loaded
@@ -67,15 +59,6 @@ def at_exit(told: str, **environment: str) -> set[str]:
     clean = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
     words = [sys.executable, "-c", code]
     return set(subprocess.run(words, capture_output=True, text=True, env=clean | environment).stderr.split())
-
-
-@pytest.mark.parametrize("command", ["", "train", "predict", "explain", "info", "benchmark", "demo", "models"])
-def test_every_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([*command.split(), "--help"])
-    assert stop.value.code == 0
-    text = capsys.readouterr().out
-    assert "example" in text and text.startswith(f"usage: gtx {command}".rstrip())
 
 
 def test_the_same_command_again_says_it_is_finished(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,13 +19,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "run" / "model.gtx")
 
 
-def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["explain", "--help", "all"])
-    text = capsys.readouterr().out
-    assert stop.value.code == 0 and "gtx explain run/model.gtx" in text and "random weights" in text
-
-
 def test_a_figure_and_the_numbers(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "figure.svg"
     words = ["--layer", "-1", "--head", "1", "--receiver", "2", "--draws", "5", "--seed", "7"]
@@ -61,8 +54,3 @@ def test_where_molecules_cannot_be_drawn_the_numbers_come_and_one_line(
     said = capsys.readouterr()
     assert said.err.startswith("gtx: RDKit cannot draw molecules on this machine: ") and said.err.count("\n") == 1
     assert "libxrender1" in said.err and "change less" in said.out and list(tmp_path.iterdir()) == []
-
-
-def test_no_such_model(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "no.gtx", "CCO"]) == 2
-    assert capsys.readouterr().err == "gtx: no such file: no.gtx\n"

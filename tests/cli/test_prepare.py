@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 
 from gtx.cli import main
-from gtx.library import workers
-from gtx.termination import Terminated
 
 PREPARE = ["prepare", "data.csv", "--out", "store", "--workers", "0"]
 
@@ -23,17 +21,6 @@ def test_molecules_are_prepared_and_not_twice(data_csv: None, capsys: pytest.Cap
         "gtx: store holds another store with other settings or data: featuriser.hydrogens (false there, true now)"
         in capsys.readouterr().err
     )
-
-
-def test_what_is_ended_says_that_it_goes_on(
-    data_csv: None, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def end(*_: object) -> None:
-        raise Terminated
-
-    monkeypatch.setattr(workers, "run_shards", end)
-    assert main(PREPARE) == 143
-    assert "molecules read so far are kept; run the same command again to resume" in capsys.readouterr().err
 
 
 def test_a_set_without_molecules_is_no_success(data_csv: None, capsys: pytest.CaptureFixture) -> None:

@@ -45,21 +45,3 @@ def test_prediction_makes_conformers_unasked(folder: Path, tmp_path: Path) -> No
     again, trained = read(tmp_path / "out.csv"), read(folder / "run" / "predictions.csv")
     assert again[4]["warning"].startswith(REASON)
     assert [float(row["gap_pred"]) for row in again] == pytest.approx([float(row["gap_pred"]) for row in trained], 1e-4)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--model=mat"], "gtx: model mat needs coordinates: give a file that has them with --coordinates, or --conf"),
-        (["--model=gat", "--conformers"], "gtx: model gat uses no coordinates: leave out --coordinates and --conf"),
-        (["--model=matt"], "gtx: there is no model 'matt'; did you mean 'mat'?"),
-    ],
-)
-def test_a_model_that_does_not_suit_is_one_line(
-    words: list[str], message: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = [str(folder / "data.csv"), "--target-columns", "gap", "--out", str(tmp_path / "run")]
-    assert main(["train", *data, *words, *TINY_TRAIN]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(message) and error.count("\n") == 1
-    assert not (tmp_path / "run").exists()  # said before anything was read

@@ -28,14 +28,6 @@ def test_no_more_molecules_than_asked() -> None:
     assert max(map(len, PairBudgetSampler(SIZES, 10**9, max_molecules=7))) == 7
 
 
-def test_like_sizes_lie_together() -> None:
-    def padded(jitter: float) -> float:
-        batches = PairBudgetSampler(SIZES, 20_000, jitter=jitter).batches()
-        return sum(len(b) * int(SIZES[b].max()) ** 2 for b in batches) / int(SIZES.square().sum())
-
-    assert padded(0.0) < padded(0.2) < padded(10.0)
-
-
 def test_seed_and_epoch_decide() -> None:
     def draw(seed: int, epoch: int) -> list:
         sampler = PairBudgetSampler(SIZES, 20_000, seed=seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -133,62 +132,6 @@ def test_conformers_are_cached_with_their_failures(tmp_path: Path, monkeypatch: 
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.slow
-def test_conformers_come_in_small_chunks_and_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, stream = [], featurising.featurise_stream
-
-    def watched(featuriser: Featuriser, chunks: object, workers: int | None, **options: object) -> object:
-        chunks = list(chunks)
-        sizes.extend(len(texts) for texts, _ in chunks)
-        return stream(featuriser, chunks, 2 if workers is None else workers, **options)
-
-    monkeypatch.setattr(featurising, "featurise_stream", watched)
-    texts = ["CCO", "CCN", "CCC"] * 15
-    two, one = (featurise(Featuriser(conformers=True), texts, workers=workers) for workers in (None, 0))
-    assert sizes == [20, 20, 5] * 2
-    assert two.store.positions.equal(one.store.positions)
-
-
-def test_workers_are_started_where_there_is_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, stream = [], featurising.featurise_stream
-
-    def watched(featuriser: Featuriser, chunks: object, workers: int | None, **options: object) -> object:
-        asked.append(workers)
-        return stream(featuriser, chunks, 0, **options)
-
-    monkeypatch.setattr(featurising, "featurise_stream", watched)
-    for featuriser in (Featuriser(), Featuriser(conformers=True)):
-        least = 2 * featurising.worth_workers(featuriser)
-        for count in (least - 1, least):
-            featurise(featuriser, ["C"] * count, chunk=2)
-    featurise(Featuriser(), ["C"], workers=3)
-    assert asked == [0, None, 0, None, 3]
-
-
-def test_what_workers_need_is_compiled_before_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = []
-    monkeypatch.setattr(featurising, "featurise_texts", lambda featuriser, texts: done.append(list(texts)))
-    pool = SimpleNamespace(submit=lambda *_: done.append("work"))
-    monkeypatch.setattr("gtx.data.featurising.get_reusable_executor", lambda *_, **__: pool)
-    monkeypatch.setattr("gtx.data.featurising._again", lambda *_: "made")
-    assert list(featurise_stream(Featuriser(), [(["C"], None)], workers=2)) == ["made"] and done == [[], "work"]
-
-
-def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    featurise(Featuriser(), TEXTS, workers=0, progress=True)
-    said = capsys.readouterr()
-    assert not said.out and "Reading molecules" in said.err
-    featurise(Featuriser(conformers=True), ["C"], workers=0, progress=True)
-    assert "Making conformers" in capsys.readouterr().err
-
-
 def test_a_negative_number_of_workers_is_refused() -> None:
     with pytest.raises(InputError, match="workers: expected 0 or more, got -1"):
         featurise(Featuriser(), TEXTS, workers=-1)
-
-
-def test_no_molecule_at_all() -> None:
-    done = featurise(Featuriser(), [])
-    assert len(done.store) == 0 and done.errors == []
-    done = featurise(Featuriser(), ["C1CC"])
-    assert len(done.store) == 0 and done.store.batch(torch.zeros(0, dtype=torch.long)).num_graphs == 0

@@ -17,8 +17,8 @@ import pytest
 from rdkit import Chem
 
 from gtx.data import limits, parquet
-from gtx.data.columns import Row, Table
-from gtx.data.delimited import bounded, records
+from gtx.data.columns import Row
+from gtx.data.delimited import bounded
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import open_table
 from gtx.errors import InputError
@@ -68,21 +68,6 @@ def test_a_long_line_within_quotes_ends_them(short, tmp_path):
     rows = list(open_table(tmp_path / "t.csv").rows)
     assert [row.text for row in rows if not row.error] == ["N"]
     assert "broken quoting" in rows[0].error and rows[1].error == TOO_LONG
-
-
-def test_an_open_quote_on_every_line_does_not_cost_all_lines_after_it():
-    count, read = 0, 0
-
-    class Line(str):
-        def __len__(self) -> int:  # of each line that is tried
-            nonlocal read
-            read += 1
-            assert read < 3 * 30_000
-            return super().__len__()
-
-    for _ in records((Line('x","\n') for _ in range(30_000)), ","):
-        count += 1
-    assert count == 30_000 < read
 
 
 @pytest.mark.parametrize(
@@ -204,12 +189,6 @@ def test_texts_within_lists_and_structures_are_weighed_before_they_are_unpacked(
     rows = list(open_table(tmp_path / "t.parquet").rows)
     assert [row.error for row in rows] == [None, TOO_LONG, TOO_LONG, TOO_LONG, None]
     assert rows[0].cells == ["C", str(nested[0]), "", "[1, 2]"] and rows[4].cells == ["S", "[None]", "[]", "[5, 6]"]
-
-
-def test_rows_in_hand_together_are_bounded(short):
-    rows = (Row(n, ["C" * 90], "C") for n in range(1, 101))
-    sizes = [len(chunk) for chunk in Table(["smiles"], "smiles", rows).chunks(30)]
-    assert sum(sizes) == 100 and max(sizes) <= 8
 
 
 def test_groups_of_a_parquet_file_written_are_bounded(short, tmp_path):

@@ -218,40 +218,6 @@ def test_the_sets_of_moleculeace_are_assembled(shared_data):
     assert SETS[ACTIVITY].assemble(["\n".join(lines).encode()]).decode() == content
 
 
-def test_zinc12k_is_assembled(shared_data, monkeypatch):
-    import torch
-    from torch_geometric.datasets import ZINC
-
-    wanted = [row.cells for row in open_table(shared_data / "zinc12k" / "zinc12k.csv").rows]
-    parts = {part: [row for row in wanted if row[2] == part][:7] for part in ("train", "val", "test")}
-    smiles, indices = {}, {}
-    for part, rows in parts.items():
-        lines = ["C"] * (max(int(row[3]) for row in rows) + 1)
-        for row in rows:
-            lines[int(row[3])] = row[0]
-        smiles[part] = "\n".join(lines).encode()
-        indices[part] = (",".join(row[3] for row in rows) + "\n").encode()
-
-    def download(self: ZINC) -> None:  # stands in for the network alone; PyG reads these as it reads the official ones
-        folder = Path(self.raw_dir)
-        folder.mkdir(parents=True, exist_ok=True)
-        for part, rows in parts.items():
-            graphs: list = [None] * (max(int(row[3]) for row in rows) + 1)
-            for row in rows:
-                y, bonds = torch.tensor([float(row[1])]), torch.ones(2, 2, dtype=torch.uint8).triu(1)
-                graphs[int(row[3])] = {
-                    "atom_type": torch.zeros(2, dtype=torch.uint8),
-                    "bond_type": bonds + bonds.T,
-                    "logP_SA_cycle_normalized": y,
-                }
-            (folder / f"{part}.pickle").write_bytes(pickle.dumps(graphs))
-            (folder / f"{part}.index").write_bytes(indices[part])
-
-    monkeypatch.setattr(ZINC, "download", download)
-    made = SETS["zinc12k"].assemble([*smiles.values(), *indices.values()]).decode().splitlines()
-    assert made == ["smiles,y,split,source_index"] + [",".join(row) for rows in parts.values() for row in rows]
-
-
 def test_nothing_but_arrays_comes_out_of_a_pickled_array(tmp_path):
     class Harm:
         def __reduce__(self) -> tuple:
@@ -270,8 +236,3 @@ def test_a_set_that_is_served_compressed(site, monkeypatch, tmp_path):
     entry = NamedSet("packed", "", Path("t.csv.gz"), targets=("y",), sources=(f"{address}/t.csv.gz",))
     monkeypatch.setitem(SETS, "packed", entry)
     assert [row.text for row in open_table(load_set("packed", tmp_path).path).rows] == ["CCO", "C"]
-
-
-def test_downloads_report_to_standard_error_alone(toy, tmp_path, capfd):
-    load_set("toy", tmp_path)
-    assert capfd.readouterr().out == ""

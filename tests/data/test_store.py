@@ -81,15 +81,6 @@ def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeS
     assert MoleculeStore.open(tmp_path / "nameless").atom_columns == ()
 
 
-def test_subset(molecules: MoleculeStore) -> None:
-    part = molecules.subset(np.array([6, 5]))
-    assert part.sizes.tolist() == molecules.sizes[[6, 5]].tolist()
-    for name in ("x", "atom_features", "bond_features"):
-        assert part.batch(torch.tensor([1]))[name].equal(molecules.batch(torch.tensor([5]))[name])
-    start, stop = molecules.atom_ptr[5:7]
-    assert part.batch(torch.tensor([1])).atom_features.equal(molecules.atom_features[start:stop])
-
-
 def test_an_empty_batch(molecules: MoleculeStore) -> None:
     batch = molecules.batch(torch.zeros(0, dtype=torch.long))
     assert batch.num_graphs == 0 and batch.x.shape == (0, molecules.atoms.shape[1])
@@ -170,13 +161,6 @@ def test_a_batch_is_all_that_pyg_makes_of_one(stores: list[MoleculeStore]) -> No
             assert copied.num_graphs == 3 and copied.edge_index.equal(batch.edge_index)
             assert copied[1].x.equal(each.batch(parts([0])).x)
         assert each.batch(parts([1])).x.data_ptr() != batch.x.data_ptr()
-
-
-def test_a_store_travels_without_what_its_loops_keep(molecules: MoleculeStore) -> None:
-    before = len(pickle.dumps(molecules.subset(torch.arange(9))))
-    molecules.batch(parts([0]))
-    assert len(pickle.dumps(molecules)) == before
-    assert pickle.loads(pickle.dumps(molecules)).batch(parts([3])).x.equal(molecules.batch(parts([3])).x)
 
 
 @pytest.mark.parametrize("wrong", [9, -1])

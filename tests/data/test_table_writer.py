@@ -107,11 +107,6 @@ def test_a_name_that_says_something_else_is_refused(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_single_column_of_blanks(tmp_path):
-    write(tmp_path / "t.csv", [["C"], [""], [""]], ["smiles"])
-    assert [row.text for row in open_table(tmp_path / "t.csv").rows] == ["C", "", ""]
-
-
 def test_parquet_round_trip_and_row_groups(tmp_path):
     rows = [["C", str(n), f"0{n}"] for n in range(20_001)]
     write(tmp_path / "t.parquet", [*ROWS[:5], *rows])

@@ -13,9 +13,9 @@ from gtx.data import MoleculeStore, cut_to_capacity
 from gtx.graph import Capacity
 from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.nn import UserFeatures
-from tests.molecules_for_tests import renumbered, store
+from tests.molecules_for_tests import located, renumbered, store
 
-from .test_architectures import FEATURISER, NAMES, close, located
+from .test_architectures import FEATURISER, NAMES, close
 
 NO_BONDS = [name for name, said in DESCRIBED.items() if not said.bonds]
 

@@ -13,7 +13,8 @@ from gtx.graph import CompleteGraph, WithinHops
 from gtx.models import GraphTransformer, standard
 from gtx.molecules import Featuriser
 from gtx.nn import EdgeAttention, GraphTransformerLayer
-from tests.molecules_for_tests import SMILES, renumbered, store, whole_batch
+from gtx.testing import check_model
+from tests.molecules_for_tests import SMILES, store, whole_batch
 
 FEATURISER = Featuriser()
 SIZES = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
@@ -43,7 +44,6 @@ def as_double(batch: Batch) -> Batch:
 
 
 VARIANTS = [
-    {},
     {"norm_first": False},
     {"local": False, "edge_value": False},
     {"readout": ("attention",)},
@@ -54,35 +54,8 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_renumbering_the_atoms_changes_nothing(variant: dict, batch: Batch) -> None:
-    model = make(**variant)
-    close(model(renumbered(batch)[0]), model(batch), 1e-5)
-    nodes, order = model.nodes(batch), renumbered(batch)[1]
-    close(model.nodes(renumbered(batch)[0]), nodes[order], 1e-5)
-
-
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_batch_mates_do_not_matter(variant: dict, batch: Batch) -> None:
-    model, molecules = make(**variant), store()
-    together = model(batch)
-    alone = torch.cat([model(molecules.batch(torch.tensor([i]))) for i in range(len(molecules))])
-    close(alone, together, 1e-5)
-    shuffled = torch.randperm(len(molecules))
-    close(model(molecules.batch(shuffled)), together[shuffled], 1e-5)
-
-
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_layouts_agree_in_output_and_every_gradient(variant: dict, batch: Batch) -> None:
-    model, definition = make(**variant).double(), make(edge_list=True, **variant).double()
-    double = as_double(batch)
-    results = []
-    for each in (model, definition):
-        out = each(double)
-        grads = torch.autograd.grad(out.square().sum(), list(each.parameters()), allow_unused=True)
-        results.append([out, *(g for g in grads if g is not None)])
-    assert len(results[0]) == len(results[1])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-10 * max(1.0, float(other.detach().abs().max())), rtol=0)
+def test_the_guarantees(variant: dict) -> None:
+    check_model(make(**variant))
 
 
 @pytest.mark.parametrize("variant", [*VARIANTS, {"edges": WithinHops(3)}, {"attention_dropout": 0.5}], ids=str)
@@ -100,13 +73,6 @@ def test_large_molecules_in_portions_are_what_they_are_at_once(
         close(model(batch), whole, 1e-12)
     pairs = CompleteGraph.from_batch(batch.batch).num_pairs
     assert max(embedded) <= portion and sum(embedded) == pairs * (1 if kept else len(model.layers))
-
-
-def test_an_empty_batch_and_a_molecule_of_300_atoms() -> None:
-    model = make()
-    assert model(store().batch(torch.zeros(0, dtype=torch.long))).shape == (0, 2)
-    peptide = whole_batch(["NCC(=O)" * 75 + "O"])
-    assert peptide.num_nodes == 301 and model(peptide).isfinite().all()
 
 
 def test_swapping_a_score_or_an_encoding_is_passing_another_module(batch: Batch) -> None:
@@ -177,20 +143,6 @@ def test_descriptors_enter_at_the_readout_alone(batch: Batch) -> None:
     other.u = batch.u.flip(0)
     model = make()
     assert torch.equal(model.nodes(other), model.nodes(batch)) and not torch.equal(model(other), model(batch))
-
-
-def test_state_dict_round_trip_keeps_what_was_observed(batch: Batch) -> None:
-    model = make()
-    other = standard(2, **SIZES, num_descriptors=FEATURISER.num_descriptors, channels=32, layers=2, heads=4).eval()
-    other.load_state_dict(model.state_dict())
-    assert torch.equal(model(batch), other(batch))
-
-
-def test_gradients_reach_every_parameter(batch: Batch) -> None:
-    model = make()
-    model(batch).square().sum().backward()
-    idle = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
-    assert idle == []
 
 
 def test_heads_must_divide_the_channels() -> None:

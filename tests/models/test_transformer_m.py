@@ -7,8 +7,8 @@ import torch
 from torch_geometric.data import Batch
 
 from gtx.models import GraphTransformer
-from tests.models.test_architectures import located, make
-from tests.molecules_for_tests import whole_batch
+from tests.models.test_architectures import make
+from tests.molecules_for_tests import located, whole_batch
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from rdkit.Chem import AllChem
 
 from gtx.molecules import (
     ATOM_COLUMNS,
-    DESCRIPTORS,
     Featuriser,
     MoleculeError,
     featurise_texts,
@@ -156,13 +155,6 @@ def test_the_limit_names_both_numbers() -> None:
     assert len(Featuriser()("N[C@@H](C)C(=O)" * 60 + "O").atoms) == 301
 
 
-def test_standardising_is_an_option() -> None:
-    text = "[Na+].C[C@H]([NH3+])C(=O)[O-].O"
-    assert len(Featuriser()(text).atoms) == 8
-    for hydrogens in (False, True):
-        assert Featuriser(standardise=True, hydrogens=hydrogens)(text).smiles == ALANINE
-
-
 @pytest.mark.parametrize("settings", [{}, {"hydrogens": True}, {"standardise": True}])
 def test_odd_molecules_pass_in_silence(settings: dict, capfd: pytest.CaptureFixture) -> None:
     for text in [*ODD, "C:C"]:
@@ -212,14 +204,6 @@ def test_conformers_imply_coordinates() -> None:
     assert made.coordinates and made == Featuriser(coordinates=True, conformers=True)
     assert made.hash != SPACE.hash and not SPACE.conformers
     assert Featuriser.from_dict(made.to_dict()) == made and replace(made, max_atoms=3).coordinates
-
-
-def test_sizes() -> None:
-    molecule = Featuriser()(ALANINE)
-    assert len(molecule.descriptors) == Featuriser().num_descriptors == len(DESCRIPTORS)
-    bare = Featuriser(descriptors=False)
-    assert bare(ALANINE).descriptors.shape == (0,) and bare.num_descriptors == 0
-    assert Featuriser().atom_sizes[0] == 119 and len(Featuriser().bond_sizes) == molecule.bond_codes.shape[1]
 
 
 @pytest.mark.parametrize("settings", [{}, {"hydrogens": True}, {"standardise": True}, {"descriptors": False}])

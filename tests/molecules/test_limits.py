@@ -10,11 +10,9 @@ import pytest
 from rdkit import Chem
 
 from gtx.molecules import Featuriser, MoleculeError, read_molblock, read_smiles
-from gtx.molecules import graphs as stereo
 from gtx.molecules import reading as limits
-from gtx.molecules.graphs import quietly
 
-from .large import LARGE, bipartite, complete, cyclodextrin, honeycomb, linked, phenylenes, v3000
+from .large import LARGE, bipartite, complete, cyclodextrin, linked, phenylenes, v3000
 from .rewriting import CAGES, ODD, sample
 
 PLAIN = Featuriser()
@@ -104,28 +102,6 @@ def test_a_block_may_hide_no_bond() -> None:
     ):
         assert limits._v3000(written.split("\n")) == (13, [(i + 1, j + 1) for i, j in complete(13)])
     assert limits._v2000(["", "", "", "  2 +1", "", "", "  1+ 2  1"]) == (2, [(1, 2)])
-
-
-def test_rings_are_counted_as_rdkit_counts_them() -> None:
-    for text in [*CAGES, LARGE["C60"], LARGE["polystyrene"], LARGE["cellulose"]]:
-        mol = read_smiles(text)
-        systems = list(limits._ring_systems(Chem.Mol(mol)))
-        with quietly():
-            assert sum(s.bonds - s.atoms + 1 for s in systems) == len(Chem.GetSSSR(mol)), text
-    atoms, bonds = honeycomb(4, 6)
-    (sheet,) = limits._ring_systems(limits._graph(atoms, bonds))
-    assert sheet[:2] == (atoms, len(bonds))
-
-
-def test_stereo_takes_memory_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of naming centres are fewer in a larger molecule: each keeps more."""
-    steps = []
-    monkeypatch.setattr(stereo.rdCIPLabeler, "AssignCIPLabels", lambda mol, maxRecursiveIterations: steps.append(
-        maxRecursiveIterations
-    ))  # fmt: skip
-    for count in (100, 1000):
-        stereo.label_stereo(read_smiles("C" * count))
-    assert steps == [100_000, 30_000]
 
 
 def test_a_line_of_brackets_is_read_in_one_pass() -> None:

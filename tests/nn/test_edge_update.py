@@ -30,16 +30,6 @@ def test_is_the_equation_in_its_docstring(hidden: int, norm_first: bool) -> None
     torch.testing.assert_close(update(e, states), expected, atol=1e-12, rtol=0)
 
 
-def test_each_norm_has_weights_of_its_own_and_all_are_used() -> None:
-    for norm_first in (True, False):
-        for hidden in (0, 7):
-            update = EdgeUpdate(K, S, hidden, norm_first=norm_first)
-            update(torch.randn(9, K), torch.randn(9, S)).square().sum().backward()
-            assert all(p.grad is not None for p in update.parameters())
-            norms = sum(isinstance(m, torch.nn.LayerNorm) for m in update.modules())
-            assert norms == (bool(hidden) if norm_first else 1 + bool(hidden))
-
-
 def test_dropout_acts_in_training_only() -> None:
     update = EdgeUpdate(K, S, 7, dropout=0.5)
     e, states = torch.randn(9, K), torch.randn(9, S)

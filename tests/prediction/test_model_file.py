@@ -122,11 +122,6 @@ def test_a_file_of_which_a_bit_has_changed_is_refused(where: str, model_path: Pa
     refused(file, "bad.gtx cannot be used: it is damaged: its SHA-256 is another than when gtx wrote it")
 
 
-def test_others_may_read_a_model_file(model_path: Path, tmp_path: Path) -> None:
-    (tmp_path / "other").touch()
-    assert model_path.stat().st_mode == (tmp_path / "other").stat().st_mode
-
-
 def parts(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """The header of a model file, without the checksum, and its tensors."""
     with safe_open(path, "pt") as file:

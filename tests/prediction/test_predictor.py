@@ -103,16 +103,6 @@ def numbers(predictor: Predictor, smiles: list[str] | str) -> np.ndarray:
     return predictor.predict(smiles)[["gap_pred", "solvation_water_pred"]].to_numpy() / predictor.task.scaler.sd.numpy()
 
 
-def test_an_ensemble_gives_the_mean_and_spread_of_its_members(predictor: Predictor) -> None:
-    single = [with_task(predictor, [k], interval=None).predict(SMILES) for k in (0, 1)]
-    assert list(single[0]) == ["smiles", "gap_pred", "solvation_water_pred", "error", "warning"]
-    both = np.stack([table.gap_pred for table in single])
-    table = predictor.predict(SMILES)
-    assert both.std(0).min() > 0
-    np.testing.assert_allclose(table.gap_pred, both.mean(0), rtol=1e-12)
-    np.testing.assert_allclose(table.gap_std, both.std(0, ddof=1), rtol=1e-9)
-
-
 FEW = ["CCO", "c1ccccc1O", "CC(=O)N"]
 EACH = [f"{name}_pred_{k}" for name in ("gap", "solvation_water") for k in (1, 2)]
 

@@ -13,14 +13,14 @@ import pytest
 import torch
 
 import gtx
-from gtx.data import Row, featurise
+from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.models import molecule_to_sequence
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
 from gtx.sequence import CHARACTERS, TokenVocabulary, beam
 from gtx.tasks import ToSequence, WrittenTexts
-from gtx.tasks.sequence import TextScores, scores
+from gtx.tasks.sequence import scores
 from tests.tables import read, write
 
 FEATURISER = Featuriser(descriptors=False)
@@ -131,12 +131,3 @@ def test_the_same_molecule_is_right_however_it_is_written() -> None:
     assert scores(answers.counts({1: "CCO"})) == {"exact_accuracy": 0.0, "molecule_accuracy": 1.0, "invalid": 0}
     assert scores(answers.counts({})) == {"exact_accuracy": None, "molecule_accuracy": None, "invalid": None}
     assert scores(replace(answers, canonical=None).counts({0: "CCO"})) == {"exact_accuracy": 1.0}
-
-
-def test_chunks_of_a_table_add_up(make: Callable) -> None:
-    tally = TextScores("product", ["smiles", "product"], 8)
-    assert tally.metrics() is None
-    tally.add([Row(1, ["C", "CCO"], "C"), Row(2, ["C", ""], "C")], written(["OCC", "C("], ["CCO", None]))
-    tally.add([Row(3, ["C", "C"], "C")], written(["CC"], ["CC"]))
-    assert tally.metrics()["per_target"] == {"product": {"exact_accuracy": 0.0, "molecule_accuracy": 0.5, "invalid": 0}}
-    assert tally.notes() == ["of 3 sequences written, 1 is no valid SMILES"]

@@ -88,12 +88,6 @@ def test_fifty_bad_rows_among_four_thousand(predictor: Predictor, shared_data: P
     np.testing.assert_allclose(numbers[sample], expected, atol=1e-5 * float(predictor.task.scaler.sd[0]))
 
 
-def test_a_header_and_no_rows_stay_so(predictor: Predictor, tmp_path: Path) -> None:
-    (tmp_path / "in.csv").write_text("smiles,gap\n")
-    predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
-    assert read(tmp_path / "out.csv") == [["smiles", "gap", *NUMBERS, "error", "warning"]]
-
-
 def test_scores_of_the_targets_that_the_table_holds(predictor: Predictor, tmp_path: Path) -> None:
     table = pd.DataFrame({"smiles": ["CCO", "CC", "CO", "X", "CN"], "gap": ["1.5", "", "2", "3", "abc"], "other": 1})
     table.to_csv(tmp_path / "in.csv", index=False)

@@ -38,10 +38,6 @@ def test_all_in_order_each_with_its_share(threads: None, count: int, share: int)
         assert torch.get_num_threads() == 4 == other.submit(torch.get_num_threads).result()
 
 
-def test_nothing_to_do() -> None:
-    assert in_threads(lambda item: item, []) == []
-
-
 def test_a_failure_is_raised_and_the_threads_come_back(threads: None) -> None:
     with pytest.raises(ValueError, match="on purpose"):
         in_threads(lambda item: int("1" if item else "on purpose"), range(5))

@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib import pyplot
 
 from gtx.report import figures
 from gtx.report import figures as spread_figures
@@ -54,11 +53,6 @@ def test_pictures_of_one_page_do_not_share_ids_they_refer_to():
     pictures = [inline(figures.parity(random(9), random(9, seed), "test", "y"), f"no {seed}") for seed in (1, 2)]
     first, second = ({element.get("id") for element in parse(svg).iter()} - {None} for svg in pictures)
     assert first and not first & second
-
-
-def test_the_same_picture_has_the_same_bytes():
-    one, two = (inline(figures.parity(random(500), random(500, 1), "val", "y"), "a") for _ in range(2))
-    assert one == two
 
 
 @pytest.mark.parametrize("name", ["$x_y$", "<b>&", 'say "y"', "логП", "溶解度", "a\\1"])
@@ -134,14 +128,6 @@ def test_names_and_counts_of_many_classes_do_not_overlap(count):
     assert len(boxes[2]) == (count**2 if count <= 6 else 0)
 
 
-def test_shares_of_many_classes_with_long_names_leave_room_for_the_legend():
-    names = [f"a class with a long name, {i}" for i in range(100)]
-    figure = figures.class_shares({"train": np.ones(100), "val": np.ones(100), "test": np.ones(100)}, names)
-    figure.draw_without_rendering()
-    legend, (_, height) = figure.legends[0].get_window_extent(), figure.get_size_inches()
-    assert legend.x0 >= 0 and legend.x1 <= figure.bbox.x1 and height < 15
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("classes", [False, True])
 def test_the_error_by_similarity_is_a_mean_in_bins_of_as_many(classes):
@@ -174,17 +160,6 @@ def test_histograms_are_shares_of_their_part():
         outlines = [patch for patch in figure.axes[0].patches if not patch.get_fill()]
         assert [patch.get_data().values.sum() for patch in outlines] == pytest.approx([1, 1, 1])
         parse(inline(figure, "histogram"))
-
-
-def test_class_shares_have_a_bar_for_each_target_and_part():
-    figure = figures.class_shares({"train": [0.2, 0.5], "test": [np.nan, 1.0]}, ["a", "b"])
-    assert len(figure.axes[0].patches) == 4
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a", "b"]
-
-
-def test_pyplot_knows_of_no_figure():
-    figures.parity(random(9), random(9), "test", "y")
-    assert pyplot.get_fignums() == []
 
 
 def test_a_spread_that_is_true_lies_on_the_diagonal():

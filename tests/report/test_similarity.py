@@ -34,14 +34,6 @@ def test_judged_molecules_are_compared_with_training_molecules(make_report) -> N
     assert compared(make_report()) == "20 test molecules with 80 training molecules"
 
 
-def test_of_many_molecules_a_few_are_drawn_and_said_to_be(make_report, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "MOST_JUDGED", 5)
-    monkeypatch.setattr(similarity, "MOST_TRAINED", 9)
-    assert len(nearest(make_report()).rows) == 5
-    words = "5 of 20 test molecules, drawn at random, with 9 of 80 training molecules, drawn at random"
-    assert compared(make_report()) == words
-
-
 def test_molecules_are_parted_by_scaffold_and_by_similarity_without_loss(make_report) -> None:
     report = make_report()
     near = nearest(report)

@@ -8,7 +8,7 @@ import torch
 
 from gtx.errors import InputError
 from gtx.tasks import Classification, Multiclass, Regression
-from gtx.tasks.calibration import conformal_half_width, conformal_interval, fewest, rank
+from gtx.tasks.calibration import conformal_half_width, fewest, rank
 from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.task import Predictions
 
@@ -24,11 +24,6 @@ def test_the_interval_covers_what_it_promises() -> None:
 def test_it_is_the_residual_of_the_corrected_rank_and_blanks_do_not_count() -> None:
     y = np.array([[float(i), np.nan if i > 9 else -i] for i in range(1, 20)])
     assert conformal_half_width(y, np.zeros_like(y)).tolist() == [18.0, 9.0]
-
-
-def test_too_few_rows_give_no_bound() -> None:
-    y = np.stack([np.arange(9.0), np.r_[np.arange(8.0), np.nan]], axis=1)
-    assert conformal_interval(y, np.zeros_like(y)) == {"level": 0.9, "half_width": [8.0, None]}
 
 
 @pytest.mark.parametrize("level", [0.5, 0.55, 0.8, 0.9, 0.95, 0.99, 0.995, 0.999])
@@ -61,20 +56,6 @@ def test_intervals_of_new_rows_hold_the_share_that_was_asked_for(uncertainty: st
     assert f"intervals of {100 * coverage:g}%: y ±" in fitted.notes()[0]
     again = Regression.from_dict(fitted.to_dict())
     assert again.coverage == again.level == coverage and again.interval == fitted.interval
-
-
-@pytest.mark.parametrize("coverage", [0.8, 0.95])
-@pytest.mark.parametrize("kind", ["smallest", "adaptive"])
-def test_sets_of_new_rows_hold_the_share_that_was_asked_for(kind: str, coverage: float) -> None:
-    random = np.random.default_rng(0)
-    p = random.dirichlet(np.full(6, 2.0), 8000)
-    y = (random.random((8000, 1)) > p.cumsum(1)).sum(1).clip(max=5)
-    task = Multiclass("y", sets=True, set_kind=kind, coverage=coverage, classes=(tuple("abcdef"),))
-    fitted = task.calibrated(Predictions(p[:4000], None, None, None, [[]] * 4000), y[:4000, None].astype(float))
-    found = fitted.evaluate_uncertainty(y[4000:, None], Predictions(p[4000:], None, None, None, []))
-    assert found["coverage"] == pytest.approx(coverage, abs=0.02) and 1 < found["size"] < 6
-    assert fitted.notes()[0].startswith(f"sets of {100 * coverage:g}%: ")
-    assert Multiclass.from_dict(fitted.to_dict()).to_dict() == fitted.to_dict()
 
 
 def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:

@@ -97,12 +97,6 @@ def test_atoms_and_bonds_are_in_the_order_of_the_text(model: Predictor) -> None:
         assert json.loads(answer.order_pred[0]) == [str(bond.GetBondType()).lower() for bond in bonds]
 
 
-def test_what_is_saved_and_loaded_predicts_the_same(model: Predictor, tmp_path: Path) -> None:
-    model.save(tmp_path / "again.gtx")
-    smiles = ["CC=O", "c1ccccc1O", "C"]
-    pd.testing.assert_frame_equal(gtx.load(tmp_path / "again.gtx", "cpu").predict(smiles), model.predict(smiles))
-
-
 def test_a_table_with_lists_is_scored(model: Predictor, tmp_path: Path) -> None:
     rows = [[smiles, *cells(smiles)] for smiles in molecules(8).smiles]
     rows += [["CCO", 1, '["no", "maybe", "no"]', ""], ["CCO", 1, '["no"]', ""]]
@@ -248,19 +242,6 @@ def test_batches_of_constant_shape_are_worth_the_same(task: LevelClassification)
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [Classification, Multiclass])
-def test_balanced_weights_give_rare_classes_the_same_say(kind: type) -> None:
-    labels = (THREE[:2], THREE[:2])
-    task = AtomClassification(NAMES, each=kind(NAMES, classes=labels, class_weights="balanced"))
-    molecules = store(task)
-    y = molecules.atom_y[:, 1]
-    y[5:] = 0.0
-    y[7] = 1.0  # one of many
-    task = task.fitted(molecules)
-    loss = task.elementwise(torch.zeros(len(y), task.out_channels), molecules.atom_y.nan_to_num())[:, 1]
-    assert float(loss[y == 1].sum()) == pytest.approx(float(loss[y == 0].sum()), rel=1e-5)
-
-
 @pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
 def test_members_of_an_ensemble_are_averaged(task: LevelClassification) -> None:
     molecules = store(task)
@@ -295,9 +276,3 @@ def test_a_model_file_of_unlike_targets_is_refused() -> None:
     for name in ("counts", ["multiclass"]):
         with pytest.raises(InputError, match=r"task\.each\.name: expected .*classification.*multiclass"):
             AtomClassification.from_dict(plain | {"each": plain["each"] | {"name": name}})
-
-
-def test_a_model_that_knows_other_classes_is_not_trained_further() -> None:
-    known = AtomClassification("a", each=Multiclass(["a"], classes=(THREE,)))
-    with pytest.raises(InputError, match=r"a: the model knows the classes .*, the table 'b', 'c', 'd'"):
-        replace(known, each=Multiclass(["a"], classes=(("b", "c", "d"),))).adopting(known)

@@ -26,7 +26,7 @@ from gtx.tasks.levels import means_of_alike
 from gtx.training import TrainSettings
 from gtx.workflow import train
 from gtx.workflow.fine_tuning import FineTuning
-from tests.tables import TINY, molecules, read, write
+from tests.tables import TINY, molecules, write
 
 SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
 CHARGES = [0, 0, 1, -1, 0]
@@ -83,16 +83,6 @@ def test_atoms_are_in_the_order_of_the_text(model: Predictor) -> None:
         np.testing.assert_allclose(found, expected[order][written], atol=1e-5)
 
 
-def test_a_table_with_lists_is_scored(model: Predictor, run: Path, tmp_path: Path) -> None:
-    rows = [[row["smiles"], row["q"]] for row in read(run / "predictions.csv") if row["split"] == "test"]
-    outcome = model.predict_table(
-        write(tmp_path / "t.csv", [*rows, ["CCO", "[1, 2]"]], ["smiles", "q"]), tmp_path / "p.csv"
-    )
-    expected = json.loads((run / "metrics.json").read_text())["test"]
-    assert outcome.metrics["mae"] == pytest.approx(expected["mae"], rel=1e-4)
-    assert outcome.notes == ["1 lists have another length than one number for each atom and are not scored"]
-
-
 def test_there_is_no_vector_of_the_molecule(model: Predictor) -> None:
     with pytest.raises(InputError, match="a vector per atom, none of the whole molecule"):
         model.embed(["CCO"])
@@ -120,18 +110,6 @@ def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predic
     assert further.spec(AtomRegression("q")) == model.header.model | {
         "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
     }
-
-
-def test_the_report_has_the_parity_of_atoms_and_the_error_of_each_element(run: Path) -> None:
-    page = (run / "report.html").read_text()
-    for words in (
-        "of each atom of a molecule",
-        "Predicted against measured q, test",
-        "Mean of those alike",
-        "<th>C</th>",
-    ):
-        assert words in page
-    assert "could not be drawn" not in page
 
 
 def test_those_alike_are_of_training_alone() -> None:

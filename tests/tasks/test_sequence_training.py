@@ -109,9 +109,3 @@ def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
         fit(model(), TASK, last_first(0, 0), VAL, SETTINGS, tmp_path)
     with pytest.raises(ValueError, match="got 1 sources and 2 targets"):
         Examples.of(Sequences.of([[2]]), Sequences.of([[2], [3]]))
-
-
-@pytest.mark.parametrize("precision", ["64-true", "bf16-true"])
-def test_other_formats_of_weights_are_refused(precision: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"32-true or in a mixed precision, got {precision}"):
-        fit(model(), TASK, TRAIN, VAL, replace(SETTINGS, precision=precision), tmp_path)

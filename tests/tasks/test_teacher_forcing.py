@@ -24,10 +24,6 @@ def test_by_hand() -> None:
     assert scores["token_accuracy"] == 7 / 8 and scores["sequence_accuracy"] == pytest.approx(2 / 3)
 
 
-def test_chance_has_the_perplexity_of_the_vocabulary() -> None:
-    assert metrics(count(torch.zeros(8, 17), torch.randint(17, (8,)), PTR))["perplexity"] == pytest.approx(17)
-
-
 def test_a_sequence_counts_the_same_in_any_batch() -> None:
     logits, labels = torch.randn(8, 5), torch.randint(5, (8,))
     parts = [

@@ -88,25 +88,6 @@ def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatc
         assert torch.equal(predictions(one), predictions(other)) and one.history == other.history
 
 
-def test_another_run_in_its_place_is_refused(members: list, run: Path) -> None:
-    with pytest.raises(InputError, match=r"settings\.lr \(0\.005 there, 0\.001 now\)"):
-        train(run, epochs=40, ensemble=2)
-    with pytest.raises(InputError, match=r"data \(.*\"rows\": 71|data.rows \(72 there, 71 now\)"):
-        train(run, epochs=40, lr=5e-3, ensemble=2, marks={"data": {"file": "benzenes", "rows": 71}})
-
-
-def test_classification_of_several_targets_with_blanks(tmp_path: Path) -> None:
-    y = np.hstack([np.median(LOGP) < LOGP, np.quantile(LOGP, 0.8) < LOGP, LOGP > -100]).astype(float)
-    y[::3, 1] = np.nan
-    y[VAL, 2] = np.nan
-    (member,) = train(tmp_path, y, Classification(["a", "b", "c"]), epochs=15, lr=5e-3)
-    probabilities = predictions(member, y)
-    assert probabilities.min() >= 0 and probabilities.max() <= 1
-    scores = Classification(["a", "b", "c"]).evaluate(y[VAL], probabilities)
-    assert member.best_score == pytest.approx(1 - scores["roc_auc"])
-    assert scores["roc_auc"] > 0.8
-
-
 def test_one_class_in_validation_is_judged_by_the_loss(tmp_path: Path) -> None:
     y = (np.median(LOGP) < LOGP).astype(float)
     y[VAL] = 1.0
@@ -124,13 +105,6 @@ def test_mae_is_judged_by_mae(tmp_path: Path) -> None:
 def test_without_validation_the_last_epoch_is_kept(tmp_path: Path) -> None:
     (member,) = train(tmp_path, epochs=3, split={"train": SPLIT["train"]}, patience=1)
     assert member.best_epoch == 3 and len(member.history) == 3 and "val_score" not in member.history[0]
-
-
-def test_validation_rows_without_values_judge_nothing(tmp_path: Path) -> None:
-    y = LOGP.copy()
-    y[VAL] = np.nan
-    (member,) = train(tmp_path, y, epochs=2, patience=1)
-    assert member.best_epoch == 2 and "val_score" not in member.history[0]
 
 
 def test_patience_stops_early(tmp_path: Path) -> None:

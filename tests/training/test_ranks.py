@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from gtx.cli import main
@@ -12,7 +9,6 @@ from gtx.errors import InputError
 from gtx.training import TrainSettings, distributed_group, from_main, main_first
 from gtx.training.ranks import machines
 
-PAGE = Path(__file__).parents[2] / "docs" / "many-machines.md"
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8", "GROUP_WORLD_SIZE": "2"}
 
 
@@ -73,9 +69,3 @@ def test_a_mistake_in_the_words_is_said_once(monkeypatch: pytest.MonkeyPatch, ca
 def test_a_number_of_machines_below_one_is_refused() -> None:
     with pytest.raises(InputError, match="num_nodes: expected a whole number from 1 to 1,000,000, got 0"):
         TrainSettings(num_nodes=0)
-
-
-def test_the_script_for_slurm_is_bash(tmp_path: Path) -> None:
-    script = PAGE.read_text().split("```bash\n")[1].split("```")[0]
-    assert script.startswith("#!/bin/bash\n#SBATCH") and "--requeue" in script
-    subprocess.run(["bash", "-n"], input=script, text=True, check=True, capture_output=True)

@@ -7,17 +7,12 @@ import math
 import re
 import subprocess
 import sys
-from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from gtx.errors import InputError
 from gtx.training import TrainSettings
-
-
-def test_every_option_has_help() -> None:
-    assert all(f.metadata["help"].endswith(".") for f in fields(TrainSettings))
 
 
 def test_decisive_options_are_plain_and_leave_out_the_harmless() -> None:

@@ -84,13 +84,6 @@ def test_columns_are_found_by_name_and_a_row_alone_is_answered_as_among_others(
     assert not np.allclose(predictor.embed(frame)[:, -2:], predictor.embed(frame.assign(temperature=300))[:, -2:])
 
 
-def test_workers_answer_as_this_process_does(table: Path, predictor: Predictor, tmp_path: Path) -> None:
-    for workers in (0, 1):
-        predictor.predict_table(table, tmp_path / f"{workers}.csv", workers=workers)
-    answers = [[row["y_pred"] for row in read(tmp_path / f"{workers}.csv")] for workers in (0, 1)]
-    assert np.allclose(*(np.array(one, float) for one in answers), rtol=1e-5)
-
-
 def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, tmp_path: Path) -> None:
     cells = ["300", "", "warm", "1e31", "nan", "298.15"]
     table = write(tmp_path / "t.csv", [["CCO", cell, 7, 1] for cell in cells], HEADER)

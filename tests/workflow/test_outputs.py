@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gtx.dataset import DataSettings, load
-from gtx.dataset.loading import describe_duplicates, outlier_lines
+from gtx.dataset.loading import outlier_lines
 from gtx.workflow.outputs import data_lines
 from tests.tables import molecules, write
 
@@ -49,16 +49,6 @@ def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_p
     }
 
 
-def test_many_rows_that_disagree_are_not_all_named(tmp_path: Path) -> None:
-    rows = [[s, i + 50 * k] for k in range(5) for i, s in enumerate(molecules(5)["smiles"])]
-    dataset = load(DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0))
-    said = describe_duplicates(dataset)
-    assert said.startswith(
-        "5 molecules fill 25 rows, 5 of them with conflicting labels, the first: y is 0 in row 1, 50 "
-    )
-    assert said.count(";") == 2 and said.count(" and 2 more") == 3
-
-
 def test_values_far_from_the_others_are_told(tmp_path: Path) -> None:
     y = np.random.default_rng(0).normal(5, 1, 40)
     for change, said in (({}, []), ({7: 5000.0, 9: -200.0}, ["2 values far from the others, half of which lie from "])):
@@ -68,14 +58,3 @@ def test_values_far_from_the_others_are_told(tmp_path: Path) -> None:
         assert len(lines) == len(said) and all(words in line for words, line in zip(said, lines, strict=True))
         assert all("; the farthest is 5000 in row 8: a typing error" in line for line in lines)
         assert set(lines) <= set(data_lines(dataset))
-
-
-def test_few_rows_come_with_a_remedy_where_shares_decide(tmp_path: Path) -> None:
-    rows = [[s, i, "train" if i < 30 else "val"] for i, s in enumerate(molecules(40)["smiles"])]
-    source = str(write(tmp_path / "data.csv", rows, ["smiles", "y", "part"]))
-    for column, remedied in (None, True), ("part", False):
-        given = DataSettings(source, ("y",), split_column=column, split_sizes=(0.8, 0.1, 0.1), workers=0)
-        said = [line for line in data_lines(load(given)) if line.startswith("warning: only")]
-        assert [line.endswith("; --split-sizes 0.6 0.25 0.15 gives these parts more") for line in said] == [
-            True
-        ] * remedied

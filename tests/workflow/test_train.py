@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import gtx
-from gtx.data import featurising
 from gtx.dataset import DataSettings, fingerprint, load
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
@@ -190,28 +189,10 @@ def test_files_of_one_name_and_targets_in_brackets(tmp_path: Path) -> None:
 
 def test_files_of_validation_and_test_rows(tmp_path: Path) -> None:
     frame = molecules(90)[["smiles", "gap"]].to_numpy().tolist()
-    parts = [write(tmp_path / f"{name}.csv", frame[i::3], ["smiles", "gap"]) for i, name in enumerate("abc")]
-    a, b, c = map(str, parts)
-    outcome = train(
-        DataSettings(a, ("gap",), val=b, test=c, workers=0), TrainSettings(**TINY), tmp_path / "both", **ALONE
-    )
-    assert "30 train, 30 val, 30 test" in "\n".join(outcome.notes)
-    assert len(read(tmp_path / "both" / "predictions-c.csv")) == 30
-    outcome = train(DataSettings(a, ("gap",), test=c, workers=0), TrainSettings(**TINY), tmp_path / "one", **ALONE)
-    assert "26 train, 4 val, 30 test" in "\n".join(outcome.notes)
-
-
-def test_classification_with_blanks(tmp_path: Path) -> None:
-    frame = molecules(120)
-    polar = (frame["dipole"] > frame["dipole"].median()).astype(int)
-    cells = [[s, "" if i % 7 == 0 else p, 1 - p] for i, (s, p) in enumerate(zip(frame["smiles"], polar, strict=True))]
-    data = write(tmp_path / "data.csv", cells, ["smiles", "polar", "apolar"])
-    settings = DataSettings(str(data), ("polar", "apolar"), split="scaffold", workers=0)
-    outcome = train(settings, TrainSettings(**TINY), tmp_path / "out")
-    assert set(outcome.metrics["test"]) == {"roc_auc", "pr_auc", "accuracy", "per_target", "uncertainty"}
-    assert "logistic" in outcome.metrics["baseline"]
-    rows = read(tmp_path / "out" / "predictions.csv")
-    assert all(0 <= float(row["polar_pred"]) <= 1 for row in rows) and "polar_low" not in rows[0]
+    a, b, c = (str(write(tmp_path / f"{name}.csv", frame[i::3], ["smiles", "gap"])) for i, name in enumerate("abc"))
+    for val, counts in ((b, [30, 30, 30]), (None, [26, 4, 30])):
+        split = load(DataSettings(a, ("gap",), val=val, test=c, workers=0)).split
+        assert [len(split[part]) for part in ("train", "val", "test")] == counts
 
 
 def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
@@ -265,15 +246,6 @@ def test_targets_keep_all_their_digits(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load(data).y[:, 0], [row[1] for row in rows])
 
 
-def test_a_test_file_of_one_class_is_only_scored(tmp_path: Path) -> None:
-    frame = molecules(60)["smiles"].tolist()
-    a = write(tmp_path / "a.csv", [[s, i % 2] for i, s in enumerate(frame[:50])], ["smiles", "y"])
-    b = write(tmp_path / "b.csv", [[s, 1] for s in frame[50:]], ["smiles", "y"])
-    data = DataSettings(str(a), ("y",), test=str(b), workers=0)
-    outcome = train(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
-    assert outcome.metrics["test"]["roc_auc"] is None and outcome.metrics["test"]["accuracy"] is not None
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -302,28 +274,6 @@ def test_unusable_input_is_one_clear_error(change: dict, message: str, tmp_path:
     }
     with pytest.raises(InputError, match=message):
         train(DataSettings(**settings | change), TrainSettings(**TINY), tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("bad", "count"),
-    [({4: ("C1CC", 1)}, 500), ({4: ("C", "x")}, 4), ({4: ("C1CC", 1), 2: ("C", "x")}, 2), ({1100: ("C1CC", 1)}, 1200)],
-    ids=str,
-)
-def test_fail_stops_at_the_first_bad_row(
-    bad: dict, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No molecule behind it is read, but for those of its chunk."""
-    texts = []
-    whole = featurising.featurise_texts
-    monkeypatch.setattr(featurising, "featurise_texts", lambda f, t, *a, **k: texts.extend(t) or whole(f, t, *a, **k))
-    rows = [list(bad.get(i, ("C", i / 2))) for i in range(1, 1201)]
-    data = DataSettings(
-        str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0, on_error="fail",
-        featuriser=Featuriser(descriptors=False),
-    )  # fmt: skip
-    with pytest.raises(InputError, match=rf"data\.csv: row {min(bad)}, "):
-        load(data)
-    assert len(texts) == count
 
 
 SHORT = TrainSettings(**TINY | {"epochs": 1})

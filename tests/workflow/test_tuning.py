@@ -23,7 +23,7 @@ from gtx.folders import claim
 from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import pipeline, plan, tuning
 from gtx.workflow import trials as tuning_trial
-from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies, Tried
+from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies
 from gtx.workflow.tuning import OWN, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
@@ -273,16 +273,6 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
     assert one == two and len(one) == 1
     one, two = ([t.score for t in s.tried if t.study == "fold-1"] for s in (whole, changed))
     assert one != two  # where these rows train
-
-
-def test_the_defaults_of_each_start_are_scored_beside_what_was_chosen(tmp_path: Path) -> None:
-    space = Space(replace(TrainSettings(), epochs=20), 900, (SCRATCH, "foundation"))
-    own = [space.defaults_of(start) for start in space.starts]
-    every = [Tried("main", k, "complete", taken, 0.5, 1.0, k == 0, None, tmp_path) for k, taken in enumerate(own)]
-    every.append(replace(every[1], number=2, taken=own[1] | {"lr": 0.1}))
-    assert tuning._defaults(every, space) == {"default": every[0], "default from foundation": every[1]}
-    every[1] = replace(every[1], state="failed")
-    assert tuning._defaults(every, space) == {"default": every[0], "default from foundation": None}
 
 
 def test_choices_apply_to_what_they_can_change() -> None:
