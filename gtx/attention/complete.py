@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,7 +13,7 @@ from gtx.attention.dropout import dropout as drop
 from gtx.attention.edge_states import EdgeFeatures
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.receivers import PairReceivers
-from gtx.attention.scores import Score
+from gtx.attention.scores import Score, required
 from gtx.graph import CompleteGraph
 
 # --- How the heads become one vector.
@@ -136,15 +137,14 @@ def attend_pairs(
     It proceeds bucket by bucket, and where a score has no matrix form, by some receivers of a bucket at a time.
     """
 
-    def buckets(pairs: Tensor | None) -> list:
-        none = [None] * len(graph.buckets)
-        return none if pairs is None else graph.pair_buckets(graph.pairs.pack(pairs))
+    def buckets(pairs: Tensor | None) -> Sequence[Tensor | None]:
+        return [None] * len(graph.buckets) if pairs is None else graph.pair_buckets(graph.pairs.pack(pairs))
 
     queries = graph.node_buckets(graph.nodes.pack(query))  # [b, r, H, C]
     keys, values = (graph.sender_buckets(graph.senders.pack(x)) for x in (key, value))  # [b, s, H, C]
     rules = score, normaliser, edges, dropout, return_states
     at_once = _matrix_form(score, edges, return_states) or torch.compiler.is_compiling()  # which unrolls loops
-    parts = []
+    parts: list[tuple[Tensor, ...]] = []
     features, biases = buckets(edges.features), buckets(edges.whole_bias)
     for q, k, v, e, b, into in zip(queries, keys, values, features, biases, _receivers(graph), strict=True):
         if at_once:
@@ -153,7 +153,7 @@ def attend_pairs(
         rows = max(1, _BLOCK // max(1, k.numel()))
         blocks = [slice(start, start + rows) for start in range(0, q.shape[1], rows)]
         done = [attend_block(q[:, at], k, v, _rows(e, at), _rows(b, at), into.block(at), *rules) for at in blocks]
-        parts.append([torch.cat(x, 1) for x in zip(*done, strict=True)])
+        parts.append(tuple(torch.cat(x, 1) for x in zip(*done, strict=True)))
     out, weights, states = zip(*parts, strict=True)
 
     def unpack(pairs: tuple[Tensor, ...]) -> Tensor:
@@ -201,19 +201,19 @@ def attend_block(
         s = score.pairs(query, key, features)
         if edges.key is not None:
             of_edge = torch.einsum("brhc,hck->brhk", score.prepare(query), edges.key)  # q · W_K e = (q W_K) · e
-            s = s + features @ of_edge.transpose(2, 3)
+            s = s + required(features) @ of_edge.transpose(2, 3)
         state = s.unsqueeze(-1)
     else:
         keys = key[:, None]  # [b, 1, s, H, C]
         if edges.key is not None:
-            keys = keys + torch.einsum("brsk,hck->brshc", features, edges.key)
+            keys = keys + torch.einsum("brsk,hck->brshc", required(features), edges.key)
         state = score.state(query[:, :, None], keys, features)
         s = score.weigh(state)
     weights = normaliser(s if bias is None else s + bias, features, into)
     kept = drop(weights, dropout)
     out = (kept.permute(0, 3, 1, 2) @ value.transpose(1, 2)).transpose(1, 2)
     if edges.value is not None:
-        out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ features, edges.value)
+        out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ required(features), edges.value)
     if edges.state_value is not None:
         mixed = torch.einsum("brsh,brshc->brhc", kept, state)
         out = out + torch.einsum("brhc,hdc->brhd", mixed, edges.state_value)

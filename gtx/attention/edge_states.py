@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot
 
-from gtx.attention.scores import Score, dots
+from gtx.attention.scores import Score, dots, required
 
 
 class EdgeFeatures(NamedTuple):
@@ -35,14 +35,19 @@ class EdgeFeatures(NamedTuple):
     @property
     def used_channels(self) -> int:
         """K, or 0 where the features do nothing but stand for a bias."""
-        return 0 if all(w is None for w in (self.score, self.key, self.value)) else self.features.shape[1]
+        return 0 if all(w is None for w in (self.score, self.key, self.value)) else required(self.features).shape[1]
+
+    @property
+    def in_key_or_value(self) -> bool:
+        """True if the features enter keys or values, and not the scores alone."""
+        return self.key is not None or self.value is not None
 
     @property
     def whole_bias(self) -> Tensor | None:
         r"""All that is added to the scores, \(w_b \cdot e_{rs} + b_{rs}\), `[num_pairs, H]`."""
         if self.score is None:
             return self.bias
-        linear = F.linear(self.features, self.score)
+        linear = F.linear(required(self.features), self.score)
         return linear if self.bias is None else self.bias + linear
 
 
@@ -80,9 +85,7 @@ class ClippedDot(Score):
         return self._bounded(dots(query, key), query, edge)
 
     def _bounded(self, dot: Tensor, query: Tensor, edge: Tensor | None) -> Tensor:
-        if edge is None:
-            raise ValueError("this score needs edge states: expected [E, edge_dim], got None")
-        return (dot * query.shape[-1] ** -0.5).clamp(-self.clip, self.clip) + self.lin_edge(edge)
+        return (dot * query.shape[-1] ** -0.5).clamp(-self.clip, self.clip) + self.lin_edge(required(edge))
 
     def __repr__(self) -> str:
         return f"ClippedDot({self.lin_edge.out_channels}, {self.lin_edge.in_channels}, clip={self.clip})"
@@ -125,9 +128,7 @@ class VectorScore(Score):
         return self.weigh(self.state(query, key, edge))
 
     def state(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        if edge is None:
-            raise ValueError("this score needs edge states: expected [E, edge_dim], got None")
-        per_head = self.vector.shape
+        edge, per_head = required(edge), self.vector.shape
         weight, bias = (lin(edge).unflatten(-1, per_head) for lin in (self.lin_weight, self.lin_bias))
         return (signed_root((query + key) * weight) + bias).relu()
 

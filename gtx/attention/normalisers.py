@@ -11,6 +11,7 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.utils import scatter
 
 from gtx.attention.receivers import Receivers
+from gtx.attention.scores import required
 from gtx.graph import CompleteGraph
 
 # --- Normalisers: from the scores of the edges into a receiver to their weights.
@@ -125,6 +126,8 @@ class MoleculeBlend(Normaliser):
         kernel: g, "softmax" or "exp".
     """
 
+    fixed: Tensor
+
     def __init__(
         self, weights: Sequence[float] = (1 / 3, 1 / 3, 1 / 3), learned: bool = False, kernel: str = "softmax"
     ) -> None:
@@ -193,9 +196,7 @@ class GatedSoftmax(Normaliser):
         self.lin_gate.reset_parameters()
 
     def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
-        if edge is None:
-            raise ValueError("these gates need edge states: expected [E, edge_dim], got None")
-        gate = into.only(self.lin_gate(edge).sigmoid())
+        gate = into.only(self.lin_gate(required(edge)).sigmoid())
         weights = into.softmax(score) * gate
         return weights * torch.log1p(into.sum(gate)) if self.scale else weights
 
@@ -213,9 +214,7 @@ class CutoffSiLU(Normaliser):
     """
 
     def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
-        if edge is None:
-            raise ValueError("the last edge feature is to say how near an edge is: expected [E, edge_dim], got None")
-        return into.only(silu(score) * edge[..., -1:])
+        return into.only(silu(score) * required(edge)[..., -1:])
 
     def __repr__(self) -> str:
         return "CutoffSiLU()"

@@ -87,6 +87,17 @@ def _inheritance_depth(cls: type, name: str) -> int:
     return next(i for i, base in enumerate(cls.__mro__) if name in vars(base))
 
 
+def required(edge: Tensor | None) -> Tensor:
+    """Return the edge features, without which the caller cannot compute.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if edge is None:
+        raise ValueError("this attention needs edge features: expected [E, edge_dim], got None")
+    return edge
+
+
 def dots(query: Tensor, key: Tensor) -> Tensor:
     """Multiply every query `[b, r, H, C]` with every key `[b, s, H, C]`: dot products `[b, r, s, H]`."""
     return (query.transpose(1, 2) @ key.permute(0, 2, 3, 1)).permute(0, 2, 3, 1)
@@ -274,12 +285,12 @@ class RelativeDot(Score):
             glorot(parameter)
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        relative = torch.einsum("...k,hck->...hc", _needed(edge), self.edge)
+        relative = torch.einsum("...k,hck->...hc", required(edge), self.edge)
         scaled = (query * key).sum(-1) + ((query + key) * relative).sum(-1)
         return scaled * query.shape[-1] ** -0.5 + (self.content * key).sum(-1) + (self.position * relative).sum(-1)
 
     def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        edge, root = _needed(edge), query.shape[-1] ** 0.5
+        edge, root = required(edge), query.shape[-1] ** 0.5
         # (q/√C + w)·W e = ((q/√C + w) W)·e, and the same for k/√C: vectors [., n, H, K]
         by_receiver = torch.einsum("brhc,hck->brhk", query / root + self.position, self.edge)
         by_sender = torch.einsum("bshc,hck->bshk", key / root, self.edge)
@@ -289,12 +300,6 @@ class RelativeDot(Score):
 
     def __repr__(self) -> str:
         return f"RelativeDot({', '.join(map(str, self.edge.shape))})"
-
-
-def _needed(edge: Tensor | None) -> Tensor:
-    if edge is None:
-        raise ValueError("this score needs edge features: expected [E, edge_dim], got None")
-    return edge
 
 
 # --- A score in which the edge scales every channel of query and key.
@@ -337,9 +342,7 @@ class ModulatedDot(Score):
         self.lin_edge.reset_parameters()
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        if edge is None:
-            raise ValueError("this score needs edge features: expected [E, edge_dim], got None")
-        factor = self.lin_edge(edge).unflatten(-1, (self.heads, self.channels))
+        factor = self.lin_edge(required(edge)).unflatten(-1, (self.heads, self.channels))
         factor = factor if self.activation is None else self.activation(factor)
         score = self.scale * (query * key * factor).sum(-1)
         return score if self.clip is None else score.clamp(-self.clip, self.clip)

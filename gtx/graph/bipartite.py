@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Packing, alike
+from gtx.graph.packing import Buckets, Packing, alike
 
 # --- Every sender of one set to every receiver of another: the edges of cross-attention.
 
@@ -46,8 +46,8 @@ def cross_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
 # --- Every sender of one set with every receiver of another, without their pairs: the graph of cross-attention.
 
 
-class BipartiteBuckets(NamedTuple):
-    """Buckets of graphs between two sets of nodes, see `gtx.graph.packing.Buckets`.
+class Sides(NamedTuple):
+    """Slots of the nodes of both sets, and of pairs, in buckets of graphs with like numbers of pairs.
 
     Attributes:
         nodes: packing of the receivers into slots.
@@ -61,7 +61,7 @@ class BipartiteBuckets(NamedTuple):
     senders: Packing
     first: Tensor
     width: Tensor
-    shapes: tuple[tuple[int, int, int], ...]
+    shapes: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class BipartiteGraph(CompleteGraph):
         source_ptr: int64 `[B + 1]`; graph b has the senders `source_ptr[b]` to `source_ptr[b + 1]`.
     """
 
-    source_ptr: Tensor | None = None
+    source_ptr: Tensor = field(kw_only=True)
 
     @classmethod
-    def between(cls, source_ptr: Tensor, target_ptr: Tensor, max_buckets: int = 4, pack: bool = True) -> BipartiteGraph:
+    def between(cls, source_ptr: Tensor, target_ptr: Tensor, max_buckets: int = 4, pack: bool = True) -> Self:
         """Build the graph from the offsets of both sets.
 
         Args:
@@ -103,7 +103,7 @@ class BipartiteGraph(CompleteGraph):
         batch = torch.repeat_interleave(receivers)
         graph = cls(target_ptr, batch, pair_ptr, int(pair_ptr[-1]), None, max_buckets, source_ptr=source_ptr)
         if pack:
-            graph.num_senders, graph.all_receive, graph.packed, graph.pairs  # noqa: B018
+            graph.num_senders, graph.all_receive, graph.sides, graph.pairs  # noqa: B018
         return graph
 
     @property
@@ -117,14 +117,28 @@ class BipartiteGraph(CompleteGraph):
         return self._once("all_receive", lambda: bool((self.source_ptr.diff()[self.batch] > 0).all()))
 
     @property
-    def packed(self) -> BipartiteBuckets:
+    def sides(self) -> Sides:
         """The graphs in buckets of like numbers of pairs."""
-        return self._once("packed", self._pack)
+        return self._once("sides", self._pack)
+
+    @property
+    def packed(self) -> Buckets:
+        return Buckets(self.nodes, self.pairs, self.buckets)
+
+    @property
+    def nodes(self) -> Packing:
+        """Packing of the receivers into slots."""
+        return self.sides.nodes
 
     @property
     def senders(self) -> Packing:
         """Packing of the senders into slots."""
-        return self.packed.senders
+        return self.sides.senders
+
+    @property
+    def buckets(self) -> tuple[tuple[int, ...], ...]:
+        """(count, receivers, senders) of each bucket."""
+        return self.sides.shapes
 
     @property
     def pairs(self) -> Packing:
@@ -143,6 +157,10 @@ class BipartiteGraph(CompleteGraph):
         """Packed pairs `[S2, *]` cut into buckets `[count, receivers, senders, *]` (views)."""
         return self._cut(slots, list(self.buckets))
 
+    def to(self, device: torch.device | str) -> Self:
+        moved = self.between(self.source_ptr.to(device), self.ptr.to(device), self.max_buckets)
+        return moved.masked(None if self.mask is None else self.mask.to(device))
+
     def _cut(self, slots: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
         parts = slots.split([torch.Size(shape).numel() for shape in shapes])
         return [part.view(*shape, *slots.shape[1:]) for part, shape in zip(parts, shapes, strict=True)]
@@ -150,11 +168,11 @@ class BipartiteGraph(CompleteGraph):
     def _pair_index(self) -> Tensor:
         return cross_edges(self.source_ptr, self.ptr)
 
-    def _pack(self) -> BipartiteBuckets:
+    def _pack(self) -> Sides:
         n, m = self.ptr.diff(), self.source_ptr.diff()
         sizes = (n.clamp(min=1) * m.clamp(min=1) * ((n > 0) | (m > 0))).sqrt()  # with nodes in one set, slots too
         shapes, graphs = [], []
-        for members, _ in alike(sizes.tolist(), self.max_buckets):
+        for members in alike(sizes.tolist(), self.max_buckets):
             shapes.append((len(members), max(1, int(n[members].max())), max(1, int(m[members].max()))))
             graphs += members
         order = torch.tensor(graphs, dtype=torch.long, device=self.ptr.device)
@@ -174,14 +192,14 @@ class BipartiteGraph(CompleteGraph):
             return Packing.of(first(size)[owner] + place, int((size * count).sum()))
 
         receivers, senders = nodes(self.ptr, rows), nodes(self.source_ptr, columns)
-        return BipartiteBuckets(receivers, senders, first(rows * columns), of_graphs(columns), tuple(shapes))
+        return Sides(receivers, senders, first(rows * columns), of_graphs(columns), tuple(shapes))
 
     def _pack_pairs(self) -> Packing:
         sender, receiver = self.pair_index
         graph = self.batch[receiver]
         row, column = receiver - self.ptr[graph], sender - self.source_ptr[graph]
         slots = sum(torch.Size(shape).numel() for shape in self.buckets)
-        return Packing.of(self.packed.first[graph] + row * self.packed.width[graph] + column, slots)
+        return Packing.of(self.sides.first[graph] + row * self.sides.width[graph] + column, slots)
 
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")

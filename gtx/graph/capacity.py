@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Self
 
 import torch
@@ -58,7 +58,7 @@ class CapacityGraph(CompleteGraph):
 
     has_ghost: ClassVar[bool] = True
 
-    capacity: Capacity | None = None
+    capacity: Capacity = field(kw_only=True)
 
     @classmethod
     def from_sizes(cls, sizes: Tensor, capacity: Capacity) -> Self:
@@ -121,7 +121,7 @@ class CapacityGraph(CompleteGraph):
         """Return the places as they are, without the ghost."""
         first, ranges = 0, []
         for count, most in self.capacity.buckets:
-            ranges.append(SizeRange(first, count, 0, most))
+            ranges.append(SizeRange(first, first + count, 0, most))
             first += count
         molecules = torch.stack([self.ptr[:-2], self.pair_ptr[:-2], self.ptr.diff()[:-1]])
         return SizeOrder(molecules, tuple(ranges), whole=False)
@@ -131,11 +131,11 @@ class CapacityGraph(CompleteGraph):
         sizes, first, first_pair = self.ptr.diff()[:-1], self.ptr[:-2], self.pair_ptr[:-2]
         starts, pair_starts, caps, rows, pairs, holes, pair_holes = [], [], [], [], [], [], []
         slot = pair_slot = place = 0
-        for count, cap in self.capacity.buckets:
-            each, local = torch.arange(count, device=device), torch.arange(cap, device=device)
-            starts.append(slot + cap * each)
-            pair_starts.append(pair_slot + cap**2 * each)
-            caps.append(torch.full_like(each, cap))
+        for count, size in self.capacity.buckets:
+            each, local = torch.arange(count, device=device), torch.arange(size, device=device)
+            starts.append(slot + size * each)
+            pair_starts.append(pair_slot + size**2 * each)
+            caps.append(torch.full_like(each, size))
             here = slice(place, place + count)
             n, node, pair = (x[here, None] for x in (sizes, first, first_pair))
             inside = local < n
@@ -147,21 +147,18 @@ class CapacityGraph(CompleteGraph):
             kept = local < n.clamp(min=1)
             holes.append(~kept.flatten())
             pair_holes.append(~(kept[:, :, None] & kept[:, None, :]).flatten())
-            slot, pair_slot, place = slot + count * cap, pair_slot + count * cap**2, place + count
+            slot, pair_slot, place = slot + count * size, pair_slot + count * size**2, place + count
         ghost, solid = torch.full((1,), N - 1, device=device), torch.zeros(1, dtype=torch.bool, device=device)
-        rows, pairs = torch.cat([*rows, ghost]), torch.cat([*pairs, torch.full_like(ghost, P - 1)])
-        holes, pair_holes = torch.cat([*holes, solid]), torch.cat([*pair_holes, solid])
-
-        start, pair_start, cap = (torch.cat(x) for x in (starts, pair_starts, caps))
-        start, pair_start = (torch.cat([x, x.new_full((1,), s)]) for x, s in ((start, slot), (pair_start, pair_slot)))
+        start = torch.cat([*starts, torch.full_like(ghost, slot)])
+        pair_start = torch.cat([*pair_starts, torch.full_like(ghost, pair_slot)])
+        cap = torch.cat([*caps, torch.zeros_like(ghost)])
         sender, receiver = self.pair_index
         of_pair = self.batch[receiver]
-        cap = torch.cat([cap, cap.new_zeros(1)])
         local = torch.where(self.batch == self.num_graphs - 1, 0, torch.arange(N, device=device) - self.ptr[self.batch])
         slot_of_pair = pair_start[of_pair] + local[receiver] * cap[of_pair] + local[sender]
         return Buckets(
-            Packing(rows, start[self.batch] + local, holes),
-            Packing(pairs, slot_of_pair, pair_holes),
+            Packing(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid])),
+            Packing(torch.cat([*pairs, torch.full_like(ghost, P - 1)]), slot_of_pair, torch.cat([*pair_holes, solid])),
             (*self.capacity.buckets, (1, 1)),
         )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 import torch.utils._pytree as pytree
@@ -55,7 +55,7 @@ class CompleteGraph:
     shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def from_ptr(cls, ptr: Tensor, max_buckets: int = 4, pack: bool = True) -> CompleteGraph:
+    def from_ptr(cls, ptr: Tensor, max_buckets: int = 4, pack: bool = True) -> Self:
         """Build the graph from offsets.
 
         Args:
@@ -73,9 +73,7 @@ class CompleteGraph:
         return graph
 
     @classmethod
-    def from_batch(
-        cls, batch: Tensor, num_graphs: int | None = None, max_buckets: int = 4, pack: bool = True
-    ) -> CompleteGraph:
+    def from_batch(cls, batch: Tensor, num_graphs: int | None = None, max_buckets: int = 4, pack: bool = True) -> Self:
         """Build the graph from a batch vector.
 
         Args:
@@ -111,11 +109,6 @@ class CompleteGraph:
         return len(self.batch)
 
     @property
-    def source_ptr(self) -> Tensor:
-        """The offsets of those that send: `ptr`."""
-        return self.ptr
-
-    @property
     def num_senders(self) -> int:
         """The number of those that send: here the number of nodes."""
         return self.num_nodes
@@ -146,7 +139,7 @@ class CompleteGraph:
         return self.packed.pairs
 
     @property
-    def buckets(self) -> tuple[tuple[int, int], ...]:
+    def buckets(self) -> tuple[tuple[int, ...], ...]:
         """(count, size) of each bucket."""
         return self.packed.shapes
 
@@ -160,7 +153,7 @@ class CompleteGraph:
         first = self.num_graphs - sum(count for count, _ in self.buckets)  # empty graphs come first
         least, ranges = 1, []
         for count, most in self.buckets:
-            ranges.append(SizeRange(first, count, least, most))
+            ranges.append(SizeRange(first, first + count, least, most))
             first, least = first + count, most
         return SizeOrder(torch.stack([self.ptr[order], self.pair_ptr[order], sizes]), tuple(ranges))
 
@@ -189,7 +182,7 @@ class CompleteGraph:
         """Features of all pairs, `[num_pairs, *]`, to those of the edges, `[num_edges, *]`, ordered as `edge_index`."""
         return pairs if self.mask is None else pairs[self.mask]
 
-    def masked(self, mask: Tensor | None) -> CompleteGraph:
+    def masked(self, mask: Tensor | None) -> Self:
         """Keep only some of the pairs as edges.
 
         Args:
@@ -217,7 +210,7 @@ class CompleteGraph:
         each = torch.arange(self.num_nodes, device=self.ptr.device)
         return self._once("diagonal", lambda: self.pair_of(torch.stack([each, each])))
 
-    def grown(self, count: int | Tensor) -> CompleteGraph:
+    def grown(self, count: int | Tensor) -> Self:
         """Add `count` nodes to each graph, or count[b] of graph b, after their own; all pairs are edges."""
         if isinstance(count, Tensor):
             return type(self).from_ptr(self.ptr + torch.cat([count.new_zeros(1), count.cumsum(0)]))
@@ -237,7 +230,7 @@ class CompleteGraph:
         parts = slots.split([count * size * size for count, size in self.buckets])
         return [p.view(c, n, n, *slots.shape[1:]) for p, (c, n) in zip(parts, self.buckets, strict=True)]
 
-    def to(self, device: torch.device | str) -> CompleteGraph:
+    def to(self, device: torch.device | str) -> Self:
         """Move the indices to `device`."""
         return pytree.tree_map_only(Tensor, lambda t: t.to(device), self)
 
@@ -251,12 +244,12 @@ class CompleteGraph:
         return f"CompleteGraph(num_graphs={self.num_graphs}, num_nodes={self.num_nodes}, {edges})"
 
 
-def _flatten(graph: CompleteGraph) -> tuple[list, tuple]:
+def _flatten(graph: CompleteGraph) -> tuple[list[Any], tuple[Any, ...]]:
     nodes, pairs, shapes = graph.packed
     return [graph.ptr, graph.batch, graph.pair_ptr, graph.mask, nodes, pairs], (graph.num_pairs, shapes)
 
 
-def _unflatten(children: list, context: tuple) -> CompleteGraph:
+def _unflatten(children: Iterable[Any], context: tuple[Any, ...]) -> CompleteGraph:
     (ptr, batch, pair_ptr, mask, nodes, pairs), (num_pairs, shapes) = children, context
     return CompleteGraph(ptr, batch, pair_ptr, num_pairs, mask, shared={"packed": Buckets(nodes, pairs, shapes)})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -22,14 +23,14 @@ class Buckets(NamedTuple):
 
     nodes: Packing
     pairs: Packing
-    shapes: tuple[tuple[int, int], ...]
+    shapes: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, ptr: Tensor, batch: Tensor, most: int) -> Buckets:
         """Divide the graphs of `ptr` and `batch` into at most `most` buckets."""
         sizes = ptr.diff()
         host = sizes.tolist()
-        buckets = alike(host, most)
+        buckets = [(graphs, host[graphs[-1]]) for graphs in alike(host, most)]
         order, caps, starts, pair_starts = [], [], [], []
         slot = pair_slot = 0
         for graphs, cap in buckets:
@@ -53,8 +54,8 @@ class Buckets(NamedTuple):
         return cls(Packing.of(start[batch] + local, slot), Packing.of(pair_slots, pair_slot), shapes)
 
 
-def alike(sizes: list[float], most: int) -> list[tuple[list[int], float]]:
-    """Graphs by size, cut where padding costs most: [(graphs, size of the largest)]; empty graphs are left out."""
+def alike(sizes: Sequence[float], most: int) -> list[list[int]]:
+    """Divide graphs by size into at most `most` groups, cut where padding costs most; empty graphs are left out."""
     order = sorted((i for i, n in enumerate(sizes) if n), key=lambda i: sizes[i])
     if not order:
         return []
@@ -70,7 +71,7 @@ def alike(sizes: list[float], most: int) -> list[tuple[list[int], float]]:
         if at is None:
             break
         cuts = sorted([*cuts, at])
-    return [(order[lo:hi], sizes[order[hi - 1]]) for lo, hi in itertools.pairwise(cuts)]
+    return [order[lo:hi] for lo, hi in itertools.pairwise(cuts)]
 
 
 # --- Flat rows into padded slots and back, by indices made once per batch.

@@ -8,10 +8,10 @@ from torch import Tensor
 
 
 class SizeRange(NamedTuple):
-    """Molecules that follow each other in order of size: of `count` from `first`, each has `least` <= n <= `most`."""
+    """Molecules that follow each other in order of size: those from `first` to `stop`, of `least` <= n <= `most`."""
 
     first: int
-    count: int
+    stop: int
     least: int
     most: int
 

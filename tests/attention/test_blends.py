@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_named() -> None:
         MoleculeBlend()(score, None, into)
     with pytest.raises(ValueError, match="3 channels, got 5 channels"):
         MoleculeBlend()(score, torch.zeros(1, 5), into)
-    with pytest.raises(ValueError, match=r"need edge states: expected \[E, edge_dim\], got None"):
+    with pytest.raises(ValueError, match=r"needs edge features: expected \[E, edge_dim\], got None"):
         GatedSoftmax(1, 5)(score, None, into)
     with pytest.raises(ValueError, match="kernel softmax or exp, got cosine"):
         MoleculeBlend(kernel="cosine")

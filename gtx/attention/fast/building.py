@@ -13,8 +13,12 @@ import tempfile
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from gtx.code_cache import cache_folder, find, keep
+
+KINDS: dict[str, type[ctypes._SimpleCData[Any]]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "f": ctypes.c_float}
+"""Kinds of the arguments of a compiled function by their letters: pointers, whole numbers and floats."""
 
 _FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-shared", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math"]
 _FLAGS += ["-ffp-contract=fast"]
@@ -28,7 +32,7 @@ def compiler() -> str | None:
 
 
 @lru_cache
-def build(source: Path, **macros: int) -> ctypes.CDLL | None:
+def build(source: Path, signatures: tuple[tuple[str, str], ...] = (), **macros: int) -> ctypes.CDLL | None:
     """Return a C file as a library, or None where it cannot be compiled.
 
     Threads are OpenMP's, those of torch: a second pool would wait for the first, which spins for a while after use.
@@ -37,8 +41,29 @@ def build(source: Path, **macros: int) -> ctypes.CDLL | None:
 
     Args:
         source: the file.
+        signatures: names of functions, and the kinds of their arguments, a letter of `KINDS` each.
         macros: defined for it.
     """
+    library = _load(source, macros)
+    if library is None:
+        return None
+    for name, letters in signatures:
+        getattr(library, name).argtypes = [KINDS[letter] for letter in letters]
+    return library
+
+
+def run(library: ctypes.CDLL | None, name: str, *arguments: object) -> int:
+    """Call a function of a library that `build` returned: 0, or what went wrong.
+
+    Raises:
+        RuntimeError: the library could not be compiled.
+    """
+    if library is None:
+        raise RuntimeError("expected a C compiler, which the caller is to ask for first; there is none")
+    return getattr(library, name)(*arguments)
+
+
+def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
     command = compiler()
     if command is None:
         return None

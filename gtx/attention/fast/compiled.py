@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,14 @@ from torch_geometric.utils import scatter, softmax
 
 from gtx.attention.dropout import dropout as drop
 from gtx.attention.edge_states import EdgeFeatures
-from gtx.attention.fast.building import build
+from gtx.attention.fast.building import build, run
 from gtx.attention.fast.derivatives import plain_gradients
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
-from gtx.graph import CompleteGraph
+from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.threads import shares
 
 _SOURCE = Path(__file__).with_name("ragged.c")
-_POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _MOST = 64  # channels per head for which the loops were written
 
 
@@ -131,7 +131,8 @@ class _Attention(torch.autograd.Function):
         collected = None if value_map is None else query.new_empty(N, H, K)
         turned = None if value_map is None else value_map.permute(2, 0, 1).contiguous()
         cuts = _cuts(graph, query, value, features)
-        _run("forward", graph, cuts, [*tensors[:5], turned, *tensors[6:]], graph.mask, factor, weights, out, collected)
+        pairs = (*tensors[3:5], turned, *tensors[6:], graph.mask, factor)
+        _run("forward", graph, cuts, tensors[:3], *pairs, weights, out, collected)
         ctx.save_for_backward(*tensors, factor, weights, collected)
         ctx.graph = graph
         return out
@@ -150,18 +151,27 @@ class _Attention(torch.autograd.Function):
         ]
         cuts = _cuts(ctx.graph, query, value, features)
         maps = [None if x is None else x.new_zeros(len(cuts) - 1, *x.shape) for x in grads[4:7]]
-        _run("backward", ctx.graph, cuts, tensors[:7], factor, weights, collected, d_out, *grads[:4], *maps, grads[7])
-        maps = [None if x is None else x.sum(0) for x in maps]
-        return *grads[:4], *maps, grads[7], None, None
+        pairs = (*tensors[3:7], factor, weights, collected)
+        _run("backward", ctx.graph, cuts, tensors[:3], *pairs, d_out, *grads[:4], *maps, grads[7])
+        return *grads[:4], *(None if x is None else x.sum(0) for x in maps), grads[7], None, None
 
 
-def _run(name: str, graph: CompleteGraph, cuts: np.ndarray, tensors: list[Tensor | None], *more: Tensor | None) -> None:
-    """Call the compiled function on all molecules."""
-    query, _, value, features, *_ = tensors
-    function = getattr(_library(query.dtype, *query.shape[1:], value.shape[2], _channels(features)), name)
-    strided = [part for x in tensors[:3] for part in (x, x.stride(0))]
-    arguments = [_pointer(x) for x in (graph.ptr, graph.source_ptr, graph.pair_ptr, *strided, *tensors[3:], *more)]
-    if function(len(cuts) - 1, cuts.ctypes.data, *arguments):
+def _run(
+    name: str,
+    graph: CompleteGraph,
+    cuts: np.ndarray,
+    nodes: Sequence[Tensor],
+    features: Tensor | None,
+    *more: Tensor | None,
+) -> None:
+    """Call the compiled function on all molecules; `nodes` are query, key and value."""
+    query, _, value = nodes
+    (_, H, C), D = query.shape, value.shape[2]
+    library = _library(query.dtype, H, C, D, _channels(features))
+    strided = [part for x in nodes for part in (x, x.stride(0))]
+    source_ptr = graph.source_ptr if isinstance(graph, BipartiteGraph) else graph.ptr
+    arguments = [_pointer(x) for x in (graph.ptr, source_ptr, graph.pair_ptr, *strided, features, *more)]
+    if run(library, name, len(cuts) - 1, cuts.ctypes.data, *arguments):
         raise MemoryError(f"attention: no memory for the keys and values of {graph.num_graphs} molecules")
 
 
@@ -171,14 +181,10 @@ def _cuts(graph: CompleteGraph, query: Tensor, value: Tensor, features: Tensor |
     return shares(graph.pair_ptr.numpy() * nanoseconds, 50_000)
 
 
-@lru_cache
 def _library(dtype: torch.dtype, heads: int, key: int, value: int, features: int) -> ctypes.CDLL | None:
-    library = build(_SOURCE, SIZE=dtype.itemsize, H=heads, C=key, D=value, K=features)
-    if library is not None:
-        begin = [_NUMBER, _POINTER, *[_POINTER] * 3, *[_POINTER, _NUMBER] * 3, *[_POINTER] * 4]
-        library.forward.argtypes = [*begin, *[_POINTER] * 6]
-        library.backward.argtypes = [*begin, *[_POINTER] * 12]
-    return library
+    first = "np" + "ppp" + 3 * "pn" + "pppp"
+    macros = {"SIZE": dtype.itemsize, "H": heads, "C": key, "D": value, "K": features}
+    return build(_SOURCE, (("forward", first + 6 * "p"), ("backward", first + 12 * "p")), **macros)
 
 
 def _pointer(x: Tensor | int | None) -> int | None:

@@ -20,7 +20,7 @@ def plain_gradients(
         d_out: the gradient of the loop's output.
     """
     # as views: where one tensor was made from another, its gradient is not that of the other too
-    tensors = [None if x is None else x.view_as(x) for x in tensors]
-    wanted = [x for x, need in zip(tensors, needed, strict=True) if need]
-    found = iter(torch.autograd.grad(definition(*tensors), wanted, d_out, create_graph=True))
+    views = [None if x is None else x.view_as(x) for x in tensors]
+    wanted = [x for x, need in zip(views, needed, strict=True) if need and x is not None]
+    found = iter(torch.autograd.grad(definition(*views), wanted, d_out, create_graph=True))
     return [next(found) if need else None for need in needed]

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gtx.attention.fast.size_classes import Plan, SizeClass, power_of_two
+from gtx.attention.scores import required
 
 # by the size T of the tile: rows of a strip R, warps. Not yet measured on a GPU for pair features.
 _SHAPES = {16: (16, 1), 32: (32, 2), 64: (16, 4), 128: (16, 8), 256: (16, 8)}
@@ -121,12 +122,14 @@ def _backward(
     d_out, d_collected = d_out.contiguous(), d_collected.contiguous()
     d_weights = launches.spread(d_collected) if collect else None
     weights = launches.per_head(q.dtype) if collect and wanted[1] else None
-    d_scores = d_bias.T if wanted[0] else None
+    d_scores = None
     if spread is not None and any(wanted):
         d_scores = launches.per_head(launches.sums, make)
+    elif wanted[0]:
+        d_scores = d_bias.T
     written = (*of_nodes, d_scores, weights)
     launches.backward(launches.scores(spread, bias), mask, seed, d_out, d_weights, *written, dropout=dropout)
-    if spread is not None and wanted[0]:
+    if spread is not None and d_scores is not None and wanted[0]:
         d_bias.copy_(d_scores.T)
     if wanted[1]:
         launches.outer(d_scores, spread, weights, d_collected if collect else None, d_features)
@@ -136,7 +139,7 @@ def _backward(
 
 
 def _outputs(make: Callable, q: Tensor, v: Tensor, features: Tensor | None, collect: bool) -> tuple[Tensor, Tensor]:
-    of_features = (*q.shape[:2], features.shape[1]) if collect else (0,)
+    of_features = (*q.shape[:2], required(features).shape[1]) if collect else (0,)
     return make(v.shape, dtype=q.dtype, device=q.device), make(of_features, dtype=q.dtype, device=q.device)
 
 
@@ -151,13 +154,12 @@ def _gradients(
     wanted: Sequence[bool],
 ) -> list[Tensor]:
     """Contiguous, but that of the bias, which lies head by head."""
-    shapes = [x.shape if here else (0,) for x, here in zip((bias, features, spread), wanted, strict=True)]
-    if wanted[0]:
-        shapes[0] = bias.T.shape
-    like = [q, k, v, *(q if x is None else x for x in (bias, features, spread))]
-    shapes = [q.shape, k.shape, v.shape, *shapes]
-    grads = [make(shape, dtype=x.dtype, device=x.device) for x, shape in zip(like, shapes, strict=True)]
-    return [*grads[:3], grads[3].T if wanted[0] else grads[3], *grads[4:]]
+
+    def like(x: Tensor | None, here: bool = True) -> Tensor:
+        return make(x.shape, dtype=x.dtype, device=x.device) if x is not None and here else q.new_zeros(0)
+
+    d_bias = like(bias.T).T if bias is not None and wanted[0] else like(None)
+    return [like(q), like(k), like(v), d_bias, like(features, wanted[1]), like(spread, wanted[2])]
 
 
 @_forward.register_fake
@@ -169,7 +171,8 @@ def _(
 
 @_backward.register_fake
 def _(d_out: Tensor, d_collected: Tensor, *inputs: Any) -> list[Tensor]:
-    return _gradients(torch.empty, *inputs[:6], inputs[-1])
+    q, k, v, bias, features, spread, *_, wanted = inputs
+    return _gradients(torch.empty, q, k, v, bias, features, spread, wanted)
 
 
 def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
@@ -228,7 +231,7 @@ class _Launches:
         self._per_receiver(self.kernels.spread, self.features, a, bias, out, numbers=_strides(bias))
         return out
 
-    def collect(self, weights: Tensor, out: Tensor) -> None:
+    def collect(self, weights: Tensor | None, out: Tensor) -> None:
         self._per_receiver(self.kernels.collect, weights, self.features, out)
 
     def outer(self, w: Tensor | None, a: Tensor | None, w2: Tensor | None, a2: Tensor | None, out: Tensor) -> None:
@@ -254,7 +257,7 @@ class _Launches:
 
     def _per_receiver(self, kernel: Any, *tensors: Tensor | None, numbers: tuple = ()) -> None:
         """Launch a program per few receivers, for all heads."""
-        H, K = self.nodes[0].shape[1], self.features.shape[1]
+        H, K = self.nodes[0].shape[1], required(self.features).shape[1]
         widths = {"H": H, "K": K, "H_TILE": power_of_two(H), "K_TILE": power_of_two(K)}
         for each in self.classes:
             self._launch(kernel, each, each.tile // _ROWS, _ROWS, tensors, numbers, widths)
@@ -268,7 +271,7 @@ class _Launches:
             precision = "ieee"
         molecules = self.molecules
         with torch.cuda.device(molecules.device) if molecules.is_cuda else nullcontext():
-            kernel[(each.count * programs,)](
+            kernel[((each.stop - each.first) * programs,)](
                 *tensors, molecules, each.first, each.least, molecules.shape[1], self.num_pairs, *numbers, **widths,
                 T=each.tile, R=rows, SUMS=self.kernels.SUMS[self.sums], PRECISION=precision,
                 num_warps=_SHAPES[each.tile][1], num_stages=1,
@@ -276,4 +279,4 @@ class _Launches:
 
 
 def _strides(bias: Tensor | None) -> tuple[int, int]:
-    return (0, 0) if bias is None else bias.stride()
+    return (0, 0) if bias is None else (bias.stride(0), bias.stride(1))

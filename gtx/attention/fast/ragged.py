@@ -16,7 +16,7 @@ from gtx.attention.edge_states import EdgeFeatures
 from gtx.attention.fast import operators, verification
 from gtx.attention.fast.size_classes import Plan, fits, limit, plan
 from gtx.attention.normalisers import Normaliser, Softmax
-from gtx.attention.scores import ScaledDot, Score
+from gtx.attention.scores import ScaledDot, Score, required
 from gtx.graph import BipartiteGraph, CompleteGraph
 
 _TRITON = importlib.util.find_spec("triton") is not None
@@ -52,7 +52,7 @@ def can_run(
     interpreter is on) in float32, bfloat16 or float16, if any molecule is small enough (`size_classes.limit`). Under
     `torch.func` it cannot. Under `torch.compile` all molecules must be small enough, as in a graph of constant shape.
     """
-    inner = edges.key is not None or edges.value is not None
+    inner = edges.in_key_or_value
     return (
         query.device.type in _DEVICES
         and available()
@@ -61,7 +61,7 @@ def can_run(
         and type(normaliser) is Softmax
         and normaliser.temperature == 1.0
         and edges.state_value is None
-        and (not inner or max(edges.features.shape[1], query.shape[1]) <= _MOST)
+        and (not inner or max(edges.used_channels, query.shape[1]) <= _MOST)
         and not isinstance(graph, BipartiteGraph)
         and graph.num_pairs >= _LEAST_PAIRS
         and fits(graph, _limit(query, value, query.dtype))
@@ -133,8 +133,7 @@ def attention(
         features=None if edges.features is None else edges.features[pairs],
         bias=None if edges.bias is None else edges.bias[pairs],
     )
-    parts = (ScaledDot(1.0), Softmax(), chosen, dropout)
-    large = attend_pairs(rest, q[nodes], k[nodes], v[nodes], *parts).out
+    large = attend_pairs(rest, q[nodes], k[nodes], v[nodes], ScaledDot(1.0), Softmax(), chosen, dropout).out
     return out.index_copy(0, nodes, large.to(out.dtype))
 
 
@@ -142,13 +141,13 @@ def why_not(
     graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: EdgeFeatures, dropout: float = 0.0
 ) -> str | None:
     """Why the kernels are not to be relied on for what `attention` would launch, or None: see `verification.verify`."""
-    inner = edges.key is not None or edges.value is not None
+    features = required(edges.features) if edges.in_key_or_value else None
     dtype = _dtype(query, key, value)
-    bias = edges.bias if inner else edges.whole_bias
-    widths = (*query.shape[1:], value.shape[2], edges.features.shape[1] if inner else 0)
-    spread = inner and (edges.key is not None or edges.score is not None)
+    bias = edges.whole_bias if features is None else edges.bias
+    dtypes = (dtype, None if bias is None else bias.dtype, None if features is None else features.dtype)
+    widths = (query.shape[1], query.shape[2], value.shape[2], 0 if features is None else features.shape[1])
+    spread = features is not None and (edges.key is not None or edges.score is not None)
     parts = (spread, edges.value is not None, graph.mask is not None, dropout > 0)
-    dtypes = (dtype, None if bias is None else bias.dtype, edges.features.dtype if inner else None)
     tiles = tuple(each.tile for each in plan(graph, _limit(query, value, dtype)).classes)
     return verification.verify(query.device, dtypes, widths, parts, torch.is_grad_enabled(), tiles)
 
@@ -169,7 +168,7 @@ def _small(
 ) -> Tensor:
     """Return the molecules that have a tile; nodes of others get zeros."""
     bias, features, spread = edges.whole_bias, None, None
-    if edges.key is not None or edges.value is not None:
+    if edges.in_key_or_value:
         bias, features = edges.bias, edges.features
         if edges.score is not None:
             spread = edges.score.expand(len(q), -1, -1)
@@ -178,9 +177,9 @@ def _small(
             spread = of_key if spread is None else of_key + spread
     spread = None if spread is None else spread.to(q.dtype)
     seed = torch.randint(2**62, (1,), device=q.device) if dropout else None  # on the device: nobody waits
-    pairs, collect = (work, graph.num_pairs), edges.value is not None
-    out, collected = operators.attention(q, k, v, bias, features, spread, graph.mask, seed, *pairs, collect, dropout)
-    return out + torch.einsum("nhk,hdk->nhd", collected, edges.value) if collect else out
+    collect, P = edges.value is not None, graph.num_pairs
+    out, collected = operators.attention(q, k, v, bias, features, spread, graph.mask, seed, work, P, collect, dropout)
+    return out if edges.value is None else out + torch.einsum("nhk,hdk->nhd", collected, edges.value)
 
 
 def _check(
@@ -193,11 +192,11 @@ def _check(
             f"got {list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
         )
     K = 0 if edges.features is None else edges.features.shape[-1]
-    of_edges = {"features": (graph.num_pairs, K), "bias": (graph.num_pairs, H)}
-    of_edges |= {"score": (H, K), "key": (H, C, K), "value": (H, D, K)}
-    for name, shape in of_edges.items():
+    shapes = {"features": [graph.num_pairs, K], "bias": [graph.num_pairs, H]}
+    shapes |= {"score": [H, K], "key": [H, C, K], "value": [H, D, K]}
+    for name, shape in shapes.items():
         given = getattr(edges, name)
-        if given is not None and given.shape != shape:
-            raise ValueError(f"expected edges with {name} {list(shape)}, got {list(given.shape)}")
+        if given is not None and list(given.shape) != shape:
+            raise ValueError(f"expected edges with {name} {shape}, got {list(given.shape)}")
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"expected 0 <= dropout < 1, got {dropout}")

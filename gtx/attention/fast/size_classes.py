@@ -41,12 +41,12 @@ def shared_memory(device: torch.device) -> int:
 
 
 class SizeClass(NamedTuple):
-    """Launch over molecules of `least` < n <= `tile`, all among the `count` from `first` in order of size."""
+    """Launch over molecules of `least` < n <= `tile`, all among those from `first` to `stop` in order of size."""
 
     tile: int
     least: int
     first: int
-    count: int
+    stop: int
 
 
 class Plan(NamedTuple):
@@ -90,8 +90,7 @@ def _classes(order: SizeOrder, largest: int) -> tuple[SizeClass, ...]:
     for least, tile in zip((0, *_TILES), _TILES, strict=False):
         inside = [r for r in order.ranges if r.most > least and r.least <= tile <= largest]
         if inside:
-            first = inside[0].first
-            classes.append(SizeClass(tile, least, first, inside[-1].first + inside[-1].count - first))
+            classes.append(SizeClass(tile, least, inside[0].first, inside[-1].stop))
     return tuple(classes)
 
 

@@ -8,8 +8,10 @@ line says why, and matrix products do the attention for the rest of the process.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import NamedTuple
 from zlib import crc32
 
 import torch
@@ -24,6 +26,18 @@ TF32_TOLERANCE = 3e-3
 _ALL_KEPT = 1e-12  # a share of dropout at which the factors are drawn, and are 1
 
 _failed: dict[torch.device, str] = {}
+
+
+class _Variant(NamedTuple):
+    """Kernels as they are tried, see `verify`: one tile, with exact products of float32 or not."""
+
+    device: torch.device
+    dtypes: tuple[torch.dtype, torch.dtype | None, torch.dtype | None]
+    widths: tuple[int, int, int, int]
+    parts: tuple[bool, bool, bool, bool]
+    gradients: bool
+    tile: int
+    exact: bool
 
 
 @torch.compiler.assume_constant_result  # while torch.compile traces, the kernels are tried for real
@@ -55,7 +69,7 @@ def verify(
     exact = torch.get_float32_matmul_precision() == "highest"
     for tile in tiles:
         if device not in _failed:
-            reason = _trial(device, dtypes, widths, parts, gradients, tile, exact)
+            reason = _trial(_Variant(device, dtypes, widths, parts, gradients, tile, exact))
             if reason is not None:
                 _failed[device] = reason
                 logging.getLogger(__name__).warning(
@@ -71,30 +85,23 @@ def forget() -> None:
 
 
 @cache
-def _trial(*variant: object) -> str | None:
+def _trial(variant: _Variant) -> str | None:
     """Run one variant in a thread of its own, in which no mode of the caller holds: inference, autocast, fake tensors,
     hooks on saved tensors."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_compare, *variant).result()
+        return thread.submit(_compare, variant).result()
 
 
-def _compare(
-    device: torch.device,
-    dtypes: tuple[torch.dtype, torch.dtype | None, torch.dtype | None],
-    widths: tuple[int, int, int, int],
-    parts: tuple[bool, bool, bool, bool],
-    gradients: bool,
-    tile: int,
-    exact: bool,
-) -> str | None:
+def _compare(variant: _Variant) -> str | None:
+    device, dtypes, widths, parts, gradients, tile, exact = variant
     (dtype, of_bias, of_features), (H, C, D, K), (spread, collect, masked, dropped) = dtypes, widths, parts
     sizes = [tile // 2 + 1, tile]  # the smallest and the largest of the tile
     # other numbers in every trial: memory that was freed may still hold the right ones of the last
     generator = torch.Generator().manual_seed(crc32(repr((dtypes, widths, parts, tile)).encode()))
 
-    def draw(*shape: int, dtype: torch.dtype | None = dtype, scale: float = 1.0) -> Tensor | None:
-        made = None if dtype is None else torch.randn(shape, generator=generator) * scale
-        return None if made is None else made.to(device, dtype).requires_grad_(gradients)
+    def draw(*shape: int, dtype: torch.dtype = dtype, scale: float = 1.0) -> Tensor:
+        made = torch.randn(shape, generator=generator) * scale
+        return made.to(device, dtype).requires_grad_(gradients)
 
     try:
         graph = CompleteGraph.from_ptr(torch.tensor([0, *sizes]).cumsum(0).to(device))
@@ -103,22 +110,32 @@ def _compare(
         if masked:
             mask = (torch.rand(P, generator=generator) < 0.7).to(device)
             mask |= graph.pair_index[0] == graph.pair_index[1]
-        tensors = [
-            draw(N, H, C, scale=C**-0.5), draw(N, H, C), draw(N, H, D), draw(P, H, dtype=of_bias),
-            draw(P, K, dtype=of_features), draw(N, H, K, scale=K**-0.5) if spread else None,
-        ]  # fmt: skip
+        q, k, v = draw(N, H, C, scale=C**-0.5), draw(N, H, C), draw(N, H, D)
+        bias = None if of_bias is None else draw(P, H, dtype=of_bias)
+        features = None if of_features is None else draw(P, K, dtype=of_features)
+        a = draw(N, H, K, scale=K**-0.5) if spread else None
         seed = torch.tensor([7], device=device) if dropped else None
         work = size_classes.plan(graph, tile)
-        found = operators.attention(*tensors, mask, seed, work, P, collect, _ALL_KEPT if dropped else 0.0)
-        doubled = [None if x is None else x.detach().double().requires_grad_(gradients) for x in tensors]
-        wanted = _definition(sizes, *doubled, mask)
-        found, wanted = (found, wanted) if collect else (found[:1], wanted[:1])
+        dropout = _ALL_KEPT if dropped else 0.0
+        found: tuple[Tensor, ...] = operators.attention(
+            q, k, v, bias, features, a, mask, seed, work, P, collect, dropout
+        )
+
+        def doubled(x: Tensor) -> Tensor:
+            return x.detach().double().requires_grad_(gradients)
+
+        exact_nodes = [doubled(x) for x in (q, k, v)]
+        exact_edges = [None if x is None else doubled(x) for x in (bias, features, a)]
+        wanted = _definition(sizes, exact_nodes, exact_edges, mask)
+        outputs = 2 if collect else 1
+        found, wanted = found[:outputs], wanted[:outputs]
         errors = [_error(x, y) for x, y in zip(found, wanted, strict=True)]
         if gradients:
             upstream = [draw(*x.shape).detach() for x in found]
-            leaves = [[x for x in each if x is not None] for each in (tensors, doubled)]
-            of_found = torch.autograd.grad(found, leaves[0], upstream)
-            of_wanted = torch.autograd.grad(wanted, leaves[1], [x.double() for x in upstream])
+            leaves = [x for x in (q, k, v, bias, features, a) if x is not None]
+            exact_leaves = [x for x in (*exact_nodes, *exact_edges) if x is not None]
+            of_found = torch.autograd.grad(found, leaves, upstream)
+            of_wanted = torch.autograd.grad(wanted, exact_leaves, [x.double() for x in upstream])
             errors += [_error(x, y) for x, y in zip(of_found, of_wanted, strict=True)]
     except Exception as error:  # no compiler, too little shared memory, a cache that cannot be written, ...
         lines = [*filter(None, map(str.strip, str(error).splitlines())), "no reason given"]
@@ -133,16 +150,17 @@ def _error(found: Tensor, wanted: Tensor) -> float:
 
 
 def _definition(
-    sizes: list[int],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    bias: Tensor | None,
-    e: Tensor | None,
-    a: Tensor | None,
-    mask: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    """Return the outputs of `operators.attention`, molecule by molecule, o `[N, H, D]` and c `[N, H, K]`."""
+    sizes: list[int], of_nodes: Sequence[Tensor], of_edges: Sequence[Tensor | None], mask: Tensor | None
+) -> tuple[Tensor, ...]:
+    """Return the outputs of `operators.attention`, molecule by molecule, o `[N, H, D]` and c `[N, H, K]`.
+
+    Args:
+        sizes: atoms of each molecule.
+        of_nodes: queries, keys and values.
+        of_edges: bias b, features e, and a, which meets them.
+        mask: the pairs that are edges.
+    """
+    (q, k, v), (bias, e, a) = of_nodes, of_edges
     out, collected, node, pair = [], [], 0, 0
     for n in sizes:
         nodes, pairs = slice(node, node + n), slice(pair, pair + n * n)
@@ -152,7 +170,7 @@ def _definition(
             return x[pairs].unflatten(0, (n, n))  # [r, s, ...]
 
         score = torch.einsum("rhc,shc->hrs", q[nodes], k[nodes])
-        if a is not None:
+        if a is not None and e is not None:
             score = score + torch.einsum("rhk,rsk->hrs", a[nodes], square(e))
         if bias is not None:
             score = score + square(bias).permute(2, 0, 1)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gtx.attention.fast.building import build
+from gtx.attention.fast.building import build, run
 from gtx.attention.fast.derivatives import plain_gradients
 from gtx.nn.fast.conditions import are_plain
 
@@ -77,19 +77,13 @@ class _Messages(torch.autograd.Function):
 
 def _run(
     name: str, bonds: tuple[Tensor, ...], x: Tensor, table: Tensor, bias: Tensor, scale: float, *more: Tensor
-) -> int | None:
-    """Call the compiled function."""
+) -> int:
+    """Call the compiled function: not 0 where there is no such code or node."""
     sender, receiver, codes, first = bonds
     given = (one.data_ptr() for one in (sender, receiver, codes, first, table, bias, x))
-    function = getattr(_library(x.shape[1]), name)
-    return function(len(x), *codes.shape, *given, scale, *(one.data_ptr() for one in more))
+    return run(_library(x.shape[1]), name, len(x), *codes.shape, *given, scale, *(one.data_ptr() for one in more))
 
 
-@lru_cache
 def _library(channels: int) -> ctypes.CDLL | None:
-    library = build(_SOURCE, K=channels)
-    if library is not None:
-        begin = [*[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 7, ctypes.c_float]
-        library.forward.argtypes = [*begin, ctypes.c_void_p]
-        library.backward.argtypes, library.backward.restype = [*begin, *[ctypes.c_void_p] * 4], None
-    return library
+    first = "nnn" + 7 * "p" + "f"
+    return build(_SOURCE, (("forward", first + "p"), ("backward", first + 4 * "p")), K=channels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 
-from gtx.attention.fast.building import build
+from gtx.attention.fast.building import build, run
 from gtx.attention.fast.derivatives import plain_gradients
 from gtx.nn.fast.conditions import are_learned, are_plain
 
 _SOURCE = Path(__file__).with_name("features.c")
 _CHANNELS = range(16, 129, 16)  # whole registers, and few enough that the tables stay in the cache
+
+
+Read = list[tuple[Tensor, Tensor | None]]
+"""Features, each as its values, or as its codes with the offsets of each column's rows in the embedding table."""
 
 
 def embed_features(parts: Iterable[nn.Module], mlp: nn.Sequential | None, features: Sequence[Tensor]) -> Tensor | None:
@@ -39,16 +43,17 @@ def embed_features(parts: Iterable[nn.Module], mlp: nn.Sequential | None, featur
         return None
     base = sum((part.bias for part in parts if isinstance(part, nn.Linear)), weights[0].new_zeros(width))
     weight, bias = (None, None) if mlp is None else (mlp[1].weight, mlp[1].bias)
-    tables = [part.weight.t().contiguous() if isinstance(part, nn.Linear) else part.table for part in parts]
-    read = [
-        (feature, None) if isinstance(part, nn.Linear) else (feature.long().contiguous(), _first(part.offsets, table))
-        for part, feature, table in zip(parts, features, tables, strict=True)
-    ]
+    tables: list[Tensor] = []
+    read: Read = []
+    for part, feature in zip(parts, features, strict=True):
+        if isinstance(part, nn.Linear):
+            tables.append(part.weight.t().contiguous())
+            read.append((feature, None))
+        else:
+            table = part.get_parameter("table")
+            tables.append(table)
+            read.append((feature.long().contiguous(), _first(part.get_buffer("offsets"), table)))
     return _Embedding.apply(read, are_learned(*weights), base, weight, bias, *tables)
-
-
-Read = list[tuple[Tensor, Tensor | None]]
-"""Features, each as its values, or as its codes with the offsets of each column's rows in the embedding table."""
 
 
 def definition(read: Read, base: Tensor, weight: Tensor | None, bias: Tensor | None, *tables: Tensor) -> Tensor:
@@ -75,7 +80,7 @@ class _Embedding(torch.autograd.Function):
         kept = [torch.empty_like(out) if learned and weight is not None else None for _ in range(3)]
         parts = (_Part * len(read))(*(_part(*each, table) for each, table in zip(read, tables, strict=True)))
         given = map(_pointer, (base, turned, bias, out, *kept))
-        if _library(len(base)).forward(_threads(out), len(out), len(read), parts, *given):
+        if run(_library(len(base)), "forward", _threads(out), len(out), len(read), parts, *given):
             return None
         ctx.save_for_backward(base, weight, bias, *tables, *kept)
         ctx.read = read
@@ -100,8 +105,8 @@ class _Embedding(torch.autograd.Function):
             *(_part(*each, *both) for each, *both in zip(ctx.read, tables, d_tables, strict=True))
         )
         given = map(_pointer, (weight, slope, outer_slope, d_out, d_y, d_x))
-        _library(len(base)).backward(threads, len(d_out), len(parts), parts, *given)
-        if weight is not None:
+        run(_library(len(base)), "backward", threads, len(d_out), len(parts), parts, *given)
+        if d_y is not None:
             d_weight, d_bias = d_y.t() @ inner, d_y.sum(0)
         d_tables = [
             feature.t() @ d_x if d_table is None else d_table.sum(0)
@@ -137,11 +142,5 @@ def _threads(rows: Tensor) -> int:
     return torch.get_num_threads() if len(rows) > 5000 else 1
 
 
-@lru_cache
 def _library(channels: int) -> ctypes.CDLL | None:
-    library = build(_SOURCE, K=channels)
-    if library is not None:
-        begin = [*[ctypes.c_int64] * 3, ctypes.c_void_p]
-        library.forward.argtypes = [*begin, *[ctypes.c_void_p] * 7]
-        library.backward.argtypes, library.backward.restype = [*begin, *[ctypes.c_void_p] * 6], None
-    return library
+    return build(_SOURCE, (("forward", "nnnp" + 7 * "p"), ("backward", "nnnp" + 6 * "p")), K=channels)

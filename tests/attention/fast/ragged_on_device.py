@@ -367,7 +367,7 @@ def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
         close(one[: len(other)], other, 1e-5)
         assert one[len(other) :].eq(0).all()
     assert "packed" not in graph.shared  # no bucket is needed
-    large = SizeOrder(graph.size_order.molecules, (SizeRange(0, 1, 0, 300), SizeRange(1, 3, 0, 6)), whole=False)
+    large = SizeOrder(graph.size_order.molecules, (SizeRange(0, 1, 0, 300), SizeRange(1, 4, 0, 6)), whole=False)
     assert not size_classes.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
     assert size_classes.fits(SimpleNamespace(size_order=large._replace(whole=True)), 256)
 
