@@ -66,17 +66,22 @@ def keep(
     sizes = store.sizes
     pair_ptr = torch.cat([sizes.new_zeros(1), sizes.square().cumsum(0)])
     share = len(store) / max(1, min(len(store), _AT_ONCE))
-    taken, chosen = 0, []
-    for name, found in features(store.batch(rows[:_AT_ONCE]), names).items():
-        bytes_ = sum(_small(x).nbytes for x in found if x is not None) * share
-        if name in needed or taken + bytes_ <= room:
-            taken, chosen = taken + bytes_, [*chosen, name]
-    parts = [features(store.batch(some), chosen) for some in rows.split(_AT_ONCE)]
+    total = 0.0
+    chosen: list[str] = []
+    for name, values in features(store.batch(rows[:_AT_ONCE]), names).items():
+        size = sum(_small(x).nbytes for x in values if x is not None) * share
+        if name in needed or total + size <= room:
+            total += size
+            chosen.append(name)
+    chunks = [features(store.batch(some), chosen) for some in rows.split(_AT_ONCE)]
 
     def joined(level: int) -> dict[str, Tensor]:
-        kinds = {name: [part[name][level] for part in parts] for name in chosen}
-        there = {name: kind for name, kind in kinds.items() if kind and kind[0] is not None}
-        return {name: _small(torch.cat(kind)).to(device) for name, kind in there.items()}
+        tensors: dict[str, list[Tensor]] = {name: [] for name in chosen}
+        for chunk in chunks:
+            for name in chosen:
+                if (values := chunk[name][level]) is not None:
+                    tensors[name].append(values)
+        return {name: _small(torch.cat(several)).to(device) for name, several in tensors.items() if several}
 
     return FixedFeatures(joined(0), joined(1), pair_ptr.to(device))
 
@@ -208,7 +213,8 @@ class CapacityStore:
 
     def __init__(self, store: MoleculeStore, kept: FixedFeatures | None = None, seed: int = 0) -> None:
         self.store, self.kept, self.seed = store, kept, seed
-        self.per_batch, self.capacity = 0, None
+        self.per_batch = 0
+        self.capacity: Capacity | None = None
 
     def sampler(self, molecules: int, **options: Any) -> CapacitySampler:
         """Make the sampler that chooses the molecules of each batch.
@@ -218,12 +224,14 @@ class CapacityStore:
             options: of `CapacitySampler`.
         """
         sizes, bonds = self.store.sizes.cpu(), self.store.bond_ptr.diff().cpu()
-        if molecules != self.per_batch:
+        if self.capacity is None or molecules != self.per_batch:
             self.per_batch, self.capacity = molecules, fitting_capacity(sizes, bonds, molecules, self.seed)
         return CapacitySampler(sizes, bonds, self.capacity, **options)
 
     def batch(self, index: Tensor) -> Batch:
         """Cut one batch on the store's device: of constant shape, or a single large molecule."""
+        if self.capacity is None:
+            raise RuntimeError("a batch of constant shape has no capacity before `sampler` has chosen one")
         if len(index) != self.capacity.molecules:
             return self.store.batch(index)
         return cut_to_capacity(self.store, index, self.capacity, self.kept)
@@ -292,7 +300,7 @@ def cut_to_capacity(
     none = torch.zeros(1, dtype=torch.bool, device=index.device)
     row, real = torch.cat([which, which[:1]]), torch.cat([taken, none])
     ends = store.bonds.T[bond].long() + graph.ptr[bond_owner][:, None]
-    contents = {
+    contents: dict[str, Any] = {
         "edge_index": torch.where(real_bond[:, None], ends, capacity.atoms - 1).T.contiguous(),
         "batch": graph.batch,
         "ptr": graph.ptr,
@@ -354,7 +362,7 @@ class CapacitySampler(EpochSampler):
         self._alone = (self._costs > self._room).any(1) | (self.sizes > capacity.buckets[0][1])
 
     @classmethod
-    def fitting(cls, store: MoleculeStore, molecules: int, seed: int = 0, **options: object) -> Self:
+    def fitting(cls, store: MoleculeStore, molecules: int, seed: int = 0, **options: Any) -> Self:
         """Make a sampler whose batches hold about `molecules` average molecules of a store, by number of pairs."""
         sizes, bonds = store.sizes.cpu(), store.bond_ptr.diff().cpu()
         return cls(sizes, bonds, fitting_capacity(sizes, bonds, molecules, seed), seed=seed, **options)
@@ -417,12 +425,12 @@ def fitting_capacity(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0
     costs = _costs(sizes.numpy(), bonds.numpy())
     costs = costs[~_exceeding(costs[:, 2], molecules)]
     sizes = costs[:, 1]
-    molecules = len(sizes) / -(-len(sizes) // molecules)
-    pairs = max(int(np.ceil(costs[:, 2].mean() * (molecules + 1))), int(costs[:, 2].max()))
+    average = len(sizes) / -(-len(sizes) // molecules)
+    pairs = max(int(np.ceil(costs[:, 2].mean() * (average + 1))), int(costs[:, 2].max()))
     random = np.random.default_rng(seed)
     most, profile = costs.max(0), np.full(2, sizes.min())  # two places at least, unlike a molecule alone
     for _ in range(_DRAWN):
-        drawn = random.choice(len(sizes), min(len(sizes), 2 * int(molecules) + 2), replace=False)
+        drawn = random.choice(len(sizes), min(len(sizes), 2 * int(average) + 2), replace=False)
         drawn = drawn[: max(1, int((costs[drawn, 2].cumsum() <= pairs).sum()))]
         most = np.maximum(most, costs[drawn].sum(0))
         largest = np.sort(sizes[drawn])[::-1]

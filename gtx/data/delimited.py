@@ -11,12 +11,15 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 import numpy as np
 
 from gtx.data import limits
 from gtx.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 # --- Lines of a text, compressed or not, with a bound on their length.
 
@@ -65,24 +68,25 @@ def bounded(text: TextIO) -> Iterator[str | None]:
 
 def standard_input() -> io.BufferedReader:
     """Open standard input, whose first four bytes can be peeked at however slowly they come; closing does no harm."""
-    stream = sys.stdin.buffer
+    stream = cast(io.BufferedReader, sys.stdin.buffer)
     return io.BufferedReader(_Rejoined(stream.read(4), stream))
 
 
 class _Rejoined(io.RawIOBase):
     """The first bytes of a stream, read before, and then the rest."""
 
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+    def __init__(self, head: bytes, rest: io.BufferedReader) -> None:
         self.head, self.rest = head, rest
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         if not self.head:
             return self.rest.readinto1(buffer)
-        count = min(len(buffer), len(self.head))
-        buffer[:count], self.head = self.head[:count], self.head[count:]
+        view = memoryview(buffer)
+        count = min(len(view), len(self.head))
+        view[:count], self.head = self.head[:count], self.head[count:]
         return count
 
 
@@ -97,13 +101,13 @@ LIMIT = f"a target lies between -{LARGEST:g} and {LARGEST:g}; leave the cell emp
 
 
 def too_large(y: np.ndarray) -> tuple[int, int] | None:
-    """Row and column of the first target that is beyond the limit; None if there is none.
+    """Return the row and the column of the first target beyond the limit; None if there is none.
 
     Args:
         y: `[n, T]`, NaN for blanks.
     """
-    found = np.argwhere(np.abs(y) > LARGEST)
-    return tuple(found[0].tolist()) if len(found) else None
+    rows, columns = np.nonzero(np.abs(y) > LARGEST)
+    return (int(rows[0]), int(columns[0])) if len(rows) else None
 
 
 # --- Files mistaken for text tables: workbooks, and UTF-16 text of spreadsheets.
@@ -132,7 +136,7 @@ def refuse_workbook(head: bytes, name: str) -> None:
 # --- Comma-, semicolon- or tab-separated text, record by record, damaged quoting included.
 
 DELIMITERS = ",;\t"
-END = object()  # of the lines
+END = ""  # of the lines: a line has one character or more, its end
 
 csv.field_size_limit(2**31 - 1)  # the library's default of 128 KiB would refuse a long cell
 
@@ -174,7 +178,7 @@ def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[
         size = 0
         while len(taken) <= patience and size <= limits.LONGEST_ROW:
             line = ahead.popleft() if ahead else next(lines, END)
-            if line is END:
+            if line == END:
                 return
             taken.append(line)
             if line is None:
@@ -184,24 +188,26 @@ def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[
 
     while True:
         line = ahead.popleft() if ahead else next(lines, END)
-        if line is END:
+        if line == END:
             return
-        if line and '"' not in line:  # nothing to unquote: a tenth of the library's time
+        if line is None:
+            yield [], limits.too_long()
+            patience = min(patience + 1, limits.LONGEST_RECORD)
+            continue
+        if '"' not in line:  # nothing to unquote: a tenth of the library's time
             line = line.rstrip("\r\n")
             yield (line.split(delimiter) if line else []), None
             patience = min(patience + 1, limits.LONGEST_RECORD)
             continue
         ahead.appendleft(line)
         taken.clear()
-        cells, broken = None, None
+        broken = None
         try:
-            cells = next(csv.reader(source(), delimiter=delimiter, strict=True), None)
+            cells = next(csv.reader(source(), delimiter=delimiter, strict=True), [])
             patience = min(patience + len(taken), limits.LONGEST_RECORD)
         except csv.Error as reason:
             ahead.extendleft(reversed(taken[1:]))
             patience -= len(taken) - 1
-            cells = taken[0].rstrip("\r\n").split(delimiter)
+            cells = line.rstrip("\r\n").split(delimiter)
             broken = f"broken quoting ({reason})"
-        if cells is None:
-            cells, broken = [], limits.too_long()  # the one line taken is None
         yield cells, broken

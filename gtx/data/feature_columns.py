@@ -331,7 +331,8 @@ class FeatureColumns:
             ptr, columns = (store.atom_ptr, self.atoms) if atoms else (store.bond_ptr, self.bonds)
             lists = [row.atoms if atoms else row.bonds for row in own]
             values, wrong = attach_lists(lists, columns, ptr.numpy(), "atom" if atoms else "bond")
-            store = replace(store, **{name: torch.from_numpy(self._marked(values))})
+            features: dict[str, Any] = {name: torch.from_numpy(self._marked(values))}
+            store = replace(store, **features)
             for molecule, (column, reason) in wrong.items():
                 errors[good[molecule]] = f'column "{printable(column)}" {reason}'
         fitting = np.flatnonzero([errors[i] is None for i in good])
@@ -351,10 +352,9 @@ class FeatureColumns:
         """
         first = len(self.names)
         numbers = [self._number(i, cell) for i, cell in enumerate(cells[:first])]
-        found = {self.columns[i]: self._list(i, cell) for i, cell in enumerate(cells[first:], first)}
-        atoms, bonds = (
-            {name: found[name] for name in names if found[name] is not None} for names in (self.atoms, self.bonds)
-        )
+        lists = {self.columns[i]: self._list(i, cell) for i, cell in enumerate(cells[first:], first)}
+        filled = {name: values for name, values in lists.items() if values is not None}
+        atoms, bonds = ({name: filled[name] for name in names if name in filled} for names in (self.atoms, self.bonds))
         return RowFeatures(self._marked(np.array(numbers, np.float64)), atoms, bonds)
 
     def _number(self, i: int, cell: str) -> float:

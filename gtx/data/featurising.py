@@ -8,12 +8,13 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
@@ -25,14 +26,14 @@ from joblib.externals.loky.backend.utils import kill_process_tree
 from safetensors import SafetensorError
 from torch_geometric.data import Data
 
-from gtx.data.store import MoleculeStore, saved_words
+from gtx.data.store import MoleculeStore, stored_texts
 from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
 from gtx.molecules.perception import Text
 
 # --- Worker processes: their number, a stream of work through them, and shutdown.
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 Chunk = tuple[Any, ...]
 
 DEADLY = "has ended two worker processes that read it, and was not tried again"
@@ -68,74 +69,80 @@ def _begin(parent: int, begin: Callable[..., object] | None, *arguments: Any) ->
         begin(*arguments)
 
 
-def in_workers(function: Callable[..., Made], chunks: Iterable[Chunk], workers: int, ahead: int = 2) -> Iterator[Made]:
-    """`function(*chunk)` for every chunk, in order, never more than `ahead` chunks per worker in hand.
+def in_workers(
+    function: Callable[..., Result], chunks: Iterable[Chunk], workers: int, ahead: int = 2
+) -> Iterator[Result]:
+    """Yield `function(*chunk)` for every chunk, in order, computed in worker processes.
 
-    If a worker dies, the chunks in hand are done again, each in a process of its own. Of a chunk that ends this process
-    too, each row is tried alone. A text that ends another process is left out, and its entry in the `errors` of what
-    `function` returns is `DEADLY`.
+    If a worker dies, each chunk that was submitted is computed again in a single process. Where this process dies too,
+    each row of the chunk is tried alone. A text that ends another process is left out, and its entry in the `errors` of
+    the result is `DEADLY`.
 
     Args:
         function: it and all it returns can be pickled.
         chunks: tuples of sequences with an entry for each row, or None; texts come first. They are drawn only as they
             are needed, so memory stays bounded.
         workers: processes, one or more.
-        ahead: chunks in hand per worker.
+        ahead: chunks per worker that are submitted before their results are needed.
 
     Raises:
-        InputError: processes end that have begun nothing; or they end at a chunk, and no row is the cause or `function`
-            returns no `errors`.
+        InputError: processes end that have begun nothing; or they end at a chunk, and no row is the cause or the result
+            has no `errors`.
     """
     chunks = iter(chunks)
-    alone = _Alone()
+    single = _SingleWorker()
 
-    def given() -> Executor:  # these processes outlive the call; broken ones are replaced
+    def shared_pool() -> ProcessPoolExecutor:  # its processes outlive the call; broken ones are replaced
         return get_reusable_executor(workers, initializer=_begin, initargs=(os.getpid(), None))
 
     def submit(count: int) -> list[tuple[Chunk, Future | None]]:
-        return [(chunk, _submitted(given(), function, chunk)) for chunk in islice(chunks, count)]
+        return [(chunk, _submitted(shared_pool(), function, chunk)) for chunk in islice(chunks, count)]
 
     waiting = deque(submit(workers * ahead))
     try:
         while waiting:
             chunk, future = waiting.popleft()
             try:
-                made = _again(alone, function, chunk) if future is None else future.result()
+                result = _retry(single, function, chunk) if future is None else future.result()
             except BrokenProcessPool:
-                made = _again(alone, function, chunk)
+                result = _retry(single, function, chunk)
             waiting.extend(submit(1))
-            yield made
+            yield result
     except BaseException:  # nobody reads on, after an error or a signal: the workers must not either
-        stop_workers(given())
+        stop_workers(shared_pool())
         raise
     finally:
-        alone.close()
+        single.close()
 
 
-def _submitted(pool: Executor, function: Callable[..., Made], chunk: Chunk) -> Future | None:
+def _submitted(pool: ProcessPoolExecutor, function: Callable[..., Result], chunk: Chunk) -> Future | None:
     try:
         return pool.submit(function, *chunk)
     except BrokenProcessPool:  # and nobody has noticed yet
         return None
 
 
-def stop_workers(pool: Executor) -> None:
-    """End loky's workers at once, whatever they have in hand; nobody wants it any more.
+def stop_workers(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool at once, and drop the work that they have begun.
 
-    Its own `shutdown(kill_workers=True)` fails in a thread, with a traceback, where tasks wait for a worker.
+    loky's own `shutdown(kill_workers=True)` fails in a thread, with a traceback, where tasks wait for a worker.
     """
     for process in list((pool._processes or {}).values()):
         kill_process_tree(process)
     pool.shutdown()
 
 
-class _Alone:
+class _SingleWorker:
     """Single worker process, which is replaced when it has died."""
 
     pool: ProcessPoolExecutor | None = None
 
-    def dies(self, function: Callable[..., Made], chunk: Chunk) -> tuple[bool, Made | None]:
-        """Return whether the process dies in `function(*chunk)`, and if not, the result."""
+    def run(self, function: Callable[..., Result], chunk: Chunk) -> Result:
+        """Return `function(*chunk)`.
+
+        Raises:
+            BrokenProcessPool: the process died.
+        """
         if self.pool is None:
             self.pool = process_pool(1)
             try:
@@ -143,10 +150,18 @@ class _Alone:
             except BrokenProcessPool:
                 raise InputError("worker processes end before they begin: is there memory enough?") from None
         try:
-            return False, self.pool.submit(function, *chunk).result()
+            return self.pool.submit(function, *chunk).result()
         except BrokenProcessPool:
             self.close()
-            return True, None
+            raise
+
+    def dies(self, function: Callable[..., object], chunk: Chunk) -> bool:
+        """Return whether the process dies in `function(*chunk)`."""
+        try:
+            self.run(function, chunk)
+        except BrokenProcessPool:
+            return True
+        return False
 
     def close(self) -> None:
         if self.pool is not None:
@@ -154,23 +169,23 @@ class _Alone:
             self.pool = None
 
 
-def _again(alone: _Alone, function: Callable[..., Made], chunk: Chunk) -> Made:
-    """Return the outcome of a chunk that was in hand when a worker died."""
-    died, made = alone.dies(function, chunk)
-    if not died:
-        return made
-    by_row = all(part is None or isinstance(part, Sequence) for part in chunk)
+def _retry(single: _SingleWorker, function: Callable[..., Result], chunk: Chunk) -> Result:
+    """Return the result of a chunk that a worker was processing when it died."""
+    with suppress(BrokenProcessPool):
+        return single.run(function, chunk)
+    by_row = all(column is None or isinstance(column, Sequence) for column in chunk)
     rows = range(len(chunk[0]) if by_row else 0)
-    deadly = [i for i in rows if alone.dies(function, tuple(part and part[i : i + 1] for part in chunk))[0]]
+    deadly = [i for i in rows if single.dies(function, tuple(column and column[i : i + 1] for column in chunk))]
     if deadly:
         texts = list(chunk[0])
         for i in deadly:
             texts[i] = "" if isinstance(texts[i], str) else ("",) * len(texts[i])
-        died, made = alone.dies(function, (texts, *chunk[1:]))
-        if not died and hasattr(made, "errors"):
-            for i in deadly:
-                made.errors[i] = DEADLY
-            return made
+        with suppress(BrokenProcessPool):
+            result = single.run(function, (texts, *chunk[1:]))
+            if hasattr(result, "errors"):
+                for i in deadly:
+                    result.errors[i] = DEADLY
+                return result
         raise InputError(f"{printable(str(chunk[0][deadly[0]]))} {DEADLY}")
     raise InputError(
         f"worker processes end at {f'{len(rows)} rows together, and at none alone' if rows else 'the same work'}: "
@@ -316,35 +331,36 @@ def _tracked(stream: Iterator[FlatMolecules], total: int, label: str) -> Iterato
 def _key(featuriser: Featuriser, texts: Sequence[Text], coordinates: Coordinates, smiles: bool) -> str:
     digest = hashlib.sha256(featuriser.cache_key.encode())
     digest.update(b"columns have names" + (b"" if smiles else b"no SMILES"))
-    for text in texts if not featuriser.components else chain.from_iterable(texts):
-        encoded = text.encode("utf-8", "surrogateescape")
-        digest.update(f"{len(encoded)} ".encode() + encoded)
+    for row in texts:
+        for text in (row,) if isinstance(row, str) else row:
+            encoded = text.encode("utf-8", "surrogateescape")
+            digest.update(f"{len(encoded)} ".encode() + encoded)
     for position in coordinates or ():
         digest.update(b"none" if position is None else np.asarray(position, np.float32).tobytes())
     return digest.hexdigest()
 
 
 def _save(done: Featurised, file: Path) -> None:
-    words = {"smiles": done.smiles, "errors": done.errors, "warnings": done.warnings}
-    done.store.save(file, {"texts": json.dumps([words, _checksum(done.store, words)])})
+    texts = {"smiles": done.smiles, "errors": done.errors, "warnings": done.warnings}
+    done.store.save(file, {"texts": json.dumps([texts, _checksum(done.store, texts)])})
 
 
 def _open(file: Path) -> Featurised | None:
-    """Open what `_save` wrote; return None if there is nothing, or it is damaged."""
+    """Open a file that `_save` wrote; return None if there is none, or it is damaged."""
     try:
-        words, checksum = json.loads(saved_words(file)["texts"])
+        texts, checksum = json.loads(stored_texts(file)["texts"])
         store = MoleculeStore.open(file)
-        if _checksum(store, words) != checksum:
+        if _checksum(store, texts) != checksum:
             return None
-        warnings = [tuple(entry) for entry in words["warnings"]]
-        return Featurised(store, words["smiles"], words["errors"], warnings)
+        warnings = [tuple(entry) for entry in texts["warnings"]]
+        return Featurised(store, texts["smiles"], texts["errors"], warnings)
     except (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
-def _checksum(store: MoleculeStore, words: dict[str, list]) -> int:
-    """CRC-32 of all that is kept: a damaged file has another."""
-    return crc32(json.dumps(words).encode(), store.checksum())
+def _checksum(store: MoleculeStore, texts: Mapping[str, object]) -> int:
+    """Return the CRC-32 of the molecules and of the texts beside them, by which a damaged file is found."""
+    return crc32(json.dumps(texts).encode(), store.checksum())
 
 
 # --- Molecules of PyG's own data sets, read anew.
@@ -366,22 +382,23 @@ def from_pyg(molecules: Iterable[Data], featuriser: Featuriser | None = None) ->
         InputError: a molecule has no SMILES, or one that cannot be read, or not as many targets as the others.
     """
     molecules = list(molecules)
-    texts = [getattr(molecule, "smiles", None) for molecule in molecules]
-    for number, text in enumerate(texts):
+    texts: list[str] = []
+    for number, molecule in enumerate(molecules):
+        text = getattr(molecule, "smiles", None)
         if not isinstance(text, str):
             raise InputError(
                 f"molecule {number}: expected an attribute smiles that is a text, as torch_geometric.utils.from_smiles "
                 f"and MoleculeNet give it, got {printable(repr(text))}"
             )
+        texts.append(text)
     done = featurise(featuriser or Featuriser(), texts)
     if bad := [number for number, error in enumerate(done.errors) if error]:
         first = f"molecule {bad[0]}, {printable(texts[bad[0]])!r}, {done.errors[bad[0]]}"
         raise InputError(f"{len(bad)} of {len(texts)} molecules cannot be read: {first}")
     targets = [getattr(molecule, "y", None) for molecule in molecules]
-    if not targets or all(y is None for y in targets):
-        return done.store
     sizes = [None if y is None else y.numel() for y in targets]
     if len(set(sizes)) > 1:
         other = next(number for number, size in enumerate(sizes) if size != sizes[0])
         raise InputError(f"molecule {other}: expected as many targets as molecule 0, {sizes[0]}, got {sizes[other]}")
-    return done.store.with_targets(torch.stack([y.detach().double().reshape(-1).cpu() for y in targets]))
+    rows = [y.detach().double().reshape(-1).cpu() for y in targets if y is not None]
+    return done.store.with_targets(torch.stack(rows)) if rows else done.store

@@ -16,6 +16,7 @@ from http.client import HTTPException
 from pathlib import Path
 from pickle import UnpicklingError
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
@@ -227,14 +228,14 @@ class NamedSet:
         return self.split_columns[0] if self.split_columns and self.validated else None
 
 
-def _moleculenet(name: str, about: str, targets: tuple[str, ...], file: str, **more: object) -> NamedSet:
+def _moleculenet(name: str, about: str, targets: tuple[str, ...], file: str, **more: Any) -> NamedSet:
     """Fetch a file of MoleculeNet, laid out as PyG's `MoleculeNet(root)` does."""
     return NamedSet(
         name, about, Path("moleculenet", name, "raw", file), targets, sources=(f"{_MOLECULENET}/{file}",), **more
     )
 
 
-def _mat(name: str, about: str, kind: str, sha256: str, **more: object) -> NamedSet:
+def _mat(name: str, about: str, kind: str, sha256: str, **more: Any) -> NamedSet:
     files = [f"{name}.csv", *(f"split-{kind}-{i}.npy" for i in range(6))]
     return NamedSet(
         f"mat/{name}",
@@ -249,7 +250,7 @@ def _mat(name: str, about: str, kind: str, sha256: str, **more: object) -> Named
     )
 
 
-def _scaffold(name: str, about: str, sha256: str, targets: tuple[str, ...] = ("y",), **more: object) -> NamedSet:
+def _scaffold(name: str, about: str, sha256: str, targets: tuple[str, ...] = ("y",), **more: Any) -> NamedSet:
     return NamedSet(
         f"scaffold/{name}",
         f"{about}; the scaffold split of Uni-Mol and MUBen",
@@ -279,7 +280,7 @@ def _activity(name: str, sha256: str) -> NamedSet:
     )
 
 
-_FREE = {"licence": "CC BY 4.0"}
+_CC_BY = "CC BY 4.0"
 
 SETS: dict[str, NamedSet] = {
     entry.name: entry
@@ -309,7 +310,7 @@ SETS: dict[str, NamedSet] = {
             "SAMPL.csv",
             units={"expt": "kcal/mol"},
             sha256="ab5895d914ee87cb563bd7b9611e869527bba45bec6b014d34dc495a0f9dcb72",
-            **_FREE,
+            licence=_CC_BY,
         ),
         _moleculenet(
             "lipo",
@@ -365,7 +366,7 @@ SETS: dict[str, NamedSet] = {
             "FreeSolv, in standard deviations",
             "random",
             "dfacba07afab95a3a90afd748d78a58bd3be33689f371d3a646ea8feaa365dc6",
-            **_FREE,
+            licence=_CC_BY,
         ),
         _mat("bbbp", "BBBP", "scaffold", "b340effb21aae95ff8586fc9efd16b1792c16c500740c0a9e36c487ad85b02ce"),
         _scaffold("esol", "ESOL, log mol/L", "e4323f0899885583a097af097bc67bc985764e88e6436dc4b215b997828f769c"),
@@ -373,7 +374,7 @@ SETS: dict[str, NamedSet] = {
             "freesolv",
             "FreeSolv, kcal/mol",
             "93220515cf039121cdb105627a61697ea40dfa134ac19b376adc0d01b4966f07",
-            **_FREE,
+            licence=_CC_BY,
         ),
         _scaffold("bbbp", "BBBP", "1c03eb75dec8adcdfb932c9562717ec951dd7e60af0fd855c70ab648f5811be1"),
         _scaffold("bace", "BACE", "4a97428569605f44e6de0768f4686541dc6ed0c4730eeea1b5ebf1657b46792a"),

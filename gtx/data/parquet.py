@@ -94,9 +94,9 @@ def gathered(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.Chu
     """Return the columns of some rows of a Parquet file, given as `Row.record`; nulls where a row has none."""
     runs = []  # neighbours are copied together
     numbered = enumerate(records)
-    for batch, run in groupby(numbered, lambda one: one[1] and (id(one[1][0]), one[1][1] - one[0])):
+    for _, run in groupby(numbered, lambda one: one[1] and (id(one[1][0]), one[1][1] - one[0])):
         (_, first), *rest = run
-        if batch is None:
+        if first is None:
             nothing = [pa.nulls(1 + len(rest), field.type) for field in schema]
             runs.append(pa.RecordBatch.from_arrays(nothing, schema=schema))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,16 +61,21 @@ class SplitSettings:
         if self.folds is not None:
             if self.folds < 2:
                 raise InputError(f"folds: expected 2 or more, got {self.folds}")
-            self.check_folds()
+            self.grouping()
         if not 1 <= self.fold <= (self.folds or 1):
             expected = "only with folds" if self.folds is None else f"1 to {self.folds}"
             raise InputError(f"fold: expected {expected}, got {self.fold}")
 
-    def check_folds(self) -> None:
-        """Raise an `InputError` unless the method makes groups, of which there can be folds."""
+    def grouping(self) -> Callable[[Candidates], Sequence[str]]:
+        """Return the function that labels the rows by group, from which folds are made.
+
+        Raises:
+            InputError: the method makes no groups.
+        """
         if self.method.groups is None:
             able = ", ".join(name for name, one in SPLIT_METHODS.items() if one.groups)
             raise InputError(f"split {self.split} makes no folds; these do: {able}")
+        return self.method.groups
 
     @property
     def method(self) -> SplitMethod:
@@ -78,12 +83,12 @@ class SplitSettings:
         return split_method(self.split)
 
     def candidates(
-        self, cells: Sequence[str] | None, numbers: Sequence[int], smiles: Sequence[str], ledger: Ledger
+        self, cells: Sequence[str], numbers: Sequence[int], smiles: Sequence[str], ledger: Ledger
     ) -> tuple[np.ndarray, Candidates]:
         """Select the rows that the method can divide, and what it needs to know of them.
 
         Args:
-            cells: of the column `by`, per row; None without one.
+            cells: of the column `by`, per row; empty without one.
             numbers: of the rows, from 1.
             smiles: canonical, per row.
             ledger: gets a warning for each row whose cell cannot be used; such a row is in no part.
@@ -91,7 +96,7 @@ class SplitSettings:
         Raises:
             InputError: no cell can be used.
         """
-        method, kept, values = self.method, np.arange(len(smiles)), None
+        method, rows, values = self.method, np.arange(len(smiles)), np.zeros(0)
         if method.reads is not None:
             values, usable = method.reads(cells)
             for number, cell, good in zip(numbers, cells, usable, strict=True):
@@ -99,8 +104,11 @@ class SplitSettings:
                     wrong = f"is not {method.expects}" if cell.strip() else "is blank"
                     ledger.warn(int(number), self.by, cell, f"{wrong}; the row is in no part of the split")
             self._check_enough(cells, numbers, values, usable)
-            kept, values = kept[usable], values[usable]
-        return kept, Candidates([smiles[i] for i in kept], self.sizes, self.seed, values, self.group_duplicates)
+            rows, values = rows[usable], values[usable]
+        candidates = Candidates(
+            [smiles[i] for i in rows.tolist()], self.sizes, self.seed, values, self.group_duplicates
+        )
+        return rows, candidates
 
     def _check_enough(
         self, cells: Sequence[str], numbers: Sequence[int], values: np.ndarray, usable: np.ndarray
@@ -131,7 +139,7 @@ class SplitSettings:
             folds, repeats: as of `gtx.data.repeated_splits`.
             classes: int `[n]`, which a random split spreads evenly.
         """
-        groups = self.method.groups(rows)
+        groups = self.grouping()(rows)
         return repeated_splits(groups, folds, repeats, self.seed, classes if self.method.spreads else None)
 
     def describe(self, smiles: Sequence[str], split: Split) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -20,6 +20,9 @@ SPLITS = ("train", "val", "test")
 
 Split = dict[str, np.ndarray]
 """int64 row indices, ascending, under "train", "val" and "test"."""
+
+Labels = Sequence[str] | Sequence[int] | np.ndarray
+"""A label for each row, such as its group or its class."""
 
 _SPELLINGS = {"train": "train", "test": "test"} | dict.fromkeys(("val", "valid", "validation", "dev"), "val")
 
@@ -73,7 +76,7 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
 
 
 def ordered_split(
-    groups: Sequence[Sequence[int]], sizes: Sequence[float] = (0.8, 0.1, 0.1), noun: str = "groups"
+    groups: Sequence[Sequence[int] | np.ndarray], sizes: Sequence[float] = (0.8, 0.1, 0.1), noun: str = "groups"
 ) -> Split:
     """Cut an order in three: the first groups train, the next validate, the last are test.
 
@@ -150,8 +153,8 @@ def read_split(path: str | os.PathLike[str]) -> Split:
     table = open_table(path, "row")
     try:
         for row in table.rows:
-            number, part = row.cells
-            parts[part].append(int(number) - 1)
+            number, name = row.cells
+            parts[name].append(int(number) - 1)
     except (KeyError, ValueError) as reason:
         raise InputError(f"{path} is not a split as gtx writes it: {reason}") from None
     return {name: np.array(part, np.int64) for name, part in parts.items()}
@@ -198,9 +201,9 @@ def _filled(groups: Sequence[list[int]], counts: Sequence[int], otherwise: str) 
         part = next((name for name in SPLITS if room[name] >= len(group)), otherwise) if parts["train"] else "train"
         parts[part].append(group)
         room[part] -= len(group)
-    for part in parts.values():
-        if not part:
-            part.append(max(parts.values(), key=len).pop())  # the last group of the part with most of them
+    for members in parts.values():
+        if not members:
+            members.append(max(parts.values(), key=len).pop())  # the last group of the part with most of them
     return {name: np.sort(np.concatenate(part)) for name, part in parts.items()}
 
 
@@ -215,7 +218,7 @@ INNER = 10  # of the rows that are not test, a tenth validates
 
 
 def k_folds(
-    groups: Sequence[str], folds: int, seed: int | Sequence[int] = 0, classes: Sequence[int] | None = None
+    groups: Labels, folds: int, seed: int | Sequence[int] = 0, classes: Labels | None = None
 ) -> list[np.ndarray]:
     """Deal rows to folds of like size, so that no group is in two of them.
 
@@ -253,7 +256,7 @@ def k_folds(
 
 
 def cross_splits(
-    groups: Sequence[str], folds: int, seed: int | Sequence[int] = 0, classes: Sequence[int] | None = None
+    groups: Labels, folds: int, seed: int | Sequence[int] = 0, classes: Labels | None = None
 ) -> list[Split]:
     """Make one split per fold: its rows are test, a tenth of the others validation, the rest training.
 
@@ -263,20 +266,20 @@ def cross_splits(
         InputError: fewer groups than folds, or too few of them to validate on.
     """
     splits = []
-    groups = np.asarray(groups, dtype=str)
-    for test in k_folds(groups, folds, seed, classes):
-        rest = np.setdiff1d(np.arange(len(groups)), test)
-        inner = min(INNER, len(set(groups[rest].tolist())))
+    labels = np.asarray(groups, dtype=str)
+    for test in k_folds(labels, folds, seed, classes):
+        rest = np.setdiff1d(np.arange(len(labels)), test)
+        inner = min(INNER, len(set(labels[rest].tolist())))
         if inner < 2:
             raise InputError("the rows that are not test are one group of rows that stay together: none can validate")
-        parts = k_folds(groups[rest], inner, seed, None if classes is None else np.asarray(classes)[rest])
+        parts = k_folds(labels[rest], inner, seed, None if classes is None else np.asarray(classes)[rest])
         val = min(parts, key=lambda part: abs(len(part) - len(rest) / INNER))  # not the one that is a large group
         splits.append({"train": np.delete(rest, val), "val": rest[val], "test": test})
     return splits
 
 
 def repeated_splits(
-    groups: Sequence[str], folds: int, repeats: int, seed: int = 0, classes: Sequence[int] | None = None
+    groups: Labels, folds: int, repeats: int, seed: int = 0, classes: Labels | None = None
 ) -> list[list[Split]]:
     """`cross_splits` as often as `repeats` says, the rows dealt anew each time, from the seeds `(seed, repeat)`."""
     return [cross_splits(groups, folds, (seed, repeat), classes) for repeat in range(repeats)]
@@ -417,14 +420,14 @@ class Candidates:
         smiles: their canonical SMILES.
         sizes: of train, val and test, as in `gtx.data.random_split`.
         seed: of all that is drawn.
-        values: what `SplitMethod.reads` made of their cells, for methods that read a column.
+        values: of the column that the method reads, parsed by `SplitMethod.reads`; empty for other methods.
         group_duplicates: whether a random split keeps all rows of a molecule in one part.
     """
 
     smiles: Sequence[str]
     sizes: Sequence[float] = (0.8, 0.1, 0.1)
     seed: int = 0
-    values: np.ndarray | None = None
+    values: np.ndarray = field(default_factory=lambda: np.zeros(0))
     group_duplicates: bool = True
 
 

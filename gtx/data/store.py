@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -161,8 +161,10 @@ class MoleculeStore:
     def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
         """The molecules `index` (int64 `[B]`), in that order."""
         index = torch.as_tensor(index, device=self.device)
-        ptr = {"atom_ptr": _offsets(self.sizes[index]), "bond_ptr": _offsets(self.bond_ptr.diff()[index])}
-        return replace(self, **self._rows(index, self._held), **ptr)
+        changes: dict[str, Any] = dict(self._rows(index, self._names))
+        changes["atom_ptr"] = _offsets(self.sizes[index])
+        changes["bond_ptr"] = _offsets(self.bond_ptr.diff()[index])
+        return replace(self, **changes)
 
     def as_molecules(self, further: int = 0) -> MoleculeStore:
         """The components of all molecules, each a molecule of its own, `[M K]`; without targets and the like.
@@ -224,7 +226,8 @@ class MoleculeStore:
 
     def to(self, device: torch.device | str) -> MoleculeStore:
         """The same store with its tensors on `device`."""
-        return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors().items()})
+        moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in self._tensors().items()}
+        return replace(self, **moved)
 
     def save(self, path: str | Path, metadata: dict[str, str] | None = None) -> None:
         """Write to a safetensors file; the same molecules give the same bytes."""
@@ -236,15 +239,15 @@ class MoleculeStore:
     @classmethod
     def open(cls, path: str | Path) -> MoleculeStore:
         """Map a file written by `save` into memory."""
-        names = saved_words(path).get("atom_columns", "")
+        names = stored_texts(path).get("atom_columns", "")
         return cls(**load_file(path), atom_columns=tuple(names.split()))
 
     def checksum(self) -> int:
-        """CRC-32 of the tensors' bytes and of the columns' names."""
-        found = crc32(" ".join(self.atom_columns).encode())
+        """Return the CRC-32 of the bytes of the tensors and of the column names."""
+        checksum = crc32(" ".join(self.atom_columns).encode())
         for tensor in self._tensors().values():
-            found = crc32(tensor.cpu().contiguous().numpy().reshape(-1).view(np.uint8), found)
-        return found
+            checksum = crc32(tensor.cpu().contiguous().numpy().reshape(-1).view(np.uint8).data, checksum)
+        return checksum
 
     def _tensors(self) -> dict[str, Tensor]:
         """The tensors there are, by name."""
@@ -252,8 +255,8 @@ class MoleculeStore:
         return {name: value for name, value in held.items() if isinstance(value, Tensor)}
 
     @cached_property
-    def _held(self) -> list[str]:
-        """The names of `LEVELS` that this store has."""
+    def _names(self) -> list[str]:
+        """Names of `LEVELS` that this store has."""
         return [name for name in LEVELS if getattr(self, name) is not None]
 
     def _rows(self, index: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
@@ -274,9 +277,9 @@ class MoleculeStore:
             wrong = index[(index < 0) | (index >= len(self))].tolist()
             raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {wrong[0]}") from None
         looped = dict(zip(_IN_LOOPS, (*made, pos, y), strict=True))
-        others = self._rows(index, [name for name in self._held if name not in _IN_LOOPS])
-        made = {name: looped[name] if name in looped else widened(others[name]) for name in self._held}
-        return ptr, bond_ptr, batch, made
+        others = self._rows(index, [name for name in self._names if name not in _IN_LOOPS])
+        tensors = {name: looped[name] if name in looped else widened(others[name]) for name in self._names}
+        return ptr, bond_ptr, batch, tensors
 
     @cached_property
     def _arrays(self) -> list[np.ndarray]:
@@ -289,13 +292,13 @@ class MoleculeStore:
     def _cut_by_indices(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """The same by index arithmetic, wherever the store lies."""
         some = self.subset(index)
-        made = {name: widened(getattr(some, name)) for name in self._held}
-        made["bonds"] += torch.repeat_interleave(some.atom_ptr[:-1], some.bond_ptr.diff())
+        tensors = {name: widened(getattr(some, name)) for name in self._names}
+        tensors["bonds"] += torch.repeat_interleave(some.atom_ptr[:-1], some.bond_ptr.diff())
         batch = torch.repeat_interleave(torch.arange(len(some), device=self.device), some.sizes)
-        return some.atom_ptr, some.bond_ptr, batch, made
+        return some.atom_ptr, some.bond_ptr, batch, tensors
 
 
-def saved_words(path: str | Path) -> dict[str, str]:
+def stored_texts(path: str | Path) -> dict[str, str]:
     """What a file written by `MoleculeStore.save` holds beside the molecules."""
     with safe_open(path, "pt") as file:
         return json.loads((file.metadata() or {}).get("words", "{}"))
@@ -319,7 +322,7 @@ def _ranges(ptr: Tensor, index: Tensor) -> Tensor:
     return torch.arange(int(counts.sum()), device=ptr.device) + torch.repeat_interleave(shift, counts)
 
 
-def as_batch(contents: dict[str, Tensor], **private: object) -> Batch:
+def as_batch(contents: Mapping[str, object], **private: object) -> Batch:
     """What `Batch(_base_cls=Data, **contents)` makes, and attributes of PyG's own, at a tenth of the cost."""
     batch = copy(_EMPTY)
     batch._store._mapping.update(contents)

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import IO, TYPE_CHECKING
 
 from gtx.data import limits
 from gtx.errors import InputError
@@ -87,11 +88,13 @@ class TableWriter:
         except OSError as reason:
             raise self._unwritable(reason) from None
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
-            self._stack.__exit__(kind, *error)
+            self._stack.__exit__(kind, error, trace)
         except OSError as reason:
-            if kind is None:  # or else what could not be written has been said
+            if kind is None:  # otherwise the first error is reported
                 raise self._unwritable(reason) from None
 
     def _unwritable(self, reason: OSError) -> OSError | InputError:
@@ -118,10 +121,13 @@ class TableWriter:
         if parquet:
             return self._parquet(raw)
         if name.endswith(".gz"):  # no name and no time inside, so that the bytes are the same on every run
-            raw = self._stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0))
+            packed = self._stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0))
+            return self._text(packed, TEXT_ENDINGS[ending])
         return self._text(raw, TEXT_ENDINGS.get(ending, ","))
 
-    def _text(self, raw: io.BufferedIOBase, delimiter: str) -> Callable[[Sequence[Cell], Record | None], object]:
+    def _text(
+        self, raw: IO[bytes] | gzip.GzipFile, delimiter: str
+    ) -> Callable[[Sequence[Cell], Record | None], object]:
         text = io.TextIOWrapper(raw, "utf-8", errors="surrogateescape", newline="")
         self._stack.callback(text.detach)  # flushes; the stream beneath is closed by whoever opened it
         plain = csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow
@@ -135,7 +141,7 @@ class TableWriter:
         write(self.columns)
         return write
 
-    def _parquet(self, raw: io.BufferedIOBase) -> Callable[[Sequence[Cell], Record | None], object]:
+    def _parquet(self, raw: IO[bytes]) -> Callable[[Sequence[Cell], Record | None], object]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -146,7 +152,7 @@ class TableWriter:
         further = [pa.field(name, kinds[self.types.get(name, str)]) for name in self.columns[len(given) :]]
         schema = pa.schema(given + further, self.schema and self.schema.metadata)
         file = self._stack.enter_context(pq.ParquetWriter(raw, schema))
-        records: list[Record] = []
+        records: list[Record | None] = []
         group: list[Sequence[Cell]] = []
         weight = [0]
 

@@ -59,7 +59,7 @@ def open_table(
     if isinstance(source, io.BufferedReader):
         table = _read_stream(source, wanted, "the table")
         return replace(table, rows=passed_over(table.rows, first))
-    if isinstance(source, list | tuple):
+    if not isinstance(source, str | os.PathLike):
         check_smiles(source)
         table = _of_smiles(source)
         return replace(table, rows=passed_over(table.rows, first))

@@ -128,7 +128,7 @@ def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger:
     place = column_index(columns, name)
     weights = np.array([0.0 if row.error else parse_number(row.cells[place]) for row in rows], np.float64)
     bad = ~((weights >= 0) & (weights <= LARGEST))
-    for i in np.flatnonzero(bad):
+    for i in np.flatnonzero(bad).tolist():
         reason = "is no weight: a number of 0 or more was expected"
         ledger.error(rows[i].number, name, rows[i].cells[place], reason, kind="with a bad weight")
     return np.where(bad, 0, weights)

@@ -148,7 +148,8 @@ def candidates(
     Raises:
         InputError: there is no such column, or no cell of it can be used.
     """
-    table, cells = files[0], None
+    table = files[0]
+    cells: list[str] = []
     with named(table):
         if split_settings.by is not None:
             at = column_index(table.columns, split_settings.by)

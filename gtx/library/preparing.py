@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from gtx.data.columns import Row, Table
 from gtx.data.featurising import chunk_size, default_workers
 from gtx.data.ledger import Ledger
-from gtx.data.store import MoleculeStore, saved_words
+from gtx.data.store import MoleculeStore, stored_texts
 from gtx.data.table_writer import TableWriter, fresh_name, output_header, output_row
 from gtx.data.tables import open_table
 from gtx.data.targets import with_components
@@ -183,7 +183,7 @@ def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
     """Yield the finished shards of a store, sorted by name."""
     for tensors in sorted((folder / MOLECULES).rglob("*.safetensors")):
         try:
-            words = saved_words(tensors)
+            words = stored_texts(tensors)
             shard, done, *names = (json.loads(words[name]) for name in ("shard", "done", "column", "smiles", "error"))
             found = PreparedShard(Shard(*shard), ShardResult(*done), tensors, folder / Shard(*shard).part, *names)
         except (OSError, SafetensorError, ValueError, LookupError, TypeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -83,10 +84,10 @@ def with_given_hydrogens(bare: Chem.Mol, given: Chem.Mol) -> Chem.Mol:
     conformer = full.GetConformer()
     nodes = {atom.GetIntProp("_node"): atom.GetIdx() for atom in bare.GetAtoms()}
     for node, i in nodes.items():
-        near = {atom.GetIdx() for atom in given.GetAtomWithIdx(node).GetNeighbors()} - nodes.keys()
-        nearest = sorted(near, key=lambda j, node=node: np.linalg.norm(points[j] - points[node]))
+        attached = _neighbours(given, node) - nodes.keys()
+        distances = {j: float(np.linalg.norm(points[j] - points[node])) for j in attached}
         atom = full.GetAtomWithIdx(i)
-        hydrogens = nearest[: atom.GetTotalNumHs()]
+        hydrogens = sorted(distances, key=distances.__getitem__)[: atom.GetTotalNumHs()]
         atom.SetNumExplicitHs(max(0, atom.GetNumExplicitHs() - len(hydrogens)))
         for j in hydrogens:
             added = full.AddAtom(Chem.Atom(1))
@@ -180,24 +181,25 @@ def _embed(mol: Chem.Mol, seed: int) -> list[str]:
     if (size := mol.GetNumAtoms()) > LARGEST:
         raise MoleculeError(f"it has {size} atoms with its hydrogens; the limit is {LARGEST}")
     for anywhere in (False, True):  # atoms placed anywhere is slower, and finds what the usual start does not
-        how = rdDistGeom.ETKDGv3()
-        how.randomSeed, how.useRandomCoords, how.maxIterations = seed, anywhere, _ATTEMPTS
-        how.timeout, how.trackFailures = _SECONDS, True
-        if rdDistGeom.EmbedMolecule(mol, how) == 0:
+        parameters = rdDistGeom.ETKDGv3()
+        settings = {"randomSeed": seed, "useRandomCoords": anywhere, "maxIterations": _ATTEMPTS}
+        for name, value in (settings | {"timeout": _SECONDS, "trackFailures": True}).items():
+            setattr(parameters, name, value)
+        if rdDistGeom.EmbedMolecule(mol, parameters) == 0:
             break
     else:
-        raise MoleculeError(_reason(how.GetFailureCounts()))
+        raise MoleculeError(_reason(parameters.GetFailureCounts()))
     warnings = _minimise(mol) if size > 1 else []
     if not np.isfinite(mol.GetConformer().GetPositions()).all():
         raise MoleculeError("minimising it gave no finite numbers")
     return warnings
 
 
-def _reason(counts: list[int]) -> str:
+def _reason(counts: Sequence[int]) -> str:
     causes = {rdDistGeom.EmbedFailureCauses.values[i]: count for i, count in enumerate(counts)}
     if causes[rdDistGeom.EmbedFailureCauses.EXCEEDED_TIMEOUT]:
         return f"ETKDG took longer than {_SECONDS} s"
-    most = max(causes, key=causes.get)
+    most = max(causes, key=causes.__getitem__)
     return f"ETKDG gave up after {2 * _ATTEMPTS} attempts, most often at: {most.name.replace('_', ' ').lower()}"
 
 

@@ -24,7 +24,7 @@ from gtx.molecules.reading import MoleculeError
 LEFT_OUT = ("Ipc", "AvgIpc", "qed", "SPS")
 """Ipc overflows and AvgIpc takes as long; qed is a function of the others; SPS takes as long as a hundred of them."""
 
-_ELECTROTOPOLOGICAL = {
+_ELECTROTOPOLOGICAL: dict[str, Callable[[np.ndarray], float]] = {
     "MaxEStateIndex": np.max,
     "MinEStateIndex": np.min,
     "MaxAbsEStateIndex": lambda indices: np.max(np.abs(indices)),
@@ -63,7 +63,7 @@ def rdkit_descriptors_of(read: Callable[[str], Chem.Mol], texts: Sequence[str]) 
     return found
 
 
-def _value(function, mol: Chem.Mol) -> float:
+def _value(function: Callable[[Chem.Mol], float], mol: Chem.Mol) -> float:
     try:
         return float(function(mol))
     except (ValueError, RuntimeError, ZeroDivisionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem, rdBase
@@ -64,7 +64,7 @@ class FlatMolecules(NamedTuple):
     @classmethod
     def join(cls, parts: Sequence[FlatMolecules]) -> FlatMolecules:
         """Return the outcome of all texts of one part or more, one part after the other."""
-        joined = []
+        joined: list[Any] = []
         for name, *columns in zip(cls._fields, *parts, strict=True):
             if isinstance(columns[0], list):
                 joined.append(list(chain.from_iterable(columns)))
@@ -195,16 +195,17 @@ def label_stereo(mol: Chem.Mol) -> None:
         most = min(_MAX_ITERATIONS, max(1, _MAX_VISITS // max(1, mol.GetNumAtoms())))
         rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=most)
     except RuntimeError:  # too many iterations; which labels were found by then depends on the order of atoms
-        bonds = [bond for bond in mol.GetBonds() if bond.GetStereo() not in _NO_STEREO]
-        for owner in (*mol.GetAtomsMatchingQuery(_TAGGED), *bonds):
-            owner.SetProp(LABEL, UNDECIDED)
+        centres: list[Chem.Atom | Chem.Bond] = list(mol.GetAtomsMatchingQuery(_TAGGED))
+        centres += [bond for bond in mol.GetBonds() if bond.GetStereo() not in _NO_STEREO]
+        for centre in centres:
+            centre.SetProp(LABEL, UNDECIDED)
 
 
-def label_of(owner: Chem.Atom | Chem.Bond) -> str:
+def label_of(centre: Chem.Atom | Chem.Bond) -> str:
     """Return the label that `label_stereo` gave; else "none", or `UNDECIDED` for a centre that is not tetrahedral."""
-    if owner.HasProp(LABEL):
-        return owner.GetProp(LABEL)
-    return "none" if isinstance(owner, Chem.Bond) or owner.GetChiralTag() in _TETRAHEDRAL_OR_NONE else UNDECIDED
+    if centre.HasProp(LABEL):
+        return centre.GetProp(LABEL)
+    return "none" if isinstance(centre, Chem.Bond) or centre.GetChiralTag() in _TETRAHEDRAL_OR_NONE else UNDECIDED
 
 
 def finish(mol: Chem.Mol) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from rdkit import Chem
@@ -37,10 +37,7 @@ from gtx.molecules.graphs import (
     quietly,
 )
 from gtx.molecules.reading import MoleculeError, parse_smiles, read_molblock, skim_smiles, standardise
-from gtx.molecules.settings import Settings, flatten_components, join_components
-
-Text = str | tuple[str, ...]
-"""A molecule, or the components of a row."""
+from gtx.molecules.settings import Settings, Text, flatten_components, join_components
 
 
 @dataclass(frozen=True)
@@ -100,21 +97,19 @@ def featurise_texts(
         coordinates: per text, positions in Å as `Featuriser` takes them, or None; of several components, of the first.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
-    if names := featuriser.components:
-        every, known = flatten_components(names, texts, coordinates)
-        found = featurise_texts(replace(featuriser, components=()), every, known, smiles=smiles)
-        return join_components(names, every, found)
+    names = featuriser.components
+    molecules, positions = flatten_components(names, texts, coordinates)
+
+    def bare(i: int) -> Chem.Mol:
+        mol = featuriser.read(molecules[i], None if positions is None else positions[i])
+        return without_hydrogens(mol)[0] if featuriser.hydrogens else mol
+
     with quietly():
         fast = annex("fast") if os.environ.get("GTX_FAST") != "0" else None
-        found = (perceive if fast is None else fast.perceive)(featuriser, texts, coordinates, smiles)
+        flat = (perceive if fast is None else fast.perceive)(featuriser, molecules, positions, smiles)
         if featuriser.molecule_features:
-
-            def bare(i: int) -> Chem.Mol:
-                mol = featuriser.read(texts[i], None if coordinates is None else coordinates[i])
-                return without_hydrogens(mol)[0] if featuriser.hydrogens else mol
-
-            found = with_molecule_features(featuriser.molecule_features, found, bare)
-        return found
+            flat = with_molecule_features(featuriser.molecule_features, flat, bare)
+    return join_components(names, molecules, flat) if names else flat
 
 
 # --- The definition: RDKit's functions, one molecule after the other.

@@ -196,16 +196,21 @@ def _continued(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _number(field: str) -> int:
-    return int(_NUMBER.match(field)[1][:9] or 0)
+    match = _NUMBER.match(field)
+    return int(match[1][:9] or 0) if match else 0
 
 
 def _graph(atoms: int, bonds: Iterable[tuple[int, int]]) -> Chem.Mol:
-    graph, carbon, place = Chem.RWMol(), Chem.Atom(6), {}
+    graph, carbon = Chem.RWMol(), Chem.Atom(6)
+    index: dict[int, int] = {}
     for pair in {(min(pair), max(pair)) for pair in bonds}:
-        i, j = (place[end] if end in place else place.setdefault(end, graph.AddAtom(carbon)) for end in pair)
+        for end in pair:
+            if end not in index:
+                index[end] = graph.AddAtom(carbon)
+        i, j = (index[end] for end in pair)
         if i != j:
             graph.AddBond(i, j, Chem.BondType.SINGLE)
-    for _ in range(atoms - len(place)):
+    for _ in range(atoms - len(index)):
         graph.AddAtom(carbon)
     return graph
 
@@ -260,9 +265,9 @@ _VIOLATION = re.compile(r"\*{4}\n(?P<kind>.*)\n(?P<what>.*)\nViolation occurred"
 _MANY = 10
 _HYDROGEN = ("[H", "[#", *(f"[{digit}" for digit in range(10)))  # what a hydrogen atom may begin with
 _BARE = Chem.SmilesParserParams()  # made once: making one costs a tenth of reading
-_BARE.allowCXSMILES = _BARE.parseName = _BARE.sanitize = _BARE.removeHs = False
+_BARE.allowCXSMILES = _BARE.parseName = _BARE.sanitize = _BARE.removeHs = False  # type: ignore[assignment]  # RDKit's stubs type no setting
 _REMOVE = Chem.RemoveHsParameters()
-_REMOVE.updateExplicitCount = True  # as RDKit has it where it reads a SMILES
+_REMOVE.updateExplicitCount = True  # type: ignore[assignment]  # as where RDKit reads a SMILES; its stubs type no setting
 
 
 def read_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
@@ -445,10 +450,10 @@ def sdf_records(lines: Iterable[str | None]) -> Iterator[SdfRecord]:
         else:
             size += LONGEST_RECORD + 1 if line is None else len(line) + 1
             filled |= line is None or bool(line.strip())
-            if size <= LONGEST_RECORD:
-                record.append(line)
-            else:
+            if line is None or size > LONGEST_RECORD:
                 record.clear()
+            else:
+                record.append(line)
     if filled:
         yield _parse(record, size)
 

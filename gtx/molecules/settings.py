@@ -17,10 +17,13 @@ from gtx.molecules.descriptors import DESCRIPTORS, MOLECULE_FEATURES
 from gtx.molecules.graphs import ATOM_COLUMNS, BOND_COLUMNS, FlatMolecules
 from gtx.schema import plain_fields, whole
 
-# --- Rows of several molecules, such as a solute and a solvent: read one by one, kept as one row of arrays.
+# --- Rows of several molecules, such as a solute and a solvent: read one by one, joined to one row of arrays.
+
+Text = str | tuple[str, ...]
+"""A molecule, or the components of a row: SMILES or mol blocks."""
 
 MOST = 10
-"""Components of a row."""
+"""Limit on the components of a row."""
 
 
 def check_components(names: Sequence[str]) -> tuple[str, ...]:
@@ -34,43 +37,48 @@ def check_components(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def flatten_components(
-    names: Sequence[str], rows: Sequence[Sequence[str]], coordinates: Sequence[np.ndarray | None] | None
+    names: Sequence[str], rows: Sequence[Text], coordinates: Sequence[np.ndarray | None] | None
 ) -> tuple[list[str], list[np.ndarray | None] | None]:
-    """Return the texts of n rows with K components, one after the other, `[n K]`, and their coordinates.
+    """Concatenate the texts of n rows with K components, `[n K]`, and their coordinates.
 
     Args:
-        names: of the components.
+        names: of the components; none where a row is one molecule (K = 1).
         rows: K texts each.
         coordinates: per row, of its first component.
 
     Raises:
         InputError: a row has more or fewer texts.
     """
+    texts: list[str] = []
     for i, row in enumerate(rows):
-        if isinstance(row, str) or len(row) != len(names):
-            raise InputError(f"expected {len(names)} molecules ({', '.join(names)}) for row {i}, got {row!r}")
+        components = (row,) if isinstance(row, str) else row
+        if len(components) != max(1, len(names)):
+            expected = f"{len(names)} molecules ({', '.join(names)})" if names else "one molecule"
+            raise InputError(f"expected {expected} for row {i}, got {row!r}")
+        texts += components
+    if coordinates is None:
+        return texts, None
     others = [None] * (len(names) - 1)
-    known = None if coordinates is None else [one for first in coordinates for one in (first, *others)]
-    return [text for row in rows for text in row], known
+    return texts, [positions for first in coordinates for positions in (first, *others)]
 
 
-def join_components(names: Sequence[str], texts: Sequence[str], found: FlatMolecules) -> FlatMolecules:
-    """Return the outcome of n rows, out of that of their components.
+def join_components(names: Sequence[str], texts: Sequence[str], molecules: FlatMolecules) -> FlatMolecules:
+    """Join the K components of each of n rows to one molecule.
 
-    The atoms of a row are those of its components, one after the other, `parts` says how many of each; its descriptors
-    `[K D]` and its SMILES likewise. A row of which one component cannot be read cannot be read.
+    The atoms of a row are those of its components, one after the other, and `parts` counts those of each; descriptors
+    `[K D]` and SMILES likewise. An error of one component is an error of the row.
 
     Args:
         names: of the K components.
-        texts: all of them, `[n K]`.
-        found: what became of these.
+        texts: of all components, `[n K]`.
+        molecules: the featurised components.
     """
     count = len(names)
-    good = np.array([error is None for error in found.errors], bool).reshape(-1, count)
+    good = np.array([error is None for error in molecules.errors], bool).reshape(-1, count)
     used = np.repeat(good.all(1), count)[good.ravel()]  # of the components that could be read
-    atoms, bonds = (counts[used].reshape(-1, count) for counts in (found.atom_counts, found.bond_counts))
-    of_atom, of_bond = np.repeat(used, found.atom_counts), np.repeat(used, found.bond_counts)
-    before = np.repeat((atoms.cumsum(1) - atoms).ravel(), bonds.ravel()).astype(found.bonds.dtype)
+    atoms, bonds = (counts[used].reshape(-1, count) for counts in (molecules.atom_counts, molecules.bond_counts))
+    of_atom, of_bond = np.repeat(used, molecules.atom_counts), np.repeat(used, molecules.bond_counts)
+    before = np.repeat((atoms.cumsum(1) - atoms).ravel(), bonds.ravel()).astype(molecules.bonds.dtype)
 
     def attribute(i: int, reason: str) -> str:
         return f'{printable(names[i % count])} "{printable(texts[i])}": {reason}'
@@ -78,18 +86,19 @@ def join_components(names: Sequence[str], texts: Sequence[str], found: FlatMolec
     smiles, errors, warnings = [], [], []
     for start in range(0, len(texts), count):
         row = range(start, start + count)
-        known = [found.smiles[i] for i in row]
-        smiles.append(None if None in known else ".".join(known))
-        errors.append("; ".join(attribute(i, found.errors[i]) for i in row if found.errors[i]) or None)
-        warnings.append(tuple(attribute(i, warning) for i in row for warning in found.warnings[i]))
+        written = [text for text in molecules.smiles[start : start + count] if text is not None]
+        smiles.append(".".join(written) if len(written) == count else None)
+        reasons = ((i, molecules.errors[i]) for i in row)
+        errors.append("; ".join(attribute(i, reason) for i, reason in reasons if reason) or None)
+        warnings.append(tuple(attribute(i, warning) for i in row for warning in molecules.warnings[i]))
     return FlatMolecules(
-        atoms=found.atoms[of_atom],
-        bonds=found.bonds[:, of_bond] + before,
-        bond_codes=found.bond_codes[of_bond],
-        descriptors=found.descriptors[used].reshape(len(atoms), count * found.descriptors.shape[1]),
+        atoms=molecules.atoms[of_atom],
+        bonds=molecules.bonds[:, of_bond] + before,
+        bond_codes=molecules.bond_codes[of_bond],
+        descriptors=molecules.descriptors[used].reshape(len(atoms), count * molecules.descriptors.shape[1]),
         atom_counts=atoms.sum(1),
         bond_counts=bonds.sum(1),
-        positions=None if found.positions is None else found.positions[of_atom],
+        positions=None if molecules.positions is None else molecules.positions[of_atom],
         smiles=smiles,
         errors=errors,
         warnings=warnings,

@@ -113,8 +113,7 @@ def smiles_to_sketch(smiles: str) -> Sketch:
         MoleculeError: the SMILES cannot be read, is too large, or says what a drawing cannot, such as an isotope.
     """
     read = read_smiles(smiles)
-    _few("atoms", read.GetAtoms(), MOST_ATOMS)
-    _few("bonds", read.GetBonds(), MOST_BONDS)
+    _check_size(read.GetNumAtoms(), read.GetNumBonds())
     with quietly():
         expected, mol = Chem.MolToSmiles(read), Chem.Mol(read)
         _kekulize(mol)
@@ -154,7 +153,7 @@ def outline(smiles: str) -> tuple[list[tuple[str, int, int]], list[tuple[int, in
         MoleculeError: the SMILES cannot be read, or has more atoms than a drawing may have.
     """
     mol = Chem.Mol(read_smiles(smiles))
-    _few("atoms", mol.GetAtoms(), MOST_ATOMS)
+    _check_size(mol.GetNumAtoms())
     with quietly():
         Chem.KekulizeIfPossible(mol, clearAromaticFlags=True)
         rdDepictor.Compute2DCoords(mol)
@@ -183,20 +182,22 @@ def _label(atom: Chem.Atom) -> str:
     return f"{isotope or ''}{atom.GetSymbol()}{several}{size}"
 
 
-def _few(what: str, found: list, most: int) -> list:
-    if len(found) > most:
-        raise MoleculeError(f"has {len(found)} {what}; a drawing may have {most}")
-    if what == "atoms" and not len(found):
+def _check_size(atoms: int, bonds: int = 0) -> None:
+    if not atoms:
         raise MoleculeError("has no atoms")
-    return found
+    if atoms > MOST_ATOMS:
+        raise MoleculeError(f"has {atoms} atoms; a drawing may have {MOST_ATOMS}")
+    if bonds > MOST_BONDS:
+        raise MoleculeError(f"has {bonds} bonds; a drawing may have {MOST_BONDS}")
 
 
 def _graph(sketch: Sketch) -> Chem.RWMol:
-    """Atoms and bonds as they are drawn, not checked."""
+    """Build the atoms and bonds as drawn; valences are not checked."""
+    _check_size(len(sketch.atoms), len(sketch.bonds))
     mol = Chem.RWMol()
-    for atom in _few("atoms", sketch.atoms, MOST_ATOMS):
+    for atom in sketch.atoms:
         mol.AddAtom(_atom(atom))
-    for number, bond in enumerate(_few("bonds", sketch.bonds, MOST_BONDS)):
+    for number, bond in enumerate(sketch.bonds):
         _add(mol, number, bond)
     places = Chem.Conformer(mol.GetNumAtoms())
     for i, atom in enumerate(sketch.atoms):

@@ -137,7 +137,7 @@ class Examples:
 
     source: Readable | Any | None
     targets: Sequences
-    row: Tensor | None = None
+    row: Tensor
 
     @classmethod
     def of(cls, source: Readable | None, targets: Sequences) -> Examples:

@@ -158,7 +158,7 @@ def benchmark(
     for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("folds", folds, 2)):
         if not least <= value <= MOST:
             raise InputError(f"{name}: expected {least} to {MOST:,}, got {value}")
-    data.split_settings.check_folds()
+    data.split_settings.grouping()
     check_model(settings, data.featuriser, data.features)
     claim(out, (*OUTPUTS, "cache", "splits"))
     if overwrite:

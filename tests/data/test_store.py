@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from gtx.data import MoleculeStore
-from gtx.data.store import saved_words
+from gtx.data.store import stored_texts
 from gtx.molecules import ATOM_COLUMNS, Featuriser
 from tests.molecules_for_tests import SMILES, store
 
@@ -64,7 +64,7 @@ def test_save_open_and_identical_bytes(molecules: MoleculeStore, tmp_path: Path)
     for name in "abcdefgh":
         molecules.save(tmp_path / name, more)
     assert len({(tmp_path / name).read_bytes() for name in "abcdefgh"}) == 1
-    assert saved_words(tmp_path / "a").items() >= more.items()
+    assert stored_texts(tmp_path / "a").items() >= more.items()
     molecules.save(tmp_path / "one")
     again = MoleculeStore.open(tmp_path / "one")
     index = torch.arange(len(molecules))

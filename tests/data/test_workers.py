@@ -83,7 +83,7 @@ class Job:
 def hang(): print(os.getpid(), flush=True); time.sleep(600)
 
 engine = Processes(Job(), 1)
-engine.give(engine.start(), None)
+engine.submit(engine.start(), None)
 process_pool(1).submit(hang)
 list(in_workers(hang, [()], 1))
 """
