@@ -18,7 +18,7 @@ from gtx.graph.packing import alike
 
 # --- Features of a store's atoms and pairs that are the same in every epoch, computed once and sliced like the atoms.
 
-_AT_ONCE = 512  # molecules that are worked out together
+_AT_ONCE = 512  # molecules of a chunk
 
 FixedValues = tuple[Tensor | None, Tensor | None]
 
@@ -52,15 +52,16 @@ def keep(
     room: int,
     needed: Sequence[str] = (),
 ) -> FixedFeatures:
-    """Work features out for every molecule, and keep those there is room for.
+    """Compute features of every molecule once, as many as fit into the memory.
 
     Args:
-        store: the molecules; where it lives, the features are worked out.
-        features: of a batch, by name, of atoms `[n, *]` and of pairs `[num_pairs, *]`, either may be None.
-        names: which features, the more worthwhile first.
-        device: where they are kept.
-        room: bytes that may be taken.
-        needed: features that are kept even where there is no room.
+        store: the molecules; the features are computed on its device.
+        features: function of a batch and of names to features by name, of atoms `[n, *]` and of pairs
+            `[num_pairs, *]`; either may be None.
+        names: of the features, in order of priority.
+        device: where the result is stored.
+        room: memory for the result, in bytes.
+        needed: names of features that are stored even where there is no room.
     """
     rows = torch.arange(len(store), device=store.device)
     sizes = store.sizes
@@ -87,7 +88,7 @@ def keep(
 
 
 def _small(values: Tensor) -> Tensor:
-    """Integers as bytes, where they are."""
+    """Convert integers from 0 to 255 to bytes; return other values unchanged."""
     if values.is_floating_point() or values.numel() == 0 or values.min() < 0 or values.max() > 255:
         return values
     return values.to(torch.uint8)
@@ -103,13 +104,13 @@ def _rows(values: Tensor | None, rows: Tensor) -> Tensor | None:
 
 
 class EpochSampler(Sampler[Tensor]):
-    """The batches of an epoch, dealt out to the processes that train together.
+    """Batches of an epoch, divided among the processes of a distributed training.
 
     Attributes:
-        rank: this process's number among `replicas`; every rank gets the same number of batches (the first few are
-            dealt again where they do not divide).
+        rank: number of this process, from 0; every rank gets the same number of batches (the first few are repeated
+            where the number does not divide).
         replicas: number of processes.
-        epoch: which is drawn.
+        epoch: number of the epoch, from 0.
     """
 
     rank = 0
@@ -117,12 +118,12 @@ class EpochSampler(Sampler[Tensor]):
     epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw the batches of this epoch from now on (Lightning calls it)."""
+        """Set the epoch whose batches are drawn (Lightning calls it)."""
         self.epoch = epoch
 
     def batches(self) -> list[Tensor]:
-        """All batches of the epoch, over all ranks."""
-        raise TypeError(f"{type(self).__name__} does not say what its batches are")
+        """Return all batches of the epoch, over all ranks."""
+        raise NotImplementedError(f"{type(self).__name__} does not define its batches")
 
     def __iter__(self) -> Iterator[Tensor]:
         batches = self.batches()
@@ -152,10 +153,8 @@ class PairBudgetSampler(EpochSampler):
         jitter: standard deviation of the noise on log size, drawn anew each epoch. 0 keeps like sizes strictly
             together, which saves padding; large values make batches random, which small sets want (see
             `gtx.training`).
-        seed: with the epoch's number it decides everything.
-        rank: this process's number among `replicas`; every rank gets the same number of batches (the first few are
-            dealt again where they do not divide).
-        replicas: number of processes.
+        seed: of the jitter and the order; each epoch has its own.
+        rank, replicas: as in `EpochSampler`.
     """
 
     def __init__(
@@ -177,7 +176,7 @@ class PairBudgetSampler(EpochSampler):
         self.rank, self.replicas = rank, replicas
 
     def batches(self) -> list[Tensor]:
-        """All batches of the epoch, over all ranks: int64 index tensors that together hold each molecule once."""
+        """Return all batches of the epoch, over all ranks: int64 index tensors; each molecule is in one of them."""
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
         key = self.sizes.float().log()
         if self.shuffle:
@@ -203,12 +202,12 @@ class PairBudgetSampler(EpochSampler):
 
 
 class CapacityStore:
-    """Molecules, what is kept of them beside, and the capacity of their batches, chosen with the sampler.
+    """Store whose batches have a constant shape, chosen with the sampler.
 
     Args:
-        store: the molecules, where batches are used.
-        kept: features that were worked out before, there too.
-        seed: of the random batches that the capacity is made for.
+        store: the molecules, on the device where batches are used.
+        kept: features that were computed before, on the same device.
+        seed: of the random batches by which the capacity is chosen.
     """
 
     def __init__(self, store: MoleculeStore, kept: FixedFeatures | None = None, seed: int = 0) -> None:
@@ -262,23 +261,23 @@ class CapacityStore:
 def cut_to_capacity(
     store: MoleculeStore, index: Tensor, capacity: Capacity, kept: FixedFeatures | None = None
 ) -> Batch:
-    """Molecules as one PyG batch of constant shape, cut out where the store lives without a word to the host.
+    """Cut molecules out of a store as one PyG batch of constant shape, without synchronising device and host.
 
-    It has `capacity.molecules` places and, as its last graph, a ghost that owns what the molecules leave over:
-    atoms and bonds of code 0, no descriptors, no features, no position, no target, no weight. Targets of empty places
-    are NaN too, so that a loss which leaves blanks out leaves them out.
+    It has `capacity.molecules` slots and, as its last graph, a ghost with the atoms, pairs and bonds that the molecules
+    do not need: of code 0, without descriptors, features, positions, targets and weights. Targets of empty slots are
+    NaN as well, and thus left out of the loss.
 
     Args:
         store: the molecules.
         index: which molecules, int64 `[capacity.molecules]` on the store's device, the largest first as
-            `CapacitySampler` orders them; -1 for an empty place.
+            `CapacitySampler` orders them; -1 for an empty slot.
         capacity: of the batch.
-        kept: features that were worked out before.
+        kept: features that were computed before.
 
     Returns:
-        As `MoleculeStore.batch`, with `num_graphs` of `capacity.molecules + 1`, `row` -1 for empty places and the
+        As `MoleculeStore.batch`, with `num_graphs` of `capacity.molecules + 1`, `row` -1 for empty slots and the
         ghost, and `graph`, the `gtx.graph.CapacityGraph` of the molecules, `molecules`, their number, int64 `[]`, and
-        `kept`, by name, the features of atoms and pairs that were.
+        `kept`, the features of atoms and pairs by name.
     """
     taken = index >= 0
     which = index.clamp(min=0)
@@ -325,22 +324,22 @@ def cut_to_capacity(
 # --- The sampler of batches of constant shape.
 
 _BUCKETS = 4
-_DRAWN = 64  # batches that are drawn to learn what chance brings together
+_DRAWN = 64  # random batches from which the capacity is chosen
 
 
 class CapacitySampler(EpochSampler):
     """Batches that fill a capacity and never exceed it, drawn at random.
 
-    The shuffled molecules are taken in turn until one does not fit: too many molecules, atoms, pairs or bonds, or too
-    many large molecules for the buckets. One that is only too large for the places left waits for the next batch.
+    The shuffled molecules are added in turn until one does not fit: too many molecules, atoms, pairs or bonds, or too
+    many large molecules for the buckets. One that is only too large for the slots left waits for the next batch.
 
     Args:
         sizes: atoms per molecule, int64 `[M]`.
         bonds: directed bonds per molecule, int64 `[M]`.
         capacity: of a batch, see `fitting`.
         shuffle: if False, every epoch has the same batches.
-        seed: with the epoch's number it decides everything.
-        rank, replicas: as in `PairBudgetSampler`.
+        seed: of the order; each epoch has its own.
+        rank, replicas: as in `EpochSampler`.
     """
 
     def __init__(
@@ -368,8 +367,11 @@ class CapacitySampler(EpochSampler):
         return cls(sizes, bonds, fitting_capacity(sizes, bonds, molecules, seed), seed=seed, **options)
 
     def batches(self) -> list[Tensor]:
-        """All batches of the epoch, over all ranks: int64 `[capacity.molecules]` each, the largest molecule first, -1
-        in empty places, or `[1]`; together they hold each molecule once."""
+        """Return all batches of the epoch, over all ranks; each molecule is in one of them.
+
+        A batch is int64 `[capacity.molecules]`, the largest molecule first, -1 in empty slots; or `[1]`, a molecule
+        that exceeds the capacity.
+        """
         random = np.random.default_rng((self.seed, self.epoch if self.shuffle else 0))
         order = random.permutation(len(self.sizes))
         batches = list(self._filled(order[~self._alone[order]]))
@@ -439,20 +441,21 @@ def fitting_capacity(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0
         wider[: len(largest)] = np.maximum(wider[: len(largest)], largest)
         profile = wider
     profile[0] = sizes.max()
-    buckets = tuple((len(graphs), int(size)) for graphs, size in reversed(alike(profile.tolist(), _BUCKETS)))
+    groups = alike(profile.tolist(), _BUCKETS)  # slots of similar size, the smallest first
+    buckets = tuple((len(slots), int(max(profile[slots]))) for slots in reversed(groups))
     return Capacity(int(most[1]) + 1, pairs + 1, int(most[3]), buckets)
 
 
 def _exceeding(pairs: np.ndarray, molecules: int) -> np.ndarray:
     """Mark molecules with more pairs than a whole batch of the smaller ones: bool `[M]`; a few of the largest."""
-    order = np.argsort(-pairs, kind="stable")[:-1]
+    order = np.argsort(-pairs, kind="stable")[:-1]  # the largest first
     smaller = pairs.sum() - pairs[order].cumsum()
     mean = smaller / np.arange(len(order), 0, -1)
     exceeds = pairs[order] > mean * (molecules + 1)
     exceeds[-(-len(pairs) // (10 * molecules)) :] = False
-    found = np.zeros(len(pairs), bool)
-    found[order[np.logical_and.accumulate(exceeds)]] = True
-    return found
+    marked = np.zeros(len(pairs), bool)
+    marked[order[np.logical_and.accumulate(exceeds)]] = True
+    return marked
 
 
 def _costs(sizes: np.ndarray, bonds: np.ndarray) -> np.ndarray:

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from gtx.molecules.perception import Text
 
-    Record = tuple[pa.RecordBatch, int]
+    Record = tuple[pa.RecordBatch, int]  # a batch of rows of a Parquet file, and the index of a row in it
 
 
 # --- Finding a column by name.
 
-FIRST_ROWS = 20  # that are looked at where no name says which column holds the molecules
-_LONGEST = 1000  # characters of a cell that is tried
+FIRST_ROWS = 20  # by whose cells the column of molecules is detected if no name decides
+_LONGEST = 1000  # characters of a cell that is parsed for it
 
 
 class MoleculeColumn(NamedTuple):
-    """The column of molecules that is looked for: the one asked for, or else the usual one if there is one."""
+    """Names by which the column of molecules is sought: the requested one, or else the usual one."""
 
     requested: str | None = None
     usual: str | None = None
@@ -77,10 +77,10 @@ def smiles_index(
     """Return the position of the column of molecules, by its name, or if it alone has cells that read as molecules.
 
     Args:
-        columns: their names.
-        wanted: which one is asked for, and which is usual.
-        first_rows: gives the cells of some rows, if it comes to that.
-        remedy: what to do where it cannot be told.
+        columns: names of the columns.
+        wanted: the names that are sought.
+        first_rows: function that returns the cells of some rows; called only if no name decides.
+        remedy: advice for the error message.
     """
     if wanted.requested is not None:
         return column_index(columns, wanted.requested)
@@ -149,7 +149,7 @@ class Row(NamedTuple):
         error: reason why the row cannot be used, or None.
         record: typed cells of a Parquet file: a batch of its rows, and the index in it.
         features: inputs beside the molecule, see `gtx.data.FeatureColumns`.
-        others: further molecules of the row, see `gtx.data.with_components`.
+        others: texts of further components, see `gtx.data.with_components`.
         fault: category of the error, see `gtx.data.Ledger.error`.
     """
 
@@ -165,39 +165,39 @@ class Row(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes."""
+        """Approximate size in memory, in bytes."""
         return sum(map(len, self.cells)) + 50 * len(self.cells) + len(self.text)
 
     @property
     def readable(self) -> Text:
-        """The text to featurise, or one for each of several components; empty for a row that is broken."""
+        """Text to featurise, or one for each of several components; empty for a row with an error."""
         if self.others:
             return ("",) * (1 + len(self.others)) if self.error else (self.text, *self.others)
         return "" if self.error else self.text
 
     @property
     def shown(self) -> str | None:
-        """The molecule as a message shows it: not a whole mol block."""
+        """Text of the molecule for a message; None for a mol block."""
         return None if "\nM  END" in self.text else self.text
 
     def place(self, column: str) -> tuple[str | None, str | None]:
         """Return the column and the text of the molecule, for a message.
 
-        Both are empty for several components, of which the message itself names the one at fault.
+        Both are None for several components, of which the message itself names the one at fault.
         """
         return (None, None) if self.others else (column, self.shown)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table open for reading; like a file, it is read once, from the front.
+    """Table open for reading; like a file, it is read once, from the start.
 
     Attributes:
-        columns: their names, in order, repeated names included.
-        smiles_column: the one that holds the molecules (for an SDF, the one that shows them).
+        columns: names in order, repeated names included.
+        smiles_column: name of the column of molecules (for an SDF, of the column of their SMILES).
         rows: all rows, one by one.
-        length: how many rows there are, where that is known without reading them.
-        schema: of a Parquet file, the types of the columns.
+        length: number of rows, where it is available without reading them.
+        schema: types of the columns of a Parquet file.
     """
 
     columns: list[str]
@@ -226,8 +226,8 @@ class Table:
         return column_index(self.columns, column)
 
 
-def passed_over(rows: Iterator[Row], first: int) -> Iterator[Row]:
-    """Return the rows that have `first` rows or more before them in their file."""
+def skip_rows(rows: Iterator[Row], first: int) -> Iterator[Row]:
+    """Skip the first `first` rows of a file."""
     return (row for row in rows if row.number > first) if first else rows
 
 

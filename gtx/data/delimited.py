@@ -73,7 +73,7 @@ def standard_input() -> io.BufferedReader:
 
 
 class _Rejoined(io.RawIOBase):
-    """The first bytes of a stream, read before, and then the rest."""
+    """Stream of some bytes that were read before, and then the rest."""
 
     def __init__(self, head: bytes, rest: io.BufferedReader) -> None:
         self.head, self.rest = head, rest
@@ -160,10 +160,10 @@ def sniff(header: str, columns: Iterable[str] = (), default: str = ",") -> str:
 
 
 def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
-    """Yield the cells of each record, and None or what is wrong with it; a blank line has no cells.
+    """Yield the cells of each record, and its error or None; a blank line has no cells.
 
-    A quote that is never closed, or closed amid a cell, costs its own line (given with the quotes as they are) and not
-    the rest of the file: reading goes on with the next line. So does a line that was too long to be kept.
+    A quote that is never closed, or closed amid a cell, is an error of its own line, whose cells have the quotes
+    unchanged; reading continues with the next line. A line above the limit is an error too.
 
     Args:
         lines: text with its line ends; None for a line that was too long.

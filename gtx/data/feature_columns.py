@@ -101,7 +101,7 @@ def _label(number: int, item: str) -> str | None:
 
 
 def list_text(values: np.ndarray) -> str:
-    """Numbers `[a]` as a JSON list, nine digits each; or texts, of which those that are numbers are written as such."""
+    """Write numbers `[a]` as a JSON list, nine digits each; or labels, in quotes unless they are numbers."""
     if values.dtype == object:
         return f"[{', '.join(map(_label_text, values))}]"
     return f"[{', '.join(f'{value:.9g}' for value in values)}]"
@@ -112,7 +112,7 @@ def _label_text(item: str) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """Return a list as a frame or a request holds it, in the text of a cell; anything else as its own text."""
+    """Write a value of a data frame or a request as the text of a cell; a list as a list of JSON."""
     if isinstance(value, (list, tuple, np.ndarray)):
         items = np.atleast_1d(np.asarray(value, dtype=object)).tolist()
         return f"[{', '.join(map(_item_text, items))}]"
@@ -139,16 +139,16 @@ def attach_lists(
     """Place the lists of M molecules at the rows of their atoms or bonds.
 
     Args:
-        lists: of each molecule by name; a name that it lacks has no values.
+        lists: of each molecule by name; a name may be absent.
         names: of the T columns.
         ptr: int64 `[M + 1]`, of a `gtx.data.MoleculeStore`; molecule m has the rows `ptr[m]` to `ptr[m + 1]`, a bond
             one in each direction.
-        per: what has a value each.
-        items: what one value is called, and what several are.
+        per: level of the values.
+        items: singular and plural of what the lists contain, for messages.
 
     Returns:
-        float64 `[R, T]`, NaN where there is no value; and of each molecule that has a list of another length than it
-        has atoms or bonds, by its number, the name of that list and what is wrong. Such a molecule has no values.
+        float64 `[R, T]`, NaN without a value; and errors by the number of the molecule, each with the name of the list
+        whose length is not that of the atoms or bonds, and the reason. Such a molecule has no values.
     """
     each = 2 if per == "bond" else 1
     values, wrong = np.full((int(ptr[-1]), len(names)), np.nan), {}
@@ -180,19 +180,19 @@ BAD_FEATURE = "with an unusable feature"
 class FeatureColumns:
     """Columns of numbers that a model reads beside the molecule, scaled on the training rows.
 
-    Those of the molecule join its descriptors and are seen at the readout. Those of its atoms and bonds are lists, see
-    `gtx.data.feature_columns.parse_list`, and are seen where atoms and bonds are embedded. Prediction needs all of
-    them.
+    Features of a molecule are appended to its descriptors and enter at the readout. Features of atoms and bonds are
+    lists, see `gtx.data.feature_columns.parse_list`, and enter at the embedding. Prediction needs all of them.
 
     Attributes:
         names: of the columns with a number for the molecule.
-        blanks: a cell, or a number of a list, may be blank. It then counts as the mean of the training rows, and a
-            second number, 1 where it is blank and 0 elsewhere, says so. Otherwise a blank is an error of its row.
-        atoms: of the columns with a list of numbers, one for each atom of the graph.
+        blanks: whether a cell, or a number of a list, may be blank. A blank is replaced by the mean of the training
+            rows, and a second feature is 1 where the first is blank and 0 elsewhere. Otherwise a blank is an error of
+            its row.
+        atoms: names of the columns with a list of numbers, one for each atom of the graph.
         bonds: likewise for each bond, in RDKit's order of bonds.
 
     Raises:
-        InputError: a name is there twice.
+        InputError: a name occurs twice.
     """
 
     names: tuple[str, ...] = ()
@@ -208,12 +208,12 @@ class FeatureColumns:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of all of them."""
+        """Names of all feature columns."""
         return (*self.names, *self.atoms, *self.bonds)
 
     @property
     def width(self) -> int:
-        """F, how many numbers a molecule has."""
+        """F, the number of features of a molecule."""
         return len(self.names) * (1 + self.blanks)
 
     @property
@@ -224,13 +224,13 @@ class FeatureColumns:
 
     @property
     def options(self) -> list[str]:
-        """The options of the command line that name them."""
+        """Options of the command line by which the columns are chosen."""
         kinds = {"feature": self.names, "atom-feature": self.atoms, "bond-feature": self.bonds}
         return [f"--{kind}-columns" for kind, names in kinds.items() if names]
 
     @property
     def unknown(self) -> RowFeatures:
-        """A row of which nothing is known."""
+        """Features of a row without any."""
         return RowFeatures(np.zeros(self.width, np.float32), {}, {})
 
     @property
@@ -239,7 +239,7 @@ class FeatureColumns:
         return f"give a table with a column for each of: SMILES, {', '.join(map(printable, self.columns))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return the settings as plain values, for JSON."""
         parts = {"atoms": list(self.atoms), "bonds": list(self.bonds)}
         return {"names": list(self.names), "blanks": self.blanks} | {k: v for k, v in parts.items() if v}
 
@@ -276,10 +276,11 @@ class FeatureColumns:
         return replace(table, rows=rows())
 
     def of_columns(self, given: Mapping[str, Sequence[Any]], count: int) -> list[RowFeatures]:
-        """Features of n molecules that are no rows of a table.
+        """Read the features of n molecules that are not rows of a table.
 
         Args:
-            given: columns by name, such as a pandas table; others may be there. A list of numbers may also be its text.
+            given: columns by name, such as a data frame; others are ignored. A cell of atoms or bonds is a list of
+                numbers or its text.
             count: n.
 
         Raises:
@@ -323,16 +324,16 @@ class FeatureColumns:
             rows: features of each text; those of unreadable texts are ignored.
         """
         good, errors = done.good, list(done.errors)
-        own = [rows[i] for i in good]
-        numbers = np.array([row.molecule for row in own], np.float32).reshape(len(own), self.width)
+        features = [row for row in (rows[i] for i in good) if row is not None]
+        numbers = np.array([row.molecule for row in features], np.float32).reshape(len(features), self.width)
         store = done.store.with_features(numbers)
         for name in self.widths:
             atoms = name == "atom_features"
             ptr, columns = (store.atom_ptr, self.atoms) if atoms else (store.bond_ptr, self.bonds)
-            lists = [row.atoms if atoms else row.bonds for row in own]
+            lists = [row.atoms if atoms else row.bonds for row in features]
             values, wrong = attach_lists(lists, columns, ptr.numpy(), "atom" if atoms else "bond")
-            features: dict[str, Any] = {name: torch.from_numpy(self._marked(values))}
-            store = replace(store, **features)
+            tensors: dict[str, Any] = {name: torch.from_numpy(self._marked(values))}
+            store = replace(store, **tensors)
             for molecule, (column, reason) in wrong.items():
                 errors[good[molecule]] = f'column "{printable(column)}" {reason}'
         fitting = np.flatnonzero([errors[i] is None for i in good])
@@ -374,13 +375,13 @@ class FeatureColumns:
         return values
 
     def _marked(self, numbers: np.ndarray) -> np.ndarray:
-        """Numbers `[..., C]` that can be used, and which of them are blank; float32."""
+        """Append to numbers `[..., C]`, if blanks are allowed, 1 for each blank and 0 for each other; float32."""
         parts = [numbers, np.isnan(numbers)] if self.blanks else [numbers]
         return np.concatenate(parts, axis=-1).astype(np.float32)
 
 
 def no_feature(cell: str, blanks: bool) -> str:
-    """Why a cell cannot be a feature."""
+    """Describe the error of a cell that cannot be a feature."""
     number = parse_number(cell)
     wrong = "is blank" if np.isnan(number) else "is not a number" if np.isinf(number) else "is too large"
     hint = f", {COMMA_HINT}" if has_comma(cell) else ""
@@ -388,7 +389,7 @@ def no_feature(cell: str, blanks: bool) -> str:
 
 
 class _UnusableError(Exception):
-    """A cell that cannot be used: the number of its column, and why."""
+    """Error of a cell that cannot be used: the number of its column, and the reason."""
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(reason)

@@ -37,22 +37,22 @@ Result = TypeVar("Result")
 Chunk = tuple[Any, ...]
 
 DEADLY = "has ended two worker processes that read it, and was not tried again"
-_GLANCES = 0.5  # seconds between a worker's looks at whether its parent is still there
+_POLL = 0.5  # seconds between a worker's checks that its parent still runs
 
 
 def default_workers() -> int:
-    """Worker processes used unless told otherwise: the cores this process may run on."""
+    """Return the default number of worker processes: the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def process_pool(count: int, begin: Callable[..., object] | None = None, *arguments: Any) -> ProcessPoolExecutor:
-    """Make a pool of processes that end when this one has gone, even by SIGKILL, which nobody can tell them.
+    """Make a pool of processes that end with this one, even if it is killed by SIGKILL.
 
     loky's processes need no `if __name__ == "__main__"` in the script of a user.
 
     Args:
-        count: how many.
-        begin: called with `arguments` in each process at its start.
+        count: number of processes.
+        begin: function that is called with `arguments` in each process at its start.
         arguments: of `begin`.
     """
     return ProcessPoolExecutor(count, initializer=_begin, initargs=(os.getpid(), begin, *arguments))
@@ -61,7 +61,7 @@ def process_pool(count: int, begin: Callable[..., object] | None = None, *argume
 def _begin(parent: int, begin: Callable[..., object] | None, *arguments: Any) -> None:
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(_GLANCES)
+            time.sleep(_POLL)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -230,12 +230,12 @@ class Featurised:
 
 
 def chunk_size(featuriser: Featuriser) -> int:
-    """Texts handed to a worker at a time: 500, but 20 where conformers are made, which is slow."""
+    """Return the number of texts of a chunk: 500, but 20 where conformers are made, which is slow."""
     return 20 if featuriser.conformers else 500
 
 
 def worth_workers(featuriser: Featuriser) -> int:
-    """Chunks from which on worker processes, which take a second or two to start, are worth it."""
+    """Return the least number of chunks for which worker processes save time; they take a second or two to start."""
     return 2 if featuriser.conformers else 20
 
 
@@ -247,13 +247,13 @@ def featurise_stream(
     *,
     smiles: bool = True,
 ) -> Iterator[FlatMolecules]:
-    """Featurise chunks in worker processes, in order, never more than `ahead` chunks per worker in hand.
+    """Featurise chunks in worker processes, in order.
 
     Args:
-        featuriser: how molecules are read.
+        featuriser: settings of reading.
         chunks: (texts, coordinates or None), drawn only as they are needed, so memory stays bounded.
         workers: processes; 0 works in this one. Default: all cores.
-        ahead: chunks in hand per worker.
+        ahead: chunks per worker that are submitted before their results are needed.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
     workers = default_workers() if workers is None else workers
@@ -279,17 +279,17 @@ def featurise(
     smiles: bool = True,
     to_first_error: bool = False,
 ) -> Featurised:
-    """Featurise `texts`, or take them from the cache.
+    """Featurise texts, or load the result from the cache.
 
     Args:
-        featuriser: how molecules are read.
+        featuriser: settings of reading.
         texts: SMILES or mol blocks; of several components, tuples of them.
         coordinates: per text, positions in Å as `Featuriser` takes them, or None.
-        workers: processes; 0 works in this one. Default: as many as the cores, but none for less than `worth_workers`.
-        cache: a folder; a result is kept there under a hash of the featuriser and of the texts and coordinates. What is
-            damaged there is made anew.
+        workers: processes; 0 works in this one. Default: as many as the cores, but none below `worth_workers`.
+        cache: a folder of results, each under a hash of the featuriser and of the texts and coordinates; a damaged file
+            is replaced.
         progress: show a progress bar.
-        chunk: texts handed to a worker at a time; default as `chunk_size` says.
+        chunk: number of texts of a chunk, by default `chunk_size`.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
         to_first_error: stop after the chunk with the first text that cannot be read; the outcome ends there.
     """
@@ -367,13 +367,13 @@ def _checksum(store: MoleculeStore, texts: Mapping[str, object]) -> int:
 
 
 def from_pyg(molecules: Iterable[Data], featuriser: Featuriser | None = None) -> MoleculeStore:
-    """Molecules that PyG made of SMILES, such as those of `from_smiles` and `MoleculeNet`, with gtx's own codes.
+    """Featurise molecules that PyG made of SMILES, such as those of `from_smiles` and `MoleculeNet`.
 
-    They are read from their SMILES again: PyG's codes of atoms and bonds mean other things than gtx's.
+    They are read from their SMILES again, as PyG's codes of atoms and bonds differ from those of gtx.
 
     Args:
-        molecules: each with an attribute `smiles`, and all or none with targets `y` of as many numbers.
-        featuriser: how they are read; by default `Featuriser()`.
+        molecules: each with an attribute `smiles`, and all or none with targets `y`, T numbers each.
+        featuriser: settings; by default `Featuriser()`.
 
     Returns:
         The molecules in the same order; with targets `[M, T]` if they have any.

@@ -15,7 +15,7 @@ from gtx.errors import InputError, printable
 class Ledger:
     """Record of the outcome of each row of a table: read, or an error; and of warnings.
 
-    Counts are permanent; messages are held until `pop` removes them, so that streams of any length need bounded
+    Counts are permanent; messages are stored until `pop` removes them, so that streams of any length need bounded
     memory.
 
     Args:
@@ -25,7 +25,7 @@ class Ledger:
         rows: number of rows entered.
         kinds: number of rows with an error, by the kind of the first one.
         warned: number of rows with a warning.
-        errors, warnings: row number to message or messages, of the rows not yet taken.
+        errors, warnings: message or messages by row number, of the rows not yet popped.
     """
 
     def __init__(self, on_error: Literal["report", "fail"] = "report") -> None:
@@ -48,12 +48,12 @@ class Ledger:
     def read(
         self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]
     ) -> None:
-        """Enter rows with what came of reading their molecules.
+        """Enter rows with the errors and warnings of reading their molecules.
 
         Args:
             rows: as they were read.
-            column: what the column with the molecules is called.
-            errors, warnings: of each row, as `gtx.molecules.FlatMolecules` has them.
+            column: name of the column of molecules.
+            errors, warnings: of each row, as in `gtx.molecules.FlatMolecules`.
         """
         self.enter(rows)
         for row, error, several in zip(rows, errors, warnings, strict=True):
@@ -71,7 +71,7 @@ class Ledger:
             row: its number, from 1, the header not counted.
             column, value: the cell at fault, if it is one cell.
             reason: what is wrong, in one line.
-            kind: what to count it under in the summary; it should read well after a number.
+            kind: category in the summary; it should read well after a number.
 
         Raises:
             InputError: if `on_error` is "fail".
@@ -91,7 +91,7 @@ class Ledger:
         self.warnings.setdefault(row, []).append(describe(row, column, value, reason))
 
     def pop(self, row: int) -> tuple[str | None, list[str]]:
-        """Return the error (or None) and the warnings of a row, which are forgotten; the counts stay."""
+        """Remove and return the error (or None) and the warnings of a row; the counts stay."""
         return self.errors.pop(row, None), self.warnings.pop(row, [])
 
     @property
@@ -108,7 +108,7 @@ class Ledger:
 
 
 def describe(row: int, column: str | None, value: str | None, reason: str) -> str:
-    """`row 17, column "smiles", value "C1CC": reason`, on one line, whatever the value holds."""
+    """Write a message on one line: `row 17, column "smiles", value "C1CC": reason`."""
     place = f"row {row}"
     if column is not None:
         place += f', column "{printable(column)}"'
@@ -118,7 +118,7 @@ def describe(row: int, column: str | None, value: str | None, reason: str) -> st
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 row`, `17 rows`."""
+    """Write a number and its noun: `1 row`, `17 rows`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

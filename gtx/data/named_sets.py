@@ -72,10 +72,10 @@ def muben(files: Sequence[bytes], targets: Sequence[str]) -> bytes:
 
 
 def zinc12k(files: Sequence[bytes]) -> bytes:
-    """ZINC-12k (Dwivedi et al. 2020, https://arxiv.org/abs/2003.00982), with the SMILES its graphs were made from.
+    """Assemble ZINC-12k (Dwivedi et al. 2020, https://arxiv.org/abs/2003.00982) with the SMILES of its graphs.
 
-    The benchmark holds graphs alone; its index files number the molecules of the lists of JT-VAE. The targets are those
-    of PyG's own copy, which it downloads, and unpickles as it always does.
+    The benchmark has graphs alone; its index files number the molecules of the lists of JT-VAE. The targets are those
+    of PyG's copy, which PyG downloads and unpickles.
 
     Args:
         files: JT-VAE's lists of SMILES for train, val and test, then the benchmark's indices for them.
@@ -168,7 +168,7 @@ ACTIVITY_SETS = {
     "CHEMBL4616_EC50": "abe80160a4cfff2ac0d85c09c4404aef6876af74e76944dce4a397c3b06f7db3",
     "CHEMBL4792_Ki": "c531f45ecb1fe94ba4d11a6f4f362b45cd23bb7613b9535e9edeb0bc6bfccc3b",
 }
-"""SHA-256 of the tables that `gtx.data.store.activity_cliffs` makes, by name."""
+"""SHA-256 of the tables that `activity_cliffs` makes, by name."""
 
 
 # --- Public data sets by name: addresses, columns, and checksums.
@@ -224,7 +224,7 @@ class NamedSet:
 
     @property
     def own_split(self) -> str | None:
-        """The column by which `gtx train` divides the rows unless told otherwise: the usual one, if it validates."""
+        """Column by which `gtx train` divides the rows by default: the usual one, if it names validation rows."""
         return self.split_columns[0] if self.split_columns and self.validated else None
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from gtx.data import limits
-from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, passed_over, smiles_index
+from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, skip_rows, smiles_index
 from gtx.errors import InputError, printable
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str, first: int = 0) -
             raise InputError(f"{name} is damaged: it says that it has {said} rows, and {number} came")
 
     given = pa.schema([schema[i] for i in others], schema.metadata)
-    return Table(columns, columns[smiles], passed_over(rows(), first), file.metadata.num_rows, given)
+    return Table(columns, columns[smiles], skip_rows(rows(), first), file.metadata.num_rows, given)
 
 
 def gathered(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.ChunkedArray]:
@@ -132,9 +132,9 @@ def _batches(
 
 
 def _unpacked(path: str, leaves: Sequence[pq.ColumnSchema]) -> float:
-    """Bytes that the lists and the texts of fixed length of a row take at most in memory, on average of a row group.
+    """Estimate the memory of the lists and the texts of fixed length of a row, in bytes.
 
-    Nothing is decoded: what the file says of itself, which tells no more than how many values a row group has, must do.
+    It is the mean of the heaviest row group. Nothing is decoded: the metadata has the number of values of each group.
 
     Raises:
         InputError: a column is beyond `UNPACKED`, or holds longer texts than a row may have characters.
@@ -212,7 +212,7 @@ class _Thrift:
 
 
 def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema, heaviest: float) -> int:
-    """Rows of which `gtx.data.limits.HEAVIEST` bytes come on average, by what the file says of itself."""
+    """Choose the number of rows with some `gtx.data.limits.HEAVIEST` bytes, by the metadata of the file."""
     groups = (metadata.row_group(g) for g in range(metadata.num_row_groups))
     most = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=0)
     most = max(most, heaviest) + 50 * len(schema)  # what the string of a cell takes
@@ -221,7 +221,7 @@ def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema, heaviest: float) -
 
 
 def _weights(batch: pa.RecordBatch) -> np.ndarray:
-    """Per row, about how many bytes it takes unpacked; int64 `[n]`."""
+    """Estimate the memory of each row when unpacked, in bytes; int64 `[n]`."""
     return sum(map(_weight, batch.columns), np.zeros(batch.num_rows, np.int64))
 
 
@@ -265,7 +265,7 @@ def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def strings(column: pa.Array) -> list[str]:
-    """Cells as texts; nothing is an empty one."""
+    """Convert cells to texts; null to an empty one."""
     try:
         return column.cast(pa.string()).fill_null("").to_pylist()
     except pa.ArrowException:  # bytes that are not UTF-8, lists, structures

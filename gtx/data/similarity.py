@@ -8,19 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-MOST_JUDGED, MOST_TRAINED = 1_000, 20_000  # of more molecules, as many are drawn at random: ten seconds of work at most
-CHUNK = 100  # judged molecules at a time
+MOST_SCORED, MOST_TRAINED = 1_000, 20_000  # of more molecules, as many are drawn at random: ten seconds of work at most
+CHUNK = 100  # scored molecules at a time
 NEARLY_SAME = 0.9
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """The most similar training molecule of each judged one.
+    """Nearest neighbour of each of m scored molecules among the training molecules.
 
     Attributes:
-        rows: int `[m]`, judged molecules, ascending.
-        similarity: `[m]`, each one's Tanimoto similarity to the training molecule that is most similar to it.
-        neighbour: int `[m]`, the row of that molecule.
+        rows: int `[m]`, rows of the scored molecules, ascending.
+        similarity: `[m]`, Tanimoto similarity to the neighbour.
+        neighbour: int `[m]`, row of the neighbour.
     """
 
     rows: np.ndarray
@@ -28,7 +28,7 @@ class Nearest:
     neighbour: np.ndarray
 
     def summary(self) -> str:
-        """`median 0.45, for 80 % of them 0.31 to 0.72; 0.9 or more for 2 %`."""
+        """Summarise the similarities: `median 0.45, for 80 % of them 0.31 to 0.72; 0.9 or more for 2 %`."""
         low, middle, high = np.quantile(self.similarity, [0.1, 0.5, 0.9])
         alike = (self.similarity >= NEARLY_SAME).mean()
         usual = f"median {middle:.2f}, for 80 % of them {low:.2f} to {high:.2f}"
@@ -36,23 +36,23 @@ class Nearest:
 
 
 def nearest(
-    smiles: Sequence[str], split: Mapping[str, np.ndarray], judged: str = "test", rows: np.ndarray | None = None
+    smiles: Sequence[str], split: Mapping[str, np.ndarray], scored: str = "test", rows: np.ndarray | None = None
 ) -> Nearest:
-    """Compare Morgan counts (radius 2, 2048 bits) of the judged molecules with those of the training molecules.
+    """Find the nearest training molecules by Morgan counts (radius 2, 2048 bits).
 
     Args:
         smiles: canonical SMILES per row.
-        split: row indices of each part.
-        judged: the part that is compared with "train"; neither is empty.
-        rows: of the judged part; by default as many as are `drawn`.
+        split: row indices by name.
+        scored: name of the rows that are compared with "train"; neither is empty.
+        rows: some of these rows; by default a sample, see `sample_rows`.
     """
     from gtx.molecules import morgan_counts
 
-    several, trained = drawn(split, judged)
-    rows = several if rows is None else rows
+    sample, trained = sample_rows(split, scored)
+    rows = sample if rows is None else rows
     counts = (sparse.csr_array(morgan_counts([smiles[row] for row in some])) for some in (rows, trained))
-    similarity, place = nearest_tanimoto(*counts)
-    return Nearest(rows, similarity, trained[place])
+    similarity, index = nearest_tanimoto(*counts)
+    return Nearest(rows, similarity, trained[index])
 
 
 def nearest_tanimoto(counts: sparse.csr_array, others: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
@@ -69,18 +69,18 @@ def nearest_tanimoto(counts: sparse.csr_array, others: sparse.csr_array) -> tupl
         for matrix in (counts, others)
     )
     sizes, sizes_of_others = (np.asarray(matrix.sum(axis=1, dtype=np.float64)) for matrix in (counts, others))
-    best, place = [], []
+    best, index = [], []
     for start in range(0, len(sizes), CHUNK):
         shared = (ours[start : start + CHUNK] @ theirs.T).toarray()
         similar = shared / (sizes[start : start + CHUNK, None] + sizes_of_others - shared)
-        place.append(similar.argmax(axis=1))
+        index.append(similar.argmax(axis=1))
         best.append(similar.max(axis=1))
-    return np.concatenate(best), np.concatenate(place)
+    return np.concatenate(best), np.concatenate(index)
 
 
-def drawn(split: Mapping[str, np.ndarray], judged: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that are compared: the judged ones, and those of training."""
-    return _sample(split[judged], MOST_JUDGED), _sample(split["train"], MOST_TRAINED)
+def sample_rows(split: Mapping[str, np.ndarray], scored: str) -> tuple[np.ndarray, np.ndarray]:
+    """Sample the rows that are compared: the scored ones, and those of training."""
+    return _sample(split[scored], MOST_SCORED), _sample(split["train"], MOST_TRAINED)
 
 
 def _sample(rows: np.ndarray, most: int) -> np.ndarray:

@@ -25,19 +25,20 @@ from gtx.errors import InputError
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """A split method, with what it needs to know.
+    """Method of a split, and its settings.
 
     Attributes:
-        split: its name in `SPLIT_METHODS`.
-        by: the column that it reads, where it reads one.
+        split: name of the method in `SPLIT_METHODS`.
+        by: the column that the method reads, if any.
         sizes: shares of train, val and test, which add up to 1.
-        folds: test on one of so many folds, a tenth of the other rows validates; None for a split by sizes.
-        fold: which one, 1 to `folds`.
-        seed: of all that is drawn.
-        group_duplicates: whether a random split keeps all rows of a molecule in one part.
+        folds: number of folds, of which one is the test rows and a tenth of the other rows validates; None for a split
+            by sizes.
+        fold: number of the test fold, 1 to `folds`.
+        seed: of random choices.
+        group_duplicates: whether a random split assigns all rows of a molecule together.
 
     Raises:
-        InputError: a value is out of its range, or two of them do not go together.
+        InputError: a value is out of its range, or two of them contradict each other.
     """
 
     split: str = "random"
@@ -85,13 +86,16 @@ class SplitSettings:
     def candidates(
         self, cells: Sequence[str], numbers: Sequence[int], smiles: Sequence[str], ledger: Ledger
     ) -> tuple[np.ndarray, Candidates]:
-        """Select the rows that the method can divide, and what it needs to know of them.
+        """Select the rows that the method can divide.
 
         Args:
             cells: of the column `by`, per row; empty without one.
             numbers: of the rows, from 1.
             smiles: canonical, per row.
-            ledger: gets a warning for each row whose cell cannot be used; such a row is in no part.
+            ledger: gets a warning for each row whose cell cannot be used; the split leaves such a row out.
+
+        Returns:
+            Indices of the rows, int64, and their molecules and values.
 
         Raises:
             InputError: no cell can be used.
@@ -113,7 +117,7 @@ class SplitSettings:
     def _check_enough(
         self, cells: Sequence[str], numbers: Sequence[int], values: np.ndarray, usable: np.ndarray
     ) -> None:
-        """Refuse cells of which too few can be read, with the first that cannot."""
+        """Raise an `InputError` with the first unreadable cell if too few cells can be read."""
         expected = self.method.expects
         if not usable.any():
             raise InputError(f"split {self.split}: no cell of column {self.by!r} is {expected}")
@@ -132,7 +136,7 @@ class SplitSettings:
     def repeated(
         self, rows: Candidates, folds: int, repeats: int, classes: np.ndarray | None = None
     ) -> list[list[Split]]:
-        """Return the rows dealt to folds, `repeats` times anew; the groups are those of the method.
+        """Divide the rows into folds, `repeats` times; rows of one group of the method stay in one fold.
 
         Args:
             rows: n of them.
@@ -154,9 +158,9 @@ class SplitSettings:
         return ", ".join(parts)
 
     def marks(self) -> dict[str, Any]:
-        """Plain values that tell it from any other."""
+        """Return the settings as plain values; different splits have different ones."""
         marks: dict[str, Any] = {"split": self.split, "split_sizes": list(self.sizes), "split_seed": self.seed}
-        if self.split == "random" and self.group_duplicates:  # absent before there was a choice: they were not
+        if self.split == "random" and self.group_duplicates:
             marks["group_duplicates"] = True
         if self.by is not None:
             marks["split_by"] = self.by

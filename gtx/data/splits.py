@@ -45,12 +45,12 @@ def random_split(
     Raises:
         InputError: for sizes that are not three positive numbers, or fewer than three groups.
     """
-    held = _grouped(range(n) if groups is None else groups)
-    if groups is not None and len(held) < len(SPLITS):
+    members = _grouped(range(n) if groups is None else groups)
+    if groups is not None and len(members) < len(SPLITS):
         rows = "1 row holds" if n == 1 else f"{n} rows hold"
-        raise InputError(f"a split needs at least 3 different molecules, and the {rows} {len(held)}")
-    order = np.random.default_rng(seed).permutation(len(held))
-    return _filled([held[g] for g in order], part_counts(n, sizes), "train")
+        raise InputError(f"a split needs at least 3 different molecules, and the {rows} {len(members)}")
+    order = np.random.default_rng(seed).permutation(len(members))
+    return _filled([members[g] for g in order], split_counts(n, sizes), "train")
 
 
 def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
@@ -72,7 +72,7 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
     if len(groups) < len(SPLITS):
         raise InputError(f"a scaffold split needs at least 3 scaffolds, and there are {len(groups)}: split at random")
     in_order = sorted(groups, key=lambda group: (-len(group), scaffolds[group[0]]))
-    return _filled(in_order, part_counts(len(scaffolds), sizes), "test")
+    return _filled(in_order, split_counts(len(scaffolds), sizes), "test")
 
 
 def ordered_split(
@@ -88,7 +88,7 @@ def ordered_split(
     Raises:
         InputError: for bad sizes, or fewer than three groups.
     """
-    train, val, _ = part_counts(sum(map(len, groups)), sizes)
+    train, val, _ = split_counts(sum(map(len, groups)), sizes)
     if len(groups) < len(SPLITS):
         raise InputError(f"a split needs at least 3 different {noun}, and there are {len(groups)}")
     ends = np.cumsum([len(group) for group in groups])
@@ -174,8 +174,8 @@ def check_shares(sizes: Sequence[float]) -> None:
     raise InputError(f"split sizes {given} add up to {total:g}; shares must add up to 1, for instance {hint}")
 
 
-def part_counts(n: int, sizes: Sequence[float]) -> list[int]:
-    """Compute the sizes of the three parts of n rows: integers that add up to n, each at least 1."""
+def split_counts(n: int, sizes: Sequence[float]) -> list[int]:
+    """Compute the numbers of train, val and test rows among n: integers that add up to n, each at least 1."""
     _require_positive(sizes)
     if n < len(SPLITS):
         raise InputError(f"{n} rows cannot be split in three")
@@ -244,14 +244,14 @@ def k_folds(
         raise InputError(f"folds: expected 2 or more, got {folds}")
     if len(sizes) < folds:
         raise InputError(f"{folds} folds need as many groups of rows that stay together, and there are {len(sizes)}")
-    kinds = np.zeros(len(sizes), int) if classes is None else np.unique(classes, return_inverse=True)[1][first]
+    class_of = np.zeros(len(sizes), int) if classes is None else np.unique(classes, return_inverse=True)[1][first]
     order = np.random.default_rng(seed).permutation(len(sizes))
     order = order[np.argsort(-sizes[order], kind="stable")]
-    held = np.zeros((folds, kinds.max() + 1), int)
+    counts = np.zeros((folds, class_of.max() + 1), int)  # rows of each fold and class so far
     fold = np.empty(len(sizes), int)
     for g in order:
-        fold[g] = np.lexsort((held.sum(1), held[:, kinds[g]]))[0]
-        held[fold[g], kinds[g]] += sizes[g]
+        fold[g] = np.lexsort((counts.sum(1), counts[:, class_of[g]]))[0]
+        counts[fold[g], class_of[g]] += sizes[g]
     return [np.flatnonzero(fold[group] == f) for f in range(folds)]
 
 
@@ -281,7 +281,7 @@ def cross_splits(
 def repeated_splits(
     groups: Labels, folds: int, repeats: int, seed: int = 0, classes: Labels | None = None
 ) -> list[list[Split]]:
-    """`cross_splits` as often as `repeats` says, the rows dealt anew each time, from the seeds `(seed, repeat)`."""
+    """Return `cross_splits` of each of several repeats, from the seeds `(seed, repeat)`."""
     return [cross_splits(groups, folds, (seed, repeat), classes) for repeat in range(repeats)]
 
 
@@ -289,11 +289,10 @@ def repeated_splits(
 
 
 def times(cells: Sequence[str]) -> np.ndarray:
-    """Cells as numbers that can be compared: float64 `[n]`, NaN for those that cannot be read.
+    """Parse times as numbers: float64 `[n]`, NaN for cells that cannot be read.
 
-    All are numbers, such as years, or all are dates as ISO 8601 writes them: `2024`, `2024-05`, `2024-05-17`,
-    `2024-05-17T08:30:00+02:00`. What more of the cells can be read as decides. 03/04/2024 is no such date: it is March
-    to some and April to others.
+    Either all cells are numbers, such as years, or all are dates of ISO 8601: `2024`, `2024-05`, `2024-05-17`,
+    `2024-05-17T08:30:00+02:00`; whichever more of the cells are. 03/04/2024 is not read: it may be in March or April.
     """
     import pandas as pd
 
@@ -372,8 +371,8 @@ def kmeans_groups(smiles: Sequence[str], seed: int = 0) -> list[str]:
 def kennard_stone_split(smiles: Sequence[str], sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0) -> Split:
     """Train on the most diverse molecules; divide the others, all similar to one of these, at random.
 
-    It is the easiest test: the model is never asked far from what it knows. See `gtx.molecules.kennard_stone_order`.
-    All rows of a molecule are in one part.
+    It is the easiest test, as every test molecule resembles a training molecule. See
+    `gtx.molecules.kennard_stone_order`. All rows of a molecule are assigned together.
 
     Args:
         smiles: canonical SMILES per row.
@@ -387,14 +386,14 @@ def kennard_stone_split(smiles: Sequence[str], sizes: Sequence[float] = (0.8, 0.
 
     molecules, row = _different(smiles)
     _check_number(molecules, "an order of Kennard and Stone", "split by 'random' or 'kmeans'")
-    train = part_counts(len(smiles), sizes)[0]
+    train = split_counts(len(smiles), sizes)[0]
     picked = kennard_stone_order(molecules, min(len(molecules), max(2, train))) if len(molecules) > 1 else []
     rows_each = np.bincount(row)
     picked = picked[: 1 + int(np.searchsorted(rows_each[picked].cumsum(), train))]  # some molecules have several rows
     rest = np.setdiff1d(np.arange(len(molecules)), picked)
     order = np.concatenate([np.array(picked, int), np.random.default_rng(seed).permutation(rest)])
-    held = np.split(np.argsort(row, kind="stable"), rows_each.cumsum()[:-1])
-    return ordered_split([held[molecule] for molecule in order], sizes, "molecules")
+    rows_of = np.split(np.argsort(row, kind="stable"), rows_each.cumsum()[:-1])
+    return ordered_split([rows_of[molecule] for molecule in order], sizes, "molecules")
 
 
 def _different(smiles: Sequence[str]) -> tuple[list[str], np.ndarray]:
@@ -414,14 +413,14 @@ def _check_number(molecules: Sequence[str], what: str, instead: str) -> None:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The n rows to be divided.
+    """Rows to be divided, n of them.
 
     Attributes:
-        smiles: their canonical SMILES.
+        smiles: canonical SMILES.
         sizes: of train, val and test, as in `gtx.data.random_split`.
-        seed: of all that is drawn.
+        seed: of random choices.
         values: of the column that the method reads, parsed by `SplitMethod.reads`; empty for other methods.
-        group_duplicates: whether a random split keeps all rows of a molecule in one part.
+        group_duplicates: whether a random split assigns all rows of a molecule together.
     """
 
     smiles: Sequence[str]
@@ -437,10 +436,10 @@ class SplitMethod:
 
     Attributes:
         about: a short description.
-        divide: cuts the rows in three.
-        groups: a label per row; rows of one label stay together. None: no groups, and thus no folds.
+        divide: function that divides the rows in train, val and test.
+        groups: function that labels the rows; rows of one label stay together. None: no groups, and thus no folds.
         reads: parser of the column it needs, if any: n cells to n values, and bool `[n]`, True for readable cells.
-        spreads: whether folds may spread classes evenly; groups are too unequal for that, but for single molecules.
+        spreads: whether folds spread classes evenly, which groups larger than one molecule do not allow.
         expects: expected content of such a cell, for messages.
         seeded: whether the result depends on a seed.
     """

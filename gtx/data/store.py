@@ -39,9 +39,9 @@ LEVELS = {
     "atom_features": "atom",
     "bond_features": "bond",
 }
-"""The tensors of a store, and what each has a row of; `bonds` alone has its bonds in the second dimension."""
+"""Tensors of a store and their levels: each has a row per atom, bond or molecule, but `bonds` a column per bond."""
 IN_BATCH = {"atoms": "x", "bonds": "edge_index", "bond_codes": "edge_attr", "descriptors": "u", "positions": "pos"}
-"""Names that PyG has for them in a batch; the others keep theirs."""
+"""PyG's names of some tensors in a batch; the others have the same name."""
 _IN_LOOPS = ("atoms", "bonds", "bond_codes", "descriptors", "positions", "y")  # those that compiled loops cut
 _EMPTY = Batch(_base_cls=Data)
 
@@ -50,9 +50,9 @@ _EMPTY = Batch(_base_cls=Data)
 class MoleculeStore:
     """M molecules with N atoms and E directed bonds in all, in a few flat tensors, out of which batches are cut.
 
-    A store of a million is as quick to cut as one of ten, wherever its tensors live: on a processor, in memory or
-    mapped from disk, by compiled loops over the molecules of the batch, elsewhere by index arithmetic. Only what was
-    read is kept; path distances, random walks and the like are functions of a batch (`gtx.encodings`).
+    The time to cut a batch does not depend on the size of the store: on a CPU, with tensors in memory or mapped from
+    disk, it is cut by compiled loops over its molecules, elsewhere by index arithmetic. A store has only what was read;
+    path distances, random walks and the like are functions of a batch (`gtx.encodings`).
 
     Attributes:
         atoms: uint8 `[N, A]`, one code per atom and column.
@@ -62,19 +62,17 @@ class MoleculeStore:
         atom_ptr: int64 `[M + 1]`; molecule m has atoms `atom_ptr[m]` to `atom_ptr[m + 1]`.
         bond_ptr: int64 `[M + 1]`, the same for bonds.
         positions: float32 `[N, 3]` in Å, NaN where unknown; or None.
-        y: float64 `[M, T]`, targets in their own units (total energies need the digits), NaN for blanks, or None.
-        atom_columns: names of the columns of `atoms`, those of `gtx.molecules.ATOM_COLUMNS` where they have its codes;
-            empty if they are not known.
-        bounds: float64 `[M, 2T]`, of values that were not measured the T numbers that they are above, then the T that
-            they are below, NaN where there is none; or None.
-        weights: float64 `[M]`, how much say each molecule has in the loss; None for the same.
-        atom_y: float64 `[N, T]`, targets of atoms in their own units, NaN for blanks, or None.
-        bond_y: float64 `[E, T]`, the same of bonds, both directions alike, or None.
-        parts: int64 `[M, K]`, where K components make a molecule of this store (see `apart`), the atoms of each; or
-            None. Descriptors are then those of the components, side by side, and what else is known of the row.
-        atom_features: float32 `[N, K]`, what else is known of the atoms, NaN where it is not, see
-            `gtx.data.FeatureColumns`; or None.
-        bond_features: float32 `[E, K]`, the same of bonds, both directions alike, or None.
+        y: float64 `[M, T]`, targets in the units of the table (total energies need the digits), NaN for blanks, or
+            None.
+        atom_columns: names of the columns of `atoms`, such as `gtx.molecules.ATOM_COLUMNS`; empty for other codes.
+        bounds: float64 `[M, 2T]`, lower and then upper bounds of censored targets, NaN where there is none; or None.
+        weights: float64 `[M]`, weight of each molecule in the loss; None for uniform weights.
+        atom_y: float64 `[N, T]`, targets of atoms in the units of the table, NaN for blanks, or None.
+        bond_y: float64 `[E, T]`, the same of bonds, equal in both directions, or None.
+        parts: int64 `[M, K]`, atoms of each of the K components of a row, see `as_molecules`; None for single
+            molecules. Descriptors are then those of the components, side by side, and the features of the row.
+        atom_features: float32 `[N, K]`, features of atoms, NaN for blanks, see `gtx.data.FeatureColumns`; or None.
+        bond_features: float32 `[E, K]`, the same of bonds, equal in both directions, or None.
     """
 
     atoms: Tensor
@@ -115,7 +113,7 @@ class MoleculeStore:
 
     @classmethod
     def join(cls, stores: Sequence[MoleculeStore]) -> MoleculeStore:
-        """The molecules of one store or more, one after the other; all of them have the same tensors."""
+        """Concatenate stores, which all have the same tensors."""
 
         def end_to_end(name: str) -> Any:
             values = [getattr(store, name) for store in stores]
@@ -128,18 +126,18 @@ class MoleculeStore:
         return cls(**{field.name: end_to_end(field.name) for field in fields(cls)})
 
     def with_targets(self, y: np.ndarray | Tensor) -> MoleculeStore:
-        """The same molecules with targets `y` `[M, T]` (own units, NaN for blanks)."""
+        """Return the molecules with targets `y` `[M, T]`, in the units of the table, NaN for blanks."""
         y = torch.tensor(np.asarray(y), dtype=torch.float64)
         if y.dim() != 2 or len(y) != len(self):
             raise ValueError(f"expected targets [{len(self)}, T], one row per molecule, got {list(y.shape)}")
         return replace(self, y=y)
 
     def with_features(self, features: np.ndarray | Tensor) -> MoleculeStore:
-        """The same molecules with further descriptors `[M, F]` after their own, see `gtx.data.FeatureColumns`."""
-        further = torch.as_tensor(features, dtype=self.descriptors.dtype, device=self.device)
-        if further.dim() != 2 or len(further) != len(self):
-            raise ValueError(f"expected features [{len(self)}, F], one row per molecule, got {list(further.shape)}")
-        return replace(self, descriptors=torch.cat([self.descriptors, further], 1))
+        """Return the molecules with features `[M, F]` appended to their descriptors, see `gtx.data.FeatureColumns`."""
+        features = torch.as_tensor(features, dtype=self.descriptors.dtype, device=self.device)
+        if features.dim() != 2 or len(features) != len(self):
+            raise ValueError(f"expected features [{len(self)}, F], one row per molecule, got {list(features.shape)}")
+        return replace(self, descriptors=torch.cat([self.descriptors, features], 1))
 
     def __len__(self) -> int:
         return len(self.atom_ptr) - 1
@@ -159,7 +157,7 @@ class MoleculeStore:
         return self.atoms.device
 
     def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
-        """The molecules `index` (int64 `[B]`), in that order."""
+        """Select the molecules `index` (int64 `[B]`), in that order."""
         index = torch.as_tensor(index, device=self.device)
         changes: dict[str, Any] = dict(self._rows(index, self._names))
         changes["atom_ptr"] = _offsets(self.sizes[index])
@@ -167,10 +165,10 @@ class MoleculeStore:
         return replace(self, **changes)
 
     def as_molecules(self, further: int = 0) -> MoleculeStore:
-        """The components of all molecules, each a molecule of its own, `[M K]`; without targets and the like.
+        """Return the components of all rows, each as a molecule, `[M K]`, without targets, bounds and weights.
 
         Args:
-            further: how many of the last descriptors are no component's; each of them gets those of its row.
+            further: number of the last descriptors that belong to the row; each component gets a copy of them.
         """
         if self.parts is None:
             raise ValueError("expected molecules of several components, got a store without parts")
@@ -193,10 +191,10 @@ class MoleculeStore:
         )
 
     def batch(self, index: Tensor | np.ndarray | Sequence[int] | None = None) -> Batch:
-        """Molecules as one PyG batch.
+        """Cut molecules out of the store as one PyG batch.
 
         Args:
-            index: which ones, int64 `[B]`, in that order; by default all.
+            index: numbers of the molecules, int64 `[B]`, in that order; by default all.
 
         Returns:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
@@ -225,7 +223,7 @@ class MoleculeStore:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # the fields alone, each once
 
     def to(self, device: torch.device | str) -> MoleculeStore:
-        """The same store with its tensors on `device`."""
+        """Move the tensors to `device`."""
         moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in self._tensors().items()}
         return replace(self, **moved)
 
@@ -250,9 +248,9 @@ class MoleculeStore:
         return checksum
 
     def _tensors(self) -> dict[str, Tensor]:
-        """The tensors there are, by name."""
-        held = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in held.items() if isinstance(value, Tensor)}
+        """Return the tensors of this store by name."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
     @cached_property
     def _names(self) -> list[str]:
@@ -260,15 +258,15 @@ class MoleculeStore:
         return [name for name in LEVELS if getattr(self, name) is not None]
 
     def _rows(self, index: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
-        """What tensors of these names have of the molecules `index`, by index arithmetic."""
+        """Select the rows of the molecules `index` in the tensors of these names, by index arithmetic."""
         levels = {LEVELS[name] for name in names}
         rows = {"molecule": index}
         rows |= {level: _ranges(getattr(self, f"{level}_ptr"), index) for level in levels - {"molecule"}}
-        found = {name: (getattr(self, name), rows[LEVELS[name]]) for name in names}
-        return {name: values[:, at] if name == "bonds" else values[at] for name, (values, at) in found.items()}
+        pairs = {name: (getattr(self, name), rows[LEVELS[name]]) for name in names}
+        return {name: values[:, at] if name == "bonds" else values[at] for name, (values, at) in pairs.items()}
 
     def _cut_in_loops(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
-        """`ptr`, `bond_ptr`, `batch`, and the tensors by name as a batch has them; by compiled loops."""
+        """Return `ptr`, `bond_ptr`, `batch` and the tensors of the batch by name, cut by compiled loops."""
         from gtx.data.store_kernels import cut
 
         try:
@@ -283,14 +281,14 @@ class MoleculeStore:
 
     @cached_property
     def _arrays(self) -> list[np.ndarray]:
-        """The tensors as compiled loops read them; what there is none of has no columns."""
+        """Tensors as arrays for the compiled loops; a missing one is an array without columns."""
         none = {"positions": torch.empty(0, 0, dtype=torch.float32), "y": torch.empty(0, 0, dtype=torch.float64)}
         every = [self.atom_ptr, self.bond_ptr, *(getattr(self, name) for name in _IN_LOOPS[:4])]
         every += [none[name] if getattr(self, name) is None else getattr(self, name) for name in none]
         return [tensor.contiguous().numpy() for tensor in every]
 
     def _cut_by_indices(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
-        """The same by index arithmetic, wherever the store lies."""
+        """Return the same as `_cut_in_loops`, by index arithmetic, on any device."""
         some = self.subset(index)
         tensors = {name: widened(getattr(some, name)) for name in self._names}
         tensors["bonds"] += torch.repeat_interleave(some.atom_ptr[:-1], some.bond_ptr.diff())
@@ -299,13 +297,13 @@ class MoleculeStore:
 
 
 def stored_texts(path: str | Path) -> dict[str, str]:
-    """What a file written by `MoleculeStore.save` holds beside the molecules."""
+    """Read the texts of a file of `MoleculeStore.save`, by name."""
     with safe_open(path, "pt") as file:
         return json.loads((file.metadata() or {}).get("words", "{}"))
 
 
 def widened(values: Tensor) -> Tensor:
-    """Numbers as a batch has them: float32 or int64."""
+    """Convert numbers to the types of a batch: float32 or int64."""
     return values.float() if values.is_floating_point() else values.long()
 
 
@@ -315,7 +313,7 @@ def _offsets(counts: Sequence[int] | np.ndarray | Tensor) -> Tensor:
 
 
 def _ranges(ptr: Tensor, index: Tensor) -> Tensor:
-    """The positions `ptr[i]` to `ptr[i + 1]` of every i of `index`, one after the other."""
+    """Concatenate the ranges `ptr[i]` to `ptr[i + 1]` of every i of `index`."""
     counts = ptr.diff()[index]
     ends = counts.cumsum(0)
     shift = ptr[index] - (ends - counts)
@@ -323,7 +321,7 @@ def _ranges(ptr: Tensor, index: Tensor) -> Tensor:
 
 
 def as_batch(contents: Mapping[str, object], **private: object) -> Batch:
-    """What `Batch(_base_cls=Data, **contents)` makes, and attributes of PyG's own, at a tenth of the cost."""
+    """Make `Batch(_base_cls=Data, **contents)` with private attributes of PyG, at a tenth of the cost."""
     batch = copy(_EMPTY)
     batch._store._mapping.update(contents)
     batch._store.__dict__.update(private)

@@ -33,26 +33,26 @@ Cell = str | float | bool | None
 
 
 class TableWriter:
-    """Writes rows to CSV, TSV or Parquet, as the name says; `.gz` compresses text; "-" is standard output.
+    """Writer of rows to CSV, TSV or Parquet, by the file extension; `.gz` compresses text; "-" is standard output.
 
-    A context manager. The file takes its name when all is written; after an error, or a kill, there is none (a killed
-    process leaves a hidden `.part` file beside it). The same rows give the same bytes.
+    A context manager. The file gets its name when all rows are written; after an error or a kill there is none (a
+    killed process leaves a hidden `.part` file beside it). The same rows give the same bytes.
 
-    In text, a number has nine digits, yes and no are 1 and 0, and what is missing is an empty cell. In Parquet, columns
-    have types: numbers are float64, and what is missing is null.
+    In text, a number has nine digits, yes and no are 1 and 0, and a missing value is an empty cell. In Parquet, columns
+    have types: numbers are float64, and a missing value is null.
 
     Args:
-        path: where to; missing folders are made. A device or a pipe whose name has no ending gets CSV.
-        columns: the header.
-        types: what columns hold that do not hold text: float or bool, by name.
-        schema: of rows that come out of a Parquet file, `gtx.data.Table.schema`: a Parquet file written has these types
-            for its first columns.
+        path: of the file; missing folders are made. A device or a pipe without a file extension gets CSV.
+        columns: names of all columns.
+        types: float or bool, by name, of the columns that are not text.
+        schema: `gtx.data.Table.schema` of rows that come out of a Parquet file; the first columns of a Parquet file
+            have these types.
 
     Attributes:
-        footer: texts by name that a Parquet file keeps beside its rows; to be filled before the end.
+        footer: metadata of a Parquet file, texts by name; to be filled before the end.
 
     Raises:
-        InputError: if the place cannot be written to, the disk is full, or the name has another ending.
+        InputError: the file cannot be written, the disk is full, or the file extension is another.
     """
 
     def __init__(
@@ -180,21 +180,21 @@ class TableWriter:
 
 
 def as_text(cell: Cell) -> str:
-    """Return a cell as text has it: nine digits of a number, nothing for what is missing, 1 and 0 for yes and no."""
+    """Write a cell as text: nine digits of a number, nothing for a missing value, 1 and 0 for yes and no."""
     if cell is None or cell != cell:
         return ""
     return str(cell) if isinstance(cell, str) else f"{cell:.9g}"
 
 
 def _as_typed(cell: Cell) -> Cell:
-    """Return a cell as Parquet has it: null for what is missing, and text in UTF-8."""
+    """Convert a cell for Parquet: null for a missing value, and text in UTF-8."""
     if isinstance(cell, str):
         return cell if cell.isascii() else cell.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return None if cell != cell else cell
 
 
 def fresh_name(columns: Collection[str], name: str) -> str:
-    """`name`, or with the first number from 1 appended that no column has: `y_pred`, `y_pred1`, `y_pred2`."""
+    """Return a name that no column has: `y_pred`, or else `y_pred1`, `y_pred2` and so on."""
     number = 0
     fresh = name
     while fresh in columns:
@@ -204,7 +204,7 @@ def fresh_name(columns: Collection[str], name: str) -> str:
 
 
 def output_row(row: Row, answer: Sequence[Cell], error: str | None, warnings: Sequence[str]) -> list[Cell]:
-    """Return the cells of a row, as they were, then an answer or an error, and the warnings."""
+    """Return the cells of a row, unchanged, then an answer or an error, and the warnings."""
     return [*row.cells, *([None] * len(answer) if error else answer), error, "; ".join(warnings) or None]
 
 

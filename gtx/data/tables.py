@@ -17,7 +17,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TypeVar
 
 from gtx.data import limits
-from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, is_molecule, passed_over, smiles_index
+from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, is_molecule, skip_rows, smiles_index
 from gtx.data.delimited import file_lines, records, sniff, standard_input, text_lines
 from gtx.errors import InputError, did_you_mean, printable
 
@@ -58,11 +58,11 @@ def open_table(
     wanted = MoleculeColumn(smiles_column, usual_column)
     if isinstance(source, io.BufferedReader):
         table = _read_stream(source, wanted, "the table")
-        return replace(table, rows=passed_over(table.rows, first))
+        return replace(table, rows=skip_rows(table.rows, first))
     if not isinstance(source, str | os.PathLike):
         check_smiles(source)
         table = _of_smiles(source)
-        return replace(table, rows=passed_over(table.rows, first))
+        return replace(table, rows=skip_rows(table.rows, first))
     check_source(source)
     name = os.fspath(source)
     if os.path.isdir(name):
@@ -73,7 +73,7 @@ def open_table(
 
         return read_parquet(name, wanted, name, first)
     table = _opened(name, wanted)
-    return replace(table, rows=passed_over(table.rows, first))
+    return replace(table, rows=skip_rows(table.rows, first))
 
 
 def _opened(name: str, wanted: MoleculeColumn) -> Table:
@@ -208,7 +208,7 @@ def _misfit(cells: list[str], width: int) -> str | None:
 
 
 def _fit(cells: list[str], width: int, delimiter: str) -> list[str]:
-    """Ragged cells made to fit the header with nothing lost."""
+    """Fit ragged cells to the width of the header without loss."""
     if len(cells) > width:
         return [*cells[: width - 1], delimiter.join(cells[width - 1 :])]
     return cells + [""] * (width - len(cells))
@@ -219,7 +219,7 @@ def _row(number: int, cells: list[str], text: str, error: str | None = None) -> 
 
 
 def _without_last_blanks(items: Iterable[T], blank: T) -> Iterator[T]:
-    """All items but the blank ones at the end: a blank line amid a file is a row, those that end it are not."""
+    """Yield all items but the blank ones at the end: a blank line is a row unless only blank lines follow."""
     blanks = 0  # counted and not held: a small packed file may have millions
     for item in items:
         if item == blank:

@@ -56,7 +56,7 @@ _BOND_SETS = {"-": 1 << 1 | 1 << 6, "-!@": 1 << 6, "=": 1 << 2, "#": 1 << 3, ":"
 
 
 class Neighbours(NamedTuple):
-    """The neighbours of N atoms.
+    """Neighbours of N atoms.
 
     Attributes:
         ptr: int64 `[N + 1]`; atom i has neighbours `ptr[i]` to `ptr[i + 1]`, in the order of its bonds.

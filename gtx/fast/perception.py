@@ -16,7 +16,7 @@ from gtx.fast.graphs import CHIRALITY, STEREO, VERSION, Graphs, binary, form_ver
 from gtx.fast.stereocentres import label_centres
 from gtx.molecules import perception as plain
 from gtx.molecules.coordinates import Conformer, make_conformer, without_hydrogens
-from gtx.molecules.descriptors import lacking
+from gtx.molecules.descriptors import missing_descriptors
 from gtx.molecules.graphs import (
     ATOM_COLUMNS,
     LABEL,
@@ -147,7 +147,7 @@ def _describe(
             encode_labels(molecule.mol, *graphs.codes(k))
     values = tabulate(bare, mols) if settings.descriptors else np.zeros((len(mols), 0), np.float32)
     for k in np.flatnonzero(np.isnan(values).any(1)).tolist():
-        warnings[k] += lacking(values[k])
+        warnings[k] += missing_descriptors(values[k])
     written = [Chem.MolToSmiles(mol) if smiles else None for mol in mols]
     positions = [np.zeros((0, 3), np.float32)]
     if settings.coordinates:

@@ -43,7 +43,7 @@ class FramePredictor:
 
     @cached_property
     def predictor(self) -> Answering:
-        """The model, loaded at first use."""
+        """Predictor of the model, loaded at first use."""
         return load(self.model, **self.options)
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -162,7 +162,7 @@ FOOTER = "gtx"
 
 
 class MoleculeColumns(NamedTuple):
-    """The columns of molecules, as `gtx.prediction.predict_table` takes them."""
+    """Columns of molecules, as `gtx.prediction.predict_table` takes them."""
 
     smiles_column: str | None = None
     smiles_columns: list[str] | None = None

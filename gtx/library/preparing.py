@@ -193,7 +193,7 @@ def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
 
 
 def is_store(source: str | os.PathLike[str]) -> bool:
-    """Tell whether `prepare` made this folder."""
+    """Return whether `prepare` made this folder."""
     return Path(source).is_dir() and "hash" in store_facts(source)
 
 

@@ -506,7 +506,7 @@ def _open_shards(
 
 
 def _is_complete(shards: Sequence[Shard]) -> bool:
-    """Tell whether these shards of a file are all of it."""
+    """Return whether these shards of a file are all of it."""
     return sum(shard.rows for shard in shards) == max((s.first + s.rows for s in shards if s.last), default=-1)
 
 

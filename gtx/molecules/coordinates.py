@@ -63,28 +63,28 @@ def _check_bonds(mol: Chem.Mol, points: np.ndarray) -> None:
 
 
 def without_hydrogens(mol: Chem.Mol) -> tuple[Chem.Mol, list[int]]:
-    """`mol` with its hydrogen atoms made implicit where they can be, and its atoms' numbers in `mol`."""
+    """Make hydrogen atoms implicit where possible; return the molecule, and the numbers of its atoms in `mol`."""
     for atom in mol.GetAtoms():
         atom.SetIntProp("_node", atom.GetIdx())
     bare = Chem.RemoveHs(mol)
     return bare, [atom.GetIntProp("_node") for atom in bare.GetAtoms()]
 
 
-def with_given_hydrogens(bare: Chem.Mol, given: Chem.Mol) -> Chem.Mol:
-    """`bare` with the hydrogen atoms of `given` at their places, as far as its atoms still have them.
+def restore_hydrogens(bare: Chem.Mol, original: Chem.Mol) -> Chem.Mol:
+    """Add hydrogen atoms at their coordinates in the original molecule, as far as the atoms still have them.
 
-    Where standardising took protons from an atom, the hydrogen atoms farthest from it are left out. Where it gave some,
-    these are counted, to be placed later.
+    Where standardising removed protons from an atom, the hydrogen atoms farthest from it are left out. Protons that it
+    added stay implicit.
 
     Args:
-        bare: what `without_hydrogens(given)` returned, standardised or not.
-        given: with a conformer.
+        bare: the result of `without_hydrogens(original)`, standardised or not.
+        original: a molecule with a conformer.
     """
-    full, points = Chem.RWMol(bare), given.GetConformer().GetPositions()
+    full, points = Chem.RWMol(bare), original.GetConformer().GetPositions()
     conformer = full.GetConformer()
     nodes = {atom.GetIntProp("_node"): atom.GetIdx() for atom in bare.GetAtoms()}
     for node, i in nodes.items():
-        attached = _neighbours(given, node) - nodes.keys()
+        attached = _neighbours(original, node) - nodes.keys()
         distances = {j: float(np.linalg.norm(points[j] - points[node])) for j in attached}
         atom = full.GetAtomWithIdx(i)
         hydrogens = sorted(distances, key=distances.__getitem__)[: atom.GetTotalNumHs()]
@@ -138,16 +138,16 @@ def make_conformer(mol: Chem.Mol, number: int = 0) -> Conformer:
 
     Args:
         mol: with or without hydrogen atoms; a conformer it has is ignored.
-        number: which of the conformers that there may be; each is embedded from a seed of its own. Small and stiff
-            molecules give the same again and again.
+        number: of the conformer, by which its seed is chosen; small and stiff molecules have the same for each.
 
     Returns:
         Positions of the atoms of `mol`, in its order. Where no conformer can be made all are NaN; nothing is raised.
     """
     positions = np.full((mol.GetNumAtoms(), 3), np.nan, np.float32)
-    bare, kept = without_hydrogens(mol)
+    bare, number_of = without_hydrogens(mol)
     smiles = Chem.MolToSmiles(bare)
-    order = [kept[i] for i in bare.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]]  # of mol, along the SMILES
+    output_order = bare.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]
+    order = [number_of[i] for i in output_order]  # atoms of mol along the SMILES
     try:
         parts = [read_smiles(part, remove_hydrogens=False) for part in smiles.split(".")]
         sizes = [part.GetNumAtoms() for part in parts]
@@ -173,10 +173,10 @@ def _neighbours(mol: Chem.Mol, atom: int) -> set[int]:
 
 
 def _embed(mol: Chem.Mol, seed: int) -> list[str]:
-    """Give `mol`, which has all its hydrogens, a conformer; what there is to say of it.
+    """Embed `mol`, which has all its hydrogens, and return warnings.
 
     Raises:
-        MoleculeError: why there is none.
+        MoleculeError: no conformer could be made.
     """
     if (size := mol.GetNumAtoms()) > LARGEST:
         raise MoleculeError(f"it has {size} atoms with its hydrogens; the limit is {LARGEST}")

@@ -30,7 +30,7 @@ _ELECTROTOPOLOGICAL: dict[str, Callable[[np.ndarray], float]] = {
     "MaxAbsEStateIndex": lambda indices: np.max(np.abs(indices)),
     "MinAbsEStateIndex": lambda indices: np.min(np.abs(indices)),
 }
-"""Four of them are functions of the same indices, which RDKit would find four times."""
+"""Four functions of the same indices, which RDKit would compute four times."""
 
 _PLAIN = {
     name: function
@@ -39,28 +39,28 @@ _PLAIN = {
 }
 
 RDKIT_DESCRIPTORS: tuple[str, ...] = (*_PLAIN, *_ELECTROTOPOLOGICAL)
-"""Names of what `rdkit_descriptors` returns, in order, as RDKit has them."""
+"""RDKit's names of the descriptors of `rdkit_descriptors`, in order."""
 
 
 def rdkit_descriptors(mol: Chem.Mol) -> np.ndarray:
-    """`RDKIT_DESCRIPTORS` of a molecule: float64 `[K]`, NaN where RDKit has no finite value; some 5 ms."""
-    found = [_value(function, mol) for function in _PLAIN.values()]
+    """Compute `RDKIT_DESCRIPTORS` of a molecule: float64 `[K]`, NaN where RDKit has no finite value; some 5 ms."""
+    numbers = [_value(function, mol) for function in _PLAIN.values()]
     try:
         indices = EStateIndices(mol)
-        found += [float(function(indices)) for function in _ELECTROTOPOLOGICAL.values()]
+        numbers += [float(function(indices)) for function in _ELECTROTOPOLOGICAL.values()]
     except (ValueError, RuntimeError, ZeroDivisionError):
-        found += [math.nan] * len(_ELECTROTOPOLOGICAL)
-    values = np.array(found, np.float64)
+        numbers += [math.nan] * len(_ELECTROTOPOLOGICAL)
+    values = np.array(numbers, np.float64)
     return np.where(np.isfinite(values), values, np.nan)
 
 
 def rdkit_descriptors_of(read: Callable[[str], Chem.Mol], texts: Sequence[str]) -> np.ndarray:
     """Compute the descriptors of texts: float64 `[n, K]`, NaN for those that `read` cannot read."""
-    found = np.full((len(texts), len(RDKIT_DESCRIPTORS)), np.nan)
-    for row, text in zip(found, texts, strict=True):
+    values = np.full((len(texts), len(RDKIT_DESCRIPTORS)), np.nan)
+    for row, text in zip(values, texts, strict=True):
         with suppress(MoleculeError):
             row[:] = rdkit_descriptors(read(text))
-    return found
+    return values
 
 
 def _value(function: Callable[[Chem.Mol], float], mol: Chem.Mol) -> float:
@@ -119,13 +119,13 @@ DESCRIPTORS: tuple[str, ...] = (
     *(f"PEOE_VSA{i}" for i in range(1, _CHARGE_RANGES + 1)),
     *(f"MQN{i}" for i in range(1, 43)),
 )
-"""Names of what `descriptors` returns, in order: RDKit properties; Crippen's logP and molar
-refractivity, contributions of heavy atoms alone; van der Waals surface (Å²) by ranges of these contributions and of
-Gasteiger's charge; molecular quantum numbers (Nguyen et al. 2009)."""
+"""Names of the global descriptors, in order: RDKit properties; Crippen's logP and molar refractivity, contributions of
+heavy atoms alone; van der Waals surface (Å²) by ranges of these contributions and of Gasteiger's charge; molecular
+quantum numbers (Nguyen et al. 2009)."""
 
 
 def descriptors(mol: Chem.Mol) -> np.ndarray:
-    """Descriptors `DESCRIPTORS` of one molecule: float32 `[len(DESCRIPTORS)]`, NaN where RDKit cannot compute one."""
+    """Compute `DESCRIPTORS` of one molecule: float32 `[len(DESCRIPTORS)]`, NaN where RDKit cannot compute one."""
     contributions = np.array(rd._CalcCrippenContribs(mol)).reshape(-1, 2)
     return rounded(
         np.concatenate(
@@ -146,14 +146,14 @@ def rounded(values: np.ndarray) -> np.ndarray:
     return np.where(abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)
 
 
-def lacking(values: np.ndarray) -> tuple[str, ...]:
-    """Warn that some descriptors of a molecule, `[D]`, are NaN; empty if none is."""
+def missing_descriptors(values: np.ndarray) -> tuple[str, ...]:
+    """Return the warning that some descriptors of a molecule, `[D]`, are NaN; empty if none is."""
     names = dict.fromkeys(DESCRIPTORS[j].rstrip("0123456789") for j in np.flatnonzero(np.isnan(values)))
     return (f"descriptors RDKit cannot compute: {', '.join(names)}",) if names else ()
 
 
 def _charged_surface(mol: Chem.Mol) -> list[float]:
-    """PEOE_VSA; atoms whose charge is NaN, for want of parameters, RDKit would file under the last range."""
+    """Compute PEOE_VSA, NaN if an atom lacks parameters of charge; RDKit would count it in the last range."""
     try:
         rdPartialCharges.ComputeGasteigerCharges(mol, throwOnParamFailure=True)
     except ValueError:
@@ -169,15 +169,15 @@ _MORGAN = GetMorganGenerator(radius=2, fpSize=2048)
 
 
 class MoleculeFeatures(NamedTuple):
-    """Features of one kind.
+    """Features of a molecule that are computed together, such as the bits of a fingerprint.
 
     Attributes:
-        names: of each, F of them.
-        of: a molecule without hydrogen atoms to `[F]`, NaN where there is no value.
+        names: of the F features.
+        compute: function of a molecule without hydrogen atoms that returns `[F]`, NaN where there is no value.
     """
 
     names: Sequence[str]
-    of: Callable[[Chem.Mol], np.ndarray]
+    compute: Callable[[Chem.Mol], np.ndarray]
 
 
 MOLECULE_FEATURES: dict[str, MoleculeFeatures] = {
@@ -193,24 +193,24 @@ RDKit's two-dimensional descriptors, some 5 ms a molecule."""
 
 
 def with_molecule_features(
-    kinds: Sequence[str], found: FlatMolecules, read: Callable[[int], Chem.Mol]
+    chosen: Sequence[str], molecules: FlatMolecules, read: Callable[[int], Chem.Mol]
 ) -> FlatMolecules:
-    """Append further features to the descriptors of molecules.
+    """Append features to the descriptors of molecules.
 
     Args:
-        kinds: names of `MOLECULE_FEATURES`.
-        found: the molecules.
-        read: maps the number of a readable text to its molecule without hydrogen atoms.
+        chosen: names of `MOLECULE_FEATURES`.
+        molecules: with the descriptors that they have so far.
+        read: function from the number of a readable text to its molecule without hydrogen atoms.
     """
-    values, warnings = [], list(found.warnings)
-    names = [name for kind in kinds for name in MOLECULE_FEATURES[kind].names]
-    for i, error in enumerate(found.errors):
+    several = [MOLECULE_FEATURES[name] for name in chosen]
+    names = [name for features in several for name in features.names]
+    rows, warnings = [], list(molecules.warnings)
+    for i, error in enumerate(molecules.errors):
         if error is not None:
             continue
         mol = read(i)
-        made = [MOLECULE_FEATURES[kind].of(mol) for kind in kinds]
-        values.append(rounded(np.concatenate(made).astype(np.float64)))
-        if lacking := [names[j] for j in np.flatnonzero(np.isnan(values[-1]))]:
-            warnings[i] += (f"features RDKit cannot compute: {', '.join(lacking)}",)
-    further = np.array(values, np.float32).reshape(len(values), len(names))
-    return found._replace(descriptors=np.concatenate([found.descriptors, further], axis=1), warnings=warnings)
+        rows.append(rounded(np.concatenate([features.compute(mol) for features in several]).astype(np.float64)))
+        if missing := [names[j] for j in np.flatnonzero(np.isnan(rows[-1]))]:
+            warnings[i] += (f"features RDKit cannot compute: {', '.join(missing)}",)
+    values = np.array(rows, np.float32).reshape(len(rows), len(names))
+    return molecules._replace(descriptors=np.concatenate([molecules.descriptors, values], axis=1), warnings=warnings)

@@ -109,12 +109,12 @@ def draw_grid(
     columns: int = 4,
     size: tuple[int, int] = (220, 180),
 ) -> str:
-    """Molecules side by side, row after row.
+    """Draw molecules side by side, row after row.
 
     Args:
         smiles: the molecules.
         legends: a line under each.
-        columns: how many stand in a row.
+        columns: number of molecules in a row.
         size: width and height of each, in pixels.
 
     Raises:
@@ -136,7 +136,7 @@ def draw_grid(
 
 
 def drawing_library() -> ModuleType:
-    """RDKit's drawing functions, which need libraries of the X Window System that a bare server lacks.
+    """Import RDKit's drawing functions, which need libraries of the X Window System that a bare server lacks.
 
     Raises:
         InputError: they cannot be loaded; it says what to install.
@@ -152,10 +152,10 @@ def drawing_library() -> ModuleType:
 
 
 class _Drawing(NamedTuple):
-    """A drawn molecule: what is in its SVG, where its atoms are, how large an atom is, how long a bond (pixels)."""
+    """Drawn molecule: the elements of its SVG, its atoms and bonds, and the length of a bond, in pixels."""
 
     body: str
-    places: list[tuple[float, float]]
+    positions: list[tuple[float, float]]
     bonds: list[tuple[int, int]]
     bond_length: float
     size: tuple[int, int]
@@ -172,7 +172,7 @@ class _Drawing(NamedTuple):
         return "".join(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:.1f}" fill="none" stroke="#111" '
             f'stroke-width="{min(2.5, 0.4 * self.radius):.1f}"/>'
-            for x, y in (self.places[atom] for atom in atoms)
+            for x, y in (self.positions[atom] for atom in atoms)
         )
 
     def numbers(self) -> str:
@@ -180,7 +180,7 @@ class _Drawing(NamedTuple):
         font = float(np.clip(0.36 * self.bond_length, 7, 11))
         paths = re.findall(r"<path class='atom-\d+' d='([^']*)'", self.body)  # bonds have a class of their own
         letters = [_corners(np.array(re.findall(r"([-\d.]+)[ ,]([-\d.]+)", path), float)) for path in paths]
-        atoms = np.array(self.places).reshape(-1, 2)
+        atoms = np.array(self.positions).reshape(-1, 2)
         middles = _place_numbers(atoms, self.bonds, np.reshape(letters, (-1, 2)), self.radius, font, self.size)
         return "".join(
             f'<text class="number" x="{x:.1f}" y="{y + 0.36 * font:.1f}" text-anchor="middle" font-family="sans-serif" '
@@ -190,7 +190,7 @@ class _Drawing(NamedTuple):
 
 
 def _corners(points: np.ndarray) -> np.ndarray:
-    """`[5, 2]`: of the box around points, and its middle."""
+    """Return the corners of the box around points, and its middle: `[5, 2]`."""
     (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
     middle = ((left + right) / 2, (top + bottom) / 2)
     return np.array([(left, top), (right, top), (left, bottom), (right, bottom), middle])
@@ -222,13 +222,13 @@ def _draw(
             mol, legend=title or "", highlightAtoms=list(atoms), highlightAtomColors=atoms, highlightBonds=[]
         )
     points = [drawer.GetDrawCoords(i) for i in range(mol.GetNumAtoms())]
-    places = [(point.x, point.y) for point in points]
+    positions = [(point.x, point.y) for point in points]
     drawer.FinishDrawing()
     text = drawer.GetDrawingText()
     body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
-    lengths = [np.hypot(*np.subtract(places[i], places[j])) for i, j in bonds]
-    return _Drawing(body, places, bonds, float(np.median(lengths or [_BOND])), size)
+    lengths = [np.hypot(*np.subtract(positions[i], positions[j])) for i, j in bonds]
+    return _Drawing(body, positions, bonds, float(np.median(lengths or [_BOND])), size)
 
 
 def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
@@ -248,12 +248,12 @@ def _with_atoms(molecule: str | Chem.Mol, count: int) -> Chem.Mol:
 
 
 def _sequential(level: float) -> Colour:
-    """White at 0 to blue at 1."""
+    """Return a colour from white at 0 to blue at 1."""
     return tuple(1 - level * (1 - _BLUE))
 
 
 def _diverging(level: float) -> Colour:
-    """Blue at -1, white at 0, red at 1."""
+    """Return a colour from blue at -1 over white at 0 to red at 1."""
     return tuple(1 - abs(level) * (1 - (_RED if level > 0 else _BLUE)))
 
 
@@ -301,7 +301,7 @@ def _place_numbers(
     font: float,
     size: tuple[int, int],
 ) -> np.ndarray:
-    """Return the middle of every atom's number: of 24 places around the atom's disc the one with most room.
+    """Return the middle of every atom's number: of 24 positions around the atom's disc the one with most room.
 
     Args:
         atoms: `[n, 2]`, in pixels.
@@ -319,14 +319,14 @@ def _place_numbers(
     points = np.concatenate([letters, *lines])
     placed = np.empty((0, 2))
     for i, atom in enumerate(atoms):
-        places = atom + (disc + reach[i]) * DIRECTIONS
+        candidates = atom + (disc + reach[i]) * DIRECTIONS
         room = [
-            _distance(places, _near(points, atom, disc, font)),
-            _distance(places, _near(np.delete(atoms, i, axis=0), atom, disc, font)) - disc,
-            _distance(places, _near(placed, atom, disc, font)) - reach[i],
-            np.minimum(places, np.array(size) - places).min(axis=1),  # to the edge of the picture
+            _distance(candidates, _near(points, atom, disc, font)),
+            _distance(candidates, _near(np.delete(atoms, i, axis=0), atom, disc, font)) - disc,
+            _distance(candidates, _near(placed, atom, disc, font)) - reach[i],
+            np.minimum(candidates, np.array(size) - candidates).min(axis=1),  # to the edge of the picture
         ]
-        placed = np.concatenate([placed, places[[np.argmax(np.round(np.min(room, axis=0), 3))]]])
+        placed = np.concatenate([placed, candidates[[np.argmax(np.round(np.min(room, axis=0), 3))]]])
     return placed
 
 
@@ -335,6 +335,6 @@ def _near(points: np.ndarray, atom: np.ndarray, disc: float, font: float) -> np.
     return points[(np.abs(points - atom) < 4 * (disc + font)).all(axis=1)]
 
 
-def _distance(places: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Measure the distance from each place to the nearest point; large without points."""
-    return np.linalg.norm(places[:, None] - points, axis=2).min(axis=1, initial=1e3)
+def _distance(positions: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Measure the distance from each position to the nearest point; large without points."""
+    return np.linalg.norm(positions[:, None] - points, axis=2).min(axis=1, initial=1e3)

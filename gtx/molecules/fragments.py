@@ -64,7 +64,7 @@ def _read(texts: Any) -> Iterator[Chem.Mol]:
 
 
 def scaffold(molecule: str | Chem.Mol) -> str:
-    """Canonical SMILES, without stereochemistry, of the molecule's scaffold; empty if it has no ring.
+    """Return the canonical SMILES, without stereochemistry, of the molecule's scaffold; empty if it has no ring.
 
     The scaffold of Bemis and Murcko (1996, 10.1021/jm9602928) as MoleculeNet uses it: rings, the chains between them
     and atoms doubly bonded to either.
@@ -84,7 +84,7 @@ def scaffold(molecule: str | Chem.Mol) -> str:
 
 
 def substructures(mol: Chem.Mol) -> np.ndarray:
-    """Number the substructure of each atom, int `[n]`, from 0 in the order of their first atoms.
+    """Assign each atom to a substructure: int `[n]`, from 0 in the order of their first atoms.
 
     Bonds of BRICS are cut (Degen et al. 2008, 10.1002/cmdc.200800178). A molecule without such a bond is one
     substructure.
@@ -105,9 +105,9 @@ Atoms = frozenset[int]
 
 
 def peelings(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
-    """Return the connected substructures that are left when an end of a chain, or a whole ring, is taken off.
+    """Return the connected substructures that remain when an end of a chain, or a whole ring, is removed.
 
-    Rings are those of the smallest set; of a ring that shares atoms with another that is still whole, its own atoms go.
+    Rings are those of the smallest set; of a fused ring only the atoms of no other complete ring are removed.
 
     Args:
         mol: the molecule.
@@ -115,13 +115,14 @@ def peelings(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
     """
     rings = [ring for ring in map(frozenset, mol.GetRingInfo().AtomRings()) if ring <= atoms]
     ends = (frozenset({atom}) for atom in atoms.difference(*rings))
-    own = (ring.difference(*(other for other in rings if other is not ring)) for ring in rings)
-    left = dict.fromkeys(atoms - part for part in (*ends, *own) if part)
-    return [rest for rest in left if rest and _connected(mol, rest)]
+    rest_of_rings = (ring.difference(*(other for other in rings if other is not ring)) for ring in rings)
+    remainders = dict.fromkeys(atoms - group for group in (*ends, *rest_of_rings) if group)
+    return [rest for rest in remainders if rest and _connected(mol, rest)]
 
 
 def _connected(mol: Chem.Mol, atoms: Atoms) -> bool:
-    reached, edge = set(), {min(atoms)}
+    reached: set[int] = set()
+    edge = {min(atoms)}
     while edge:
         reached |= edge
         edge = {
@@ -159,10 +160,10 @@ def _cut(mol: Chem.RWMol, atoms: set[int]) -> Chem.RWMol:
         ends = bond.GetBeginAtom(), bond.GetEndAtom()
         within = [end.GetIdx() in atoms for end in ends]
         if any(within) and not all(within):
-            kept = ends[within.index(True)]
+            inside = ends[within.index(True)]
             order = 1 if bond.GetIsAromatic() else int(bond.GetBondTypeAsDouble())
-            kept.SetNumExplicitHs(kept.GetNumExplicitHs() + order)
-            kept.SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
+            inside.SetNumExplicitHs(inside.GetNumExplicitHs() + order)
+            inside.SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
     for atom in sorted(set(range(mol.GetNumAtoms())) - atoms, reverse=True):
         mol.RemoveAtom(atom)
     return mol
@@ -225,7 +226,7 @@ def _furthest(prints: Sequence[ExplicitBitVect]) -> list[int]:
 
 
 def _similarities(prints: Sequence[ExplicitBitVect]) -> Iterator[tuple[int, np.ndarray]]:
-    """Tanimoto similarities of all pairs: for molecules `start` to `start + k` the rows `[k, start + k]`."""
+    """Yield the Tanimoto similarities of all pairs: `start`, and `[k, start + k]` of the next k molecules."""
     on = [np.array(one.GetOnBits()) for one in prints]
     sizes, bits = np.array([len(one) for one in on]), prints[0].GetNumBits()
     ptr = np.concatenate([[0], sizes.cumsum()])

@@ -37,7 +37,7 @@ class Molecule(NamedTuple):
 
 
 class FlatMolecules(NamedTuple):
-    """The outcome of n texts, of which m could be read, with N atoms and E directed bonds in all.
+    """Outcome of featurising n texts, of which m could be read, with N atoms and E directed bonds in all.
 
     Arrays are as in `gtx.data.MoleculeStore`; `smiles`, `errors` and `warnings` have one entry per text.
     """
@@ -62,20 +62,20 @@ class FlatMolecules(NamedTuple):
         return cls(atoms, bonds, bond_codes, descriptors[None], *counts, positions, [smiles], [None], [warnings])
 
     @classmethod
-    def join(cls, parts: Sequence[FlatMolecules]) -> FlatMolecules:
-        """Return the outcome of all texts of one part or more, one part after the other."""
+    def join(cls, chunks: Sequence[FlatMolecules]) -> FlatMolecules:
+        """Concatenate the outcomes of chunks of texts, one or more."""
         joined: list[Any] = []
-        for name, *columns in zip(cls._fields, *parts, strict=True):
+        for name, *columns in zip(cls._fields, *chunks, strict=True):
             if isinstance(columns[0], list):
                 joined.append(list(chain.from_iterable(columns)))
             else:
-                given = [column for column in columns if column is not None]
-                joined.append(np.concatenate(given, axis=1 if name == "bonds" else 0) if given else None)
+                arrays = [column for column in columns if column is not None]
+                joined.append(np.concatenate(arrays, axis=1 if name == "bonds" else 0) if arrays else None)
         return cls(*joined)
 
     @property
     def molecule(self) -> Molecule:
-        """The one molecule."""
+        """Single molecule of a batch of one."""
         (values,), (smiles,), (warnings,) = self.descriptors, self.smiles, self.warnings
         return Molecule(self.atoms, self.bonds, self.bond_codes, self.positions, values, smiles, warnings)
 
@@ -151,7 +151,7 @@ LABEL = "_CIPCode"
 """RDKit's property of atoms and bonds that holds their label."""
 
 UNDECIDED = "?"
-"""The label of a centre or double bond whose configuration was given but could not be named."""
+"""Label of a centre or double bond whose configuration is specified but could not be named."""
 
 _MAX_ITERATIONS = 100_000  # about 0.1 s; most molecules need fewer than 10,000
 _MAX_VISITS = 30_000_000  # iterations times atoms: what an iteration keeps in memory grows with the molecule
@@ -162,10 +162,10 @@ _NO_STEREO = (BondStereo.STEREONONE, BondStereo.STEREOANY)
 
 @contextmanager
 def legacy_perception() -> Iterator[None]:
-    """Within, RDKit reads and writes with its older stereo perception, whatever the caller's setting.
+    """Let RDKit read and write with its older stereo perception, whatever the caller's setting.
 
-    The newer one (2026.09) forgets centres of symmetric rings, such as those of a pentafluorocyclopentane, and which
-    ones depends on the order of atoms.
+    The newer one (2026.09) loses some centres of symmetric rings, such as those of a pentafluorocyclopentane, depending
+    on the order of atoms.
     """
     before = Chem.GetUseLegacyStereoPerception()
     Chem.SetUseLegacyStereoPerception(True)
@@ -177,7 +177,7 @@ def legacy_perception() -> Iterator[None]:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Within, RDKit is silent and reads and writes with `legacy_perception`."""
+    """Suppress RDKit's messages, and let it read and write with `legacy_perception`."""
     with rdBase.BlockLogs(), legacy_perception():
         yield
 
@@ -255,7 +255,7 @@ def atom_codes(mol: Chem.Mol) -> np.ndarray:
 
 
 def bond_ends(mol: Chem.Mol) -> np.ndarray:
-    """Sender (row 0) and receiver (row 1) of every bond, both ways: int32 `[2, 2m]`; bond k is at 2k and 2k + 1."""
+    """Return sender (row 0) and receiver (row 1) of every bond, both ways: int32 `[2, 2m]`, bond k at 2k and 2k + 1."""
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
     return np.array([way for i, j in ends for way in ((i, j), (j, i))], np.int32).reshape(-1, 2).T
 

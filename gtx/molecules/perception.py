@@ -17,11 +17,11 @@ from gtx.lazy import annex
 from gtx.molecules.coordinates import (
     Conformer,
     make_conformer,
+    restore_hydrogens,
     with_coordinates,
-    with_given_hydrogens,
     without_hydrogens,
 )
-from gtx.molecules.descriptors import DESCRIPTORS, descriptors, lacking, with_molecule_features
+from gtx.molecules.descriptors import DESCRIPTORS, descriptors, missing_descriptors, with_molecule_features
 from gtx.molecules.graphs import (
     ATOM_COLUMNS,
     ATOM_PLACE,
@@ -42,20 +42,20 @@ from gtx.molecules.settings import Settings, Text, flatten_components, join_comp
 
 @dataclass(frozen=True)
 class Featuriser(Settings):
-    """Texts to molecules, always in the same way; a model file stores these settings.
+    """Function from texts to molecules; a model file stores its settings.
 
     Args:
         max_atoms: larger molecules are refused.
-        standardise: keep the largest fragment and neutralise it.
-        coordinates: three-dimensional coordinates are required and kept; otherwise they are dropped.
+        standardise: reduce a molecule to its largest fragment, neutralised.
+        coordinates: three-dimensional coordinates are required; otherwise they are dropped.
         hydrogens: hydrogen atoms are nodes; otherwise they are counted at their neighbours.
         descriptors: compute global descriptors; otherwise there are none (D = 0).
         conformers: make a conformer of a molecule that comes without coordinates, see `make_conformer`; sets
             `coordinates`.
         molecule_features: names of `MOLECULE_FEATURES`, which join the descriptors.
-        components: names of the K molecules that belong together, such as ("solute", "solvent"), where a row has
-            several; its text is then a tuple of K texts, and all other settings are for each of them.
-        ignore_stereo: which way stereocentres and double bonds are is not read: stereoisomers are the same molecule.
+        components: names of the K components, such as ("solute", "solvent"), where a row has several molecules; its
+            text is then a tuple of K texts, and all other settings are for each of them.
+        ignore_stereo: ignore the configuration of stereocentres and double bonds: stereoisomers are the same molecule.
     """
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:
@@ -142,17 +142,17 @@ def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
     Raises:
         MoleculeError, RuntimeError, ValueError: it cannot be featurised.
     """
-    given = given_conformer(settings, mol)
-    bare, kept = without_hydrogens(mol) if settings.hydrogens else (mol, None)
+    conformer = given_conformer(settings, mol)
+    bare, order = without_hydrogens(mol) if settings.hydrogens else (mol, None)
     label_stereo(bare)  # hydrogen atoms or not, labels, descriptors and SMILES are the same
-    if kept is not None:
-        copy_labels(bare, mol, kept)
+    if order is not None:
+        copy_labels(bare, mol, order)
     atoms, bonds = atom_codes(mol), bond_codes(mol)
     named = atoms[:, ATOM_PLACE["chirality"]].all() and bonds[:, BOND_PLACE["stereo"]].all()
     values = descriptors(bare) if settings.descriptors else np.zeros(0, np.float32)
     written = Chem.MolToSmiles(bare) if smiles else None
-    positions, notes = given or (make_conformer(mol) if settings.conformers else (None, ()))
-    warnings = (*(() if named else (UNNAMED,)), *lacking(values), *notes)
+    positions, notes = conformer or (make_conformer(mol) if settings.conformers else (None, ()))
+    warnings = (*(() if named else (UNNAMED,)), *missing_descriptors(values), *notes)
     return Molecule(atoms, bond_ends(mol), bonds, positions, values, written, warnings)
 
 
@@ -210,7 +210,7 @@ def read_molecule(
 
 
 def reason(error: Exception) -> str:
-    """Why a molecule is at fault, of an error that was raised where it was read or described."""
+    """Return the error message of a molecule from the exception of reading or describing it."""
     return str(error if isinstance(error, MoleculeError) else MoleculeError.because("cannot be featurised", error))
 
 
@@ -234,7 +234,7 @@ def given_conformer(settings: Settings, mol: Chem.Mol) -> Conformer | None:
 
 
 def _standardised(mol: Chem.Mol, hydrogens: bool) -> Chem.Mol:
-    """Without hydrogen atoms; but those that were given with coordinates are kept if `hydrogens`."""
+    """Standardise a molecule without its hydrogen atoms; those with coordinates are restored if `hydrogens`."""
     bare, _ = without_hydrogens(mol)
     bare = standardise(bare)
-    return with_given_hydrogens(bare, mol) if hydrogens and mol.GetNumConformers() else bare
+    return restore_hydrogens(bare, mol) if hydrogens and mol.GetNumConformers() else bare

@@ -243,7 +243,7 @@ def standardise(mol: Chem.Mol) -> Chem.Mol:
 
 
 def flat_parent(smiles: str) -> str:
-    """The SMILES, without stereochemistry, of what `standardise` makes of a molecule.
+    """Return the SMILES, without stereochemistry, of a molecule after `standardise`.
 
     Raises:
         MoleculeError: it cannot be read.
@@ -329,7 +329,7 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
 
 
 def text_of(molecule: Any, coordinates: bool = False) -> str | None:
-    """Write a molecule as a text that can be read; None of what is no molecule.
+    """Write a molecule as a text that can be read; return None for any other object.
 
     Args:
         molecule: a text, which stays as it is, or an RDKit molecule.
@@ -386,7 +386,7 @@ def _supplied(block: str, remove_hydrogens: bool) -> Chem.Mol | None:
 
 
 def _reason(parse: Callable[[], Chem.Mol | None]) -> str:
-    """RDKit's own words on one line: no time stamps, not the text itself, no arrow into it, no stack trace."""
+    """Return RDKit's error message on one line, without time stamps, the text itself, arrows and stack traces."""
     with rdBase.BlockLogs(), rdBase.CaptureErrorLog() as log:
         parse()
     try:
@@ -397,12 +397,12 @@ def _reason(parse: Callable[[], Chem.Mol | None]) -> str:
         return f"{violation['what']} ({violation['kind']})"
     lines = [_PREFIX.sub("", _STAMP.sub("", line).strip()) for line in messages.splitlines()]
     pointed_at = {i + 1 for i, line in enumerate(lines) if line.startswith("check for mistakes around position")}
-    kept = [
+    reasons = [
         " ".join(_ECHO.sub("", line).split())
         for i, line in enumerate(lines)
         if i not in pointed_at and not _NO_REASON.match(line)
     ]
-    return shortened("; ".join(dict.fromkeys(filter(None, kept)))) or "RDKit gives no reason"
+    return shortened("; ".join(dict.fromkeys(filter(None, reasons)))) or "RDKit gives no reason"
 
 
 # --- SDF as text: one mol block and its properties after another, never the whole file.
@@ -430,15 +430,14 @@ class SdfRecord(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The first line of the block, where the molecule's name stands."""
+        """First line of the block: the name of the molecule."""
         return self.block.partition("\n")[0].strip()
 
 
 def sdf_records(lines: Iterable[str | None]) -> Iterator[SdfRecord]:
     """Yield the records of an SDF given line by line; any line ends; the last `$$$$` may be missing.
 
-    Of a record of more than `LONGEST_RECORD` characters nothing is kept but the error; None is a line too long to be
-    kept.
+    A record of more than `LONGEST_RECORD` characters is an error alone; None stands for a line above the limit.
     """
     record: list[str] = []
     size, filled = 0, False
@@ -484,5 +483,5 @@ def _property(line: str) -> str | None:
 
 
 def molblock_smiles(block: str) -> str:
-    """Canonical isomeric SMILES of a mol block, hydrogens implicit; raises `MoleculeError` as `read_molblock` does."""
+    """Return the canonical isomeric SMILES of a mol block, hydrogens implicit; errors as `read_molblock`."""
     return Chem.MolToSmiles(read_molblock(block))

@@ -114,7 +114,7 @@ FEATURISER_VERSION = 1
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a `gtx.molecules.Featuriser`, which says what each means."""
+    """Settings of a `gtx.molecules.Featuriser`, which describes them."""
 
     max_atoms: int = 1000
     standardise: bool = False
@@ -154,9 +154,9 @@ class Settings:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of everything that decides what the arrays mean: equal hashes, equal columns and settings.
+        """SHA-256 of the meaning of the arrays: equal hashes, equal columns and settings.
 
-        A model file holds it. RDKit's version is no part of it, so a file is read with any.
+        A model file stores it. It does not depend on the version of RDKit, so a file is read with any.
         """
         what = [FEATURISER_VERSION, CONFORMER_VERSION, self.to_dict(), ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
@@ -192,6 +192,8 @@ class Settings:
 
     @property
     def constitution(self) -> dict[str, list[int]]:
-        """The columns of "atoms" and of "bonds" that say nothing of stereochemistry."""
-        tables = {"atoms": (ATOM_COLUMNS, "chirality"), "bonds": (BOND_COLUMNS, "stereo")}
-        return {of: [i for i, name in enumerate(names) if name != left] for of, (names, left) in tables.items()}
+        """Numbers of the columns of "atoms" and of "bonds" without those of stereochemistry."""
+        return {
+            "atoms": [i for i, name in enumerate(ATOM_COLUMNS) if name != "chirality"],
+            "bonds": [i for i, name in enumerate(BOND_COLUMNS) if name != "stereo"],
+        }

@@ -1,4 +1,4 @@
-"""A drawing, atoms at places and bonds between them, to RDKit molecule, and a SMILES to such a drawing."""
+"""Drawings: atoms at positions and bonds between them, to an RDKit molecule, and a SMILES to such a drawing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DECIMALS = 4
 
 @dataclass(frozen=True)
 class SketchAtom:
-    """An atom of a drawing: its element, its place in lengths of a bond (x to the right, y up) and its charge."""
+    """Atom of a drawing: its element, its position in bond lengths (x to the right, y up) and its charge."""
 
     element: str
     x: float
@@ -44,7 +44,7 @@ class SketchAtom:
 
 @dataclass(frozen=True)
 class SketchBond:
-    """A bond of a drawing: the numbers of its two atoms, from 0, and one of `KINDS`."""
+    """Bond of a drawing: the numbers of its two atoms, from 0, and one of `KINDS`."""
 
     begin: int
     end: int
@@ -53,7 +53,7 @@ class SketchBond:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A drawing. Hydrogen atoms are not drawn: they fill what is left of each atom's valence."""
+    """Drawing of a molecule. Hydrogen atoms are not drawn: they fill the valence of each atom."""
 
     atoms: list[SketchAtom]
     bonds: list[SketchBond]
@@ -72,14 +72,14 @@ class ImpossibleAtoms(MoleculeError):
 
 
 def read_sketch(sketch: Sketch) -> Chem.Mol:
-    """Return the molecule that is drawn, its atoms in the order of the drawing.
+    """Return the molecule of a drawing, its atoms in the order of the drawing.
 
-    Wedges say how centres are turned, and the places of atoms which side of a double bond they are on.
+    The configuration of centres follows from wedges, that of double bonds from the positions of atoms.
 
     Raises:
         ImpossibleAtoms: atoms with more bonds than they can have.
-        MoleculeError: no atoms or too many, an unknown element, or a bond that cannot be. The message goes on from
-            "the drawing".
+        MoleculeError: no atoms or too many, an unknown element, or an impossible bond. The message continues "the
+            drawing".
     """
     with quietly():
         mol = _graph(sketch)
@@ -110,7 +110,7 @@ def smiles_to_sketch(smiles: str) -> Sketch:
     """Return a drawing of a molecule, from which `sketch_to_smiles` makes the same molecule again.
 
     Raises:
-        MoleculeError: the SMILES cannot be read, is too large, or says what a drawing cannot, such as an isotope.
+        MoleculeError: the SMILES cannot be read, is too large, or has what a drawing cannot show, such as an isotope.
     """
     read = read_smiles(smiles)
     _check_size(read.GetNumAtoms(), read.GetNumBonds())
@@ -131,10 +131,10 @@ def smiles_to_sketch(smiles: str) -> Sketch:
         for atom, point in zip(mol.GetAtoms(), points, strict=True)
     ]
     sketch = Sketch(atoms, [_drawn(bond) for bond in mol.GetBonds()])
-    told = [bond.GetStereo() != BondStereo.STEREONONE for bond in read_sketch(sketch).GetBonds()]
-    silent = [bond.GetStereo() in (BondStereo.STEREONONE, BondStereo.STEREOANY) for bond in read.GetBonds()]
+    specified = [bond.GetStereo() != BondStereo.STEREONONE for bond in read_sketch(sketch).GetBonds()]
+    unspecified = [bond.GetStereo() in (BondStereo.STEREONONE, BondStereo.STEREOANY) for bond in read.GetBonds()]
     bonds = [
-        replace(bond, kind="either") if bond.kind == "double" and told[i] and silent[i] else bond
+        replace(bond, kind="either") if bond.kind == "double" and specified[i] and unspecified[i] else bond
         for i, bond in enumerate(sketch.bonds)
     ]
     sketch = Sketch(atoms, bonds)

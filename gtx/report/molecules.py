@@ -137,7 +137,7 @@ def nearest(report: RunReport) -> Nearest:
 
 def compared(report: RunReport) -> str:
     """Which molecules are compared, in words."""
-    judged, trained = similarity.drawn(report.split, report.judged)
+    judged, trained = similarity.sample_rows(report.split, report.judged)
     words = []
     for part, drawn in ((report.judged, judged), ("train", trained)):
         whole = len(report.split[part])
@@ -175,7 +175,7 @@ def scaffold_kinds(report: RunReport, near: Nearest) -> np.ndarray:
         except MoleculeError:
             return None
 
-    known = {of(row) for row in similarity.drawn(report.split, report.judged)[1]}
+    known = {of(row) for row in similarity.sample_rows(report.split, report.judged)[1]}
     named = {"": "no ring", None: "without a scaffold"}
     found = (of(row) for row in near.rows)
     return np.array([named.get(one, "known scaffold" if one in known else "new scaffold") for one in found], object)

@@ -54,7 +54,7 @@ class Sampler:
         self.draws = torch.from_numpy(np.stack(draws)) if rows else torch.zeros(0, steps, dtype=torch.float64)
 
     def __call__(self, log_p: Tensor, rows: Tensor, step: int) -> Tensor:
-        """Tokens int64 `[R]` from log-probabilities `[R, V]` of the rows `rows`."""
+        """Draw tokens, int64 `[R]`, from log-probabilities `[R, V]` of the rows `rows`."""
         p, token = (log_p / self.temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
         before = p.cumsum(-1) - p  # the probability of all that are likelier
         if self.top_p is not None:
@@ -84,7 +84,7 @@ class State(Protocol):
         """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows (int64 `[R']`), any number of times each."""
+        """Select the rows that continue (int64 `[R']`); a row may be selected several times."""
 
 
 class Writer(Protocol):
@@ -135,7 +135,7 @@ def sample(
     seed: int = 0,
     cached: bool = True,
 ) -> list[Written]:
-    """Tokens drawn by their probabilities; `count` sequences per source, those of a source in a row.
+    """Draw tokens by their probabilities; `count` sequences per source, those of a source one after the other.
 
     What is drawn for a row depends on the seed and the row's number, and on nothing else in the batch.
 
@@ -181,7 +181,7 @@ def _write(state: State, limit: int, choose: Choice) -> list[Written]:
 
 
 def next_token(logits: Tensor) -> Tensor:
-    """Log-probabilities of the next token, float64; the start never comes again."""
+    """Compute the log-probabilities of the next token, float64; the start token has probability 0."""
     logits = logits.double()
     logits[:, START] = -torch.inf
     return logits.log_softmax(-1)

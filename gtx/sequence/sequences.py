@@ -68,10 +68,10 @@ class Sequences:
         return Sequences(self.items[torch.arange(len(shift), device=shift.device) + shift], ptr)
 
     def teacher_forced(self) -> tuple[Sequences, Tensor]:
-        """Teacher forcing: after start, y_1, ..., y_n a model is to write y_1, ..., y_n, end.
+        """Make the input and the target of teacher forcing: start, y_1, ..., y_n and y_1, ..., y_n, end.
 
         Returns:
-            What is read, and int64 `[N + B]`, what is to be written after each item of it.
+            The input, and the token to be written after each of its items, int64 `[N + B]`.
         """
         at = torch.arange(len(self.items), device=self.ptr.device) + self.owner
         total = len(self.items) + len(self)
@@ -129,7 +129,7 @@ class Examples:
     Attributes:
         source: molecules or sequences; None for a language model.
         targets: without start and end.
-        row: int64 `[M]`, the number of each in the set it was cut from.
+        row: int64 `[M]`, the number of each in the set that it was selected from.
 
     Raises:
         ValueError: not as many sources as targets.
@@ -141,7 +141,7 @@ class Examples:
 
     @classmethod
     def of(cls, source: Readable | None, targets: Sequences) -> Examples:
-        """All of a set."""
+        """Make examples of sources and their targets, numbered from 0."""
         if source is not None and len(source) != len(targets):
             raise ValueError(f"expected a target for each source, got {len(source)} sources and {len(targets)} targets")
         return cls(source, targets, torch.arange(len(targets), device=targets.ptr.device))
@@ -156,8 +156,8 @@ class Examples:
     @property
     def sizes(self) -> Tensor:
         """int64 `[M]`: tokens to be read back, or atoms, whichever are more."""
-        taught = self.targets.sizes + 1
-        return taught if self.source is None else torch.maximum(taught, self.source.sizes)
+        lengths = self.targets.sizes + 1
+        return lengths if self.source is None else torch.maximum(lengths, self.source.sizes)
 
     def batch(self, index: Tensor) -> Examples:
         """Return the examples `index` (int64 `[b]`), the sources as a model reads them."""

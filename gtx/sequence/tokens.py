@@ -65,12 +65,12 @@ RESERVED = 1 + max(START, END)
 
 
 class Encoded(NamedTuple):
-    """Texts as numbers, as far as they can be.
+    """Texts as numbers.
 
     Attributes:
         sequences: of the texts that could be encoded.
-        rows: which those are.
-        errors: of every other text, by its row, why not; one line.
+        rows: numbers of these texts.
+        errors: reason of every other text by its number, one line each.
     """
 
     sequences: Sequences
@@ -80,7 +80,7 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenVocabulary:
-    """The tokens a model reads or writes. Number 0 is the start, number 1 the end; `tokens[i]` is number i + 2.
+    """Tokens of a model, numbered: 0 is the start, 1 the end, and `tokens[i]` is i + 2.
 
     Attributes:
         tokens: each once.
@@ -92,7 +92,7 @@ class TokenVocabulary:
 
     @classmethod
     def of(cls, texts: Iterable[str], tokenizer: Tokenizer = SMILES) -> TokenVocabulary:
-        """All the tokens of these texts, sorted.
+        """Collect the tokens of texts, sorted.
 
         Raises:
             InputError: a part of a text is no token.
@@ -131,7 +131,7 @@ class TokenVocabulary:
         return [self._number[token] for token in tokens]
 
     def encode_all(self, texts: Sequence[str], limit: int | None = None) -> Encoded:
-        """Many texts as numbers; texts that cannot be encoded are left out, and the reason is given for each row."""
+        """Encode texts; those that cannot be encoded are left out, with an error for each."""
         done, errors = {}, {}
         for row, text in enumerate(texts):
             try:
@@ -141,7 +141,7 @@ class TokenVocabulary:
         return Encoded(Sequences.of(done.values()), list(done), errors)
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Numbers, without start and end, as a text.
+        """Decode numbers, without start and end, to a text.
 
         Raises:
             ValueError: a number that is no token's.
@@ -153,7 +153,7 @@ class TokenVocabulary:
         return "".join(self.tokens[number - RESERVED] for number in numbers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return the vocabulary as plain values, for JSON."""
         return {"tokens": list(self.tokens), "pattern": self.tokenizer.pattern}
 
     @classmethod

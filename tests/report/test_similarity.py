@@ -56,6 +56,6 @@ def test_molecules_are_parted_by_scaffold_and_by_similarity_without_loss(make_re
 def test_a_molecule_that_was_not_drawn_has_a_neighbour_too(make_report, monkeypatch: pytest.MonkeyPatch) -> None:
     report = make_report()
     whole, rows = neighbours(report, nearest(report), []), SPLIT["test"].tolist()
-    monkeypatch.setattr(similarity, "MOST_JUDGED", 5)
+    monkeypatch.setattr(similarity, "MOST_SCORED", 5)
     near = nearest(report)
     assert len(near.rows) == 5 and neighbours(report, near, rows) == whole
