@@ -30,6 +30,7 @@ class AtomTypes(Encoding):
         ValueError: no codes.
     """
 
+    node: Codes
     constant_shapes = True
     fixed = True
 
@@ -89,6 +90,7 @@ class Bonds(Encoding):
         ValueError: in `forward`, `edge_attr` of another shape; on a processor, an edge that is not within a molecule.
     """
 
+    pair: Codes
     constant_shapes = True
     fixed = True
 
@@ -189,7 +191,8 @@ class SameRing(Encoding):
         bond, edge = ragged(degrees[molecule])  # a step for every bond and edge of its molecule,
         edge = edges[:, edge + (degrees.cumsum(0) - degrees)[molecule][bond]]
         other = (edge.sort(0).values != bonds[:, bond]).any(0)  # except the bond itself
-        rows, steps = self._shortest_paths(*(first + bonds), (first[bond] + edge)[:, other], len(row_node))
+        start, goal = first + bonds
+        rows, steps = self._shortest_paths(start, goal, (first[bond] + edge)[:, other], len(row_node))
         return row_node[_connected(row_bond[rows], rows, steps, self.largest - 1)]
 
     def _shortest_paths(self, start: Tensor, goal: Tensor, steps: Tensor, num_rows: int) -> tuple[Tensor, Tensor]:

@@ -73,6 +73,7 @@ class RadialBasis(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
+    pair: Values
     constant_shapes = True
 
     def __init__(self, channels: int) -> None:
@@ -136,6 +137,9 @@ class GaussianDistance(RadialBasis):
         ValueError: fewer than 2 channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
+    centres: Tensor
+    log_widths: Tensor
+
     def __init__(
         self, channels: int = 32, cutoff: float = 10.0, learned: bool = False, pair_types: int | None = None
     ) -> None:
@@ -189,6 +193,8 @@ class BesselDistance(RadialBasis):
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
+    orders: Tensor
+
     def __init__(self, channels: int = 16, cutoff: float = 5.0, exponent: int = 6, learned: bool = False) -> None:
         check_basis(channels, cutoff)
         super().__init__(channels)
@@ -231,6 +237,9 @@ class ExpNormDistance(RadialBasis):
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
+    centres: Tensor
+    log_betas: Tensor
+
     def __init__(self, channels: int = 32, cutoff: float = 10.0, learned: bool = False) -> None:
         check_basis(channels, cutoff)
         super().__init__(channels)
@@ -271,6 +280,8 @@ class FourierDistance(RadialBasis):
     Raises:
         ValueError: channels not even, or a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
+
+    frequencies: Tensor
 
     def __init__(self, channels: int = 32, cutoff: float = 10.0) -> None:
         check_basis(channels, cutoff, least=2)

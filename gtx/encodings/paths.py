@@ -104,6 +104,7 @@ class HopMasks(Encoding):
     Reads `edge_index` `[2, E]`, undirected. Yields pair values `[num_pairs, K + 1]`.
     """
 
+    pair: Values
     constant_shapes = True
     fixed = True
 

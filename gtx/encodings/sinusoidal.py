@@ -67,6 +67,8 @@ class Sinusoidal(Encoding):
         ValueError: as `sinusoidal` does.
     """
 
+    node: Values
+
     def __init__(self, channels: int, convention: Convention = "interleaved") -> None:
         super().__init__()
         _check(channels, convention)

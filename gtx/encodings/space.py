@@ -92,6 +92,7 @@ class Moments(Encoding):
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
+    node: Values
     constant_shapes = True
 
     def __init__(self, distance: RadialBasis, types: int, channels: int = 128, cutoff: float = 5.0) -> None:
@@ -176,6 +177,7 @@ class NeighbourTypes(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
+    node: Values
     constant_shapes = True
 
     def __init__(self, distance: RadialBasis, types: int, channels: int) -> None:

@@ -129,7 +129,7 @@ class SignInvariant(nn.Module):
 
     def forward(self, vectors: Tensor, values: Tensor, edge_index: Tensor) -> Tensor:
         both = torch.stack([torch.stack([v, values], -1) for v in (vectors, -vectors)])  # [2, N, k, 2]
-        both = both.to(self.before[0].weight.dtype).transpose(1, 2)  # nodes last but one, as messages want them
+        both = both.to(next(self.parameters()).dtype).transpose(1, 2)  # nodes last but one, as messages want them
         result = self.round(self.before(both), edge_index).sum(0).transpose(0, 1)
         return result * (values > 0)[..., None]
 
@@ -179,6 +179,8 @@ class LaplacianEigenvectors(Encoding):
         ValueError: k below 1, or another word for signs.
     """
 
+    node: Values
+
     def __init__(self, k: int = 8, signs: Signs = "random", channels: int = 8) -> None:
         super().__init__()
         if k < 1:
@@ -210,10 +212,12 @@ class LaplacianEigenvectors(Encoding):
             self._decompose(bonds.double(), here.squeeze(-1) > 0)
             for bonds, here in zip(adjacency(edge_index, graph), present, strict=True)
         ]
-        return tuple(
-            graph.nodes.unpack(torch.cat([part.flatten(0, 1) for part in parts]).float())
-            for parts in zip(*both, strict=True)
-        )
+
+        def whole(buckets: tuple[Tensor, ...]) -> Tensor:
+            return graph.nodes.unpack(torch.cat([bucket.flatten(0, 1) for bucket in buckets]).float())
+
+        vectors, values = zip(*both, strict=True)
+        return whole(vectors), whole(values)
 
     def _decompose(self, bonds: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         """`[b, n, n]` adjacency and bool `[b, n]` to entries and eigenvalues `[b, n, k]`."""

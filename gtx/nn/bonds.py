@@ -139,6 +139,8 @@ class VirtualNodes(nn.Module):
         everything = everything.index_copy(0, nodes, x)
         everything = everything.index_copy(0, virtual, self.node.to(x.dtype).repeat(graph.num_graphs, 1))
         if pairs is not None:
+            if self.pair is None:
+                raise ValueError(f"expected no pair features, as pair_channels=None, got {list(pairs.shape)}")
             pairs = self.pair.to(x.dtype).repeat(larger.num_pairs, 1).index_copy(0, old_pairs, pairs)
         return larger, Nodes(nodes, virtual), everything, pairs
 

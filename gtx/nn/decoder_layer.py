@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -137,6 +138,10 @@ class KeyValues:
 # --- One layer of a decoder, or of an encoder of sequences.
 
 
+Branch = Callable[[Tensor], Tensor]
+"""A part of a layer, from tokens `[N, d]` to what is added to them."""
+
+
 class DecoderLayer(nn.Module):
     r"""Tokens attend to tokens, then to what is read, then an MLP; each a residual.
 
@@ -205,14 +210,20 @@ class DecoderLayer(nn.Module):
             cross_edges: which token attends to which of it, an edge list or a bipartite graph.
             weights: a list to put the weights of the cross-attention into, `[E, H]`.
         """
+        branches: list[Branch] = [lambda x: self.attention(x, edges)]
+        cross = self.cross
+        if cross is not None:
+            if source is None or cross_edges is None:
+                raise ValueError("cross-attention reads: expected a source and edges from it, got None")
 
-        def read(x: Tensor) -> Tensor:
-            out, alpha, _ = self.cross.attend((source, x), cross_edges, weights=weights is not None)
-            if weights is not None:
-                weights.append(alpha)
-            return out
+            def read(x: Tensor) -> Tensor:
+                out, alpha, _ = cross.attend((source, x), cross_edges, weights=weights is not None)
+                if weights is not None and alpha is not None:
+                    weights.append(alpha)
+                return out
 
-        return self._residuals(x, lambda x: self.attention(x, edges), read)
+            branches.append(read)
+        return self._residuals(x, branches)
 
     def step(self, x: Tensor, past: KeyValues, source: KeyValues | None = None) -> Tensor:
         """Compute `forward` for the next token of each row, `[R, d]` to `[R, d]`, and append it to `past`.
@@ -227,10 +238,16 @@ class DecoderLayer(nn.Module):
             past.append(*self.attention.keys_and_values(x))
             return past.attend(self.attention, x)
 
-        return self._residuals(x, attend, lambda x: source.attend(self.cross, x))
+        branches: list[Branch] = [attend]
+        if self.cross is not None:
+            if source is None:
+                raise ValueError("cross-attention reads: expected keys and values of a source, got None")
+            branches.append(partial(source.attend, self.cross))
+        return self._residuals(x, branches)
 
-    def _residuals(self, x: Tensor, attend: Callable[[Tensor], Tensor], read: Callable[[Tensor], Tensor]) -> Tensor:
-        branches = (attend, self.mlp) if self.cross is None else (attend, read, self.mlp)
-        for norm, branch in zip(self.norms, branches, strict=True):
+    def _residuals(self, x: Tensor, branches: Sequence[Branch]) -> Tensor:
+        """Apply attention, cross-attention if there is any, and the MLP, each as a residual."""
+        every: list[Branch] = [*branches, self.mlp]
+        for norm, branch in zip(self.norms, every, strict=True):
             x = x + self.dropout(branch(norm(x))) if self.norm_first else norm(x + self.dropout(branch(x)))
         return x

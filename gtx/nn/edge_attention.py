@@ -139,7 +139,9 @@ class EdgeAttention(MessagePassing):
         def edge_linear(used: bool, channels: int) -> Linear | None:
             return Linear(edge_dim, channels, bias=False) if used and edge_dim is not None else None
 
-        self.lin_edge_bias = edge_bias if isinstance(edge_bias, nn.Module) else edge_linear(edge_bias, heads)
+        self.lin_edge_bias: nn.Module | None = (
+            edge_bias if isinstance(edge_bias, nn.Module) else edge_linear(edge_bias, heads)
+        )
         self.lin_edge_key = edge_linear(edge_key, heads * self.key_channels)
         self.lin_edge_value = edge_linear(edge_value is True, heads * out_channels)
         self.state_value = None
@@ -192,13 +194,17 @@ class EdgeAttention(MessagePassing):
             ValueError: where shapes or types do not fit, naming what was expected and what came.
         """
         out, alpha, _ = self.attend(x, edge_index, edge_attr, weights=bool(return_attention_weights), size=size)
-        return (out, (edge_index, alpha)) if return_attention_weights else out
+        if not return_attention_weights:
+            return out
+        if alpha is None:
+            raise ValueError("expected edge features [E, edge_dim] for weights, got features in portions")
+        return out, (edge_index, alpha)
 
     def attend(
         self,
         x: Tensor | tuple[Tensor, Tensor | None],
         edge_index: Tensor | CompleteGraph,
-        edge_attr: Tensor | None = None,
+        edge_attr: Tensor | PairPortions | None = None,
         weights: bool = False,
         states: bool = False,
         size: tuple[int, int] | None = None,
@@ -208,37 +214,39 @@ class EdgeAttention(MessagePassing):
         With `PairPortions` some receivers attend at a time, and there are neither weights nor states.
         """
         if isinstance(edge_attr, PairPortions):
+            if not isinstance(x, Tensor):
+                raise ValueError("pairs in portions are of one set of nodes: expected x [N, C], got (source, target)")
             parts = [self.attend((x, x[rows]), graph, pairs)[0] for rows, graph, pairs in edge_attr.portions()]
             return torch.cat(parts), None, None
-        complete = isinstance(edge_index, CompleteGraph)
         source, target = x if isinstance(x, tuple) else (x, x)
         if target is None:
             target = self._without_features(source, edge_index, size)
         if edge_attr is not None and edge_attr.dim() == 1 and self.edge_dim == 1:
             edge_attr = edge_attr[:, None]
-        self._check(source, target, edge_index, edge_attr, complete)
+        self._check(source, target, edge_index, edge_attr)
         if size is not None and tuple(size) != (len(source), len(target)):
             raise ValueError(
                 f"expected x of {size[0]} senders and {size[1]} receivers, got {len(source)} and {len(target)}"
             )
         query = self.queries(target)
         key, value = self.keys_and_values(source, query if source is target else None)
-        if complete and edge_index.mask is not None and edge_attr is not None:  # even NaN there has no effect
-            edge_attr = edge_attr.masked_fill(~edge_index.mask[:, None], 0.0)
-        alpha = state = None
-        if complete:
-            linear = type(self.lin_edge_bias) is Linear and self.lin_edge_bias.bias is None
+        if isinstance(edge_index, CompleteGraph):
+            if edge_index.mask is not None and edge_attr is not None:  # even NaN there has no effect
+                edge_attr = edge_attr.masked_fill(~edge_index.mask[:, None], 0.0)
+            bias = self.lin_edge_bias
+            linear = bias is not None and type(bias) is Linear and bias.bias is None
             edges = EdgeFeatures(
                 edge_attr,
-                None if linear or self.lin_edge_bias is None else self.lin_edge_bias(edge_attr),
-                self.lin_edge_bias.weight if linear else None,
+                None if bias is None or linear else bias(edge_attr),
+                bias.get_parameter("weight") if bias is not None and linear else None,
                 self._per_head(self.lin_edge_key),
                 self._per_head(self.lin_edge_value),
                 self.state_value,
             )
             p = self.dropout if self.training else 0.0
-            parts = (self.score, self.normaliser, edges)
-            out, alpha, state = attend(edge_index, query, key, value, *parts, p, weights, states)
+            out, alpha, state = attend(
+                edge_index, query, key, value, self.score, self.normaliser, edges, p, weights, states
+            )
         else:
             size = (source.size(0), target.size(0))
             alpha, state = self.edge_updater(edge_index, query=query, key=key, edge_attr=edge_attr, size=size)
@@ -246,7 +254,7 @@ class EdgeAttention(MessagePassing):
 
         if self.gate is not None:
             out = out * self.gate(target, source, edge_index).unsqueeze(-1)
-        return self.merge_heads(out), alpha, state.flatten(1) if states else None
+        return self.merge_heads(out), alpha, None if state is None or not states else state.flatten(1)
 
     def queries(self, target: Tensor) -> Tensor:
         """Project receivers `[N, *]` to queries `[N, H, C]`."""
@@ -275,7 +283,7 @@ class EdgeAttention(MessagePassing):
         return heads.flatten(1) if self.concat else heads.mean(1)
 
     def edge_update(
-        self, query_i: Tensor, key_j: Tensor, edge_attr: Tensor | None, index: Tensor, size_i: int | None
+        self, query_i: Tensor, key_j: Tensor, edge_attr: Tensor | None, index: Tensor, size_i: int
     ) -> tuple[Tensor, Tensor]:
         """phi^e, first half: the weight of every edge, `[E, H]`, and the state behind it, `[E, H, S]`."""
         if self.lin_edge_key is not None:
@@ -343,12 +351,11 @@ class EdgeAttention(MessagePassing):
         target: Tensor,
         edge_index: Tensor | CompleteGraph,
         edge_attr: Tensor | None,
-        complete: bool,
     ) -> None:
         sides = self.in_channels if isinstance(self.in_channels, tuple) else (self.in_channels, self.in_channels)
         for x, channels in zip((source, target), sides, strict=True):
             self._check_nodes(x, channels)
-        if complete:
+        if isinstance(edge_index, CompleteGraph):
             if self.explain or self._message_forward_hooks:
                 raise ValueError(
                     "an explainer must see the edges it explains: pass the edge list, `graph.edge_index`, "

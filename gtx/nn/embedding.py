@@ -31,6 +31,8 @@ class CodeEmbedding(nn.Module):
         codes int64 `[*, len(sizes)]` to `[*, channels]`; `[R, len(sizes)]` where sparse.
     """
 
+    offsets: Tensor
+
     def __init__(self, sizes: Sequence[int], channels: int, silent_first: bool = False, sparse: bool = False) -> None:
         super().__init__()
         self.sizes, self.silent_first, self.sparse = tuple(sizes), silent_first, sparse
@@ -79,6 +81,9 @@ class Vocabulary(nn.Module):
         sizes: codes of each column; code 0 of each means "other".
     """
 
+    seen: Tensor
+    offsets: Tensor
+
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()
         self.sizes = tuple(sizes)
@@ -103,8 +108,8 @@ class Vocabulary(nn.Module):
 
 
 def _offsets(sizes: Sequence[int]) -> Tensor:
-    sizes = torch.tensor(tuple(sizes), dtype=torch.long)
-    return sizes.cumsum(0) - sizes
+    counts = torch.tensor(tuple(sizes), dtype=torch.long)
+    return counts.cumsum(0) - counts
 
 
 # --- From the pair features of several encodings to one vector per pair.
@@ -132,12 +137,14 @@ class PairEmbedding(nn.Module):
 
     def __init__(self, features: Sequence[Feature], channels: int | None, mlp: bool = True) -> None:
         super().__init__()
-        self.parts = self.mlp = None
+        self.parts: nn.ModuleList | None = None
+        self.mlp: nn.Sequential | None = None
         self.width = channels if features else None
         if channels is None:
-            if any(isinstance(feature, Codes) for feature in features):
+            values = [feature for feature in features if isinstance(feature, Values)]
+            if len(values) < len(features):
                 raise ValueError("codes must be embedded: expected pair_channels, got None")
-            self.width = sum(feature.channels for feature in features) or None
+            self.width = sum(feature.channels for feature in values) or None
         elif features:
             self.parts = nn.ModuleList(embed(feature, channels) for feature in features)
             self.mlp = nn.Sequential(GELU(), nn.Linear(channels, channels), GELU()) if mlp else None
@@ -179,7 +186,7 @@ class PairPortions(NamedTuple):
 
     def joined(self) -> Tensor:
         """All pairs embedded; what the embedding needs beside is that of a portion."""
-        pairs = torch.empty(self.graph.num_pairs, self.embedding.width, dtype=self.dtype)
+        pairs = torch.empty(self.graph.num_pairs, self.embedding.width or 0, dtype=self.dtype)
         stop = 0
         for _, graph, embedded in self.portions():
             start, stop = stop, stop + graph.num_pairs
@@ -214,6 +221,9 @@ class TwoChannels(Encoding):
     Raises:
         ValueError: no encoding of the graph, or modes that are no three probabilities.
     """
+
+    node: Values
+    pair: Values
 
     def __init__(
         self,
@@ -265,7 +275,7 @@ class _Channel(nn.Module):
     def __init__(self, encodings: Sequence[Encoding], channels: int, pair_channels: int, mlp: bool) -> None:
         super().__init__()
         self.encodings = nn.ModuleList(encodings)
-        self.nodes = nn.ModuleList(embed(e.node, channels) if e.node else None for e in encodings)
+        self.nodes = nn.ModuleDict({str(i): embed(e.node, channels) for i, e in enumerate(encodings) if e.node})
         self.pairs = PairEmbedding([e.pair for e in encodings if e.pair], pair_channels, mlp)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
@@ -275,5 +285,5 @@ class _Channel(nn.Module):
             return feature if feature is None or not feature.is_floating_point() else feature.to(precision)
 
         given = [tuple(map(real, encoding(data, graph))) for encoding in self.encodings]
-        node = sum(of(node) for of, (node, _) in zip(self.nodes, given, strict=True) if of is not None)
+        node = sum(self.nodes[str(i)](node) for i, (node, _) in enumerate(given) if node is not None)
         return node, self.pairs([pair for _, pair in given if pair is not None])

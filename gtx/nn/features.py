@@ -115,6 +115,8 @@ class UserFeatures(nn.Module):
 
     def scaled(self, batch: Batch) -> Tensor:
         """Their z-scores, `[*, K]`."""
+        if self.scaler is None:
+            raise ValueError(f"{self.name}: expected a model that reads some, got one that reads none")
         return self.scaler(self._of(batch))
 
     def of_pairs(self, batch: Batch, graph: CompleteGraph) -> Tensor:
@@ -126,7 +128,7 @@ class UserFeatures(nn.Module):
 
     def observe(self, molecules: TrainingSet) -> None:
         """Learn from the TRAINING molecules how they are distributed."""
-        if self.features:
+        if self.scaler is not None:
             self.scaler.observe(self._of(molecules))
 
     def _of(self, molecules: Any) -> Tensor:
@@ -173,6 +175,8 @@ class Substructures(nn.Module):
         `[B, channels]`.
     """
 
+    used: Tensor
+
     def __init__(
         self,
         channels: int,
@@ -208,7 +212,8 @@ class Substructures(nn.Module):
     def observe(self, molecules: TrainingSet) -> None:
         """Learn from the TRAINING molecules which substructures occur often enough."""
         batches = (molecules.batch(rows) for rows in torch.arange(len(molecules)).split(512))
-        self.used.copy_(sum((self.counts(batch) > 0).sum(0) for batch in batches) >= self.least)
+        molecules_with = torch.stack([(self.counts(batch) > 0).sum(0) for batch in batches]).sum(0)
+        self.used.copy_(molecules_with >= self.least)
 
     def forward(self, batch: Batch) -> Tensor:
         counts = self.counts(batch) * self.used

@@ -51,14 +51,14 @@ class EdgeUpdate(nn.Module):
         super().__init__()
         self.lin_state = nn.Linear(state_width, channels)
         self.norm_first = norm_first
-        self.norm = nn.LayerNorm(channels) if hidden or not norm_first else None
+        self.norm = nn.LayerNorm(channels) if hidden or not norm_first else nn.Identity()
         self.dropout = Dropout(dropout)
         self.triplets = triplets
-        self.norm_triplets = None if triplets is None else nn.LayerNorm(channels)
-        self.mlp = self.norm_mlp = None
+        self.norm_triplets = nn.Identity() if triplets is None else nn.LayerNorm(channels)
+        self.mlp: nn.Sequential | None = None
         if hidden:
             self.mlp = nn.Sequential(nn.Linear(channels, hidden), GELU(), nn.Linear(hidden, channels))
-            self.norm_mlp = None if norm_first else nn.LayerNorm(channels)
+        self.norm_mlp = nn.LayerNorm(channels) if hidden and not norm_first else nn.Identity()
 
     def forward(self, edge_attr: Tensor, states: Tensor, edges: Tensor | CompleteGraph | None = None) -> Tensor:
         e = edge_attr + self.dropout(self.lin_state(states))
@@ -160,7 +160,7 @@ class GraphTransformerLayer(nn.Module):
         mixed, alpha, states = self.attention.attend(
             normed, edge_index, edges, weights is not None, self.edge_update is not None
         )
-        if weights is not None:
+        if weights is not None and alpha is not None:
             weights.append(alpha)
         if self.scaler is not None:
             if bond_index is None:
@@ -234,7 +234,7 @@ class GPSLayer(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Compute the layer, as `gtx.nn.GraphTransformerLayer.forward`; edge features are returned unchanged."""
         attended, alpha, _ = self.attention.attend(x, edge_index, edge_attr, weights is not None)
-        if weights is not None:
+        if weights is not None and alpha is not None:
             weights.append(alpha)
         near = self.norm_local(x + self.dropout(self.local(x, bond_index, bond_attr)))
         x = near + self.norm_attention(x + self.dropout(attended))

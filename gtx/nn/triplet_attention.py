@@ -49,8 +49,9 @@ class TripletAttention(nn.Module):
         self.lin_out = nn.Linear(2 * channels, channels)
 
     def forward(self, states: Tensor, edges: Tensor | CompleteGraph) -> Tensor:
-        way = self._over_pairs if isinstance(edges, CompleteGraph) else self._over_edges
-        return self.lin_out(way(states, edges))
+        if isinstance(edges, CompleteGraph):
+            return self.lin_out(self._over_pairs(states, edges))
+        return self.lin_out(self._over_edges(states, edges))
 
     def _parts(self, states: Tensor, way: int) -> list[Tensor]:
         """Project to queries (scaled), keys and values `[E, H, d]`, biases and gates `[E, H]`."""
