@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import sys
 
-from experiments.public_sets import PublicSet
 from experiments.recipe import main
+from experiments.runs import PublicSet
 
 SPLITS = tuple(f"split_random_{i}" for i in range(6))
 SETS = {name: PublicSet(f"mat/{name}", "rmse", SPLITS, f"mat-{name}") for name in ("freesolv", "esol")}

@@ -10,46 +10,37 @@ bonds alone. The splits 80/10/10 are random, by seeds 0, 1 and 2, which are also
 trained on the absolute error for as many epochs, with AdamW (peak rate 1e-3, SchNet 5e-4), a cosine schedule and
 averaged weights; the best epoch on the validation rows is kept. For energies, a reference for each element is fitted to
 the training rows by least squares and subtracted. SchNet has the layers of its paper. Energies are sums over atoms, the
-gap is a mean.
-
-The scores cannot be compared with published tables of QM9: there are 2,400 training rows, and the sample is not random.
-A run has one thread. A run that was stopped continues with the same command, a finished one is not repeated. The scores
-of all epochs so far are in `runs/<set>/<run>/members/0/log.csv`.
+gap is a mean. The scores cannot be compared with published tables of QM9: there are 2,400 training rows, and the sample
+is not random. A run has one thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from experiments.coordinate_models import FAMILY, make
 from experiments.models import fit_network
-from experiments.public_sets import FitResult, LoadedRun, PublicSet, Run
-from experiments.qm_sets import SIZES, TARGETS, load
-from experiments.recipe import Job, options_of, print_scores, run_jobs
-from experiments.record import execute
-from gtx.tasks import Regression
+from experiments.qm_sets import SETS, SIZES
+from experiments.recipe import options_of, print_scores, run_all
+from experiments.runs import Run, execute
 from gtx.training import TrainSettings
 
-SPLITS = ("random 0", "random 1", "random 2")
-SETS = {name: PublicSet(name, "mae", SPLITS, name) for name in TARGETS}
 SETTINGS = {"epochs": 200, "jitter": 0.2, "batch_molecules": 32, "ema": 0.999, "threads": 1}
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "gtx": {"channels": 96, "layers": 2, "pair_channels": 64, "dropout": 0.0},
     "schnet": {},
     **{name: {} for name in FAMILY},
 }
-TITLES = {
-    "gtx": "gtx, full attention in space",
-    "schnet": "SchNet of PyG",
-    **{name: f"{name} of gtx" for name in FAMILY},
-}
+TITLES = {"gtx": "gtx, full attention in space", "schnet": "SchNet of PyG"}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -57,38 +48,29 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = options_of(__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--models", nargs="+", default=list(ARGUMENTS), choices=list(ARGUMENTS))
-    parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2], choices=range(len(SPLITS)))
+    parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2], choices=range(3))
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
     parser.add_argument("--no-progress", dest="progress", action="store_false", help="show no bar")
     options = parser.parse_args(words)
-    jobs = [_job(*one, options) for one in product(options.splits, options.sets, options.models)]
-    failed = run_jobs(jobs, options, more=["--no-progress"])
-    print_scores({job.key for job in jobs}, options.out)
+    own = f" --settings {shlex.quote(json.dumps(options.settings))}" if options.settings else ""
+    runs = []
+    for split, name, model in product(options.splits, options.sets, options.models):
+        command = f"python -m experiments.qm --sets {name} --models {model}{own} --splits {split}"
+        runs.append(Run(SETS[name], model, split, 0, options.runs, command=command))
+    work = partial(execute, fit=partial(fit_model, options=options), results=options.out)
+    failed = run_all(runs, work, options, more=["--no-progress"])
+    print_scores(runs, options.out)
     return int(failed)
 
 
-def _job(split: int, name: str, model: str, options: argparse.Namespace) -> Job:
-    settings = f" --settings '{json.dumps(options.settings)}'" if options.settings else ""
-    command = f"python -m experiments.qm --sets {name} --models {model}{settings} --splits {split}"
-    run = Run(SETS[name], model, split, 0)
-
-    def work() -> None:
-        execute(load(run, options.runs), partial(fit_model, options=options), command, options.out, measured=True)
-
-    return Job(run.key, command, work)
-
-
-def fit_model(loaded: LoadedRun, options: argparse.Namespace) -> FitResult:
+def fit_model(run: Run, options: argparse.Namespace) -> tuple[np.ndarray, dict[str, Any]]:
     """Train one of the models on the absolute error, and predict all molecules."""
-    model, extensive = loaded.run.model, TARGETS[loaded.run.public_set.name].extensive
-    task = Regression(loaded.names, loss="mae", element_reference=extensive)
-    loaded = loaded._replace(dataset=replace(loaded.dataset, task=task))
-    arguments = {**SIZES, "extensive": extensive, **ARGUMENTS[model]}
-    rate = {"lr": 5e-4} if model == "schnet" else {}
-    settings = TrainSettings(**SETTINGS | rate | options.settings, seed=loaded.run.split, progress=options.progress)
-    return fit_network(
-        loaded, settings, {"name": model, "arguments": arguments}, partial(make, model, **arguments), TITLES[model]
-    )
+    arguments = {**SIZES, "extensive": run.public_set.target.extensive, **ARGUMENTS[run.model]}
+    rate = {"lr": 5e-4} if run.model == "schnet" else {}
+    settings = TrainSettings(**SETTINGS | rate | options.settings, seed=run.split, progress=options.progress)
+    title = TITLES.get(run.model, f"{run.model} of gtx")
+    spec = {"name": run.model, "arguments": arguments}
+    return fit_network(run, settings, spec, partial(make, run.model, **arguments), title)
 
 
 if __name__ == "__main__":

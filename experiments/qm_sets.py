@@ -7,6 +7,7 @@ import io
 import os
 import tarfile
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import NamedTuple
@@ -17,13 +18,15 @@ import pandas as pd
 import torch
 from rdkit import Chem
 
-from experiments.public_sets import LoadedRun, Run
-from experiments.zinc import offsets, on_store
+from experiments.runs import PublicSet, unlisted_dataset
+from experiments.zinc import offsets
 from gtx.data import MoleculeStore, random_split
 from gtx.data.named_sets import fetch
-from gtx.dataset import DataSettings
+from gtx.dataset import Dataset, DataSettings
 from gtx.errors import InputError
+from gtx.files import whole_file
 from gtx.molecules import ATOM_COLUMNS
+from gtx.tasks import Regression
 
 RADII = {1: 0.31, 5: 0.84, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57, 14: 1.11, 15: 1.07, 16: 1.05, 17: 1.02, 35: 1.20}
 """Covalent radii, Å (Cordero et al. 2008, https://doi.org/10.1039/B801115J)."""
@@ -37,7 +40,7 @@ class Target(NamedTuple):
     """A target of one of the files.
 
     Attributes:
-        file: below the folder of data sets.
+        file: its path below the folder of data sets.
         name: a column of `targets`, or an array of its own.
         factor: from the file's unit to that of the results.
         extensive: whether it grows with the molecule: the sum over atoms, and a reference per element is taken off.
@@ -49,35 +52,41 @@ class Target(NamedTuple):
     extensive: bool = True
 
 
+@dataclass(frozen=True, kw_only=True)
+class QuantumSet(PublicSet):
+    """The molecules of one target, downloaded if need be; a tenth for validation, a tenth for test, by a seed."""
+
+    target: Target
+
+    def data(self, split: int) -> DataSettings:
+        root = Path(os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
+        task = Regression((self.target.name,), loss="mae", element_reference=self.target.extensive)
+        return DataSettings(str(root / self.target.file), task=task)
+
+    def load(self, data: DataSettings, split: int, cache: Path) -> Dataset:
+        file, target = Path(data.data), self.target
+        if not file.is_file():
+            obtain(file)
+        with np.load(file) as arrays:
+            if target.name in arrays:
+                y = arrays[target.name]
+            else:
+                y = arrays["targets"][:, arrays["target_names"].tolist().index(target.name)]
+            store = store_of(arrays["num_atoms"], arrays["Z"], arrays["R"]).with_targets(target.factor * y[:, None])
+        return unlisted_dataset(data, store, random_split(len(store), seed=split), self.splits[split])
+
+
 TARGETS = {
     "qm9-gap": Target("qm9/qm9_3d_3000.npz", "gap", 1000 * HARTREE, extensive=False),  # meV
     "qm9-u0": Target("qm9/qm9_3d_3000.npz", "u0_atom"),  # kcal/mol
     "qm7-energy": Target("qm7/qm7_qml_7101.npz", "energy_pbe0"),
 }
-
-
-def load(run: Run, runs: Path) -> LoadedRun:
-    """The molecules of one target, downloaded if need be; a tenth for validation, a tenth for test, by a seed.
-
-    Raises:
-        InputError: the file is neither at hand nor to be had.
-    """
-    target = TARGETS[run.public_set.name]
-    root = Path(os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
-    if not (file := root / target.file).is_file():
-        obtain(file)
-    with np.load(file) as arrays:
-        if target.name in arrays:
-            y = arrays[target.name]
-        else:
-            y = arrays["targets"][:, arrays["target_names"].tolist().index(target.name)]
-        store = store_of(arrays["num_atoms"], arrays["Z"], arrays["R"]).with_targets(target.factor * y[:, None])
-    data = DataSettings(str(file), (target.name,))
-    return on_store(run, store, random_split(len(store), seed=run.split), data, runs)
+SPLITS = ("random 0", "random 1", "random 2")
+SETS = {name: QuantumSet(name, "mae", SPLITS, name, is_table=False, target=of) for name, of in TARGETS.items()}
 
 
 def store_of(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) -> MoleculeStore:
-    """Molecules laid end to end; of the columns of `ATOM_COLUMNS` the element alone is told, the others say "other".
+    """Make a store; of the columns of `ATOM_COLUMNS` the element alone is filled, the others are "other".
 
     Args:
         num_atoms: `[m]`.
@@ -159,10 +168,8 @@ def obtain(file: Path) -> None:
         raise InputError(
             f"{file} is not there, and cannot be made of {source.url}: {reason}. A copy made elsewhere can be put there"
         ) from None
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(".partial.npz")
-    np.savez_compressed(partial, **arrays)
-    partial.replace(file)
+    with whole_file(file) as opened:
+        np.savez_compressed(opened, **arrays)
 
 
 def digest(arrays: Mapping[str, np.ndarray]) -> str:
@@ -196,8 +203,8 @@ def qm9(archive: bytes) -> dict[str, np.ndarray]:
                 if (name := mol.GetProp("_Name").strip()) in wanted:
                     mols[name] = mol
     values = table[taken].set_index("mol_id")
-    told = {"mol_id": values.index.to_numpy(str), "target_names": values.columns.to_numpy(str)}
-    return told | {"targets": values.to_numpy(float)} | _flat(mols[name] for name in values.index)
+    names = {"mol_id": values.index.to_numpy(str), "target_names": values.columns.to_numpy(str)}
+    return names | {"targets": values.to_numpy(float)} | _flat(mols[name] for name in values.index)
 
 
 def _flat(mols: Iterable[Chem.Mol]) -> dict[str, np.ndarray]:

@@ -15,13 +15,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.archive import RESULTS, ROOT, predicted_runs
-from experiments.goals import AIMS, MUBEN, SOURCES, Published, published
+from experiments.goals import AIMS, MUBEN, SOURCES, Aim, Published, published
 from experiments.learning import SETS, curve
 from experiments.models import MODELS, PARTS, WHOLE
-from experiments.summary import HIGHER, ModelRuns, difference_text, places, rows
+from experiments.summary import HIGHER, TITLES, ModelRuns, difference_text, markdown, ranked, rows, score_text, verdict
+from experiments.tables import RESULTS, ROOT, predicted_runs
 
-WORDS = {"rmse": "RMSE", "mae": "MAE", "roc_auc": "ROC-AUC", "r2": "R²"}
 INTRODUCTION = """# How accurate gtx is
 
 Every row was measured on the same rows of the same splits, by the command beside it, with one thread, unless it is
@@ -64,7 +63,7 @@ FRONT_COLUMNS = {
 
 
 def gather(results: Path) -> dict[str, list[ModelRuns]]:
-    """All results by set."""
+    """Read all results by set."""
     found: dict[str, list[ModelRuns]] = {}
     for row in rows(predicted_runs(results)):
         found.setdefault(row.folder, []).append(row)
@@ -72,10 +71,10 @@ def gather(results: Path) -> dict[str, list[ModelRuns]]:
 
 
 def results_page(results: Path, data: bool = True) -> str:
-    """The page in Markdown.
+    """Write the page in Markdown.
 
     Args:
-        results: the folder of all results.
+        results: folder of all results.
         data: read the sets, for paired differences.
     """
     found = gather(results)
@@ -85,77 +84,68 @@ def results_page(results: Path, data: bool = True) -> str:
     return "\n".join(parts)
 
 
+def by_name(found: Mapping[str, Sequence[ModelRuns]], folder: str) -> dict[str, ModelRuns]:
+    """Collect the models of a set by name."""
+    return {row.model: row for row in found.get(folder, ())}
+
+
+def metric_text(aim: Aim) -> str:
+    """Write metric and unit."""
+    return f"{TITLES[aim.metric]}, {aim.unit}" if aim.unit else TITLES[aim.metric]
+
+
 def overview(found: Mapping[str, Sequence[ModelRuns]]) -> str:
-    """What was to be reached beside what was, set by set."""
-    lines = ["## Aims and results", ""]
-    lines += [
-        "| set | metric | gtx | aim | | five averaged | aim | | best other model |",
-        "|---|---|--:|--:|---|--:|--:|---|---|",
-    ]
+    """Write aims beside results, set by set."""
+    cells = []
     for folder, aim in AIMS.items():
-        models = {row.model: row for row in found.get(folder, ())}
-        cells = [aim.title, f"{WORDS[aim.metric]}{aim.unit and f', {aim.unit}'}"]
+        models = by_name(found, folder)
         single = aim.goal({name: row.mean() for name, row in models.items()})
+        cells.append([aim.title, metric_text(aim)])
         for model, goal in (("gtx", single), ("gtx-ensemble", aim.ensemble)):
-            alone = " (1 run)" if model in models and model == "gtx" and models[model].counted == "1 run" else ""
-            cells += [
-                score_text(models.get(model)) + alone,
-                "" if goal is None else f"{goal:.3g}",
-                verdict(models.get(model), goal),
-            ]
-        others = rivals(models)
-        cells.append(f"{title(others[0])}: {score_text(others[0])}" if others else "")
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            row = models.get(model)
+            score = score_text(row)
+            if row is not None and model == "gtx" and row.counted == "1 run":
+                score += " (1 run)"
+            cells[-1] += [score, "" if goal is None else f"{goal:.3g}", verdict(row, goal)]
+        cells[-1].append(best_text(rivals(models)))
+    heads = "set | metric | gtx | aim | | five averaged | aim | | best other model"
+    return "\n".join(["## Aims and results", "", *markdown(heads, "llrrlrrll", cells), ""])
 
 
 def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
-    """A line per set that gtx was run on, for `docs/results.md`; arguments as `results_page`."""
-    heads = [
-        "set",
-        "metric",
-        "`gtx train`",
-        "its network alone",
-        "five of these averaged",
-        "best other measured here",
-        "difference to the network",
-        "best published quoted",
-    ]
-    lines = [f"| {' | '.join(heads)} |", "|---|---|--:|--:|--:|---|--:|---|"]
+    """Write a line per set that gtx was run on, for `docs/results.md`; arguments as `results_page`."""
+    cells = []
     for folder, aim in AIMS.items():
-        models = {row.model: row for row in found.get(folder, ())}
+        models = by_name(found, folder)
         if "gtx" not in models:
             continue
-        better = "higher" if aim.metric in HIGHER else "lower"
-        others = rivals(models)
-        quoted = sorted(published(folder, aim.metric), key=lambda one: one.mean, reverse=better == "higher")
-        mixed = models.get("gtx-mix")
-        lines.append(
-            f"| {aim.title} | {WORDS[aim.metric]}{aim.unit and f', {aim.unit}'}, {better} is better "
-            f"| {f'{score_text(mixed)} ({mixed.counted})' if mixed else ''} "
-            f"| {score_text(models['gtx'])} ({models['gtx'].counted}) | {score_text(models.get('gtx-ensemble'))} "
-            f"| {f'{title(others[0])}: {score_text(others[0])}' if others else ''} "
-            f"| {difference_text(others[0], models['gtx']) if others and data else ''} "
-            f"| {f'{quoted[0].model}: {quote(quoted[0])}' if quoted else ''} |"
-        )
-    return "\n".join(lines)
+        ours, mixed, others = models["gtx"], models.get("gtx-mix"), rivals(models)
+        higher = aim.metric in HIGHER
+        quoted = sorted(published(folder, aim.metric), key=lambda one: one.mean, reverse=higher)
+        row = [aim.title, f"{metric_text(aim)}, {'higher' if higher else 'lower'} is better"]
+        row.append("" if mixed is None else f"{score_text(mixed)} ({mixed.counted})")
+        row += [f"{score_text(ours)} ({ours.counted})", score_text(models.get("gtx-ensemble")), best_text(others)]
+        row.append(difference_text(others[0], ours) if others and data else "")
+        row.append(f"{quoted[0].model}: {quote(quoted[0])}" if quoted else "")
+        cells.append(row)
+    heads = "set | metric | `gtx train` | its network alone | five of these averaged | best other measured here"
+    return "\n".join(markdown(f"{heads} | difference to the network | best published quoted", "llrrrlrl", cells))
 
 
 def front(found: Mapping[str, Sequence[ModelRuns]]) -> str:
-    """Five rows for the README: `gtx train` beside the better variant of each rival; the best of a row is bold."""
-    lines = [f"| set, score | {' | '.join(FRONT_COLUMNS)} |", "|---|" + "--:|" * len(FRONT_COLUMNS)]
+    """Write five rows for the README: `gtx train` beside the better variant of each rival; the best is bold."""
+    cells = []
     for folder, name in FRONT_ROWS.items():
-        models = {row.model: row for row in found.get(folder, ())}
+        models = by_name(found, folder)
         if "gtx-mix" not in models:
             continue
-        best = [ranked([models[n] for n in names if n in models])[:1] for names in FRONT_COLUMNS.values()]
-        winner = ranked([rows[0] for rows in best if rows])[0]
-        cells = [score_text(rows[0]) if rows else "" for rows in best]
-        cells = [f"**{cell}**" if rows and rows[0] is winner else cell for rows, cell in zip(best, cells, strict=True)]
-        metric = models["gtx-mix"].metric
-        sign = "↑" if metric in HIGHER else "↓"
-        lines.append(f"| {name}, {WORDS[metric]} {sign} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        best = [ranked(models[n] for n in names if n in models)[:1] for names in FRONT_COLUMNS.values()]
+        winner = ranked(row for rows in best for row in rows)[0]
+        scores = [score_text(rows[0]) if rows else "" for rows in best]
+        scores = [f"**{s}**" if rows and rows[0] is winner else s for rows, s in zip(best, scores, strict=True)]
+        metric = winner.metric
+        cells.append([f"{name}, {TITLES[metric]} {'↑' if metric in HIGHER else '↓'}", *scores])
+    return "\n".join(markdown(f"set, score | {' | '.join(FRONT_COLUMNS)}", "l" + "r" * len(FRONT_COLUMNS), cells))
 
 
 def into(page: str, begin: str, table: str) -> str:
@@ -166,80 +156,75 @@ def into(page: str, begin: str, table: str) -> str:
 
 
 def section(folder: str, models: Sequence[ModelRuns], results: Path, data: bool) -> str:
-    """One set: its table, its learning curves, and what each part is worth."""
+    """Write a set: its table, its learning curves, and what each part is worth."""
     aim, metric = AIMS.get(folder), models[0].metric
     quoted = published(folder, metric)
     ours = next((row for row in models if row.model == "gtx"), None)
     parts = [row for row in models if row.model in PARTS]
-    every = models
-    models = [row for row in models if row not in parts]
-    shown = sorted(ranked(models), key=lambda row: not row.ours)
-    unit = f" ({aim.unit})" if aim and aim.unit else ""
-    axis = f"test {WORDS[metric]}{unit}, {'higher' if metric in HIGHER else 'lower'} is better"
-    lines = [f"## {aim.title if aim else folder}", "", about(every), ""]
+    lines = [f"## {aim.title if aim else folder}", "", about(models), ""]
     if aim and aim.beside:
         lines += [f"Known before: {aim.beside}.", ""]
-    lines += [
-        "| model | " + axis + " | over | validation | difference to gtx | parameters | CPU seconds a run | command |"
-    ]
-    lines += ["|---|--:|---|--:|--:|--:|--:|---|"]
-    for row in shown:
+    cells = []
+    for row in sorted(ranked(row for row in models if row.model not in PARTS), key=lambda row: not row.ours):
         gap = difference_text(row, ours) if data and ours and row is not ours else ""
-        cells = [title(row), score_text(row), row.counted, score_text(row, "val"), gap, parameters(row), seconds(row)]
-        cells.append(f"`{command(row)}`" if command(row) else "")
-        lines.append(f"| {' | '.join(cells)} |")
+        cells.append([title(row), score_text(row), row.counted, score_text(row, "val"), gap, parameters(row)])
+        cells[-1] += [seconds(row), f"`{command(row)}`" if command(row) else ""]
+    unit = f" ({aim.unit})" if aim and aim.unit else ""
+    axis = f"test {TITLES[metric]}{unit}, {'higher' if metric in HIGHER else 'lower'} is better"
+    heads = f"model | {axis} | over | validation | difference to gtx | parameters | CPU seconds a run | command"
+    lines += markdown(heads, "lrlrrrrl", cells)
     lines += [f"| {one.model} | {quote(one)} | published | | | | | |" for one in quoted]
-    lines += ["", f"Published rows: {SOURCES.get(folder, MUBEN)}; not measured here.\n"] if quoted else [""]
-    lines += learnt(folder, metric, results)
+    lines.append("")
+    if quoted:
+        lines.append(f"Published rows: {SOURCES.get(folder, MUBEN)}; not measured here.\n")
+    lines += learnt(folder, results)
     if parts and ours:
         lines += ablation(parts, ours, data)
     return "\n".join(lines)
 
 
-def learnt(folder: str, metric: str, results: Path) -> list[str]:
-    """The learning curves of a set, in numbers."""
+def learnt(folder: str, results: Path) -> list[str]:
+    """Write the learning curves of a set, in numbers."""
     points = curve(folder, results) if folder in SETS else []
     if not points:
         return []
-    titles = {model: MODELS[model].title for model in dict.fromkeys(point.model for point in points)}
-    lines = ["The score on validation rows by the number of training rows, for three samples of each size:", ""]
-    lines += ["| training molecules | " + " | ".join(titles.values()) + " |", "|--:|" + "--:|" * len(titles)]
+    models = list(dict.fromkeys(point.model for point in points))
+    cells = []
     for size in sorted({point.rows for point in points}):
-        at = {
-            p.model: f"{statistics.mean(p.scores):.3f} ± {statistics.stdev(p.scores):.3f}"
-            for p in points
-            if p.rows == size
-        }
-        lines.append(f"| {size:,} | {' | '.join(at.get(model, '') for model in titles)} |")
-    command = f"python -m experiments.learning --sets {folder} --models {' '.join(titles)}"
-    return [*lines, "", f"`{command}`", ""]
+        scores = {point.model: point.scores for point in points if point.rows == size}
+        texts = {model: f"{statistics.mean(s):.3f} ± {statistics.stdev(s):.3f}" for model, s in scores.items()}
+        cells.append([f"{size:,}", *(texts.get(model, "") for model in models)])
+    heads = f"training molecules | {' | '.join(MODELS[model].title for model in models)}"
+    return [
+        "The score on validation rows by the number of training rows, for three samples of each size:",
+        "",
+        *markdown(heads, "r" * (1 + len(models)), cells),
+        "",
+        f"`python -m experiments.learning --sets {folder} --models {' '.join(models)}`",
+        "",
+    ]
 
 
 def ablation(parts: Sequence[ModelRuns], ours: ModelRuns, data: bool) -> list[str]:
-    """The default model less a part at a time, each beside the same splits and seeds of the whole."""
-    rows = []
-    for row in sorted(parts, key=lambda row: list(MODELS).index(row.model)):
+    """Write the default model without a part at a time, each beside the same splits and seeds of the whole."""
+    cells = []
+    for row in sorted(parts, key=lambda row: list(PARTS).index(row.model)):
         runs = {(result["split"], result["seed"]) for result in row.results}
         whole = ours._replace(results=[r for r in ours.results if (r["split"], r["seed"]) in runs])
         if len(whole.results) != len(runs):
             continue  # until the whole was run there too
         gap = difference_text(row, whole) if data else ""
-        cells = [
-            title(row).removeprefix("gtx "),
-            score_text(row),
-            row.counted,
-            score_text(row, "val"),
-            score_text(whole),
-        ]
-        rows.append(f"| {' | '.join([*cells, score_text(whole, 'val'), gap, f'`{command(row)}`'])} |")
-    lines = ["gtx with one change at a time, and gtx as it is on the same splits and seeds.", ""]
-    lines += ["| gtx | test | over | validation | as it is | its validation | difference | command |"]
-    lines += ["|---|--:|---|--:|--:|--:|--:|---|"]
-    return [*lines, *rows, ""] if rows else []
+        cells.append([title(row).removeprefix("gtx "), score_text(row), row.counted, score_text(row, "val")])
+        cells[-1] += [score_text(whole), score_text(whole, "val"), gap, f"`{command(row)}`"]
+    if not cells:
+        return []
+    heads = "gtx | test | over | validation | as it is | its validation | difference | command"
+    explained = "gtx with one change at a time, and gtx as it is on the same splits and seeds."
+    return [explained, "", *markdown(heads, "lrlrrrrl", cells), ""]
 
 
 def about(models: Sequence[ModelRuns]) -> str:
-    """Rows, and how often the test rows were scored."""
+    """Write the numbers of rows, and how often the test rows were scored."""
     first = next((row.results[0] for row in models if "rows" in row.results[0]), None)
     counts = ", ".join(f"{n:,} {part}" for part, n in first["rows"].items()) + " rows. " if first else ""
     looks = [(row.ours, sum(run.get("evaluations", 1) for run in row.results)) for row in models]
@@ -250,7 +235,7 @@ def about(models: Sequence[ModelRuns]) -> str:
 
 
 def rivals(models: Mapping[str, ModelRuns]) -> list[ModelRuns]:
-    """Models that are not gtx's, the best first; those alone that were run on every split that gtx was.
+    """Rank the models that are not gtx's; those alone that were run on every split that gtx was.
 
     Those that learn from validation rows too stand aside, since gtx's network does not.
     """
@@ -260,88 +245,65 @@ def rivals(models: Mapping[str, ModelRuns]) -> list[ModelRuns]:
 
     needed = splits(models["gtx"]) if "gtx" in models else set()
     others = [row for row in models.values() if not row.ours and not row.model.endswith(WHOLE)]
-    return ranked([row for row in others if splits(row) >= needed])
+    return ranked(row for row in others if splits(row) >= needed)
 
 
-def ranked(models: Sequence[ModelRuns]) -> list[ModelRuns]:
-    """The best first; a score that is undefined last."""
-
-    def key(row: ModelRuns) -> tuple[bool, float]:
-        mean = row.mean()
-        return mean is None, 0.0 if mean is None else -mean if row.metric in HIGHER else mean
-
-    return sorted(models, key=key)
-
-
-def verdict(row: ModelRuns | None, goal: float | None) -> str:
-    """Whether a goal was reached."""
-    if row is None or goal is None or row.mean() is None:
-        return ""
-    return "reached" if (row.mean() >= goal if row.metric in HIGHER else row.mean() <= goal) else "missed"
-
-
-def score_text(row: ModelRuns | None, part: str = "test") -> str:
-    """Mean ± sd."""
-    if row is None:
-        return ""
-    mean, sd = row.mean(part), row.sd(part)
-    if mean is None:
-        return "undefined"
-    digits = places(mean)
-    return f"{mean:.{digits}f}" + (f" ± {sd:.{digits}f}" if sd is not None else "")
+def best_text(others: Sequence[ModelRuns]) -> str:
+    """Write title and score of the first."""
+    return f"{title(others[0])}: {score_text(others[0])}" if others else ""
 
 
 def quote(one: Published) -> str:
-    """A published score."""
-    return f"{one.mean:.3f}" + (f" ± {one.sd:.3f}" if one.sd is not None else "")
+    """Write a published score."""
+    return f"{one.mean:.3f}" if one.sd is None else f"{one.mean:.3f} ± {one.sd:.3f}"
 
 
 def title(row: ModelRuns) -> str:
-    """What a reader calls a model."""
-    if "title" in row.results[0]:  # of a recipe with settings of its own
-        return row.results[0]["title"]
-    tuned_on = row.results[0].get("settings", {}).get("tuned_on")
+    """Write what a reader calls a model."""
+    first = row.results[0]
+    if "title" in first:  # of a recipe with settings of its own
+        return first["title"]
+    tuned_on = first.get("settings", {}).get("tuned_on")
     return MODELS[row.model].title + (f" on {tuned_on}" if tuned_on else "")
 
 
 def parameters(row: ModelRuns) -> str:
-    """How many, where that can be said."""
-    found = row.results[0].get("parameters")
-    return "" if found is None else f"{found:,}"
+    """Write how many parameters a model has, if that is known."""
+    count = row.results[0].get("parameters")
+    return "" if count is None else f"{count:,}"
 
 
 def seconds(row: ModelRuns) -> str:
-    """The median over runs made in one go."""
+    """Write the median over runs made in one go."""
     found = [result["cpu_seconds"] for result in row.results if not result.get("resumed", True)]
     return f"{statistics.median(found):,.0f}" if found else ""
 
 
 def command(row: ModelRuns) -> str:
-    """The line that makes all runs of a row, and no others, unless some splits have fewer seeds so far."""
+    """Write the line that makes all runs of a row, and no others, unless some splits have fewer seeds so far."""
     each = [result.get("command", "") for result in row.results]
     whole = re.sub(r" --(splits|seeds)( \d+)+", "", each[0])
     for word in ("--splits", "--seeds"):
         numbers = {int(n) for one in each for n in re.findall(rf"{word} (\d+)", one)}
-        whole += f" {word} {' '.join(map(str, sorted(numbers)))}" if numbers else ""
+        if numbers:
+            whole += f" {word} {' '.join(map(str, sorted(numbers)))}"
     return whole
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--results", type=Path, default=RESULTS, help="the folder of results; the page stands beside it"
-    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results; the page is beside it")
     parser.add_argument("--without-data", action="store_true", help="leave out paired differences")
     options = parser.parse_args(words)
-    if not options.without_data and not published("scaffold-esol", "rmse"):
+    data = not options.without_data
+    if data and not published("scaffold-esol", "rmse"):
         print("published/scaffold_published.csv is not below $GTX_DATA: the page goes without it", file=sys.stderr)
-    (options.results.parent / "RESULTS.md").write_text(results_page(options.results, not options.without_data))
+    (options.results.parent / "RESULTS.md").write_text(results_page(options.results, data))
     if options.results.resolve() == RESULTS:
         found = gather(options.results)
-        short_table = short(found, not options.without_data)
         for page, begin, table in (
-            (ROOT / "docs/results.md", BEGIN, short_table),
+            (ROOT / "docs/results.md", BEGIN, short(found, data)),
             (ROOT / "README.md", FRONT, front(found)),
         ):
             page.write_text(into(page.read_text(), begin, table))

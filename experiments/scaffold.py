@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from experiments.public_sets import PublicSet
 from experiments.recipe import main
+from experiments.runs import PublicSet
 
 METRICS = {"esol": "rmse", "freesolv": "rmse", "bbbp": "roc_auc", "bace": "roc_auc", "tox21": "roc_auc"}
 SETS = {name: PublicSet(f"scaffold/{name}", metric, ("split",), f"scaffold-{name}") for name, metric in METRICS.items()}

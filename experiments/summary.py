@@ -1,30 +1,34 @@
-"""The runs of a model on a set as one row, and the difference of two models' scores on the same test rows."""
+"""The runs of a model on a set as one row, the difference of two models' scores on the same test rows, and tables."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import t
 
+from gtx.data import open_table
+from gtx.data.named_sets import load_set
 from gtx.report.comparison import corrected_resampled_t
 
 HIGHER = ("roc_auc", "pr_auc", "accuracy", "r2")
 """Metrics of which more is better."""
-OURS = "gtx"
-"""How names of gtx's own models begin."""
+TITLES = {"rmse": "RMSE", "mae": "MAE", "roc_auc": "ROC-AUC", "r2": "R²"}
+RESAMPLES = 2000
 
 
 class ModelRuns(NamedTuple):
     """All runs of a model on a set.
 
     Attributes:
-        folder: of the set.
-        model: its name.
-        results: what was written, one per run, ordered by split and seed.
+        folder: folder of the set.
+        model: name of the model.
+        results: lines of the runs, ordered by split and seed.
     """
 
     folder: str
@@ -33,43 +37,49 @@ class ModelRuns(NamedTuple):
 
     @property
     def metric(self) -> str:
-        """The one the set is judged by."""
+        """Score that the set is judged by."""
         return self.results[0]["metric"]
 
+    @property
+    def ours(self) -> bool:
+        """Whether it is a model of gtx."""
+        return self.model.startswith("gtx")
+
     def scores(self, part: str = "test") -> list[float]:
-        """One number per split, its seeds averaged; where there is one split, one per seed."""
+        """Collect one number per split, its seeds averaged; if there is one split, one per seed."""
         found: dict[Any, list[float]] = {}
         splits = {result["split"] for result in self.results}
         for result in self.results:
-            if (value := result[part][self.metric]) is not None:
+            value = result[part][self.metric]
+            if value is not None:
                 found.setdefault(result["split"] if len(splits) > 1 else result["seed"], []).append(value)
         return [statistics.mean(values) for values in found.values()]
 
     def mean(self, part: str = "test") -> float | None:
-        """Over `scores`."""
-        return statistics.mean(self.scores(part)) if self.scores(part) else None
+        """Average `scores`; None if all are undefined."""
+        scores = self.scores(part)
+        return statistics.mean(scores) if scores else None
 
     def sd(self, part: str = "test") -> float | None:
-        """Sample standard deviation over `scores`; None for fewer than two."""
-        return statistics.stdev(self.scores(part)) if len(self.scores(part)) > 1 else None
-
-    @property
-    def ours(self) -> bool:
-        """Whether it is gtx itself."""
-        return self.model.startswith(OURS)
+        """Compute the sample standard deviation of `scores`; None for fewer than two."""
+        scores = self.scores(part)
+        return statistics.stdev(scores) if len(scores) > 1 else None
 
     @property
     def counted(self) -> str:
         """What the mean is over: `3 seeds`, `6 splits`, `6 splits × 5 seeds`, `6 splits × 2 to 3 seeds`."""
         seeds = Counter(result["split"] for result in self.results)
         least, most = min(seeds.values()), max(seeds.values())
-        words = [f"{len(seeds)} splits"] * (len(seeds) > 1)
-        words += [f"{most} seeds" if least == most else f"{least} to {most} seeds"] * (most > 1)
+        words = []
+        if len(seeds) > 1:
+            words.append(f"{len(seeds)} splits")
+        if most > 1:
+            words.append(f"{most} seeds" if least == most else f"{least} to {most} seeds")
         return " × ".join(words) or "1 run"
 
 
 def rows(runs: Iterable[dict[str, Any]]) -> Iterator[ModelRuns]:
-    """Runs by set and model."""
+    """Group runs by set and model."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in runs:
         found.setdefault((run["folder"], run["model"]), []).append(run)
@@ -77,31 +87,83 @@ def rows(runs: Iterable[dict[str, Any]]) -> Iterator[ModelRuns]:
         yield ModelRuns(folder, model, sorted(results, key=lambda result: (result["split"], result["seed"])))
 
 
+# ---------------------------------------------------------------------------------------------------------- as text
+
+
 def places(score: float) -> int:
-    """Decimals worth printing of a score and of what differs from it."""
+    """Choose the decimals worth printing of a score and of what differs from it."""
     return 3 if abs(score) < 10 else 1
 
 
-def lines(runs: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """A line per row, for the terminal; one that says so where there are none."""
-    found = list(rows(runs))
-    if not found:
-        yield "no results yet"
-    for row in found:
-        sd = "" if row.sd() is None else f" ± {row.sd():.4f}"
+def score_text(row: ModelRuns | None, part: str = "test") -> str:
+    """Write mean ± sd."""
+    if row is None:
+        return ""
+    mean, sd = row.mean(part), row.sd(part)
+    if mean is None:
+        return "undefined"
+    digits = places(mean)
+    return f"{mean:.{digits}f}" if sd is None else f"{mean:.{digits}f} ± {sd:.{digits}f}"
+
+
+def text_lines(runs: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Write a line per row, for the terminal."""
+    row = None
+    for row in rows(runs):
+        mean, sd = row.mean(), row.sd()
+        text = "undefined" if mean is None else f"{mean:.4f}"
+        text += "" if sd is None else f" ± {sd:.4f}"
         each = " ".join(f"{score:.3f}" for score in row.scores())
-        yield f"{row.folder:17} {row.model:20} {row.counted:20} test {row.metric} {_four(row.mean())}{sd}  {each}"
+        yield f"{row.folder:17} {row.model:20} {row.counted:20} test {row.metric} {text}  {each}"
+    if row is None:
+        yield "no results yet"
 
 
-def _four(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4f}"
+def markdown(heads: str, alignment: str, cells: Iterable[Sequence[str]]) -> list[str]:
+    """Write a table in Markdown.
+
+    Args:
+        heads: heads of the columns, divided by `|`.
+        alignment: a letter for each column, `l` or `r`.
+        cells: cells of the rows.
+    """
+    marks = "|".join({"l": "---", "r": "--:"}[letter] for letter in alignment)
+    return [f"| {heads} |", f"|{marks}|", *(f"| {' | '.join(row)} |" for row in cells)]
 
 
-RESAMPLES = 2000
+def ranked(models: Iterable[ModelRuns], part: str = "test") -> list[ModelRuns]:
+    """Sort by mean, the best first; a score that is undefined last."""
+
+    def key(row: ModelRuns) -> float:
+        mean = row.mean(part)
+        if mean is None:
+            return math.inf
+        return -mean if row.metric in HIGHER else mean
+
+    return sorted(models, key=key)
+
+
+def verdict(row: ModelRuns | None, goal: float | None) -> str:
+    """Write whether a goal was reached."""
+    mean = None if row is None else row.mean()
+    if row is None or goal is None or mean is None:
+        return ""
+    return "reached" if (mean >= goal if row.metric in HIGHER else mean <= goal) else "missed"
+
+
+def mean_log_ratio(ratios: Sequence[float]) -> str:
+    """Write the mean of logarithms of errors' ratios over sets with its 95% t interval, and how many are negative."""
+    mean = statistics.mean(ratios)
+    half = t.ppf(0.975, len(ratios) - 1) * statistics.stdev(ratios) / math.sqrt(len(ratios))
+    ahead = sum(ratio < 0 for ratio in ratios)
+    return f"{mean:+.1%} [{mean - half:+.1%}, {mean + half:+.1%}] | {ahead} of {len(ratios)}"
+
+
+# ------------------------------------------------------------------------------------------------------ differences
 
 
 class Difference(NamedTuple):
-    """Of two models' scores: the first minus the second, and its 95% interval."""
+    """Difference of two models' scores, the first minus the second, and its 95% interval."""
 
     value: float
     low: float
@@ -121,23 +183,20 @@ class Split(NamedTuple):
     other: np.ndarray
 
 
-def difference(
-    splits: Sequence[Split], metric: str, ratio: float | None = None, resamples: int = RESAMPLES, seed: int = 0
-) -> Difference:
+def difference(splits: Sequence[Split], metric: str, ratio: float | None = None, seed: int = 0) -> Difference:
     """Compare two models on the same molecules.
 
-    On one split by a bootstrap (Efron & Tibshirani 1993, percentile interval): each of the resamples draws the test
-    molecules with replacement, the same for both models, scores every run on them, and averages over targets and runs.
-    The interval is the uncertainty for want of test molecules; how much seeds scatter is in the standard deviation
+    On one split by a bootstrap (Efron & Tibshirani 1993, percentile interval): each of `RESAMPLES` resamples draws the
+    test molecules with replacement, the same for both models, scores every run on them, and averages over targets and
+    runs. The interval is the uncertainty for want of test molecules; the scatter of seeds is in the standard deviation
     beside the means. Several random splits share molecules, of which a bootstrap knows nothing: there the interval is
     that of the corrected resampled t-test (`gtx.report.comparison.corrected_resampled_t`).
 
     Args:
         splits: the test rows, one entry per split.
-        metric: `rmse`, `mae`, `r2` or `roc_auc`.
-        ratio: of several splits, test rows for every other row.
-        resamples: how many.
-        seed: of the draws.
+        metric: a key of `SCORES`.
+        ratio: for several splits, test rows for every other row.
+        seed: seed of the draws.
     """
     if len(splits) > 1:
         if ratio is None:
@@ -146,30 +205,28 @@ def difference(
         return Difference(found.difference, found.low, found.high)
     (split,) = splits
     n = len(split.y)
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), resamples)
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), RESAMPLES)
     gaps = _gap(split, np.concatenate([np.ones((1, n)), drawn]), metric)  # the first is of the test set itself
     low, high = np.nanpercentile(gaps[1:], (2.5, 97.5))
     return Difference(float(gaps[0]), float(low), float(high))
 
 
 def _gap(split: Split, weights: np.ndarray, metric: str) -> np.ndarray:
-    """`[resamples]`, the first model's score minus the second's."""
+    """Subtract the second model's scores from the first's, `[resamples]`."""
     return _mean_score(split.y, split.one, weights, metric) - _mean_score(split.y, split.other, weights, metric)
 
 
 def _mean_score(y: np.ndarray, runs: np.ndarray, weights: np.ndarray, metric: str) -> np.ndarray:
-    """`[resamples]`, the mean over targets and runs; a target that a resample leaves without both classes drops out."""
-    each = [
-        SCORES[metric](y[known, t], run[known, t], weights[:, known])
-        for t in range(y.shape[1])
-        for known in [~np.isnan(y[:, t])]
-        for run in runs
-    ]
+    """Average over targets and runs, `[resamples]`; a target that a resample leaves without both classes drops out."""
+    each = []
+    for target in range(y.shape[1]):
+        known = ~np.isnan(y[:, target])
+        each += [SCORES[metric](y[known, target], run[known, target], weights[:, known]) for run in runs]
     return np.nanmean(each, axis=0)
 
 
 def rmse(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Of molecules counted as often as `weights` `[resamples, n]` says; so are the others."""
+    """Score predictions of molecules, each counted as often as `weights` `[resamples, n]` has it."""
     return np.sqrt(weights @ (p - y) ** 2 / weights.sum(1))
 
 
@@ -183,8 +240,10 @@ def r2(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def roc_auc(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Probability that a 1 is ranked above a 0, ties half: \(\sum_{ij} w_i w_j ([p_i > p_j] + [p_i = p_j] / 2)\) over
-    pairs of a 1 and a 0, divided by the pairs; NaN where one class is missing."""
+    r"""Compute the probability that a 1 is ranked above a 0, ties half; NaN if one class is missing.
+
+    It is \(\sum_{ij} w_i w_j ([p_i > p_j] + [p_i = p_j] / 2)\) over pairs of a 1 and a 0, divided by their number.
+    """
     order = np.argsort(p, kind="stable")
     starts = np.flatnonzero(np.diff(p[order], prepend=-np.inf))  # of runs of equal predictions
     ones, zeros = (np.add.reduceat(weights[:, order] * (y[order] == c), starts, axis=1) for c in (1, 0))
@@ -193,17 +252,26 @@ def roc_auc(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.where(pairs > 0, (ones * below).sum(1) / np.maximum(pairs, 1), np.nan)
 
 
-SCORES: Mapping = {"rmse": rmse, "mae": mae, "r2": r2, "roc_auc": roc_auc}
+SCORES: dict[str, Callable[..., np.ndarray]] = {"rmse": rmse, "mae": mae, "r2": r2, "roc_auc": roc_auc}
 
 
 def difference_text(row: ModelRuns, other: ModelRuns) -> str:
-    """`+0.123 [0.045, 0.201]`: the score of one minus that of the other; empty where they share no split."""
+    """Write `+0.123 [0.045, 0.201]`, the first score minus the second; empty if they share no split."""
+    found = model_difference(row, other)
+    return "" if found is None else formatted(found, other)
+
+
+def formatted(found: Difference, other: ModelRuns) -> str:
+    """Write a difference with the decimals of the other's score."""
+    value, low, high = (f"{part:+.{places(other.mean() or 0.0)}f}" for part in found)
+    return f"{value} [{low}, {high}]"
+
+
+def model_difference(row: ModelRuns, other: ModelRuns) -> Difference | None:
+    """Compare two models on the splits that both were run on; None if there are none."""
     splits = shared_splits(row, other)
-    return formatted(split_difference(splits, row), other) if splits else ""
-
-
-def split_difference(splits: Sequence[Split], row: ModelRuns) -> Difference:
-    """`difference`, with the metric and the sizes of the row's set."""
+    if not splits:
+        return None
     ratio = None
     if len(splits) > 1:
         counts = row.results[0]["rows"]
@@ -211,14 +279,8 @@ def split_difference(splits: Sequence[Split], row: ModelRuns) -> Difference:
     return difference(splits, row.metric, ratio)
 
 
-def formatted(found: Difference, other: ModelRuns) -> str:
-    """With the decimals of the other's score."""
-    value, low, high = (f"{part:+.{places(other.mean() or 0.0)}f}" for part in found)
-    return f"{value} [{low}, {high}]"
-
-
 def shared_splits(row: ModelRuns, other: ModelRuns) -> list[Split]:
-    """What both predicted of each split that both were run on, for runs that kept their predictions."""
+    """Collect what both predicted of each split, of runs whose predictions were written."""
     found = []
     for split in sorted({result["split"] for result in row.results}):
         ones, others = (
@@ -231,17 +293,14 @@ def shared_splits(row: ModelRuns, other: ModelRuns) -> list[Split]:
                 raise ValueError(f"{row.folder}, {split}: {row.model} and {other.model} were tested on different rows")
             y = first.measured
             if y is None:  # the set is a table
-                y = truth(row.results[0]["set"], first.names)[first.rows]
+                y = measured_values(row.results[0]["set"], first.names)[first.rows]
             found.append(Split(y, *(np.array([one.values for one in each]) for each in (ones, others))))
     return found
 
 
 @cache
-def truth(name: str, targets: tuple[str, ...]) -> np.ndarray:
-    """Measured values `[rows of the table, T]` of a named set, NaN for blanks."""
-    from gtx.data import open_table
-    from gtx.data.named_sets import load_set
-
+def measured_values(name: str, targets: tuple[str, ...]) -> np.ndarray:
+    """Read measured values `[rows of the table, T]` of a named set, NaN for blanks."""
     named = load_set(name)
     table = open_table(named.path, named.smiles_column)
     columns = [table.index(target) for target in targets]

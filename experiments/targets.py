@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,6 +25,8 @@ import numpy as np
 import pandas as pd
 from rdkit import Chem
 from rdkit.Chem.rdPartialCharges import ComputeGasteigerCharges
+from scipy.special import rel_entr
+from sklearn.metrics import mean_poisson_deviance
 
 import gtx
 from gtx.data.named_sets import load_set
@@ -66,111 +67,101 @@ def predicted(table: pd.DataFrame, task: Task, descriptors: bool = True, columns
         return gtx.load(Path(folder, "run", "model.gtx"), device="cpu").predict(asked)
 
 
-def bounds() -> pd.DataFrame:
-    """RMSE of test rows within the range and beyond it, by what training makes of values beyond."""
-    table = _set("esol")
+def bounds() -> list[dict]:
+    """Compute the RMSE of test rows within the range and beyond it, by what training makes of values beyond."""
+    table = read_set("esol")
     y = table.columns[1]
-    judged = table[y][table.split == "test"].to_numpy()
-    beyond = (judged < LOW) | (judged > HIGH)
-    seen, exact = table.split == "test", table[y]
-    outside = ~seen & ((exact < LOW) | (exact > HIGH))
-    said = exact.map(lambda v: f"<{LOW:g}" if v < LOW else f">{HIGH:g}" if v > HIGH else v)
+    exact, test = table[y], table.split == "test"
+    beyond = (exact < LOW) | (exact > HIGH)
+    outside = beyond & ~test
+    reported = exact.map(lambda v: f"<{LOW:g}" if v < LOW else f">{HIGH:g}" if v > HIGH else v)
     ways = {
         "all values known": (exact, {}),
-        "bounds, `--censored`": (exact.where(~outside, said), {"censored": True}),
+        "bounds, `--censored`": (exact.where(~outside, reported), {"censored": True}),
         "bounds taken for values": (exact.where(~outside, exact.clip(LOW, HIGH)), {}),
         "bounds left out": (exact.where(~outside), {}),
     }
     rows = []
     for name, (cells, options) in ways.items():
-        found = predicted(table.assign(**{y: cells}), Regression([y], **options))[f"{y}_pred"].to_numpy()
-        parts = {"all": np.ones(len(judged), bool), "within": ~beyond, "beyond": beyond}
-        rows.append({"way": name} | {part: _rmse(found[which] - judged[which]) for part, which in parts.items()})
-    return pd.DataFrame(rows)
+        predictions = predicted(table.assign(**{y: cells}), Regression([y], **options))[f"{y}_pred"].to_numpy()
+        error, far = predictions - exact[test].to_numpy(), beyond[test].to_numpy()
+        rows.append({"way": name, "all": rms(error), "within": rms(error[~far]), "beyond": rms(error[far])})
+    return rows
 
 
-def counts() -> pd.DataFrame:
-    """The mean Poisson deviance and the RMSE of test rows."""
-    table = _set("tox21").drop_duplicates("smiles")
+def counts() -> list[dict]:
+    """Compute the mean Poisson deviance and the RMSE of test rows."""
+    table = read_set("tox21").drop_duplicates("smiles")
     assays = [name for name in table if name not in ("smiles", "split")]
     table = table[table[assays].notna().all(axis=1)]
     table = table.assign(active=table[assays].sum(axis=1).astype(int))[["smiles", "active", "split"]]
     shuffled = table.assign(split=np.random.default_rng(0).permutation(table.split))
     rows = []
-    for split, rows_of in (("scaffold", table), ("random", shuffled)):
-        y = rows_of.active[rows_of.split == "test"].to_numpy()
+    for split, each in (("scaffold", table), ("random", shuffled)):
+        y = each.active[each.split == "test"].to_numpy()
         ways = {
-            "`--task counts`": predicted(rows_of, Counts(["active"])).active_pred.to_numpy(),
-            "`--task regression`": predicted(rows_of, Regression(["active"])).active_pred.to_numpy(),
-            "the mean": np.full(len(y), rows_of.active[rows_of.split == "train"].mean()),
+            "`--task counts`": predicted(each, Counts(["active"])).active_pred.to_numpy(),
+            "`--task regression`": predicted(each, Regression(["active"])).active_pred.to_numpy(),
+            "the mean": np.full(len(y), each.active[each.split == "train"].mean()),
         }
-        for name, found in ways.items():
-            scores = {"deviance": _deviance(found, y), "RMSE": _rmse(found - y), "least": found.min()}
-            rows.append({"split": split, "way": name} | scores)
-    return pd.DataFrame(rows)
+        for name, rate in ways.items():
+            deviance = mean_poisson_deviance(y, np.maximum(rate, 0.01))  # a regression may give rates below 0
+            rows.append({"split": split, "way": name, "deviance": deviance, "RMSE": rms(rate - y), "least": rate.min()})
+    return rows
 
 
-def shares() -> pd.DataFrame:
-    """The mean Kullback-Leibler divergence of test rows."""
-    table = _set("esol")
-    table = table.assign(**dict(zip(ELEMENTS, np.array([*map(_masses, table.smiles)]).T, strict=True)))
-    table = table[["smiles", *ELEMENTS, "split"]]
+def shares() -> list[dict]:
+    """Compute the mean Kullback-Leibler divergence of test rows; a share that is not positive counts as 0.0001."""
+    table = read_set("esol")[["smiles", "split"]]
+    table[[*ELEMENTS]] = [mass_shares(smiles) for smiles in table.smiles]
     y = table[table.split == "test"][[*ELEMENTS]].to_numpy()
-    mean = table[table.split == "train"][[*ELEMENTS]].mean().to_numpy()
     names = [f"{name}_pred" for name in ELEMENTS]
     ways = {
         "`--task shares`": predicted(table, Shares(ELEMENTS), descriptors=False)[names].to_numpy(),
         "`--task regression`": predicted(table, Regression(ELEMENTS), descriptors=False)[names].to_numpy(),
-        "the mean": np.tile(mean, (len(y), 1)),
+        "the mean": np.tile(table[table.split == "train"][[*ELEMENTS]].mean(), (len(y), 1)),
     }
-    return pd.DataFrame(
-        [
-            {"way": name, "divergence": _divergence(found, y), "largest |sum - 1|": abs(found.sum(1) - 1).max()}
-            for name, found in ways.items()
-        ]
-    )
+    rows = []
+    for name, share in ways.items():
+        divergence = float(rel_entr(y, np.maximum(share, 1e-4)).sum(1).mean())
+        rows.append({"way": name, "divergence": divergence, "largest |sum - 1|": abs(share.sum(1) - 1).max()})
+    return rows
 
 
-def components() -> pd.DataFrame:
-    """The RMSE of test rows in each solvent, kcal/mol."""
-    table = pd.read_parquet(load_set("xtb9", download=False).path).sample(1500, random_state=0)
-    table = table.rename(columns={"split_random": "split"}).reset_index(drop=True)
-    in_water = (np.random.default_rng(0).random(len(table)) < 0.5) & (table.split != "test")
-    parts = []
-    for name, solvent in SOLVENTS.items():
-        known = (in_water if name == "water" else ~in_water) | (table.split == "test")
-        y = table[f"solvation_{name}"]
-        parts.append(table[["smiles", "split"]].assign(solvent=solvent, y=y, known=y.where(known)))
-    rows = pd.concat(parts, ignore_index=True)
-    pairs = rows.dropna(subset="known")[["smiles", "solvent", "known", "split"]]
-    beside = table[["smiles", "split"]].assign(
-        **{name: part.known.to_numpy() for name, part in zip(SOLVENTS, parts, strict=True)}
-    )
-    test = rows[rows.split == "test"]
+def components() -> list[dict]:
+    """Compute the RMSE of test rows in each solvent, kcal/mol."""
+    table = read_xtb9(1500)
+    test = table.split == "test"
+    in_water = (np.random.default_rng(0).random(len(table)) < 0.5) & ~test
+    beside = table[["smiles", "split"]].copy()
+    for name in SOLVENTS:
+        known = (in_water if name == "water" else ~in_water) | test
+        beside[name] = table[f"solvation_{name}"].where(known)
+    parts = [beside.rename(columns={name: "y"}).assign(solvent=solvent) for name, solvent in SOLVENTS.items()]
+    pairs = pd.concat(parts, ignore_index=True)[["smiles", "solvent", "y", "split"]].dropna()
+    together = predicted(beside, Regression([*SOLVENTS]))
     alone = [predicted(beside[["smiles", name, "split"]].dropna(), Regression([name])) for name in SOLVENTS]
+    means = pairs[pairs.split == "train"].groupby("solvent").y.mean()
     ways = {
-        "`--smiles-columns smiles solvent`": predicted(pairs, Regression(["known"]), columns=("smiles", "solvent")),
-        "a target column for each solvent": predicted(beside, Regression([*SOLVENTS])),
-        "a model for each solvent": pd.concat(alone, axis=1),
-        "the mean": pairs[pairs.split == "train"].groupby("solvent").known.mean()[test.solvent],
+        "`--smiles-columns smiles solvent`": predicted(pairs, Regression(["y"]), columns=("smiles", "solvent")).y_pred,
+        "a target column for each solvent": pd.concat([together[f"{name}_pred"] for name in SOLVENTS]),
+        "a model for each solvent": pd.concat(
+            [each[f"{name}_pred"] for name, each in zip(SOLVENTS, alone, strict=True)]
+        ),
+        "the mean": means[pairs.solvent[pairs.split == "test"]],
     }
-    found = []
-    for way, answers in ways.items():
-        if way.startswith("a "):
-            answers = pd.concat([answers[f"{name}_pred"] for name in SOLVENTS])
-        elif "known_pred" in answers:
-            answers = answers.known_pred
-        error = answers.to_numpy() - test.y.to_numpy()
-        found.append({"way": way} | {name: _rmse(error[test.solvent == s]) for name, s in SOLVENTS.items()})
-    return pd.DataFrame(found)
+    rows, asked = [], pairs[pairs.split == "test"]
+    for way, values in ways.items():
+        error = values.to_numpy() - asked.y.to_numpy()
+        rows.append({"way": way} | {name: rms(error[asked.solvent == s]) for name, s in SOLVENTS.items()})
+    return rows
 
 
-def together() -> pd.DataFrame:
-    """RMSE of test rows: kcal/mol, e and Å."""
-    table = pd.read_parquet(load_set("xtb9", download=False).path).sample(800, random_state=0)
-    table = table.rename(columns={"split_random": "split"}).reset_index(drop=True)
-    table["charge"] = [json.dumps(_charges(smiles)) for smiles in table.smiles]
-    table["length"] = [json.dumps(_lengths(*row)) for row in zip(table.smiles, table.coordinates, strict=True)]
+def together() -> list[dict]:
+    """Compute the RMSE of test rows: kcal/mol, e and Å."""
+    table = read_xtb9(800)
+    table["charge"] = [json.dumps(charges(smiles)) for smiles in table.smiles]
+    table["length"] = [json.dumps(bond_lengths(*row)) for row in zip(table.smiles, table.coordinates, strict=True)]
     names = ["solvation_water", "charge", "length"]
     table = table[["smiles", "split", *names]]
     alone = Regression(names[0]), AtomRegression(names[1]), BondRegression(names[2])
@@ -181,61 +172,52 @@ def together() -> pd.DataFrame:
     }
     rows = []
     for way, found in ways.items():
-        errors = [found.solvation_water_pred.to_numpy() - test.solvation_water.to_numpy()]
+        errors = {names[0]: found.solvation_water_pred.to_numpy() - test.solvation_water.to_numpy()}
         for name in names[1:]:
             lists = zip(found[f"{name}_pred"], test[name], strict=True)
-            errors.append(np.concatenate([np.subtract(json.loads(p), json.loads(y)) for p, y in lists]))
-        rows.append({"way": way} | {name: _rmse(error) for name, error in zip(names, errors, strict=True)})
-    return pd.DataFrame(rows)
+            errors[name] = np.concatenate([np.subtract(json.loads(p), json.loads(y)) for p, y in lists])
+        rows.append({"way": way} | {name: rms(error) for name, error in errors.items()})
+    return rows
 
 
-KINDS: dict[str, Callable[[], pd.DataFrame]] = {
-    "bounds": bounds,
-    "counts": counts,
-    "shares": shares,
-    "components": components,
-    "together": together,
-}
+KINDS = {"bounds": bounds, "counts": counts, "shares": shares, "components": components, "together": together}
 
 
-def _set(name: str) -> pd.DataFrame:
+def read_set(name: str) -> pd.DataFrame:
+    """Read a set in its scaffold split."""
     return pd.read_csv(load_set(f"scaffold/{name}", download=False).path)
 
 
-def _rmse(error: np.ndarray) -> float:
+def read_xtb9(rows: int) -> pd.DataFrame:
+    """Read some rows of xtb9 in its random split."""
+    table = pd.read_parquet(load_set("xtb9", download=False).path).sample(rows, random_state=0)
+    return table.rename(columns={"split_random": "split"}).reset_index(drop=True)
+
+
+def rms(error: np.ndarray) -> float:
+    """Compute the root mean square."""
     return float(np.sqrt(np.square(error).mean()))
 
 
-def _deviance(found: np.ndarray, y: np.ndarray) -> float:
-    """Of rates; one that is not positive, as a regression may give, counts as 0.01."""
-    found = np.maximum(found, 0.01)
-    log = np.log(np.where(y > 0, y, 1) / found)
-    return float(2 * np.mean(y * log - y + found))
-
-
-def _divergence(found: np.ndarray, y: np.ndarray) -> float:
-    """Of shares; one that is not positive counts as 0.0001."""
-    found = np.maximum(found, 1e-4)
-    return float(np.mean(np.sum(np.where(y > 0, y * np.log(np.where(y > 0, y, 1) / found), 0), axis=1)))
-
-
-def _charges(smiles: str) -> list[float]:
+def charges(smiles: str) -> list[float]:
+    """Compute Gasteiger charges of the atoms, those of hydrogens with the atom that carries them, e."""
     mol = Chem.MolFromSmiles(smiles)
     ComputeGasteigerCharges(mol)
     properties = "_GasteigerCharge", "_GasteigerHCharge"  # of the atom, and of hydrogens that are no atoms here
     return [sum(map(atom.GetDoubleProp, properties)) for atom in mol.GetAtoms()]
 
 
-def _lengths(smiles: str, coordinates: np.ndarray) -> list[float]:
+def bond_lengths(smiles: str, coordinates: np.ndarray) -> list[float]:
+    """Compute bond lengths, Å."""
     place = np.reshape(coordinates, (-1, 3))
     bonds = Chem.MolFromSmiles(smiles).GetBonds()
     return [float(np.linalg.norm(place[b.GetBeginAtomIdx()] - place[b.GetEndAtomIdx()])) for b in bonds]
 
 
-def _masses(smiles: str) -> np.ndarray:
-    atoms = Chem.AddHs(Chem.MolFromSmiles(smiles)).GetAtoms()
+def mass_shares(smiles: str) -> np.ndarray:
+    """Divide the mass of a molecule between `ELEMENTS`."""
     mass = np.zeros(3)
-    for atom in atoms:
+    for atom in Chem.AddHs(Chem.MolFromSmiles(smiles)).GetAtoms():
         mass[{6: 0, 1: 1}.get(atom.GetAtomicNum(), 2)] += atom.GetMass()
     return mass / mass.sum()
 
@@ -244,4 +226,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     for kind in parser.parse_args().kinds:
-        print(f"{kind}\n\n{KINDS[kind]().round(4).to_string(index=False)}\n", flush=True)
+        print(f"{kind}\n\n{pd.DataFrame(KINDS[kind]()).round(4).to_string(index=False)}\n", flush=True)

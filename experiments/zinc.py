@@ -1,56 +1,46 @@
 """ZINC-12k (Dwivedi et al. 2020, arXiv:2003.00982): mean absolute error of penalised logP, without descriptors.
 
-    python -m experiments.zinc --sets graphs --seeds 0 --hours 3
-    python -m experiments.zinc --sets graphs --seeds 0 --hours 0.5 --settings '{"batch_molecules": 128}'    # on a GPU
-    python -m experiments.zinc --sets smiles --seeds 0 1 2 --epochs 300
+    python -m experiments.zinc --sets graphs --seeds 0 --epochs 150
+    python -m experiments.zinc --sets smiles --seeds 0 1 2 --epochs 120
     python -m experiments.zinc --sets smiles --rivals mean ridge-counts forest-counts gine gps chemprop
 
 `graphs` are the graphs of the benchmark: 28 atom types and 3 bond types, nothing else; gtx computes common rings and
 counts of substructures from them. `smiles` has gtx's own features of atoms and bonds, from the SMILES of the same
 molecules. Descriptors are not allowed, because logP is a term of the label. The model has at most 500,000 weights, as
 the benchmark demands, is trained on the absolute error, and its batches hold molecules of similar size. The epoch is
-chosen on the validation rows; the test rows are scored once, at the end.
-
-On a GPU, if there is one, the same commands train there. `--hours` trains on a few batches to find the number of
-epochs for this time, with the given number of threads. A run that was stopped continues with the same command, a
-finished one is not repeated. The losses and validation scores of all epochs so far are in
-`runs/<set>/<run>/members/0/log.csv`.
+chosen on the validation rows; the test rows are scored once, at the end. On a GPU, if there is one, the same commands
+train there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 from torch_geometric.data import Data
 
 from experiments.models import fit_network, fit_predict
-from experiments.public_sets import FitResult, LoadedRun, PublicSet, Run
-from experiments.recipe import Job, options_of, print_scores, run_jobs
-from experiments.record import execute
-from gtx.data import Duplicates, MoleculeStore, Split
+from experiments.recipe import options_of, positive, print_scores, run_all
+from experiments.runs import PublicSet, Run, execute, unlisted_dataset
+from gtx.data import MoleculeStore
 from gtx.dataset import Dataset, DataSettings
 from gtx.errors import InputError
+from gtx.files import whole_file
 from gtx.models import build_model
-from gtx.tasks import Regression
-from gtx.training import TrainSettings, fit
+from gtx.training import TrainSettings
 
-SETS = {
-    "graphs": PublicSet("zinc12k", "mae", ("split",), "zinc12k-graphs"),
-    "smiles": PublicSet("zinc12k", "mae", ("split",), "zinc12k", featuriser={"descriptors": False}),
-}
 MOST = 500_000  # weights
+PARTS = ("train", "val", "test")
 RIVALS = ("mean", "ridge-counts", "forest-counts", "boosting-counts", "gine", "gps", "chemprop")
 """Of `experiments.models`, those that can do without descriptors."""
 ARGUMENTS = {"channels": 64, "layers": 8, "heads": 8, "steps": 16, "dropout": 0.0, "attention_dropout": 0.2}
@@ -62,8 +52,34 @@ RINGS = {
 SETTINGS = {"jitter": 0.2, "batch_molecules": 32, "ema": 0.999}
 ATOM_TYPES, BOND_TYPES = 28, 3
 FIELDS = ("num_atom", "atom_type", "y", "num_edge", "src", "dst", "bond_type")
-TRIED, OVERHEAD = 12, 1.1
-"""Batches by which the time of an epoch is measured; and what validation, averages and checkpoints add to it."""
+
+
+class Graphs(PublicSet):
+    """The 12,000 graphs of the benchmark, in the order of the table of their SMILES.
+
+    They lie beside `zinc12k.csv` as `zinc12k_graphs.npz`, flat arrays for each part: `num_atom`, `atom_type` (0 to 27),
+    `y`, `num_edge`, `src`, `dst`, `bond_type` (1 to 3). If it is missing it is made of PyG's `ZINC`, downloaded.
+    """
+
+    def data(self, split: int) -> DataSettings:
+        data = super().data(split)
+        return replace(data, data=str(Path(data.data).with_name("zinc12k_graphs.npz")))
+
+    def load(self, data: DataSettings, split: int, cache: Path) -> Dataset:
+        file = Path(data.data)
+        if not file.exists():
+            download(file)
+        with np.load(file) as arrays:
+            flat = {name: np.concatenate([arrays[f"{part}_{name}"] for part in PARTS]) for name in FIELDS}
+            ends = np.cumsum([len(arrays[f"{part}_y"]) for part in PARTS])
+        rows = dict(zip(PARTS, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
+        return unlisted_dataset(data, store_of(flat), rows, "split")
+
+
+SETS = {
+    "graphs": Graphs("zinc12k", "mae", ("split",), "zinc12k-graphs", is_table=False),
+    "smiles": PublicSet("zinc12k", "mae", ("split",), "zinc12k", featuriser={"descriptors": False}),
+}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -72,123 +88,65 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--rivals", nargs="+", default=[], choices=RIVALS, help="in place of gtx; from SMILES alone")
-    length = parser.add_mutually_exclusive_group()
-    length.add_argument("--hours", type=float, default=3.0, help="of wall time a run; default 3")
-    length.add_argument("--epochs", type=int, help="in place of hours")
-    parser.add_argument("--threads", type=int, default=2)
-    beside = f"{json.dumps(ARGUMENTS)} and, for graphs, {json.dumps(RINGS)}"
-    parser.add_argument("--model-arguments", type=json.loads, default={}, help=f"JSON, beside {beside}")
+    parser.add_argument("--epochs", type=positive, default=120)
+    parser.add_argument("--threads", type=positive, default=1)
+    usual = f"{json.dumps(ARGUMENTS)} and, for graphs, {json.dumps(RINGS)}"
+    parser.add_argument("--model-arguments", type=json.loads, default={}, help=f"JSON, beside {usual}")
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
     parser.add_argument("--no-progress", dest="progress", action="store_false", help="show no bar")
     options = parser.parse_args(words)
     options.here |= options.jobs == 1  # so that the bar is seen
     if options.rivals and options.sets != ["smiles"]:
         parser.error("--rivals read SMILES: expected --sets smiles")
-    each = product(options.seeds, options.sets, options.rivals or ["gtx"])
-    jobs = [_job(*one, options) for one in each]
-    failed = run_jobs(jobs, options, more=["--no-progress"])
-    print_scores({job.key for job in jobs}, options.out)
+    runs = [
+        Run(SETS[name], model, 0, seed, options.runs, command=command_of(name, model, seed, options))
+        for seed, name, model in product(options.seeds, options.sets, options.rivals or ["gtx"])
+    ]
+    fit, threads = (fit_predict, 1) if options.rivals else (partial(fit_gtx, options=options), options.threads)
+    failed = run_all(
+        runs, partial(execute, fit=fit, results=options.out, threads=threads), options, more=["--no-progress"]
+    )
+    print_scores(runs, options.out)
     return int(failed)
 
 
-def _job(seed: int, name: str, model: str, options: argparse.Namespace) -> Job:
-    run, command = Run(SETS[name], model, 0, seed), _command(name, model, seed, options)
-
-    def work() -> None:
-        if options.rivals:
-            execute(LoadedRun.of(run, options.runs), fit_predict, command, options.out)
-        else:
-            train = partial(fit_gtx, options=options)
-            execute(load(run, options.runs), train, command, options.out, threads=options.threads, measured=True)
-
-    return Job(run.key, command, work)
-
-
-def load(run: Run, runs: Path) -> LoadedRun:
-    """The molecules of a run and its task: the mean absolute error."""
-    loaded = LoadedRun.of(run, runs) if run.public_set is SETS["smiles"] else graphs(run, runs)
-    return loaded._replace(dataset=replace(loaded.dataset, task=Regression(loaded.names, loss="mae")))
+def command_of(name: str, model: str, seed: int, options: argparse.Namespace) -> str:
+    """Write the command of a run; the seed is last, where the page of results joins them."""
+    if options.rivals:
+        return f"python -m experiments.zinc --sets {name} --rivals {model} --seeds {seed}"
+    words = ["--sets", name, "--epochs", str(options.epochs), "--threads", str(options.threads)]
+    for option in ("model_arguments", "settings"):
+        value = getattr(options, option)
+        if value:
+            words += [f"--{option.replace('_', '-')}", json.dumps(value)]
+    return f"python -m experiments.zinc {shlex.join(words)} --seeds {seed}"
 
 
-def fit_gtx(loaded: LoadedRun, options: argparse.Namespace) -> FitResult:
+def fit_gtx(run: Run, options: argparse.Namespace) -> tuple[np.ndarray, dict[str, Any]]:
     """Train the model that the options describe, and predict all molecules.
 
     Raises:
         InputError: the model has more weights than the benchmark allows.
     """
-    ours, of_graphs = loaded.data.featuriser, loaded.run.public_set is SETS["graphs"]
-    sizes = {"atom_sizes": list(ours.atom_sizes), "bond_sizes": list(ours.bond_sizes)}
-    if of_graphs:  # code 0 means "other"
-        sizes = {"atom_sizes": [ATOM_TYPES + 1], "bond_sizes": [BOND_TYPES + 1]}
-    arguments = ARGUMENTS | (RINGS if of_graphs else {}) | options.model_arguments
-    spec = {"name": "standard", "arguments": {"out_channels": 1, **sizes, **arguments}}
-    make = partial(build_model, spec)
-    if (weights := sum(p.numel() for p in make().parameters())) > MOST:
+    arguments = {
+        "out_channels": 1,
+        "atom_sizes": list(run.data.featuriser.atom_sizes),
+        "bond_sizes": list(run.data.featuriser.bond_sizes),
+        **ARGUMENTS,
+    }
+    if run.public_set is SETS["graphs"]:  # code 0 means "other"
+        arguments |= {"atom_sizes": [ATOM_TYPES + 1], "bond_sizes": [BOND_TYPES + 1], **RINGS}
+    arguments |= options.model_arguments
+    spec = {"name": "standard", "arguments": arguments}
+    weights = sum(p.numel() for p in build_model(spec).parameters())
+    if weights > MOST:
         raise InputError(f"expected a model of at most {MOST:,} weights, got {weights:,}")
-    given = {"seed": loaded.run.seed, "threads": options.threads, "progress": options.progress}
-    settings = TrainSettings(**{**SETTINGS, **options.settings, **given})
-    epochs = options.epochs or epochs_for(options.hours, loaded, make, settings)
-    shape = ", ".join(f"{k} {v}" for k, v in arguments.items() if k in ("layers", "channels"))
-    threads = f"{options.threads} thread" + ("s" if options.threads > 1 else "")
-    title = f"gtx, standard, {shape}, {epochs} epochs, {threads}"
-    return fit_network(loaded, replace(settings, epochs=epochs), spec, make, title)
-
-
-def epochs_for(hours: float, loaded: LoadedRun, make: Callable[[], nn.Module], settings: TrainSettings) -> int:
-    """The epochs of a run of so many hours, by the second epoch on a few batches' molecules; kept in its folder."""
-    file = loaded.folder / "pace.json"
-    if file.exists() and (found := json.loads(file.read_text()))["hours"] == hours:
-        return found["epochs"]
-    store = loaded.dataset.store.subset(loaded.dataset.split["train"])
-    most = settings.molecules_per_batch(len(store))
-    some = store.subset(torch.randperm(len(store), generator=torch.Generator().manual_seed(0))[: TRIED * most])
-    tried = replace(settings, epochs=2, batch_molecules=most, progress=False)
-    with TemporaryDirectory() as folder:
-        none = some.subset(torch.zeros(0, dtype=torch.long))
-        (member,) = fit(make, loaded.dataset.task, some, none, tried, folder)
-    seconds = OVERHEAD * member.history[-1]["seconds"] * len(store) / len(some)
-    epochs = max(1, int(3600 * hours / seconds))
-    file.write_text(json.dumps({"hours": hours, "epoch_seconds": seconds, "epochs": epochs}) + "\n")
-    return epochs
-
-
-def _command(name: str, model: str, seed: int, options: argparse.Namespace) -> str:
-    if options.rivals:
-        return f"python -m experiments.zinc --sets {name} --rivals {model} --seeds {seed}"
-    length = f"--hours {options.hours:g}" if options.epochs is None else f"--epochs {options.epochs}"
-    words = [f"python -m experiments.zinc --sets {name} {length} --threads {options.threads}"]
-    given = {"model-arguments": options.model_arguments, "settings": options.settings}
-    words += [f"--{word} '{json.dumps(value)}'" for word, value in given.items() if value]
-    return " ".join([*words, f"--seeds {seed}"])  # last, where the page of results replaces it
-
-
-def graphs(run: Run, runs: Path) -> LoadedRun:
-    """The 12,000 graphs of the benchmark, in the order of the table of their SMILES.
-
-    They lie beside `zinc12k.csv` as `zinc12k_graphs.npz`, flat arrays for each part: `num_atom`, `atom_type` (0 to 27),
-    `y`, `num_edge`, `src`, `dst`, `bond_type` (1 to 3). Where it is missing it is made of PyG's `ZINC`, downloaded.
-
-    Raises:
-        InputError: the graphs are neither there nor to be had.
-    """
-    data = run.public_set.data(0)
-    file, parts = Path(data.data).with_name("zinc12k_graphs.npz"), ("train", "val", "test")
-    if not file.exists():
-        _download(file, parts)
-    with np.load(file) as arrays:
-        flat = {name: np.concatenate([arrays[f"{part}_{name}"] for part in parts]) for name in FIELDS}
-        ends = np.cumsum([len(arrays[f"{part}_y"]) for part in parts])
-    split = dict(zip(parts, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
-    return on_store(run, store_of(flat), split, replace(data, data=str(file)), runs)
-
-
-def on_store(run: Run, store: MoleculeStore, split: Split, data: DataSettings, runs: Path) -> LoadedRun:
-    """A run on molecules that come from no table."""
-    task, rows = Regression(data.target_columns), np.arange(len(store))
-    molecules = {"task": task, "store": store, "smiles": [], "split": split, "smiles_column": "smiles"}
-    nothing = {"files": [], "duplicates": Duplicates(0, 0), "leaked": {}}
-    dataset = Dataset(**molecules, split_summary=run.public_set.splits[0], rows=rows, **nothing)
-    return LoadedRun(run, data, dataset, runs)
+    chosen = {"epochs": options.epochs, "seed": run.seed, "threads": options.threads, "progress": options.progress}
+    settings = TrainSettings(**{**SETTINGS, **options.settings, **chosen})
+    shape = f"channels {arguments['channels']}, layers {arguments['layers']}"
+    threads = "1 thread" if options.threads == 1 else f"{options.threads} threads"
+    title = f"gtx, standard, {shape}, {options.epochs} epochs, {threads}"
+    return fit_network(run, settings, spec, title=title)
 
 
 def store_of(flat: Mapping[str, np.ndarray]) -> MoleculeStore:
@@ -228,19 +186,23 @@ def from_pyg(data: Iterable[Data]) -> dict[str, np.ndarray]:
     }
 
 
-def _download(file: Path, parts: Sequence[str]) -> None:
+def download(file: Path) -> None:
+    """Make the file of graphs of PyG's download.
+
+    Raises:
+        InputError: PyG cannot get it.
+    """
     from torch_geometric.datasets import ZINC
 
     made: dict[str, Any] = {}
     try:
-        for part in parts:
+        for part in PARTS:
             flat = from_pyg(ZINC(str(file.parent / "pyg"), subset=True, split=part))
             made |= {f"{part}_{name}": array for name, array in flat.items()}
     except Exception as reason:
         raise InputError(f"the graphs of ZINC-12k are not at {file}, and PyG cannot get them: {reason}") from reason
-    partial_file = file.with_suffix(".partial.npz")
-    np.savez_compressed(partial_file, **made)
-    partial_file.replace(file)
+    with whole_file(file) as opened:
+        np.savez_compressed(opened, **made)
 
 
 if __name__ == "__main__":

@@ -21,16 +21,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import t
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 import gtx
 from experiments import mat, moleculeace, scaffold
-from experiments.archive import RESULTS, ROOT
 from experiments.foundation.corpus import read_corpus
 from experiments.foundation.labels import OUT, read_labels
-from experiments.public_sets import LoadedRun, PublicSet, Run
+from experiments.runs import PublicSet, Run
+from experiments.summary import markdown, mean_log_ratio
+from experiments.tables import RESULTS
 from gtx.data import MoleculeStore
 from gtx.data.named_sets import load_set
 from gtx.errors import InputError
@@ -45,8 +45,8 @@ SETS: dict[str, PublicSet] = {
     each.folder: each for module in (moleculeace, scaffold, mat) for each in module.SETS.values()
 }
 SHARES, LENGTHS = (0.25, 0.5, 0.75, 0.9), (1.0, 2.0, 4.0)
-"""Of the third part."""
-TOGETHER = 512
+"""Shares and lengths of the third part that are tried."""
+BATCH = 512
 PARTS = {"val": "validation", "test": "test"}
 HEAD = """# What the teacher is worth as a third part of the kernel
 
@@ -67,10 +67,11 @@ learned RDKit's descriptors, and of one that imitates MiniMol.
 """
 
 
-def of_split(loaded: LoadedRun, embeddings: dict[str, Tensor]) -> dict[str, object]:
-    """Errors of the kernel as it is, and with each embedding `[m, K]` as a third part, by name; and what was chosen."""
-    store, split, u = loaded.dataset.store, loaded.dataset.split, loaded.dataset.store.descriptors
-    y = torch.from_numpy(loaded.dataset.y).double()
+def of_split(run: Run, embeddings: dict[str, Tensor]) -> dict[str, dict]:
+    """Compute errors of the kernel as it is, and with each embedding `[m, K]` as a third part, and what was chosen."""
+    dataset = run.dataset
+    store, split, u = dataset.store, dataset.split, dataset.store.descriptors
+    y = torch.from_numpy(dataset.y).double()
     train = torch.from_numpy(split["train"])
     train = train[~y[train].isnan().all(1)]
     learned = store.subset(train.numpy())
@@ -80,7 +81,7 @@ def of_split(loaded: LoadedRun, embeddings: dict[str, Tensor]) -> dict[str, obje
     model._keep(model._count(learned, torch.arange(len(train))), torch.arange(len(train)))
     if model.descriptors is not None:
         model.descriptors.hold(u[train])
-    parts = torch.arange(len(store)).split(TOGETHER)
+    parts = torch.arange(len(store)).split(BATCH)
     whole = torch.cat([model.kernel(store.batch(rows)) for rows in parts])
     few = draw(len(train), fewer(CHOOSING, y[train]))
     base, measured = whole[train[few]][:, few], y[train[few]]
@@ -91,9 +92,9 @@ def of_split(loaded: LoadedRun, embeddings: dict[str, Tensor]) -> dict[str, obje
         return float(off.square().nanmean(0).mean())
 
     def errors(mixed: Tensor) -> dict[str, float]:
-        found = solve(mixed[train], torch.arange(len(train)), y[train])
-        said = (found.centre + mixed @ found.dual).numpy()
-        return {part: error(loaded.dataset.y[split[part]], said[split[part]], loaded) for part in ("val", "test")}
+        solved = solve(mixed[train], torch.arange(len(train)), y[train])
+        predicted = (solved.centre + mixed @ solved.dual).numpy()
+        return {part: error(dataset.y[split[part]], predicted[split[part]], run) for part in PARTS}
 
     found = {"today": errors(whole) | {"left_out": left_out(base), "kernel": repr(model)}}
     for name, vectors in embeddings.items():
@@ -113,84 +114,80 @@ def of_split(loaded: LoadedRun, embeddings: dict[str, Tensor]) -> dict[str, obje
     return found
 
 
-def error(y: np.ndarray, said: np.ndarray, loaded: LoadedRun) -> float:
-    """RMSE, or 1 - ROC-AUC, mean over targets."""
-    known = ~np.isnan(y)
-    pairs = [(y[k, i], said[k, i]) for i, k in enumerate(known.T)]
-    if loaded.run.public_set.metric == "rmse":
+def error(y: np.ndarray, predicted: np.ndarray, run: Run) -> float:
+    """Compute the RMSE, or 1 - ROC-AUC, mean over targets."""
+    pairs = [(y[known, i], predicted[known, i]) for i, known in enumerate(~np.isnan(y).T)]
+    if run.public_set.metric == "rmse":
         return float(np.mean([np.sqrt(np.mean((a - b) ** 2)) for a, b in pairs]))
     return float(np.mean([1 - roc_auc_score(a, b) for a, b in pairs if 0 < a.mean() < 1]))
 
 
-def texts() -> list[str]:
-    """All molecules of the sets, as their tables write them."""
+def smiles_of_sets() -> list[str]:
+    """Collect all molecules of the sets, as their tables write them."""
     found = set()
-    for folder in at_hand():
+    for folder in available():
         entry = load_set(SETS[folder].name)
         found |= set(pd.read_csv(entry.path)[entry.smiles_column])
     return sorted(found)
 
 
-def at_hand() -> list[str]:
-    """Sets whose file is there, without Tox21, whose twelve patterns of blanks take an hour."""
-
-    def there(name: str) -> bool:
+def available() -> list[str]:
+    """List the sets whose file is there, without Tox21, whose twelve patterns of blanks take an hour."""
+    found = []
+    for folder, each in SETS.items():
         try:
-            return load_set(name, download=False).path.exists()
+            there = load_set(each.name, download=False).path.exists()
         except InputError:
-            return False
-
-    return [folder for folder, each in SETS.items() if each.name != "scaffold/tox21" and there(each.name)]
+            there = False
+        if there and each.name != "scaffold/tox21":
+            found.append(folder)
+    return found
 
 
 def page(found: dict[str, dict[str, dict]]) -> str:
-    """The scores in Markdown; of several splits the mean."""
+    """Write the scores in Markdown; of several splits the mean."""
     sets: dict[str, list[dict]] = {}
     for key, scores in found.items():
         sets.setdefault(key.split()[0], []).append(scores)
     names = [name for name in dict.fromkeys(name for one in found.values() for name in one) if name != "today"]
     names = [name for name in names if all(name in one for one in found.values())]
-    lines = [HEAD, "| third part | rows | difference | sets on which it is ahead |", "|---|---|---|--:|"]
-    for name in names:
-        lines += [f"| {name} | {words} | {over_all(sets, name, part)} |" for part, words in PARTS.items()]
-    lines += ["", f"| set | rows | as it is | {' | '.join(names)} |", "|---|---|--:|" + "--:|" * len(names)]
+    differences = [[name, words, difference(sets, name, part)] for name in names for part, words in PARTS.items()]
+    errors = []
     for folder, splits in sets.items():
         for part, words in PARTS.items():
             means = (statistics.mean(each[name][part] for each in splits) for name in ("today", *names))
-            lines.append(f"| {folder} | {words} | {' | '.join(f'{mean:.3f}' for mean in means)} |")
-    return "\n".join([*lines, ""])
+            errors.append([folder, words, *(f"{mean:.3f}" for mean in means)])
+    lines = [HEAD, *markdown("third part | rows | difference | sets on which it is ahead", "lllr", differences), ""]
+    heads = f"set | rows | as it is | {' | '.join(names)}"
+    return "\n".join([*lines, *markdown(heads, "llr" + "r" * len(names), errors), ""])
 
 
-def over_all(sets: dict[str, list[dict]], name: str, part: str) -> str:
-    """How much smaller errors are, with a t interval over sets, and on how many they are."""
-    ratios = [
-        statistics.mean(math.log(each[name][part] / each["today"][part]) for each in splits) for splits in sets.values()
-    ]
-    mean = statistics.mean(ratios)
-    half = t.ppf(0.975, len(ratios) - 1) * statistics.stdev(ratios) / math.sqrt(len(ratios))
-    ahead = sum(ratio < 0 for ratio in ratios)
-    return f"{mean:+.1%} [{mean - half:+.1%}, {mean + half:+.1%}] | {ahead} of {len(ratios)}"
+def difference(sets: dict[str, list[dict]], name: str, part: str) -> str:
+    """Write how much smaller errors are over all sets."""
+    logs = [[math.log(each[name][part] / each["today"][part]) for each in splits] for splits in sets.values()]
+    return mean_log_ratio([statistics.mean(each) for each in logs])
 
 
 @torch.inference_mode()
 def embedded(model: nn.Module, store: MoleculeStore) -> Tensor:
-    """What the head of a pretrained network that knows no descriptors sees of all molecules, `[m, width]`."""
+    """Compute the input of the head of a pretrained network that knows no descriptors, `[m, width]`."""
     alone = replace(store, descriptors=store.descriptors[:, :0])
     return torch.cat([model.embed(alone.batch(rows)) for rows in torch.arange(len(store)).split(128)]).clone()
 
 
 def main() -> None:
+    """Compute the scores that are missing, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", type=Path, help="write the molecules of the sets to this file, and stop")
     parser.add_argument("--molecules", type=Path, default=OUT / "sets.smi", help="that file")
     parser.add_argument("--labels", type=Path, default=OUT / "sets" / "minimol", help="what was labelled of them")
     parser.add_argument("--models", nargs="*", default=[], help="pretrained models whose embeddings are compared too")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=at_hand())
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=available())
     parser.add_argument("--out", type=Path, default=OUT / "ceiling.json", help="scores, as they are found")
     args = parser.parse_args()
     if args.write:
         with whole_file(args.write, "w") as file:
-            file.write("\n".join(texts()) + "\n")
+            file.write("\n".join(smiles_of_sets()) + "\n")
         return
     molecules = read_corpus(args.molecules)
     known = dict(zip(molecules, torch.from_numpy(read_labels(args.labels, len(molecules)).molecule), strict=True))
@@ -200,12 +197,12 @@ def main() -> None:
         for split in range(len(SETS[folder].splits)):
             key = f"{folder} {split}"
             if missing := [name for name in ("teacher", *models) if name not in found.get(key, {})]:
-                loaded = LoadedRun.of(Run(SETS[folder], "kernel", split, 0), ROOT / "runs")
-                table = pd.read_csv(loaded.data.data, dtype=str)[loaded.data.smiles_column]
-                vectors = {name: embedded(models[name], loaded.dataset.store) for name in missing if name in models}
+                run = Run(SETS[folder], "kernel", split)
+                table = pd.read_csv(run.data.data, dtype=str)[run.data.smiles_column]
+                vectors = {name: embedded(models[name], run.dataset.store) for name in missing if name in models}
                 if "teacher" in missing:
-                    vectors["teacher"] = torch.stack([known[text] for text in table.iloc[loaded.dataset.rows]])
-                found[key] = found.get(key, {}) | of_split(loaded, vectors)
+                    vectors["teacher"] = torch.stack([known[text] for text in table.iloc[run.dataset.rows]])
+                found[key] = found.get(key, {}) | of_split(run, vectors)
                 with whole_file(args.out, "w") as file:
                     json.dump(found, file, indent=1)
                 print(key, json.dumps(found[key]), flush=True)

@@ -17,13 +17,13 @@ OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 
 
 def read_corpus(path: Path, first: int | None = None) -> list[str]:
-    """The first words of its lines, all or the `first` so many."""
+    """Read the first words of its lines, all or the `first` so many."""
     with OPENERS.get(path.suffix, open)(path, "rt") as file:
         return [line.split()[0] for line in islice(file, first)]
 
 
 def scaffolds_of_test_rows(names: Iterable[str]) -> set[str]:
-    """The Murcko scaffolds of the test rows of sets with a `split` column; molecules without a ring have none."""
+    """Collect the Murcko scaffolds of the test rows of sets with a `split` column, without the empty scaffold."""
     found = set()
     for name in names:
         entry = load_set(name)

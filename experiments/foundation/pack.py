@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 import gtx
-from experiments.archive import ROOT
+from experiments.tables import ROOT
 from gtx.files import whole_file, write_text
 from gtx.prediction import load_model
 
@@ -43,6 +43,7 @@ LICENCE = (
 
 
 def main() -> None:
+    """Write the model file and its card."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
     args = parser.parse_args()

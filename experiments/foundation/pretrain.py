@@ -22,7 +22,7 @@ from rich.progress import track
 from experiments.foundation.corpus import read_corpus, scaffolds_of_test_rows
 from experiments.foundation.labellers import LABELLERS
 from experiments.foundation.labels import OUT, read_labels
-from experiments.record import machine
+from experiments.runs import machine
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
 from gtx.molecules import Featuriser, scaffold
@@ -36,39 +36,33 @@ TUNING = {"rates": {"all": 0.1, "head": 1.0, "substructures": 1.0}, "head_first"
 
 
 def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, Task]:
-    """The molecules with their labels, as far as these reach, and what is learned of them."""
-    store, texts, task = all_labelled(args)
+    """Read the molecules with their labels, as far as these reach, and make the task."""
+    kinds = {kind: read_labels(args.out / kind, args.first) for kind in args.labels}
+    rows = min(len(labels.atoms) for labels in kinds.values())
+    texts, bare = read_corpus(args.corpus, rows), Featuriser(descriptors=False)
+    found = featurise(bare, texts, cache=args.out / "cache", workers=0, progress=True, smiles=False)
+    if args.per == "atom":
+        names = tuple(name for kind in kinds for name in LABELLERS[kind].atom)
+        atoms = [labels.atom[: labels.atoms[:rows].sum()] for labels in kinds.values()]
+        store = replace(found.store, atom_y=torch.from_numpy(np.concatenate(atoms, axis=1)).double())
+        task: Task = AtomRegression(names, sum_to="charge" if names == ("charge",) else None)
+    else:
+        y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(float)[found.good]
+        varies = np.nanstd(y, 0) > 0
+        columns = np.array([name for kind in kinds for name in LABELLERS[kind].molecule])
+        store = found.store.with_targets(y[:, varies])
+        task = Regression(tuple(columns[varies].tolist()), element_reference=False)
     if args.without:
         strange = scaffolds_of_test_rows(args.without)
-        kept = [i for i, text in enumerate(track(texts, "Scaffolds")) if scaffold(text) not in strange]
-        print(f"{len(texts) - len(kept):,} molecules of {len(texts):,} have a scaffold of a test row, and are left out")
+        good = [texts[row] for row in found.good]
+        kept = [i for i, text in enumerate(track(good, "Scaffolds")) if scaffold(text) not in strange]
+        print(f"{len(good) - len(kept):,} molecules of {len(good):,} have a scaffold of a test row, and are left out")
         store = store.subset(np.array(kept))
     return store, task
 
 
-def all_labelled(args: argparse.Namespace) -> tuple[MoleculeStore, list[str], Task]:
-    """With their texts, whatever their scaffolds."""
-    kinds = {kind: read_labels(args.out / kind, args.first) for kind in args.labels}
-    rows = min(len(labels.atoms) for labels in kinds.values())
-    texts = read_corpus(args.corpus, rows)
-    found = featurise(
-        Featuriser(descriptors=False), texts, cache=args.out / "cache", workers=0, progress=True, smiles=False
-    )
-    read = [texts[row] for row in found.good]
-    if args.per == "atom":
-        names = tuple(name for kind in kinds for name in LABELLERS[kind].atom)
-        atoms = [labels.atom[: labels.atoms[:rows].sum()] for labels in kinds.values()]
-        y = torch.from_numpy(np.concatenate(atoms, axis=1)).double()
-        store = replace(found.store, atom_y=y)
-        return store, read, AtomRegression(names, sum_to="charge" if names == ("charge",) else None)
-    y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(np.float64)[found.good]
-    names = [name for kind in kinds for name in LABELLERS[kind].molecule]
-    varies = np.nanstd(y, 0) > 0
-    task = Regression(tuple(np.array(names)[varies].tolist()), element_reference=False)
-    return found.store.with_targets(y[:, varies]), read, task
-
-
 def main() -> None:
+    """Pretrain, and write the model file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--first", type=int, default=10**9, help="molecules from the top of the corpus")

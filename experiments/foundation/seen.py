@@ -22,6 +22,7 @@ OTHERS = 5_000
 
 
 def main() -> None:
+    """Write the filter, and print how often it is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--first", type=int, required=True, help="molecules from the top of the corpus")

@@ -10,14 +10,23 @@ from __future__ import annotations
 
 import math
 import statistics
-import sys
-from collections.abc import Callable, Iterable, Sequence
 
-from scipy.stats import t
-
-from experiments.archive import RESULTS
-from experiments.results import WORDS, gather, ranked, score_text
-from experiments.summary import HIGHER, Difference, ModelRuns, formatted, shared_splits, split_difference
+from experiments.results import gather
+from experiments.summary import (
+    HIGHER,
+    TITLES,
+    Difference,
+    ModelRuns,
+    difference_text,
+    formatted,
+    markdown,
+    mean_log_ratio,
+    model_difference,
+    ranked,
+    score_text,
+    verdict,
+)
+from experiments.tables import RESULTS
 
 PAGE = RESULTS / "foundation.md"
 AIMS = {
@@ -32,7 +41,7 @@ AIMS = {
 """Set before the foundation was trained, for one model; by folder of results."""
 ACTIVITY, ACTIVITY_AIM = "moleculeace-", 0.63
 DEFAULT = "gtx-mix"
-"""What `gtx train` does without being told."""
+"""Model of `gtx train` by default."""
 START = {DEFAULT, "gtx-foundation-mix"}
 """Models that differ in their start alone."""
 OWN = {
@@ -42,17 +51,12 @@ OWN = {
     "gtx-foundation-mix": "default, foundation",
     "gtx-adapted-mix": "default, adapted",
 }
-BASELINES = {
-    "gtx-kernel": "kernel",
-    "gtx-tanimoto": "kernel without descriptors",
-    **{
-        f"{kind}-{inputs}{rows}": f"{words} on {inputs}{', of all rows' * bool(rows)}"
-        for rows in ("", "-whole")
-        for kind, words in (("ridge", "ridge"), ("forest", "forest"))
-        for inputs in ("counts", "descriptors")
-    },
-}
-"""Models that take seconds, by name in the archive."""
+BASELINES = {"gtx-kernel": "kernel", "gtx-tanimoto": "kernel without descriptors"}
+for rows, words in (("", ""), ("-whole", ", of all rows")):
+    for kind in ("ridge", "forest"):
+        for inputs in ("counts", "descriptors"):
+            BASELINES[f"{kind}-{inputs}{rows}"] = f"{kind} on {inputs}{words}"
+"""Models that take seconds."""
 HEAD = """# The foundation beside a start from scratch
 
 *Network* is `gtx train --blend no`, *default* mixes it with a kernel as `gtx train` does, *foundation* starts from
@@ -69,142 +73,113 @@ the set choose. `python -m experiments.foundation.table` makes this page anew.
 """
 
 
-def page(found: dict[str, list[ModelRuns]]) -> str:
-    """The page in Markdown.
+Sets = dict[str, dict[str, ModelRuns]]
+"""Models by folder of the set, and by name."""
 
-    Args:
-        found: all runs by set.
-    """
-    sets = {folder: {row.model: row for row in found[folder]} for folder in (*AIMS, *activity_sets(found))}
+
+def page(found: dict[str, list[ModelRuns]]) -> str:
+    """Write the page in Markdown, of all runs by set."""
+    active = sorted(folder for folder in found if folder.startswith(ACTIVITY))
+    sets = {folder: {row.model: row for row in found[folder]} for folder in (*AIMS, *active)}
     return HEAD + "\n".join([*starts(sets), "", *deciding(sets), "", *averages(sets), "", *baselines(sets), ""])
 
 
-def activity_sets(found: Iterable[str]) -> list[str]:
-    """The folders of MoleculeACE."""
-    return sorted(folder for folder in found if folder.startswith(ACTIVITY))
-
-
-def starts(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
-    """Scratch beside foundation, and what was to be reached."""
-    lines = ["## Scores", ""]
-    lines += [f"| set | score | {' | '.join(OWN.values())} | difference | aim | `gtx train` | chosen set by set |"]
-    lines += ["|---|---|" + "--:|" * len(OWN) + "---|--:|---|---|"]
+def starts(sets: Sets) -> list[str]:
+    """Write scratch beside foundation, and the aims."""
+    cells = []
     for folder, models in sets.items():
-        metric = next(iter(models.values())).metric
-        own = [models.get(name) for name in OWN]
-        goal = AIMS.get(folder)
-        cells = [folder, f"{WORDS[metric]}, {'higher' if metric in HIGHER else 'lower'} is better"]
-        cells += [score(row) for row in own]
-        cells += [start_difference(models), "" if goal is None else f"{goal:g}"]
-        cells += [verdict(models.get(DEFAULT), goal), choice(own, goal)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        metric, goal = next(iter(models.values())).metric, AIMS.get(folder)
+        row = [folder, f"{TITLES[metric]}, {'higher' if metric in HIGHER else 'lower'} is better"]
+        row += [score(models.get(name)) for name in OWN]
+        row += [start_difference(models), "" if goal is None else f"{goal:g}", verdict(models.get(DEFAULT), goal)]
+        best = chosen(models)
+        row.append("" if goal is None or best is None else f"{verdict(best, goal)} ({OWN[best.model]})")
+        cells.append(row)
+    heads = f"set | score | {' | '.join(OWN.values())} | difference | aim | `gtx train` | chosen set by set"
+    return ["## Scores", "", *markdown(heads, "ll" + "r" * len(OWN) + "lrll", cells)]
 
 
 def score(row: ModelRuns | None) -> str:
-    """Test, then validation and over how many runs."""
+    """Write test, then validation and over how many runs."""
     return "" if row is None else f"{score_text(row)} ({row.mean('val'):.3f}; {len(row.scores())})"
 
 
 def start_difference(models: dict[str, ModelRuns]) -> str:
-    """Foundation minus scratch, of the default models, or of the networks."""
+    """Write foundation minus scratch, of the default models, or of the networks."""
     for one, other in (("gtx-foundation-mix", "gtx-mix"), ("gtx-foundation", "gtx")):
-        if one in models and other in models and (splits := shared_splits(models[one], models[other])):
-            return formatted(split_difference(splits, models[one]), models[other])
+        if one in models and other in models:
+            text = difference_text(models[one], models[other])
+            if text:
+                return text
     return ""
 
 
-def verdict(row: ModelRuns | None, goal: float | None) -> str:
-    """Whether a model reached the aim."""
-    if goal is None or row is None:
-        return ""
-    return "reached" if (row.mean() >= goal if row.metric in HIGHER else row.mean() <= goal) else "missed"
+def chosen(models: dict[str, ModelRuns]) -> ModelRuns | None:
+    """Choose one of gtx's models by the validation rows of the set."""
+    rows = ranked((models[name] for name in OWN if name in models), "val")
+    return rows[0] if rows else None
 
 
-def choice(own: Sequence[ModelRuns | None], goal: float | None) -> str:
-    """Whether the model that the validation rows of this set choose reached the aim, and which it is."""
-    rows = [row for row in own if row is not None]
-    if goal is None or not rows:
-        return ""
-    chosen = best(rows, lambda row: row.mean("val"))
-    return f"{verdict(chosen, goal)} ({OWN[chosen.model]})"
-
-
-def best(rows: Sequence[ModelRuns], value: Callable[[ModelRuns], float]) -> ModelRuns:
-    """By a score."""
-    return (max if rows[0].metric in HIGHER else min)(rows, key=value)
-
-
-def deciding(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
-    """How much smaller errors from the foundation are, over all sets, with a t interval: what chooses the default."""
+def deciding(sets: Sets) -> list[str]:
+    """Write how much smaller errors from the foundation are, over all sets, which chooses the default."""
     both = [(models["gtx-foundation-mix"], models[DEFAULT]) for models in sets.values() if set(models) >= START]
     if len(both) < 2:
         return []
-    lines = ["## Which start is the default", ""]
-    lines += [
-        f"Of the default models, over the {len(both)} sets on which both were run: the mean logarithm of the error",
-        "from the foundation over that from scratch, in per cent, with its 95% interval (t, sets). An error is an",
-        "RMSE, or 1 - ROC-AUC. The foundation becomes the default when its errors of validation rows are smaller by",
-        "more than the interval.",
-        "",
-        "| rows | difference | sets on which the foundation is ahead |",
-        "|---|---|--:|",
-    ]
+    explained = f"""\
+Of the default models, over the {len(both)} sets on which both were run: the mean logarithm of the error
+from the foundation over that from scratch, in per cent, with its 95% interval (t, sets). An error is an
+RMSE, or 1 - ROC-AUC. The foundation becomes the default when its errors of validation rows are smaller by
+more than the interval.
+"""
+    cells = []
     for part, words in (("val", "validation, which decide"), ("test", "test")):
-        ratios = [math.log(error(one, part) / error(other, part)) for one, other in both]
-        half = t.ppf(0.975, len(ratios) - 1) * statistics.stdev(ratios) / math.sqrt(len(ratios))
-        mean = statistics.mean(ratios)
-        ahead = sum(ratio < 0 for ratio in ratios)
-        lines.append(f"| {words} | {mean:+.1%} [{mean - half:+.1%}, {mean + half:+.1%}] | {ahead} of {len(ratios)} |")
-    return lines
+        cells.append([words, mean_log_ratio([math.log(error(one, part) / error(other, part)) for one, other in both])])
+    table = markdown("rows | difference | sets on which the foundation is ahead", "llr", cells)
+    return ["## Which start is the default", "", explained, *table]
 
 
 def error(row: ModelRuns, part: str) -> float:
-    """What is to be small."""
+    """Turn a score into what is to be small."""
     return 1 - row.mean(part) if row.metric in HIGHER else row.mean(part)
 
 
-def averages(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
-    """Means over the sets of activities on which all of some models were run."""
-    lines = [f"## Mean RMSE over sets of MoleculeACE (aim {ACTIVITY_AIM:g} over fifteen)", ""]
-    lines += ["| sets | model | RMSE |", "|--:|---|--:|"]
+def averages(sets: Sets) -> list[str]:
+    """Write means over the sets of activities on which all of some models were run."""
     active = {folder: models for folder, models in sets.items() if folder.startswith(ACTIVITY)}
     groups = ({"gtx-foundation-mix"}, START)
-    for shared in unique([folder for folder, models in active.items() if group <= set(models)] for group in groups):
-        for name in (*OWN, *BASELINES):
-            if shared and all(name in active[folder] for folder in shared):
-                mean = statistics.mean(active[folder][name].mean() for folder in shared)
-                lines.append(f"| {len(shared)} | {(OWN | BASELINES)[name]} | {mean:.3f} |")
-    return [*lines, "", "[The published models on the same sets](moleculeace.md)."]
+    shared = [tuple(folder for folder, models in active.items() if group <= set(models)) for group in groups]
+    cells = []
+    for folders in filter(None, dict.fromkeys(shared)):
+        for name, words in (OWN | BASELINES).items():
+            if all(name in active[folder] for folder in folders):
+                mean = statistics.mean(active[folder][name].mean() for folder in folders)
+                cells.append([str(len(folders)), words, f"{mean:.3f}"])
+    table = markdown("sets | model | RMSE", "rlr", cells)
+    title = f"## Mean RMSE over sets of MoleculeACE (aim {ACTIVITY_AIM:g} over fifteen)"
+    return [title, "", *table, "", "[The published models on the same sets](moleculeace.md)."]
 
 
-def unique(lists: Iterable[list[str]]) -> list[list[str]]:
-    """Each list once."""
-    return [list(one) for one in dict.fromkeys(map(tuple, lists))]
-
-
-def baselines(sets: dict[str, dict[str, ModelRuns]]) -> list[str]:
-    """What validation rows choose, minus the best baseline on the test rows: is it behind by more than luck?"""
-    lines = ["## Beside the best of the baselines that take seconds", ""]
-    lines += [
+def baselines(sets: Sets) -> list[str]:
+    """Write the difference of the model that validation rows choose to the best baseline on the test rows."""
+    cells = []
+    for folder, models in sets.items():
+        best, others = chosen(models), ranked(row for row in models.values() if row.model in BASELINES)
+        if best is None or not others:
+            continue
+        other, gap = others[0], model_difference(best, others[0])
+        row = [folder, f"{OWN[best.model]}: {score_text(best)}", f"{BASELINES[other.model]}: {score_text(other)}"]
+        cells.append([*row, formatted(gap, other), standing(gap, best.metric)])
+    return [
+        "## Beside the best of the baselines that take seconds",
+        "",
         "The baseline is the best on the test rows, which favours it; gtx's model is chosen by validation rows.",
         "",
+        *markdown("set | gtx | baseline | gtx minus baseline |", "lllll", cells),
     ]
-    lines += ["| set | gtx | baseline | gtx minus baseline | |", "|---|---|---|---|---|"]
-    for folder, models in sets.items():
-        own = [models[name] for name in OWN if name in models]
-        others = [row for row in ranked(list(models.values())) if row.model in BASELINES]
-        if not own or not others:
-            continue
-        chosen, other = best(own, lambda row: row.mean("val")), others[0]
-        gap = split_difference(shared_splits(chosen, other), chosen)
-        cells = [folder, f"{OWN[chosen.model]}: {score_text(chosen)}", f"{BASELINES[other.model]}: {score_text(other)}"]
-        lines.append(f"| {' | '.join([*cells, formatted(gap, other), standing(gap, chosen.metric)])} |")
-    return lines
 
 
 def standing(gap: Difference, metric: str) -> str:
-    """In words."""
+    """Write a difference in words."""
     low, high = (-gap.high, -gap.low) if metric in HIGHER else (gap.low, gap.high)
     return "ahead" if high < 0 else "behind" if low > 0 else "no difference that seeds and rows show"
 
@@ -212,4 +187,3 @@ def standing(gap: Difference, metric: str) -> str:
 if __name__ == "__main__":
     PAGE.write_text(page(gather(RESULTS)))
     print(PAGE)
-    sys.exit(0)

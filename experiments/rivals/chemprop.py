@@ -14,16 +14,17 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from experiments.archive import ROOT
-from experiments.public_sets import FitResult, LoadedRun
+from experiments.runs import Run
+from experiments.tables import ROOT
 from gtx.errors import InputError
 
 FEATURES = ("--molecule-featurizers", "v1_rdkit_2d_normalized", "--no-descriptor-scaling")
-TELL = """
+DESCRIBE = """
 import importlib.metadata, json, sys
 from chemprop.models import MPNN
 model = MPNN.load_from_file(sys.argv[1], map_location="cpu")
@@ -32,7 +33,7 @@ print(json.dumps([sum(p.numel() for p in model.parameters()), versions]))
 """
 
 
-def fit_predict(loaded: LoadedRun) -> FitResult:
+def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
     """Train from the run's seed, keep the epoch that is best on the validation rows, predict all rows.
 
     Raises:
@@ -40,43 +41,41 @@ def fit_predict(loaded: LoadedRun) -> FitResult:
     """
     python = environment()
     command = python.with_name("chemprop")
-    table, out, predicted = (loaded.folder / name for name in ("data.csv", "chemprop", "predicted.csv"))
-    write_table(loaded, table)
-    words = ["--splits-column", "split", "--task-type", loaded.dataset.task.name]
-    words += ["--smiles-columns", "smiles", "--target-columns", *loaded.names]
-    features = FEATURES if loaded.run.model == "chemprop-rdkit" else ()
-    seed = ["--pytorch-seed", str(loaded.run.seed), "--num-workers", "0", "--accelerator", "cpu"]
+    table, out, predicted = (run.folder / name for name in ("data.csv", "chemprop", "predicted.csv"))
+    write_table(run, table)
+    words = ["--splits-column", "split", "--task-type", run.dataset.task.name]
+    words += ["--smiles-columns", "smiles", "--target-columns", *run.targets]
+    features = FEATURES if run.model == "chemprop-rdkit" else ()
+    seed = ["--pytorch-seed", str(run.seed), "--num-workers", "0", "--accelerator", "cpu"]
     _run([command, "train", "--data-path", table, "--output-dir", out, *words, *seed, *features])
     model = out / "model_0" / "best.pt"
     paths = ["--test-path", table, "--model-paths", model, "--preds-path", predicted, "--smiles-columns", "smiles"]
     _run([command, "predict", *paths, "--accelerator", "cpu", *features])
-    parameters, versions = json.loads(_run([python, "-c", TELL, model]))
+    parameters, versions = json.loads(_run([python, "-c", DESCRIBE, model]))
     settings = {"options": " ".join([*words, *features]), "else": "chemprop's defaults"}
-    prediction = read_table(predicted, loaded.names)
-    if prediction.shape != loaded.dataset.y.shape:
-        raise InputError(f"chemprop: expected predictions {loaded.dataset.y.shape}, got {prediction.shape}")
-    return FitResult(prediction, parameters, settings, versions)
+    prediction = read_table(predicted, run.targets)
+    if prediction.shape != run.dataset.y.shape:
+        raise InputError(f"chemprop: expected predictions {run.dataset.y.shape}, got {prediction.shape}")
+    return prediction, {"parameters": parameters, "settings": settings, "versions": versions}
 
 
-def write_table(loaded: LoadedRun, path: Path) -> None:
+def write_table(run: Run, path: Path) -> None:
     """Write the molecules as the data set has them, blanks as blanks, with the part each belongs to."""
-    dataset = loaded.dataset
-    table = pd.DataFrame(dataset.y, columns=loaded.names)
+    dataset = run.dataset
+    table = pd.DataFrame(dataset.y, columns=run.targets)
     table.insert(0, "smiles", [dataset.files[0].rows[row].text for row in dataset.rows])
     for name, rows in dataset.split.items():
         table.loc[rows, "split"] = name
-    if table["split"].isna().any():
-        raise InputError("chemprop: expected every molecule to belong to a part of the split")
     table.to_csv(path, index=False)
 
 
 def read_table(path: Path, names: Sequence[str]) -> np.ndarray:
-    """The predictions `[m, T]` that chemprop wrote; NaN where it gave no number."""
+    """Read the predictions `[m, T]` that chemprop wrote; NaN where it gave no number."""
     return pd.read_csv(path)[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
 
 
 def environment() -> Path:
-    """The Python of the environment that holds chemprop, made at the first call.
+    """Return the Python of the environment that holds chemprop, made at the first call.
 
     Raises:
         InputError: it cannot be installed, now or at the attempt before.
@@ -97,13 +96,8 @@ def environment() -> Path:
         home.mkdir(parents=True, exist_ok=True)
         failed.write_text(f"chemprop could not be installed: {error}\n")
         raise InputError(f"chemprop could not be installed: {error}") from None
-    done.write_text(version(python))
+    done.touch()
     return python
-
-
-def version(python: Path) -> str:
-    """chemprop's version in that environment."""
-    return _run([python, "-c", "import importlib.metadata as m; print(m.version('chemprop'))"]).strip()
 
 
 def _run(command: Sequence[object]) -> str:

@@ -2,20 +2,17 @@
 
 There is one model for each target, trained on the training rows that have a value. Penalty, rounds, size and rate of
 the boosted trees are chosen on the validation rows, as the epoch of a network is. Those named `-whole` then learn from
-the validation rows too, as the kernel of gtx's mix does; what they said of these rows before stands as their validation
-score.
+the validation rows too, as the kernel of gtx's mix does; their validation scores are of before.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
+from joblib import Memory
 from rdkit import Chem, RDLogger, rdBase
 from rdkit.Chem import Descriptors
 from scipy import sparse
@@ -33,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from experiments.models import WHOLE
-from experiments.public_sets import FitResult, LoadedRun
+from experiments.runs import Run
 from gtx.molecules import morgan_counts
 
 RADIUS, BITS = 2, 2048
@@ -41,7 +38,7 @@ CLIP = 5.0  # z-scores of descriptors beyond it are cut there
 TREES = 200
 FLOAT32 = float(np.finfo(np.float32).max)
 NAMES = tuple(name for name, _ in Descriptors.descList)
-"""Of RDKit's descriptors, in the order of the columns."""
+"""Names of RDKit's descriptors, in the order of the columns."""
 
 
 class Candidate(NamedTuple):
@@ -51,90 +48,98 @@ class Candidate(NamedTuple):
     choice: dict[str, float]
 
 
-def fit_predict(loaded: LoadedRun) -> FitResult:
-    """`mean`, or `ridge`, `forest` or `boosting`, a dash and `counts` or `descriptors`, and perhaps `-whole`."""
-    kind, _, inputs = loaded.run.model.removesuffix(WHOLE).partition("-")
-    versions = {"scikit-learn": sklearn.__version__}
-    y, split = loaded.dataset.y, loaded.dataset.split
+def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
+    """Fit `mean`, or `ridge`, `forest` or `boosting`, a dash and `counts` or `descriptors`, and perhaps `-whole`."""
+    kind, _, inputs = run.model.removesuffix(WHOLE).partition("-")
+    facts: dict[str, Any] = {"versions": {"scikit-learn": sklearn.__version__}}
+    y, split, classes = run.dataset.y, run.dataset.split, run.dataset.task.discrete
     means = np.nanmean(y[split["train"]], axis=0)
     prediction = np.tile(means, (len(y), 1))
     if kind == "mean":
-        return FitResult(prediction, len(means), {}, versions)
-    x, settings = features(loaded, inputs, dense=kind == "boosting")
+        return prediction, facts | {"parameters": len(means)}
+    x, settings = features(run, inputs, dense=kind == "boosting")
     chosen: dict[str, Any] = {}
-    for t, target in enumerate(loaded.names):
+    for t, target in enumerate(run.targets):
         train, val = (rows[~np.isnan(y[rows, t])] for rows in (split["train"], split["val"]))
         if len(np.unique(y[train, t])) < 2:
             continue  # nothing but the mean can be learnt
-        scored = [
-            (
-                _loss(y[val, t], _predict(fitted, x[val]), loaded.dataset.task.discrete),
-                number,
-                fitted,
-                candidate,
-            )
-            for number, candidate in enumerate(candidates(kind, inputs, loaded.dataset.task.discrete, loaded.run.seed))
-            for fitted in [_fit(candidate.estimator, x, y[:, t], train, val)]
-        ]
-        _, _, best, candidate = min(scored, key=lambda one: one[:2])
-        chosen[target], prediction[:, t] = candidate.choice, _predict(best, x)
-        if loaded.run.model.endswith(WHOLE):
+        least = np.inf
+        for candidate in candidates(kind, inputs, classes, run.seed):
+            fitted = _fit(candidate.estimator, x, y[:, t], train, val)
+            loss = _loss(y[val, t], _predict(fitted, x[val]), classes)
+            if loss < least:
+                least, best, chosen[target] = loss, fitted, candidate.choice
+        prediction[:, t] = _predict(best, x)
+        if run.model.endswith(WHOLE):
             known = np.sort(np.concatenate([train, val]))
             others = np.setdiff1d(np.arange(len(y)), split["val"])
-            whole = clone(candidate.estimator).fit(x[known], y[known, t])
-            prediction[others, t] = _predict(whole, x[others])
-    return FitResult(prediction, None, {**settings, "chosen_on_validation": chosen}, versions)
+            prediction[others, t] = _predict(clone(best).fit(x[known], y[known, t]), x[others])
+    return prediction, facts | {"settings": {**settings, "chosen_on_validation": chosen}}
 
 
-def features(loaded: LoadedRun, inputs: str, dense: bool = False) -> tuple[np.ndarray | sparse.csr_array, dict]:
-    """What is read of the molecules `[m, D]`, and in words."""
-    smiles = loaded.dataset.smiles
+def features(run: Run, inputs: str, dense: bool = False) -> tuple[np.ndarray | sparse.csr_array, dict[str, Any]]:
+    """Compute the inputs of the molecules `[m, D]`, and describe them."""
+    smiles = run.dataset.smiles
     if inputs == "counts":
         counts = morgan_counts(smiles, radius=RADIUS, bits=BITS).astype(np.float32)
         if dense:  # a column that hardly ever is not 0 costs as much as any other
-            counts = counts[:, (counts[loaded.dataset.split["train"]] > 0).sum(0) > 2]
+            counts = counts[:, (counts[run.dataset.split["train"]] > 0).sum(0) > 2]
         words = f"Morgan counts, radius {RADIUS}, {BITS} bits"
         return counts if dense else sparse.csr_array(counts), {"inputs": words, "columns": counts.shape[1]}
-    values = rdkit_descriptors(smiles, loaded.runs / "cache").clip(-FLOAT32, FLOAT32)
+    cached = Memory(run.runs / "cache", verbose=0).cache(rdkit_descriptors)
+    values = cached(tuple(smiles), rdBase.rdkitVersion).clip(-FLOAT32, FLOAT32)
     missing = {"values_missing": int(np.isnan(values).sum())}
     return values, {"inputs": "RDKit descriptors", "columns": values.shape[1], **missing}
 
 
+def rdkit_descriptors(smiles: Sequence[str], version: str) -> np.ndarray:
+    """Compute the descriptors of `rdkit.Chem.Descriptors` (about 20 ms a molecule).
+
+    Args:
+        smiles: n molecules that can be read.
+        version: that of RDKit, for the cache.
+
+    Returns:
+        float64 `[n, D]`; NaN for a descriptor that cannot be computed or is no finite number.
+    """
+    RDLogger.DisableLog("rdApp.*")
+    values = np.empty((len(smiles), len(NAMES)))
+    for row, text in zip(values, smiles, strict=True):
+        found = Descriptors.CalcMolDescriptors(Chem.MolFromSmiles(text), missingVal=np.nan, silent=True)
+        row[:] = [found[name] for name in NAMES]
+    RDLogger.EnableLog("rdApp.*")
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
 def candidates(kind: str, inputs: str, classes: bool, seed: int) -> Iterator[Candidate]:
-    """What the validation rows choose from."""
+    """Yield what the validation rows choose from."""
     if kind == "forest":
         make = RandomForestClassifier if classes else RandomForestRegressor
         share = "sqrt" if classes else 1 / 3
         yield Candidate(make(TREES, max_features=share, random_state=seed), {"trees": TREES})
     elif kind == "boosting":
         make = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-        bins = {"max_bins": 32} if inputs == "counts" else {}
+        fixed = {"max_iter": 2000, "min_samples_leaf": 10, "early_stopping": True, "n_iter_no_change": 30}
+        if inputs == "counts":
+            fixed["max_bins"] = 32
         for leaves in (8, 31):
             for rate in (0.03, 0.1):
-                estimator = make(
-                    learning_rate=rate,
-                    max_iter=2000,
-                    max_leaf_nodes=leaves,
-                    min_samples_leaf=10,
-                    early_stopping=True,
-                    n_iter_no_change=30,
-                    random_state=seed,
-                    **bins,
-                )
+                estimator = make(learning_rate=rate, max_leaf_nodes=leaves, random_state=seed, **fixed)
                 yield Candidate(estimator, {"leaves": leaves, "learning_rate": rate})
     elif classes:
         for strength in np.logspace(-4, 2, 13):
-            yield Candidate(
-                make_pipeline(*_scaled(inputs), LogisticRegression(C=strength, max_iter=2000)), {"C": strength}
-            )
+            model = LogisticRegression(C=strength, max_iter=2000)
+            yield Candidate(make_pipeline(*_scaled(inputs), model), {"C": strength})
     else:
         solver = {"solver": "sparse_cg", "tol": 1e-5} if inputs == "counts" else {}
         for penalty in np.logspace(-2, 4, 19):
-            yield Candidate(make_pipeline(*_scaled(inputs, counts=None), Ridge(penalty, **solver)), {"alpha": penalty})
+            model = Ridge(penalty, **solver)
+            yield Candidate(make_pipeline(*_scaled(inputs, counts=None), model), {"alpha": penalty})
 
 
 def _scaled(inputs: str, counts: Callable | None = np.log1p) -> Sequence[BaseEstimator]:
-    """Before a linear model: clipped z-scores of the training rows, gaps told by columns of their own; counts as is."""
+    """Scale before a linear model: clipped z-scores of the training rows, gaps marked in columns of their own."""
     if inputs == "counts":
         return [] if counts is None else [FunctionTransformer(counts, accept_sparse=True)]
     gaps = SimpleImputer(strategy="constant", fill_value=0.0, add_indicator=True)
@@ -153,34 +158,3 @@ def _predict(fitted: BaseEstimator, x: Any) -> np.ndarray:
 
 def _loss(y: np.ndarray, prediction: np.ndarray, classes: bool) -> float:
     return log_loss(y, prediction, labels=[0, 1]) if classes else mean_squared_error(y, prediction)
-
-
-def rdkit_descriptors(smiles: Sequence[str], cache: Path) -> np.ndarray:
-    """The descriptors of `rdkit.Chem.Descriptors` (about 20 ms a molecule), or what the cache holds of them.
-
-    Args:
-        smiles: n molecules that can be read.
-        cache: a folder.
-
-    Returns:
-        float64 `[n, D]`; NaN where a descriptor cannot be computed or is no finite number.
-    """
-    key = hashlib.sha256("\n".join([rdBase.rdkitVersion, *NAMES, *smiles]).encode()).hexdigest()
-    file = cache / f"descriptors-{key[:32]}.npy"
-    if file.is_file():
-        return np.load(file)
-    RDLogger.DisableLog("rdApp.*")
-    values = np.array([_describe(text) for text in smiles]).reshape(len(smiles), len(NAMES))
-    RDLogger.EnableLog("rdApp.*")
-    values[~np.isfinite(values)] = np.nan
-    cache.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(f".{os.getpid()}.npy")
-    np.save(partial, values)
-    partial.replace(file)
-    return values
-
-
-def _describe(smiles: str) -> list[float]:
-    mol = Chem.MolFromSmiles(smiles)
-    found = Descriptors.CalcMolDescriptors(mol, missingVal=np.nan, silent=True)
-    return [float(found[name]) for name in NAMES]

@@ -11,6 +11,7 @@ Each topic replaces its own section of the page. With `--quick` or `--cases` the
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import resource
 import shlex
@@ -21,20 +22,20 @@ from pathlib import Path
 
 import torch
 
-from experiments.archive import RESULTS, ROOT
-from experiments.record import circumstances
+from experiments.runs import circumstances
 from experiments.speed import layer, molecules, training
-from experiments.speed.measure import MEMORY, Case, Result, race
+from experiments.speed.measure import Case, race, table
+from experiments.tables import RESULTS, ROOT
 
-TOPICS: dict[str, tuple[Callable[..., list[Case]], Callable[[list[Result]], list[str]]]] = {
-    "layer": (layer.cases, layer.tables),
-    "encodings": (molecules.encoding_cases, molecules.encoding_tables),
-    "batches": (molecules.batch_cases, molecules.batch_tables),
-    "featurising": (molecules.featurising_cases, molecules.featurising_tables),
-    "training": (training.cases, training.tables),
-    "prediction": (molecules.prediction_cases, molecules.prediction_tables),
+MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+TOPICS: dict[str, Callable[[argparse.Namespace], list[Case]]] = {
+    "layer": layer.cases,
+    "encodings": molecules.encodings_of_a_batch,
+    "batches": molecules.batches,
+    "featurising": molecules.featurising,
+    "training": training.cases,
+    "prediction": molecules.prediction,
 }
-"""The cases of each topic, and the tables made of their results."""
 
 
 def main(words: Sequence[str]) -> None:
@@ -46,15 +47,14 @@ def main(words: Sequence[str]) -> None:
     page = options.out / ("speed-cuda.md" if options.device == "cuda" else "speed.md")
     page.parent.mkdir(parents=True, exist_ok=True)
     for topic in options.topics:
-        cases, tables = TOPICS[topic]
-        chosen = [case for case in cases(options) if re.search(options.cases, f"{case.group}, {case.name}")]
+        cases = [c for c in TOPICS[topic](options) if re.search(options.cases, f"{c.group}, {c.name}")]
         made = circumstances(shlex.join(["python", "-m", "experiments.speed", *words]), options.threads)
         facts = ", ".join(f"{name} {value}" for name, value in (made["machine"] | made["versions"]).items())
         if options.device == "cuda":
             facts = f"{torch.cuda.get_device_name()}, {facts}"
-        about = (cases.__doc__ or "").split("\n\n")[0].replace("\n    ", " ")
+        about = (TOPICS[topic].__doc__ or "").split("\n\n")[0].replace("\n    ", " ")
         head = f"{about}\n\n{date.today()}, commit {made['commit']}: {facts}. `{made['command']}`\n"
-        text = "\n".join([f"## {topic}\n", head, *tables(race(chosen, options))])
+        text = "\n".join([f"## {topic}\n", head, table(race(cases, options))])
         write_section(page, topic, text)
         print(text, flush=True)
     print(page)

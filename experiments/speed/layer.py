@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from argparse import Namespace
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GPSConv, TransformerConv
 from torch_geometric.utils import to_dense_batch
 
-from experiments.speed.measure import Case, Result, figure_rows, megabytes, relative, table
+from experiments.speed.measure import Case
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
 
@@ -33,23 +32,21 @@ class Padded:
 
     def __init__(self, graph: CompleteGraph, largest: int) -> None:
         self.count, self.size = graph.num_graphs, -(-largest // 8) * 8 if graph.ptr.is_cuda else largest
-        self.node = torch.arange(graph.num_nodes, device=graph.ptr.device)
-        self.node += graph.batch * self.size - graph.ptr[graph.batch]
+        offset = graph.batch * self.size - graph.ptr[graph.batch]
+        self.node = torch.arange(graph.num_nodes, device=graph.ptr.device) + offset
         sender, receiver = graph.pair_index
         self._pair = self.node[receiver] * self.size + self.node[sender] % self.size
         self.real = self.nodes(torch.ones_like(self.node)) > 0
 
     def nodes(self, flat: Tensor) -> Tensor:
         """Scatter flat nodes `[N, *]` to `[B, size, *]`, 0 in padding."""
-        return _scattered(flat, self.node, self.count, self.size)
+        padded = flat.new_zeros(self.count * self.size, *flat.shape[1:])
+        return padded.index_copy(0, self.node, flat).unflatten(0, (self.count, self.size))
 
     def pairs(self, flat: Tensor) -> Tensor:
         """Scatter flat pairs `[num_pairs, *]` to `[B, receivers, senders, *]`, 0 in padding."""
-        return _scattered(flat, self._pair, self.count, self.size, self.size)
-
-
-def _scattered(flat: Tensor, slot: Tensor, *shape: int) -> Tensor:
-    return flat.new_zeros(math.prod(shape), *flat.shape[1:]).index_copy(0, slot, flat).unflatten(0, shape)
+        padded = flat.new_zeros(self.count * self.size**2, *flat.shape[1:])
+        return padded.index_copy(0, self._pair, flat).unflatten(0, (self.count, self.size, self.size))
 
 
 class Batch:
@@ -147,26 +144,25 @@ def cases(options: Namespace) -> list[Case]:
     """
     gpu = options.device == "cuda"
     kinds, widths = (["drug-like"], [64]) if options.quick else (SIZES, [128] if gpu else [64, 128, 256])
-    dtypes = ["float32", "bfloat16"] if gpu else ["float32"]
-    each = product(CONTENDERS, STEPS, kinds, widths, dtypes)
-    return [
-        Case(
-            f"{f}: {step}; {kind}, {c}, {d}", name, partial(_prepare, f, step, kind, c, d, name, options.device), 1, 0.1
-        )
-        for f, step, kind, c, d in each
-        for name in CONTENDERS[f]
-    ]
+    made = []
+    for function, step, kind, width in product(CONTENDERS, STEPS, kinds, widths):
+        for dtype in ["float32", "bfloat16"] if gpu else ["float32"]:
+            group = f"{function}: {step}; {kind}, {width}, {dtype}"
+            for name in CONTENDERS[function]:
+                prepare = partial(_prepare, function, name, step, kind, width, dtype, options.device)
+                made.append(Case(group, name, prepare, SIZES[kind][0], 0.1))
+    return made
 
 
-def _prepare(f: str, step: str, kind: str, width: int, dtype: str, name: str, device: str) -> Callable[[], None]:
+def _prepare(f: str, name: str, step: str, kind: str, width: int, dtype: str, device: str) -> Callable[[], None]:
     count, least, most = SIZES[kind]
     sizes = torch.randint(least, most + 1, (count,), generator=torch.Generator().manual_seed(0))
     how = width, getattr(torch, dtype), device
-    _step(f, step, name, Batch(sizes[:1].clamp(max=9), *how))()  # libraries load parts of themselves at first use
-    return _step(f, step, name, Batch(sizes, *how))
+    _step(f, name, step, Batch(sizes[:1].clamp(max=9), *how))()  # libraries load parts of themselves at first use
+    return _step(f, name, step, Batch(sizes, *how))
 
 
-def _step(function: str, step: str, name: str, batch: Batch) -> Callable[[], None]:
+def _step(function: str, name: str, step: str, batch: Batch) -> Callable[[], None]:
     torch.manual_seed(0)
     module, call = contender(function, name, batch)
     module.to(batch.x.device, batch.x.dtype)
@@ -184,20 +180,3 @@ def _step(function: str, step: str, name: str, batch: Batch) -> Callable[[], Non
         batch.x.grad = batch.edge_attr.grad = None
 
     return forward if step == "forward" else both
-
-
-def tables(results: list[Result]) -> list[str]:
-    """Make a table per function and step."""
-    figures = {
-        "time": lambda result: f"{result['seconds'] * 1e3:.3g} ms",
-        "peak memory": megabytes,
-        "time over gtx": relative(results),
-        "memory over gtx": relative(results, "peak"),
-    }
-    titles = dict.fromkeys(result["group"].split("; ")[0] for result in results)
-    made = []
-    for title in titles:
-        rows = figure_rows([r for r in results if r["group"].startswith(f"{title}; ")], ["batch", "layer"], figures)
-        short = [{**row, "batch": row["batch"].removeprefix(f"{title}; ")} for row in rows]
-        made.append(table(title, short))
-    return made

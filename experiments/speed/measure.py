@@ -1,17 +1,18 @@
-"""Time and peak memory of cases that take turns in this process, and the tables made of them."""
+"""Time and peak memory of cases that take turns in this process, and what the cases are made of."""
 
 from __future__ import annotations
 
 import argparse
 import ctypes
 import gc
-import os
 import re
 import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+from experiments.summary import markdown
 from gtx.data import MoleculeStore, featurise
 from gtx.data.named_sets import load_set
 from gtx.models import ARCHITECTURES
@@ -28,11 +30,7 @@ from gtx.tasks import Regression, TargetScaler
 from gtx.training import TrainSettings
 from gtx.workflow.specs import model_spec
 
-MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-Result = dict[str, Any]
-"""`group`, `name`, `count`; then `failed`, or `seconds` (median), `turns` (median of each turn) and `peak` in bytes,
-with whatever the measured function returned."""
 
 
 class Case(NamedTuple):
@@ -40,8 +38,9 @@ class Case(NamedTuple):
 
     Attributes:
         group: cases of a group take turns, and are compared with the first of them.
-        name: in the table.
-        prepare: sets the case up and returns the function that is measured; a dict that this returns joins the result.
+        name: name in the table.
+        prepare: sets the case up and returns the function that is measured. If this returns a `Figures`, that is taken
+            in place of what was measured.
         count: molecules that the function works through.
         seconds: a turn repeats the function until so many have passed.
         once: a single turn without warm-up, for long work.
@@ -55,76 +54,105 @@ class Case(NamedTuple):
     once: bool = False
 
 
+class Figures(NamedTuple):
+    """What a function measured of itself: seconds, peak memory in bytes, and other columns of the table."""
+
+    seconds: float | None = None
+    peak: int | None = None
+    columns: Mapping[str, str] = {}
+
+
+@dataclass
+class Result:
+    """Measurements of a case, one of each turn, and the reason if it failed; the first turn warms up."""
+
+    case: Case
+    seconds: list[float] = field(default_factory=list)
+    peaks: list[int] = field(default_factory=list)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    failed: str = ""
+
+    def measure(self, step: Callable[[], Any], device: str) -> None:
+        """Add a turn: median seconds, and the most memory held above what was held before."""
+        walls, before = [], memory_before(device)
+        while not walls or sum(walls) < self.case.seconds:
+            wall, returned = timed(step, device)
+            walls.append(wall)
+            own = returned if isinstance(returned, Figures) else Figures()
+            del returned  # nothing of this run lives on in the next
+        peak = torch.cuda.max_memory_allocated() if device == "cuda" else resident("VmHWM")
+        self.seconds.append(statistics.median(walls) if own.seconds is None else own.seconds)
+        self.peaks.append(max(0, peak - before) if own.peak is None else own.peak)
+        self.columns = own.columns
+
+    def counted(self, values: Sequence[float]) -> Sequence[float]:
+        """Leave out the turn that warms up."""
+        return values[1:] or values
+
+    def cells(self, first: Result) -> list[str]:
+        """Write the cells of the table; ratios to the first of the group are medians over turns."""
+        if self.failed:
+            return [self.case.group, self.case.name, self.failed, "", "", "", ""]
+        seconds, peak = statistics.median(self.counted(self.seconds)), max(self.counted(self.peaks))
+        times = memory = ""
+        if not first.failed:
+            turns = zip(self.counted(self.seconds), first.counted(first.seconds), strict=False)
+            times = f"{statistics.median(a / b for a, b in turns):.2f}x"
+            memory = f"{peak / max(1, *first.counted(first.peaks)):.2f}x"
+        figures = [f"{seconds * 1e3:,.4g} ms", f"{self.case.count / seconds:,.0f}", f"{peak / 2**20:,.0f} MiB"]
+        return [self.case.group, self.case.name, *figures, times, memory]
+
+
 def race(cases: Iterable[Case], options: argparse.Namespace) -> list[Result]:
     """Measure cases, group by group; a case that cannot be set up or fails has the reason as its result.
 
     Args:
-        cases: in the order of the tables.
+        cases: cases in the order of the table.
         options: `repeats`, `seconds` and `device`.
     """
     results = []
     for _, group in groupby(cases, lambda case: case.group):
-        runners = [(case, attempt(case.prepare), []) for case in group]
+        runners = []
+        for case in group:
+            results.append(Result(case))
+            runners.append((results[-1], attempt(results[-1], case.prepare)))
         begun = time.time()
         for turn in range(options.repeats + 1):
             if turn > 2 and time.time() - begun > options.seconds:
                 break
             first = turn % len(runners)  # no case is always first
-            for case, step, turns in runners[first:] + runners[:first]:
-                if isinstance(step, dict):
-                    turns[:] = [step]
-                elif not (turns and (case.once or "failed" in turns[-1])):
-                    turns.append(attempt(lambda step=step, case=case: burst(step, case.seconds, options.device)))
-        results += [summarise(case, turns) for case, _, turns in runners]
+            for result, step in runners[first:] + runners[:first]:
+                if not result.failed and not (turn and result.case.once):
+                    attempt(result, partial(result.measure, step, options.device))
     return results
 
 
-def summarise(case: Case, turns: Sequence[Result]) -> Result:
-    """Medians over the turns of a case, without the first, which warms up."""
-    result = {"group": case.group, "name": case.name, "count": case.count}
-    if "failed" in turns[-1]:
-        return result | turns[-1]
-    counted = turns if case.once else turns[1:] or turns
-    medians = [statistics.median(turn["wall"]) for turn in counted]
-    seconds = statistics.median([wall for turn in counted for wall in turn["wall"]])
-    return {**counted[-1], **result, "seconds": seconds, "turns": medians, "peak": max(t["peak"] for t in counted)}
-
-
-def attempt(function: Callable[[], Any]) -> Any:
-    """Return what a function returns, or in a few words why it failed."""
+def attempt(result: Result, function: Callable[[], Any]) -> Any:
+    """Call a function; if it fails, note in a few words why."""
     try:
         return function()
     except Exception as error:
+        result.failed = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
         if isinstance(error, MemoryError) or re.search("out of memory|can't allocate memory", str(error)):
-            return {"failed": "out of memory"}
-        return {"failed": f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"}
+            result.failed = "out of memory"
 
 
-def burst(step: Callable[[], Any], seconds: float, device: str) -> Result:
-    """Run a step once, and again until so many seconds are used up; a dict that it returns joins the result.
+def memory_before(device: str) -> int:
+    """Return the bytes held now, and begin to watch for the most.
 
-    Memory on a GPU is what torch has allocated. On a CPU it is the resident set, whose high-water mark (VmHWM) Linux
-    resets on demand; elsewhere the mark is that of the whole process.
-
-    Returns:
-        `wall`, a list of seconds; `peak`, the most memory held, bytes, above what was held before.
+    On a GPU it is what torch has allocated. On a CPU it is the resident set, whose high-water mark (VmHWM) Linux resets
+    on demand; elsewhere the mark is that of the whole process.
     """
-    walls, own, gpu = [], {}, device == "cuda"
     gc.collect()
-    if gpu:
+    if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    elif CLEAR.exists():
-        if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc alone
+        return torch.cuda.memory_allocated()
+    if CLEAR.exists():
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone
+        if trim is not None:
             trim(0)  # freed memory goes back to the system, so that it is not counted again
         CLEAR.write_text("5")  # see proc_pid_clear_refs(5)
-    before = torch.cuda.memory_allocated() if gpu else resident("VmRSS")
-    while not walls or sum(walls) < seconds:
-        wall, figures = timed(step, device)
-        walls.append(wall)
-        own = figures if isinstance(figures, dict) else own
-        del figures  # nothing of this run lives on in the next
-    peak = torch.cuda.max_memory_allocated() if gpu else resident("VmHWM")
-    return {"wall": walls, "peak": max(0, peak - before), **own}
+    return resident("VmRSS")
 
 
 def timed(function: Callable[[], Any], device: str) -> tuple[float, Any]:
@@ -138,12 +166,9 @@ def timed(function: Callable[[], Any], device: str) -> tuple[float, Any]:
 
 
 def resident(name: str) -> int:
-    """Return bytes of this process: VmRSS (now) or VmHWM (the most); the most where there is no /proc."""
-    if not STATUS.exists():
-        return high_water(resource.RUSAGE_SELF)
-    found = re.search(rf"{name}:\s+(\d+) kB", STATUS.read_text())
-    assert found
-    return 1024 * int(found[1])
+    """Return bytes of this process: VmRSS (now) or VmHWM (the most); the most if there is no /proc."""
+    found = re.search(rf"{name}:\s+(\d+) kB", STATUS.read_text()) if STATUS.exists() else None
+    return high_water(resource.RUSAGE_SELF) if found is None else 1024 * int(found[1])
 
 
 def high_water(whose: int) -> int:
@@ -151,73 +176,14 @@ def high_water(whose: int) -> int:
     return resource.getrusage(whose).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def captured(step: Callable[[], Any]) -> Callable[[], dict[str, int]]:
-    """Record a step on a GPU as a CUDA graph; each call replays it and returns the `peak` of the recording."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    torch.cuda.reset_peak_memory_stats()
-    graph, before = torch.cuda.CUDAGraph(), torch.cuda.memory_allocated()
-    with torch.cuda.graph(graph):
-        step()
-    peak = {"peak": torch.cuda.max_memory_allocated() - before}
-    return lambda: graph.replay() or peak
-
-
-def table(title: str, rows: Sequence[Mapping[str, str]]) -> str:
-    """Write rows of cells by their heads as Markdown below a heading; a cell that a row lacks is empty."""
-    frame = pd.DataFrame(rows).fillna("")
-    lines = [f"### {title}", ""]
-    for cells in (frame.columns, ["---", *["--:"] * (frame.shape[1] - 1)], *frame.to_numpy()):
-        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def figure_rows(
-    results: Iterable[Result], heads: Sequence[str], figures: Mapping[str, Callable[[Result], str]]
-) -> list[dict[str, str]]:
-    """Return a row for each result: group and name under `heads`, then its figures, or why it failed."""
-    rows = []
-    for result in results:
-        rows.append(dict(zip(heads, [result["group"], result["name"]][-len(heads) :], strict=True)))
-        if "failed" in result:
-            rows[-1][next(iter(figures))] = result["failed"]
-        else:
-            rows[-1] |= {head: figure(result) for head, figure in figures.items()}
-    return rows
-
-
-def relative(results: Sequence[Result], key: str = "seconds") -> Callable[[Result], str]:
-    """Return a figure: a result relative to the first of its group; for times the median over turns."""
-    first = {result["group"]: result for result in reversed(results)}
-
-    def figure(result: Result) -> str:
-        ratio = quotient(result, first[result["group"]], key)
-        return "" if ratio is None else f"{ratio:.2f}x"
-
-    return figure
-
-
-def quotient(one: Result | None, other: Result | None, key: str = "seconds") -> float | None:
-    """Divide a figure of one result by that of another; None where one is missing."""
-    if not one or not other or "failed" in one or "failed" in other or not other[key]:
-        return None
-    if key == "seconds" and len(one["turns"]) == len(other["turns"]):
-        return statistics.median(a / b for a, b in zip(one["turns"], other["turns"], strict=True))
-    return one[key] / other[key]
-
-
-def megabytes(result: Result) -> str:
-    """Write the peak memory of a result."""
-    return f"{result['peak'] / 2**20:,.0f} MiB"
-
-
-def molecule_rate(result: Result) -> str:
-    """Write the molecules per second of a result."""
-    return f"{result['count'] / result['seconds']:,.0f}"
+def table(results: Sequence[Result]) -> str:
+    """Write the results of a topic as Markdown."""
+    firsts = {result.case.group: result for result in reversed(results)}
+    extra = {name: "" for result in results for name in result.columns}
+    cells = [[*r.cells(firsts[r.case.group]), *(extra | dict(r.columns)).values()] for r in results]
+    heads = "case | | time | per second | peak memory | time over the first | memory over the first"
+    rows = [[cell.replace("|", "/") for cell in row] for row in cells]
+    return "\n".join(markdown(" | ".join([heads, *extra]), "ll" + "r" * (5 + len(extra)), rows)) + "\n"
 
 
 SETS = {"zinc12k": ("zinc12k", "split"), "esol": ("mat/esol", "split_random_0"), "xtb9": ("xtb9", "split_random")}
@@ -227,7 +193,7 @@ def sampled(name: str, most: int | None = None) -> pd.DataFrame:
     """Read `smiles`, the first target as `y`, and `split` of one of `SETS`, downloaded if need be.
 
     Args:
-        name: of the set.
+        name: name of the set.
         most: training rows; a fifth as many of validation and of test. None for all rows.
     """
     official, split = SETS[name]
@@ -241,9 +207,9 @@ def sampled(name: str, most: int | None = None) -> pd.DataFrame:
 
 def featurised(name: str, most: int) -> MoleculeStore:
     """Featurise the first molecules of a set by default, with their target."""
-    found = sampled(name).head(most)
-    done = featurise(Featuriser(), found["smiles"].tolist(), workers=0)
-    return done.store.with_targets(found["y"].to_numpy(float)[done.good, None])
+    frame = sampled(name).head(most)
+    done = featurise(Featuriser(), frame["smiles"].tolist(), workers=0)
+    return done.store.with_targets(frame["y"].to_numpy(float)[done.good, None])
 
 
 def default_model() -> tuple[Regression, Featuriser, dict[str, Any], nn.Module]:

@@ -24,21 +24,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
 from torch_geometric.utils import from_smiles
 
-from experiments.speed.measure import (
-    Case,
-    Result,
-    default_model,
-    featurised,
-    figure_rows,
-    high_water,
-    megabytes,
-    molecule_rate,
-    quotient,
-    relative,
-    sampled,
-    table,
-    timed,
-)
+from experiments.speed.measure import Case, Figures, default_model, featurised, high_water, sampled
 from gtx import encodings
 from gtx.data import PairBudgetSampler, featurise
 from gtx.data.named_sets import load_set
@@ -49,63 +35,57 @@ from gtx.prediction import ModelHeader, load, predict_table, save_model
 # ---------------------------------------------------------------------------------------------------------- encodings
 
 BATCH = 128
-TRANSFORMS = {
-    "PyG: AddRandomWalkPE(20)": lambda: AddRandomWalkPE(20),
-    "PyG: AddLaplacianEigenvectorPE(8)": lambda: AddLaplacianEigenvectorPE(8, is_undirected=True),
-}
-WITH_GRAPH: dict[str, Callable[[], list[Any]]] = {
-    "gtx: RandomWalk(20) + ShortestPath()": lambda: [encodings.RandomWalk(20), encodings.ShortestPath()],
-    "gtx: LaplacianEigenvectors(8)": lambda: [encodings.LaplacianEigenvectors(8)],
-    "gtx: CompleteGraph": list,
+COMPARED = {
+    "walks": {
+        "gtx: RandomWalk(20) + ShortestPath()": lambda: [encodings.RandomWalk(20), encodings.ShortestPath()],
+        "PyG: AddRandomWalkPE(20)": lambda: AddRandomWalkPE(20),
+    },
+    "eigenvectors": {
+        "gtx: LaplacianEigenvectors(8)": lambda: [encodings.LaplacianEigenvectors(8)],
+        "PyG: AddLaplacianEigenvectorPE(8)": lambda: AddLaplacianEigenvectorPE(8, is_undirected=True),
+    },
+    "graph": {"gtx: CompleteGraph": list},
 }
 NAMES = "ShortestPath Degree HopMasks SameRing GaussianDistance BesselDistance ExpNormDistance FourierDistance"
-ALONE = {f"gtx: {name}()": getattr(encodings, name) for name in NAMES.split()} | {
-    "gtx: RandomWalk(20)": lambda: encodings.RandomWalk(20),
-    "gtx: Bonds": lambda: encodings.Bonds(Featuriser().bond_sizes),
-    "gtx: EdgePath": lambda: encodings.EdgePath(Featuriser().bond_sizes[0]),
-    "gtx: Moments": lambda: encodings.Moments(encodings.GaussianDistance(64, pair_types=128), 128),
+ALONE = {name: getattr(encodings, name) for name in NAMES.split()} | {
+    "RandomWalk(20)": lambda: encodings.RandomWalk(20),
+    "Bonds": lambda: encodings.Bonds(Featuriser().bond_sizes),
+    "EdgePath": lambda: encodings.EdgePath(Featuriser().bond_sizes[0]),
+    "Moments": lambda: encodings.Moments(encodings.GaussianDistance(64, pair_types=128), 128),
 }
 
 
-def encoding_cases(options: Namespace) -> list[Case]:
+def encodings_of_a_batch(options: Namespace) -> list[Case]:
     """Encodings of 128 molecules of ZINC-12k, against PyG's transforms, which take one molecule at a time.
 
     The first comparison is random walks of 20 steps (of atoms and of pairs) and shortest paths by gtx, with PyG's
     `AddRandomWalkPE(20)`, which yields the atoms' part alone. The other encodings of gtx follow by themselves, with the
-    graph at hand. Positions are random.
+    graph made before. Positions are random.
     """
-    (walk, eigen, graph), (walk_pe, eigen_pe) = WITH_GRAPH, TRANSFORMS
-    others = [graph, *ALONE][: 3 if options.quick else None]
-    groups = [("walks", [walk, walk_pe]), ("eigenvectors", [eigen, eigen_pe]), *((name, [name]) for name in others)]
-    prepare = partial(_prepare_encoding, device=options.device)
-    return [Case(group, name, partial(prepare, name), BATCH, 0.1) for group, names in groups for name in names]
+    made = []
+    for group, contenders in COMPARED.items():
+        made += [Case(group, n, partial(_encode, m, None, options.device), BATCH, 0.1) for n, m in contenders.items()]
+    for name, make in islice(ALONE.items(), 2 if options.quick else None):
+        made.append(Case(name, f"gtx: {name}", partial(_encode, None, make, options.device), BATCH, 0.1))
+    return made
 
 
-def _prepare_encoding(name: str, device: str) -> Callable[[], Any]:
+def _encode(compared: Callable[[], Any] | None, alone: Callable[[], Any] | None, device: str) -> Callable[[], object]:
     batch = featurised("zinc12k", BATCH).batch().to(device)
     batch.pos = torch.randn(batch.num_nodes, 3, device=device) * 3
     molecules, graph = batch.to_data_list(), CompleteGraph.from_batch(batch.batch, pack=False)
-    made = (TRANSFORMS | WITH_GRAPH | ALONE)[name]()
+    made = alone().to(device) if compared is None else compared()
 
     @torch.no_grad()
     def step() -> object:
-        if name in TRANSFORMS:
-            return [made(copy.copy(molecule)) for molecule in molecules]
-        if name in ALONE:
+        if compared is None:
             return made(batch, graph)
-        own = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)  # as models make it
-        return [encoding(batch, own) for encoding in made]
+        if isinstance(made, list):
+            own = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)  # as models make it
+            return [encoding(batch, own) for encoding in made]
+        return [made(copy.copy(molecule)) for molecule in molecules]
 
-    if name in ALONE:
-        made.to(device)
     return step
-
-
-def encoding_tables(results: list[Result]) -> list[str]:
-    """Make the table of times per molecule."""
-    micro = {"per molecule": lambda result: f"{result['seconds'] / result['count'] * 1e6:.3g} µs"}
-    figures = micro | {"peak memory": megabytes, "time over gtx": relative(results)}
-    return [table("Encodings", figure_rows(results, ["encoding"], figures))]
 
 
 # ------------------------------------------------------------------------------------------------------------ batches
@@ -114,18 +94,17 @@ STORE, SAMPLER, LIST = "gtx: MoleculeStore.batch", "gtx: with its PairBudgetSamp
 LOADERS = {f"PyG: DataLoader, {workers} workers": workers for workers in (0, 1, 2)}
 
 
-def batch_cases(options: Namespace) -> list[Case]:
+def batches(options: Namespace) -> list[Case]:
     """Cutting batches of 128 out of a store, against PyG's `Batch.from_data_list` and its `DataLoader` with workers.
 
     A shuffled epoch over 10,000 molecules of ZINC-12k, in the store's flat tensors or as a list of `Data`. The epoch in
     which workers start does not count.
     """
     count = 1000 if options.quick else 10_000
-    names = [STORE, SAMPLER, LIST, *LOADERS]
-    return [Case("batches", name, partial(_prepare_batches, name, count), count) for name in names]
+    return [Case("batches", name, partial(_epoch, name, count), count) for name in (STORE, SAMPLER, LIST, *LOADERS)]
 
 
-def _prepare_batches(name: str, count: int) -> Callable[[], int]:
+def _epoch(name: str, count: int) -> Callable[[], int]:
     whole = featurised("zinc12k", count)
     molecules = []
     if name not in (STORE, SAMPLER):
@@ -148,24 +127,12 @@ def _prepare_batches(name: str, count: int) -> Callable[[], int]:
     return lambda: sum(batch.num_graphs for batch in epoch())
 
 
-def batch_tables(results: list[Result]) -> list[str]:
-    """Make the table of times per batch."""
-    each = {
-        f"per batch of {BATCH}": lambda r: f"{r['seconds'] / -(-r['count'] // BATCH) * 1e3:.3g} ms",
-        "molecules per second": molecule_rate,
-        "peak memory": megabytes,
-        "time over gtx": relative(results),
-    }
-    return [table("Batches", figure_rows(results, ["how"], each))]
-
-
 # -------------------------------------------------------------------------------------------------------- featurising
 
 TABLES = {"ESOL": "esol", "BBBP": "bbbp", "ZINC-12k": "zinc12k"}
-FLOOR = "RDKit: MolFromSmiles"
 FULL, BARE = Featuriser(), Featuriser(descriptors=False)
 WAYS = {
-    FLOOR: lambda texts: [Chem.MolFromSmiles(text) for text in texts],
+    "RDKit: MolFromSmiles": lambda texts: [Chem.MolFromSmiles(text) for text in texts],
     "gtx: no descriptors, no SMILES": lambda texts: featurise_texts(BARE, texts, smiles=False),
     "gtx: no descriptors": lambda texts: featurise_texts(BARE, texts),
     "gtx: descriptors, no SMILES": lambda texts: featurise_texts(FULL, texts, smiles=False),
@@ -175,105 +142,75 @@ WAYS = {
 """Texts to molecules, by the name in the table."""
 
 
-def featurising_cases(options: Namespace) -> list[Case]:
+def featurising(options: Namespace) -> list[Case]:
     """Molecules read and featurised per second in one thread, beside the floor: RDKit's bare `MolFromSmiles`.
 
     Training needs canonical SMILES and descriptors, which take time of their own, so it is measured with and without.
     """
     RDLogger.DisableLog("rdApp.*")
-    cases = []
+    made = []
     for title, name in TABLES.items():
         entry = load_set(name)
         texts = pd.read_csv(entry.path)[entry.smiles_column].tolist()
         texts = random.Random(0).sample(texts, min(200 if options.quick else 2000, len(texts)))
         texts = [text for text in texts if Chem.MolFromSmiles(text)]
-        cases += [Case(title, way, lambda way=way, texts=texts: lambda: WAYS[way](texts), len(texts)) for way in WAYS]
-    return cases
-
-
-def featurising_tables(results: list[Result]) -> list[str]:
-    """Make the table of rates and their share of the floor's, a column per set."""
-    floors = {result["group"]: result for result in results if result["name"] == FLOOR}
-    rows: dict[str, dict[str, str]] = {}
-    for result in results:
-        share = quotient(floors.get(result["group"]), result)
-        cell = result.get("failed") or f"{molecule_rate(result)} /s" + ("" if share is None else f" ({share:.0%})")
-        rows.setdefault(result["name"], {"way": result["name"]})[result["group"]] = cell
-    return [table("Featurising, molecules per second and the share of the floor's rate", [*rows.values()])]
+        made += [Case(title, way, lambda way=way, texts=texts: lambda: WAYS[way](texts), len(texts)) for way in WAYS]
+    return made
 
 
 # --------------------------------------------------------------------------------------------------------- prediction
 
 CHUNK = 500
-GTX, PARSE, MEMORY = "gtx", "MolFromSmiles", "memory of gtx predict"
 PROCESSES = {"in this process": 0, "1 worker process": 1, "2 worker processes": 2, "8 worker processes": 8}
+PARSE, GTX, READ, MODEL, COMMAND = "MolFromSmiles", "gtx", "gtx: reading alone", "gtx: the model alone", "gtx predict"
 
 
-def prediction_cases(options: Namespace) -> list[Case]:
+def prediction(options: Namespace) -> list[Case]:
     """Prediction, from a file of SMILES to a file of numbers, against RDKit's bare `MolFromSmiles`.
 
     The molecules are those of ZINC-12k, repeated. The model is the default of `gtx train`, untrained. `MolFromSmiles`
-    runs over the same texts in the same processes. Memory is the peak of the largest process of `gtx predict`.
+    runs over the same texts in the same processes. The memory of `gtx predict` is the peak of its largest process.
     """
     ways = ["in this process", "8 worker processes"] if options.device == "cuda" else [*PROCESSES][:3]
-    count, rows = (1000, 1000) if options.quick else (20_000, 10_000)
-    prepare = partial(_prepare_prediction, device=options.device)
-    cases = [Case(how, what, partial(prepare, what, how, count), count) for how in ways for what in (PARSE, GTX)]
-    return [*cases, Case(MEMORY, f"{rows:,}", partial(prepare, MEMORY, "", rows), rows, once=True)]
+    count = 1000 if options.quick else 20_000
+    prepare = partial(_predict, device=options.device, count=count)
+    made = []
+    for where in ways:
+        names = (PARSE, GTX) if PROCESSES[where] else (PARSE, GTX, READ, MODEL)
+        made += [Case(where, name, partial(prepare, name, PROCESSES[where]), count) for name in names]
+    return [*made, Case(COMMAND, f"{count:,} rows", partial(prepare, COMMAND, 0), count, once=True)]
 
 
-def _prepare_prediction(what: str, how: str, count: int, device: str) -> Callable[[], Any]:
+def _predict(name: str, workers: int, count: int, device: str) -> Callable[[], object]:
     smiles = list(dict.fromkeys(sampled("zinc12k")["smiles"]))  # rows repeat as little as they can
     texts = list(islice(cycle(smiles), count))
-    if what == PARSE:
+    if name == PARSE:
         chunks = [texts[i : i + CHUNK] for i in range(0, count, CHUNK)]
-        each = get_reusable_executor(PROCESSES[how]).map if PROCESSES[how] else map
+        each = get_reusable_executor(workers).map if workers else map
         return lambda: sum(each(parse, chunks))
     folder = tempfile.TemporaryDirectory()
     file, saved, out = (Path(folder.name, file) for file in ("molecules.csv", "model.gtx", "predictions.csv"))
     file.write_text("\n".join(["smiles", *texts, ""]))
     task, featuriser, spec, model = default_model()
     save_model(saved, [model.eval()], ModelHeader(task, featuriser, spec))
-    command = [sys.executable, "-m", "gtx", "predict", saved, file, "--out", out, "--device", device]
     predictor = load(saved, device)
+    if name == READ:
+        return lambda: featurise(featuriser, texts, workers=0, smiles=False)
+    if name == MODEL:
+        store = featurise(featuriser, texts, workers=0, smiles=False).store
+        return lambda: predictor.predict_store(store)
+    if name == GTX:
+        return lambda: (predict_table(predictor, file, out, workers=workers), folder)  # which lives as long
+    command = [sys.executable, "-m", "gtx", "predict", saved, file, "--out", out, "--device", device]
 
-    def memory() -> Result:
-        wall, _ = timed(lambda: subprocess.run([*map(str, command)], check=True, capture_output=True), "cpu")
-        return {"wall": [wall], "peak": high_water(resource.RUSAGE_CHILDREN)}
+    def run_command() -> Figures:
+        subprocess.run([*map(str, command)], check=True, capture_output=True)
+        return Figures(peak=high_water(resource.RUSAGE_CHILDREN) if folder.name else None)
 
-    def step() -> Result:
-        wall, _ = timed(lambda: predict_table(predictor, file, out, workers=PROCESSES[how]), device)
-        if PROCESSES[how] or not folder.name:
-            return {}
-        read, done = timed(lambda: featurise(featuriser, texts, workers=0, smiles=False), device)
-        forward, _ = timed(lambda: predictor.predict_store(done.store), device)
-        shares = {"reading and featurising": read, "the model": forward, "all else": wall - read - forward}
-        return {"wall": [wall], "shares": shares}
-
-    return memory if what == MEMORY else step
+    return run_command
 
 
 def parse(smiles: list[str]) -> int:
     """Count the texts that RDKit can read."""
     RDLogger.DisableLog("rdApp.*")
     return sum(Chem.MolFromSmiles(text) is not None for text in smiles)
-
-
-def prediction_tables(results: list[Result]) -> list[str]:
-    """Make tables of rates, of where the time goes, and of memory."""
-    rates = [result for result in results if result["group"] != MEMORY]
-    floors = {result["group"]: result for result in rates if result["name"] == PARSE}
-
-    def share(result: Result) -> str:
-        return f"{quotient(floors.get(result['group']), result) or float('nan'):.0%}"
-
-    figures = {"molecules per second": molecule_rate, "of MolFromSmiles there": share}
-    made = [table("SMILES file to predictions", figure_rows(rates, ["where", "what"], figures))]
-    for result in rates:
-        if "shares" in result:
-            micro = {what: f"{own / result['count'] * 1e6:.0f} µs" for what, own in result["shares"].items()}
-            rows = [{"what": what, "per molecule": cell} for what, cell in micro.items()]
-            made.append(table(f"Where it goes, {result['group']}", rows))
-    peaks = [result for result in results if result["group"] == MEMORY]
-    peak = {"largest process": megabytes, "seconds, start included": lambda r: f"{r['seconds']:.1f} s"}
-    return [*made, table("Memory of gtx predict", figure_rows(peaks, ["rows"], peak))]

@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.archive import ROOT
-from experiments.public_sets import LoadedRun, PublicSet, Run
 from experiments.rivals import chemprop, pyg
-from experiments.speed.measure import Case, Result, figure_rows, megabytes, sampled, table
+from experiments.runs import PublicSet, Run
+from experiments.speed.measure import Case, Figures, sampled
+from experiments.tables import ROOT
 from gtx.dataset import DataSettings
-from gtx.dataset import load as load_dataset
 from gtx.training import TrainSettings
 from gtx.workflow import train
 from gtx.workflow.specs import default_width
@@ -44,7 +43,7 @@ pl.Trainer.fit = watched
 words = "--smiles-columns smiles --target-columns y --splits-column split --task-type regression --accelerator cpu"
 sys.argv = ["chemprop", "train", "--data-path", data, "--output-dir", out, "--epochs", epochs, *words.split()]
 chemprop()
-print(json.dumps({"epochs": Epochs.seconds}))
+print(json.dumps(Epochs.seconds))
 """
 """chemprop's own command, every epoch timed with its validation; runs in chemprop's environment."""
 
@@ -54,48 +53,48 @@ def cases(options: Namespace) -> list[Case]:
 
     ESOL (the first random split of Maziarka et al. 2020; 50 epochs) and ZINC-12k (4,000 rows; 3 epochs), the same rows,
     epochs and cores for all; chemprop and gtx with the defaults of their commands, GPS as wide and deep as gtx and with
-    batches as large. An epoch includes validation. "Around" is reading, encoding and testing.
+    batches as large. The time is that of the median epoch without the first, validation included.
     """
     made = []
     for name, (rows, epochs) in SETS.items():
         data = sampled(name, 200 if options.quick else rows)
-        how = data, 3 if options.quick else epochs, options.threads
         count = int((data["split"] == "train").sum())
+        how = data, 3 if options.quick else epochs, options.threads
         made += [Case(name, who, partial(_prepare, who, *how), count, once=True) for who in CONTENDERS]
     return made
 
 
-def _prepare(who: str, data: pd.DataFrame, epochs: int, threads: int) -> Callable[[], Result]:
+def _prepare(who: str, data: pd.DataFrame, epochs: int, threads: int) -> Callable[[], Figures]:
     if who == CHEMPROP:
         chemprop.environment()  # installed if need be
 
-    def step() -> Result:
+    def step() -> Figures:
         with tempfile.TemporaryDirectory() as folder:
             data.to_csv(file := Path(folder, "data.csv"), index=False)
-            return CONTENDERS[who](file, epochs, threads)
+            seconds, rmse = CONTENDERS[who](file, epochs, threads)
+        return Figures(statistics.median(seconds[1:] or seconds), columns={"test RMSE": f"{rmse:.3f}"})
 
     return step
 
 
-def _gtx(file: Path, epochs: int, threads: int) -> Result:
+def _gtx(file: Path, epochs: int, threads: int) -> tuple[list[float], float]:
     settings = TrainSettings(epochs=epochs, threads=threads, progress=False, accelerator="cpu")
-    data, out = _rows(file, workers=threads if threads > 1 else 0), file.with_name("run")
-    outcome = train(data, settings, out, baselines=False)
+    out = file.with_name("run")
+    outcome = train(_rows(file, workers=threads if threads > 1 else 0), settings, out, baselines=False)
     (log,) = out.rglob("log.csv")
-    return {"epochs": pd.read_csv(log)["seconds"].tolist(), "rmse": outcome.metrics["test"]["rmse"]}
+    return pd.read_csv(log)["seconds"].tolist(), outcome.metrics["test"]["rmse"]
 
 
-def _gps(file: Path, epochs: int, threads: int) -> Result:
-    data = _rows(file)
-    dataset = load_dataset(data)
-    count, test = len(dataset.split["train"]), dataset.split["test"]
+def _gps(file: Path, epochs: int, threads: int) -> tuple[list[float], float]:
+    run = Run(PublicSet("", "rmse", ("split",), ""), "gps", runs=file.parent)
+    run.data = _rows(file)
+    count, test = len(run.dataset.split["train"]), run.dataset.split["test"]
     how = pyg.Configuration(4, 0.1, True, default_width(count), 8, TrainSettings().molecules_per_batch(count))
-    loaded = LoadedRun(Run(PublicSet("", "rmse", ("split",), ""), "gps", 0, 0), data, dataset, file.parent)
-    found = pyg.fitted(loaded, how, epochs)
-    return {"epochs": found.seconds, "rmse": _rmse(found.prediction[test], dataset.y[test])}
+    trained = pyg.train_and_predict(run, how, epochs)
+    return trained.seconds, _rmse(trained.prediction[test], run.dataset.y[test])
 
 
-def _chemprop(file: Path, epochs: int, threads: int) -> Result:
+def _chemprop(file: Path, epochs: int, threads: int) -> tuple[list[float], float]:
     out = file.with_name("run")
     command = [chemprop.environment(), "-c", TIMED, file, out, epochs, threads]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT)
@@ -103,7 +102,7 @@ def _chemprop(file: Path, epochs: int, threads: int) -> Result:
         raise RuntimeError((done.stderr.strip().splitlines() or ["chemprop ended without a message"])[-1])
     (predictions,), data = out.rglob("test_predictions.csv"), pd.read_csv(file).query("split == 'test'")
     error = _rmse(pd.read_csv(predictions).iloc[:, -1].to_numpy(), data["y"].to_numpy())
-    return json.loads(done.stdout.strip().splitlines()[-1]) | {"rmse": error}
+    return json.loads(done.stdout.strip().splitlines()[-1]), error
 
 
 def _rows(file: Path, workers: int = 0) -> DataSettings:
@@ -116,22 +115,3 @@ def _rmse(predicted: np.ndarray, measured: np.ndarray) -> float:
 
 CHEMPROP = "chemprop, D-MPNN"
 CONTENDERS = {"gtx, default model": _gtx, "GPS of PyG's GPSConv": _gps, CHEMPROP: _chemprop}
-
-
-def tables(results: list[Result]) -> list[str]:
-    """Make the table of rates and totals."""
-    firsts = {result["group"]: _rate(result) for result in reversed(results) if "failed" not in result}
-    figures = {
-        "molecules per second": lambda result: f"{_rate(result):,.0f}",
-        "gtx over it": lambda result: f"{firsts[result['group']] / _rate(result):.2f}x",
-        "around": lambda result: f"{result['seconds'] - sum(result['epochs']):.1f} s",
-        "in all": lambda result: f"{result['seconds']:.1f} s",
-        "peak memory": megabytes,
-        "test RMSE": lambda result: f"{result['rmse']:.3f}",
-    }
-    return [table("Training", figure_rows(results, ["set", "model"], figures))]
-
-
-def _rate(result: Result) -> float:
-    """Divide the training molecules by the seconds of the median epoch, the first left out."""
-    return result["count"] / statistics.median(result["epochs"][1:] or result["epochs"])

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import sys
 
-from experiments.public_sets import PublicSet
 from experiments.recipe import main
+from experiments.runs import PublicSet
 
 SETS = {name: PublicSet("xtb9", "r2", (f"split_{name}",), f"xtb9-{name}") for name in ("random", "scaffold")}
 

@@ -10,7 +10,6 @@ canonical SMILES without stereochemistry. They are written in a seeded shuffle: 
 
 from __future__ import annotations
 
-import argparse
 import random
 from itertools import combinations
 from pathlib import Path
@@ -18,8 +17,11 @@ from pathlib import Path
 import yaml
 from rdkit import Chem, RDLogger
 
+from gtx.files import write_text
+
 SEED = 20190514
 COUNT = 11_500
+CANDIDATES = Path("build/xtb9/candidates.smi")
 
 # Heavy atoms -> share of attempts. The small sizes hold few molecules and run dry, so the outcome leans to 9.
 SIZES = {2: 0.01, 3: 0.01, 4: 0.02, 5: 0.05, 6: 0.09, 7: 0.17, 8: 0.27, 9: 0.38}
@@ -35,12 +37,12 @@ FOUR_RING_DIENE = Chem.MolFromSmarts("*1=**=*1")
 
 
 def pick(rng: random.Random, weights: dict):
-    """A key drawn with probability in proportion to its value."""
+    """Draw a key with probability in proportion to its value."""
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
 def open_atoms(mol: Chem.RWMol, hydrogens: int = 1) -> list[int]:
-    """Indices of atoms that carry at least `hydrogens` implicit hydrogens."""
+    """List the atoms that carry at least `hydrogens` implicit hydrogens."""
     mol.UpdatePropertyCache(strict=False)
     return [atom.GetIdx() for atom in mol.GetAtoms() if atom.GetNumImplicitHs() >= hydrogens]
 
@@ -48,7 +50,7 @@ def open_atoms(mol: Chem.RWMol, hydrogens: int = 1) -> list[int]:
 def attach(
     mol: Chem.RWMol, group: Chem.Mol, rng: random.Random, order: Chem.BondType = Chem.BondType.SINGLE
 ) -> Chem.RWMol:
-    """Bonds the first atom of `group` to a random atom with free valence; without one, changes nothing."""
+    """Bond the first atom of `group` to a random atom with free valence; without one, change nothing."""
     sites = open_atoms(mol, 2 if order == Chem.BondType.DOUBLE else 1)
     if order == Chem.BondType.DOUBLE:
         sites = [site for site in sites if mol.GetAtomWithIdx(site).GetSymbol() == "C"]
@@ -61,7 +63,7 @@ def attach(
 
 
 def close_ring(mol: Chem.RWMol, rng: random.Random) -> Chem.RWMol:
-    """Bonds two atoms with free valence that are 2 to 6 bonds apart, rings of five and six preferred."""
+    """Bond two atoms with free valence that are 2 to 6 bonds apart, rings of five and six preferred."""
     distance = Chem.GetDistanceMatrix(mol, force=True)
     weights = {2: 0.5, 3: 0.5, 4: 4, 5: 4, 6: 0.6}
     pairs = {(i, j): weights.get(int(distance[i, j]), 0) for i, j in combinations(open_atoms(mol), 2)}
@@ -72,7 +74,7 @@ def close_ring(mol: Chem.RWMol, rng: random.Random) -> Chem.RWMol:
 
 
 def raise_bond(mol: Chem.RWMol, rng: random.Random) -> Chem.RWMol:
-    """Makes a single bond between two atoms with hydrogens double, or a double bond triple."""
+    """Make a single bond between two atoms with hydrogens double, or a double bond triple."""
     sites = set(open_atoms(mol))
     bonds = [b for b in mol.GetBonds() if {b.GetBeginAtomIdx(), b.GetEndAtomIdx()} <= sites]
     if bonds:
@@ -83,7 +85,7 @@ def raise_bond(mol: Chem.RWMol, rng: random.Random) -> Chem.RWMol:
 
 
 def grow(rng: random.Random) -> Chem.Mol | None:
-    """One random molecule of a random size, sanitised but not yet judged; None where valence forbids it."""
+    """Grow a random molecule of a random size, sanitised but not yet judged; None where valence forbids it."""
     size = pick(rng, SIZES)
     mol = Chem.RWMol(Chem.MolFromSmiles(rng.choice(CHEMISTRY[pick(rng, STARTS)].split()), sanitize=False))
     for _ in range(30):
@@ -110,7 +112,7 @@ def grow(rng: random.Random) -> Chem.Mol | None:
 
 
 def sane_rings(mol: Chem.Mol) -> bool:
-    """At most three rings of three to seven atoms, fused or bridged without absurd strain."""
+    """Return True for at most three rings of three to seven atoms, fused or bridged without absurd strain."""
     rings = [set(ring) for ring in mol.GetRingInfo().AtomRings()]
     if len(rings) > 3 or any(len(ring) > 7 for ring in rings):
         return False
@@ -141,7 +143,7 @@ def sane_rings(mol: Chem.Mol) -> bool:
 
 
 def sane(mol: Chem.Mol) -> bool:
-    """True for a neutral molecule that passes every pattern, the rings and the limits on composition."""
+    """Return True for a neutral molecule that passes every pattern, the rings and the limits on composition."""
     symbols = [atom.GetSymbol() for atom in mol.GetAtoms()]
     carbons, halogens = symbols.count("C"), symbols.count("F") + symbols.count("Cl")
     others = len(symbols) - carbons - halogens
@@ -155,7 +157,7 @@ def sane(mol: Chem.Mol) -> bool:
 
 
 def candidates(count: int, seed: int = SEED):
-    """Yields `count` distinct canonical SMILES in the order found; the same for the same seed and RDKit."""
+    """Yield `count` distinct canonical SMILES in the order found; the same for the same seed and RDKit."""
     rng, seen = random.Random(seed), set()
     while len(seen) < count:
         mol = grow(rng)
@@ -167,19 +169,9 @@ def candidates(count: int, seed: int = SEED):
             yield smiles
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=COUNT)
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--out", type=Path, default=Path("build/xtb9/candidates.smi"))
-    args = parser.parse_args()
-    RDLogger.DisableLog("rdApp.error")  # valence errors of rejected attempts
-    found = list(candidates(args.count, args.seed))
-    random.Random(args.seed).shuffle(found)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text("\n".join(found) + "\n")
-    print(f"{len(found)} candidates in {args.out}")
-
-
 if __name__ == "__main__":
-    main()
+    RDLogger.DisableLog("rdApp.error")  # valence errors of rejected attempts
+    found = list(candidates(COUNT))
+    random.Random(SEED).shuffle(found)
+    write_text(CANDIDATES, "\n".join(found) + "\n")
+    print(f"{len(found)} candidates in {CANDIDATES}")

@@ -10,9 +10,7 @@ ALPB: Ehlert, Stahn, Spicher and Grimme, J. Chem. Theory Comput. 2021, 17, 4250,
 
 from __future__ import annotations
 
-import argparse
 import json
-import time
 from functools import cache
 from pathlib import Path
 
@@ -23,10 +21,14 @@ from ase.optimize import LBFGS
 from ase.units import Bohr, Hartree
 from rdkit import Chem, RDLogger
 from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
+from rich.progress import track
 from tblite.ase import TBLite
 from tblite.exceptions import TBLiteRuntimeError
 from tblite.interface import Calculator
 
+from experiments.xtb9.generate import CANDIDATES
+
+LABELS = Path("build/xtb9/labels.jsonl")
 METHOD = "GFN2-xTB"
 SEED = 9
 CONFORMERS = 5
@@ -43,7 +45,7 @@ class LeftOutError(Exception):
 
 
 def conformer(smiles: str) -> Chem.Mol:
-    """Molecule with hydrogens and one conformer, the lowest by MMFF94 of `CONFORMERS` by ETKDGv3."""
+    """Add hydrogens and one conformer, the lowest by MMFF94 of `CONFORMERS` by ETKDGv3."""
     mol = Chem.AddHs(Chem.MolFromSmiles(smiles))
     if not rdForceFieldHelpers.MMFFHasAllMoleculeParams(mol):
         raise LeftOutError("no MMFF94 parameters")
@@ -60,7 +62,7 @@ def conformer(smiles: str) -> Chem.Mol:
 
 
 def relax(mol: Chem.Mol) -> int:
-    """Moves the conformer to the GFN2-xTB minimum in the gas phase; returns the number of LBFGS steps."""
+    """Move the conformer to the GFN2-xTB minimum in the gas phase; return the number of LBFGS steps."""
     atoms = Atoms([a.GetSymbol() for a in mol.GetAtoms()], mol.GetConformer().GetPositions())
     atoms.calc = TBLite(method=METHOD, verbosity=0)
     optimizer = LBFGS(atoms, logfile=None)
@@ -71,14 +73,14 @@ def relax(mol: Chem.Mol) -> int:
 
 
 def bonds_by_distance(numbers: np.ndarray, positions: np.ndarray) -> set[tuple[int, int]]:
-    """Pairs i < j closer than `BONDED` times the sum of their covalent radii; positions (n, 3) in Å."""
+    """Find pairs i < j closer than `BONDED` times the sum of their covalent radii; positions (n, 3) in Å."""
     distance = np.linalg.norm(positions[:, None] - positions[None], axis=-1)  # (n, n)
     limit = BONDED * (covalent_radii[numbers][:, None] + covalent_radii[numbers][None])
     return {(int(i), int(j)) for i, j in zip(*np.nonzero(np.triu(distance < limit, 1)), strict=True)}
 
 
 def check_bonds(mol: Chem.Mol) -> None:
-    """Leaves out a molecule whose bonds by distance are not those of its graph."""
+    """Leave out a molecule whose bonds by distance are not those of its graph."""
     numbers = np.array([a.GetAtomicNum() for a in mol.GetAtoms()])
     graph = {tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))) for b in mol.GetBonds()}
     if bonds_by_distance(numbers, mol.GetConformer().GetPositions()) != graph:
@@ -86,7 +88,7 @@ def check_bonds(mol: Chem.Mol) -> None:
 
 
 def singlepoint(numbers: np.ndarray, positions: np.ndarray, uhf: int = 0, solvent: str | None = None):
-    """GFN2-xTB result at positions (n, 3) in Å, in an ALPB solvent (solution state 'gsolv') if named."""
+    """Compute GFN2-xTB at positions (n, 3) in Å, in an ALPB solvent (solution state 'gsolv') if named."""
     calculator = Calculator(METHOD, numbers, positions / Bohr, uhf=uhf)
     calculator.set("verbosity", 0)
     if solvent is not None:
@@ -94,35 +96,36 @@ def singlepoint(numbers: np.ndarray, positions: np.ndarray, uhf: int = 0, solven
     return calculator.singlepoint()
 
 
-def total_energy(numbers: np.ndarray, positions: np.ndarray, uhf: int = 0, solvent: str | None = None) -> float:
-    """Total energy in hartree, see `singlepoint`."""
-    return float(singlepoint(numbers, positions, uhf, solvent).get("energy"))
+def properties(numbers: np.ndarray, positions: np.ndarray):
+    """Compute gap (eV), dipole (debye) and free energies of solvation (kcal/mol), and the result in the gas phase."""
+    gas = singlepoint(numbers, positions)
+    energy, orbitals, occupations = map(gas.get, ("energy", "orbital-energies", "orbital-occupations"))
+    homo = int(np.nonzero(occupations > 1.0)[0][-1])
+    found = {
+        "gap": float(orbitals[homo + 1] - orbitals[homo]) * Hartree,
+        "dipole": float(np.linalg.norm(gas.get("dipole"))) * DEBYE,
+    }
+    for solvent in ("water", "octanol"):
+        solvated = float(singlepoint(numbers, positions, solvent=solvent).get("energy"))
+        found[f"solvation_{solvent}"] = (solvated - float(energy)) * KCAL
+    return found, gas
 
 
 @cache
 def free_atom(symbol: str) -> float:
-    """Energy of the free atom in its ground-state multiplicity, hartree."""
-    return total_energy(Atoms(symbol).numbers, np.zeros((1, 3)), uhf=UNPAIRED[symbol])
+    """Compute the energy of the free atom in its ground-state multiplicity, hartree."""
+    return float(singlepoint(Atoms(symbol).numbers, np.zeros((1, 3)), uhf=UNPAIRED[symbol]).get("energy"))
 
 
 def targets(numbers: np.ndarray, positions: np.ndarray) -> dict[str, float]:
-    """The five labels of one geometry; positions (n, 3) in Å. Units: eV, debye, then kcal/mol."""
-    gas = singlepoint(numbers, positions)
-    energy, orbitals, occupations = map(gas.get, ("energy", "orbital-energies", "orbital-occupations"))
-    homo = int(np.nonzero(occupations > 1.0)[0][-1])
+    """Compute the five labels of one geometry; positions (n, 3) in Å. Units: eV, debye, then kcal/mol."""
+    found, gas = properties(numbers, positions)
     atoms = sum(free_atom(symbol) for symbol in Atoms(numbers=numbers).symbols)
-    solvated = {solvent: total_energy(numbers, positions, solvent=solvent) for solvent in ("water", "octanol")}
-    return {
-        "gap": float(orbitals[homo + 1] - orbitals[homo]) * Hartree,
-        "dipole": float(np.linalg.norm(gas.get("dipole"))) * DEBYE,
-        "atomisation": float(atoms - energy) * KCAL,
-        "solvation_water": float(solvated["water"] - energy) * KCAL,
-        "solvation_octanol": float(solvated["octanol"] - energy) * KCAL,
-    }
+    return found | {"atomisation": (atoms - float(gas.get("energy"))) * KCAL}
 
 
 def heavy_stereo(mol: Chem.Mol) -> Chem.Mol:
-    """Heavy-atom graph with the stereochemistry of the conformer; hydrogens that set an E/Z bond go too."""
+    """Return the heavy-atom graph with the stereochemistry of the conformer; hydrogens that set an E/Z bond go too."""
     Chem.RemoveStereochemistry(mol)
     Chem.AssignStereochemistryFrom3D(mol)
     params = Chem.RemoveHsParameters()
@@ -135,7 +138,7 @@ def heavy_stereo(mol: Chem.Mol) -> Chem.Mol:
 
 
 def written(mol: Chem.Mol) -> tuple[str, list[int]]:
-    """Canonical isomeric SMILES, and for each atom of `AddHs(MolFromSmiles(smiles))` its index in `mol`."""
+    """Write canonical isomeric SMILES, and for each atom of `AddHs(MolFromSmiles(smiles))` its index in `mol`."""
     heavy = heavy_stereo(mol)
     source = [atom.GetIntProp("_source") for atom in heavy.GetAtoms()]
     smiles = Chem.MolToSmiles(heavy)
@@ -153,7 +156,7 @@ def written(mol: Chem.Mol) -> tuple[str, list[int]]:
 
 
 def label_molecule(candidate: str) -> dict:
-    """One record: the SMILES of the geometry, its five labels, coordinates in the order of the SMILES (Å)."""
+    """Make one record: the SMILES of the geometry, its five labels, coordinates in the order of the SMILES (Å)."""
     mol = conformer(candidate)
     try:
         steps = relax(mol)
@@ -170,7 +173,7 @@ def label_molecule(candidate: str) -> dict:
 
 
 def whole_lines(path: Path) -> list[dict]:
-    """Records of a JSONL file; a torn last line is cut off the file."""
+    """Read the records of a JSONL file; a torn last line is cut off the file."""
     if not path.exists():
         return []
     text = path.read_bytes()
@@ -181,30 +184,14 @@ def whole_lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in text[:end].splitlines()]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--candidates", type=Path, default=Path("build/xtb9/candidates.smi"))
-    parser.add_argument("--out", type=Path, default=Path("build/xtb9/labels.jsonl"))
-    args = parser.parse_args()
+if __name__ == "__main__":
     RDLogger.DisableLog("rdApp.warning")
-    done = {record["candidate"] for record in whole_lines(args.out)}
-    todo = [smiles for smiles in args.candidates.read_text().split() if smiles not in done]
-    start, good = time.perf_counter(), 0
-    with args.out.open("a") as file:
-        for count, candidate in enumerate(todo, 1):
-            begin = time.perf_counter()
+    done = {record["candidate"] for record in whole_lines(LABELS)}
+    with LABELS.open("a") as file:
+        for candidate in track([smiles for smiles in CANDIDATES.read_text().split() if smiles not in done]):
             try:
                 record = {"status": "ok", **label_molecule(candidate)}
-                good += 1
             except LeftOutError as reason:
                 record = {"status": str(reason)}
-            seconds = round(time.perf_counter() - begin, 3)
-            file.write(json.dumps({"candidate": candidate, **record, "seconds": seconds}) + "\n")
+            file.write(json.dumps({"candidate": candidate, **record}) + "\n")
             file.flush()
-            if count % 20 == 0 or count == len(todo):
-                each = (time.perf_counter() - start) / count
-                print(f"{count}/{len(todo)}, {good} good, {each * (len(todo) - count) / 60:.0f} min left", flush=True)
-
-
-if __name__ == "__main__":
-    main()

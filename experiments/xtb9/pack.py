@@ -1,4 +1,4 @@
-"""Packs the labels of xtb9 into one Parquet file with splits, and prints its figures.
+"""Pack the labels of xtb9 into one Parquet file with splits, and print its figures.
 
     python -m experiments.xtb9.pack        # reads candidates.smi and labels.jsonl, writes xtb9.parquet
 
@@ -7,11 +7,9 @@ Rows keep the order of the candidates, which is a seeded shuffle. Same labels an
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter, defaultdict
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +32,7 @@ DECIMALS = {"gap": 4, "dipole": 4, "atomisation": 3, "solvation_water": 3, "solv
 
 
 def xtb9_random_split(count: int, seed: int = SPLIT_SEED) -> list[str]:
-    """'train', 'val' or 'test' for each of `count` rows, 80/10/10 by a seeded permutation."""
+    """Assign 'train', 'val' or 'test' to each of `count` rows, 80/10/10 by a seeded permutation."""
     split, tenth = np.full(count, "train", dtype=object), round(count / 10)
     order = np.random.default_rng(seed).permutation(count)
     split[order[:tenth]], split[order[tenth : 2 * tenth]] = "test", "val"
@@ -42,7 +40,7 @@ def xtb9_random_split(count: int, seed: int = SPLIT_SEED) -> list[str]:
 
 
 def xtb9_scaffold_split(smiles: list[str]) -> list[str]:
-    """'train', 'val' or 'test' by Bemis-Murcko scaffold, 80/10/10 at most; no scaffold in two of them.
+    """Assign 'train', 'val' or 'test' by Bemis-Murcko scaffold, 80/10/10 at most; no scaffold in two of them.
 
     Scaffolds go by size, the largest first (ties by their SMILES): to train while it has room, then to val,
     the rest to test. Molecules without a ring share the empty scaffold.
@@ -61,7 +59,7 @@ def xtb9_scaffold_split(smiles: list[str]) -> list[str]:
 
 
 def check(record: dict) -> int:
-    """Number of atoms of a record, once SMILES and coordinates, rebuilt as stored, tell the same."""
+    """Count the atoms of a record, once SMILES and coordinates, rebuilt as stored, agree."""
     mol = Chem.AddHs(Chem.MolFromSmiles(record["smiles"]))
     positions = np.array(record["coordinates"], dtype=np.float32).astype(float).reshape(-1, 3)
     mol.AddConformer(Chem.Conformer(mol.GetNumAtoms()))
@@ -78,7 +76,7 @@ def check(record: dict) -> int:
 
 
 def table(records: list[dict]) -> pa.Table:
-    """The rows as an Arrow table; coordinates are lists of 3 * num_atoms numbers, Å."""
+    """Make an Arrow table; coordinates are lists of 3 * num_atoms numbers, Å."""
     smiles = [record["smiles"] for record in records]
     columns = {"smiles": pa.array(smiles)}
     for name, decimals in DECIMALS.items():
@@ -100,14 +98,14 @@ def table(records: list[dict]) -> pa.Table:
 
 
 def unmarked(smiles: str) -> bool:
-    """True if a stereocentre other than nitrogen, which inverts, is left open, as in some rings by RDKit."""
+    """Return True if a stereocentre other than nitrogen, which inverts, is left open, as in some rings by RDKit."""
     mol = Chem.MolFromSmiles(smiles)
     centres = Chem.FindMolChiralCenters(mol, includeUnassigned=True, useLegacyImplementation=False)
     return any(mark == "?" and mol.GetAtomWithIdx(i).GetSymbol() != "N" for i, mark in centres)
 
 
 def kept(done: list[dict]) -> list[dict]:
-    """The labelled records to pack; any other gets the reason as its `status`."""
+    """Return the labelled records to pack; any other gets the reason as its `status`."""
     seen = set()
     for record in done:
         if record["status"] != "ok":
@@ -120,31 +118,20 @@ def kept(done: list[dict]) -> list[dict]:
     return [record for record in done if record["status"] == "ok"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--candidates", type=Path, default=Path("build/xtb9/candidates.smi"))
-    parser.add_argument("--labels", type=Path, default=Path("build/xtb9/labels.jsonl"))
-    parser.add_argument("--out", type=Path, default=Path("gtx/data/sets/xtb9.parquet"))
-    args = parser.parse_args()
+if __name__ == "__main__":
     RDLogger.DisableLog("rdApp.warning")
-    records = map(json.loads, args.labels.read_text().splitlines())
-    labelled = {record["candidate"]: record for record in records}
-    done = [labelled[smiles] for smiles in args.candidates.read_text().split() if smiles in labelled]
+    labelled = {record["candidate"]: record for record in map(json.loads, label.LABELS.read_text().splitlines())}
+    done = [labelled[smiles] for smiles in generate.CANDIDATES.read_text().split() if smiles in labelled]
     good = kept(done)
     packed = table(good)
-    coordinates = "coordinates.list.element"
     pq.write_table(
         packed,
-        args.out,
+        "gtx/data/sets/xtb9.parquet",
         compression="zstd",
         compression_level=19,
-        use_dictionary=["split_random", "split_scaffold", coordinates],
+        use_dictionary=["split_random", "split_scaffold", "coordinates.list.element"],
         dictionary_pagesize_limit=1 << 20,
         row_group_size=len(good),
         store_schema=True,
     )
     print(Counter(record["status"] for record in done), packed.to_pandas().describe().to_string(), sep="\n")
-
-
-if __name__ == "__main__":
-    main()

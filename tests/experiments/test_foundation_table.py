@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.archive import KeptPredictions
 from experiments.foundation import table
 from experiments.summary import Difference, ModelRuns
+from experiments.tables import Predictions
 
 
 def runs(folder: str, model: str, test: float, val: float, spread: float = 0.0) -> ModelRuns:
     y = np.linspace(-1, 1, 60)[:, None]
-    predicted = KeptPredictions(np.arange(60), ("y",), y + test * np.where(np.arange(60) % 2, 1, -1)[:, None], y)
+    predicted = Predictions(np.arange(60), ("y",), y + test * np.where(np.arange(60) % 2, 1, -1)[:, None], y)
     each = [
         {
             "folder": folder,

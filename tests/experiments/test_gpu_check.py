@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -23,24 +22,13 @@ def test_a_phase_runs_on_a_processor(phase: str, tmp_path: Path) -> None:
     found = results(tmp_path)
     assert found and not [line for line in found if "failed" in line]
     if phase == "step":
-        assert {"refused": None}.items() <= found[0].items()
+        assert found[0]["refused"] is None and found[1]["losses"]
     if phase == "train":
         assert found[-1]["repeated, largest difference of a weight"] == 0 == found[-1]["resumed"]
-    if phase in ("environment", "step", "kernels", "tests"):
+    if phase == "kernels":
         assert "a GPU" in found[-1]["needs"]
 
 
-def test_a_phase_that_fails_or_takes_too_long_costs_itself_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    note = gpu_check.Notes(tmp_path / "results.jsonl", "step")
-    assert note.attempt("division", lambda: 1 / 0) is None
+def test_a_failure_is_a_result(tmp_path: Path) -> None:
+    gpu_check.Notes(tmp_path / "results.jsonl", "step").attempt("division", lambda: 1 / 0)
     assert results(tmp_path)[0]["failed"] == "ZeroDivisionError: division by zero"
-    assert sum(gpu_check.LIMITS.values()) < 600
-    monkeypatch.setattr(gpu_check, "LIMITS", {"environment": 0.1, "kernels": 0.2})
-    begun = time.time()
-    gpu_check.main(["--out", str(tmp_path / "new"), "--device", "cpu", "--phases", "environment", "kernels"])
-    assert time.time() - begun < 60
-    found = results(tmp_path / "new")
-    assert next(line["ended"] for line in found if "ended" in line) == "killed at its time limit"
-    assert capsys.readouterr().out.splitlines() == [json.dumps(line) for line in found]

@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import archive, learning, results
+from experiments import learning, results, tables
 from experiments.models import fit_predict
-from experiments.public_sets import LoadedRun, Run
-from experiments.record import execute
+from experiments.runs import Run, execute
 from gtx.data import named_sets
-from gtx.dataset import load
 from gtx.training import TrainSettings
 from tests.experiments import toy_recipe
 
@@ -46,34 +44,33 @@ def test_a_curve_has_what_was_trained_and_the_whole_from_the_benchmarks_own_runs
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     assert learning.main(words(tmp_path, "ridge-counts")) == 0
-    first = archive.runs(tmp_path / "out", "learning")
+    first = tables.runs(tmp_path / "out", "learning")
     assert [(*run["settings"].values(), run["rows"]["train"]) for run in first] == [
         (k, s, 40 // s) for k in range(3) for s in (2, 4, 8)
     ]
     assert [point.rows for point in learning.curve("toy", tmp_path / "out")] == [5, 10, 20]
     for seed in range(3):
-        loaded = LoadedRun.of(Run(TOY, "ridge-counts", 0, seed), tmp_path / "runs")
-        execute(loaded, fit_predict, "toy", tmp_path / "out")
-    table = tmp_path / "out" / archive.RUNS
-    held = archive.read(table)
+        execute(Run(TOY, "ridge-counts", 0, seed, tmp_path / "runs"), fit_predict, tmp_path / "out")
+    table = tmp_path / "out" / tables.RUNS
+    held = tables.read(table)
     lost = next(run for run in held if run["recipe"] == "learning")
     kept = [run | {"commit": "kept"} for run in held if run is not lost]
-    archive.write(table, kept)  # one was lost: it is made anew, the others are kept
+    tables.write(table, kept)  # one was lost: it is made anew, the others are kept
     assert learning.main(words(tmp_path, "ridge-counts")) == 0
-    again = archive.read(table)
+    again = tables.read(table)
     assert [run for run in again if run["commit"] == "kept"] == kept
     assert [run | {"commit": 0} for run in again if run["commit"] != "kept"] == [lost | {"commit": 0}]
     points = learning.curve("toy", tmp_path / "out")
     assert [(point.rows, len(point.scores)) for point in points] == [(5, 3), (10, 3), (20, 3), (40, 3)]
-    whole = archive.run_named(tmp_path / "out", "toy", "ridge-counts-0")
-    assert points[-1].scores[0] == whole["val"]["rmse"]
+    whole = tables.runs(tmp_path / "out", folder="toy")
+    assert points[-1].scores == [run["val"]["rmse"] for run in whole]
     assert not list((tmp_path / "out").glob("*.partial"))
     assert "toy               ridge-counts" in capsys.readouterr().out
 
-    lines = results.learnt("toy", "rmse", tmp_path / "out")
+    lines = results.learnt("toy", tmp_path / "out")
     assert any(line.startswith("| 5 | ") for line in lines)
     assert [row.model for row in results.gather(tmp_path / "out")["toy"]] == ["ridge-counts"]  # curves are no runs
-    assert results.learnt("scaffold-esol", "rmse", tmp_path / "out") == []
+    assert results.learnt("scaffold-esol", tmp_path / "out") == []
 
 
 def test_test_rows_are_not_looked_at(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,13 +78,14 @@ def test_test_rows_are_not_looked_at(toy: Path, tmp_path: Path, monkeypatch: pyt
 
     def scores(out: str) -> list[float]:
         for model in ("gtx", "ridge-counts"):
-            learning.train_on_share("toy", model, 0, 2, tmp_path / out, tmp_path / f"runs-{out}")
-        return [run["val"]["rmse"] for run in archive.runs(tmp_path / out, "learning")]
+            run = Run(TOY, model, runs=tmp_path / f"runs-{out}", name=f"{model}-0-2")
+            learning.train_on_share(run, tmp_path / out)
+        return [run["val"]["rmse"] for run in tables.runs(tmp_path / out, "learning")]
 
     before = scores("before")
     lines = toy.read_text().splitlines()
     changed = [line if not line.endswith("test") else f"{line.split(',')[0]},1000.0,test" for line in lines]
     assert changed != lines
     toy.write_text("\n".join(changed) + "\n")
-    assert len(load(TOY.data(0)).split["test"]) == 10
+    assert len(Run(TOY, "gtx", runs=tmp_path).dataset.split["test"]) == 10
     assert scores("after") == before

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from experiments import archive, coordinate_models, qm, qm_sets
-from experiments.public_sets import Run
+from experiments import coordinate_models, qm, qm_sets, tables
+from experiments.runs import Run
 from experiments.summary import difference_text, rows
 from gtx.data import MoleculeStore
 from tests.molecules_for_tests import renumbered
@@ -81,7 +81,7 @@ def test_hydrogens_of_real_sets_have_one_bond(shared_data: Path) -> None:
 def test_the_targets_are_those_of_the_files(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GTX_DATA", str(shared_data))
     for name, low, high in (("qm9-gap", 500, 20_000), ("qm9-u0", -3_000, -100), ("qm7-energy", -3_000, -300)):
-        found, again, other = (qm_sets.load(Run(qm.SETS[name], "gtx", k, 0), shared_data).dataset for k in (1, 1, 2))
+        found, again, other = (Run(qm.SETS[name], "gtx", k).dataset for k in (1, 1, 2))
         assert low < found.store.y.min() and found.store.y.max() < high, name
         assert np.array_equal(np.sort(np.concatenate(list(found.split.values()))), np.arange(len(found.store)))
         assert [len(rows) for rows in found.split.values()][1:] == [round(len(found.store) / 10)] * 2
@@ -160,7 +160,7 @@ def test_both_models_are_measured_on_the_same_rows(folder: Path, capsys: pytest.
     words += ["--out", str(folder / "results"), "--runs", str(folder / "runs")]
     assert qm.main(words) == 0
     assert capsys.readouterr().out.count("test mae") == 2
-    own, other = archive.predicted_runs(folder / "results")
+    own, other = tables.predicted_runs(folder / "results")
     assert (own["name"], other["name"]) == ("gtx-1", "schnet-1")
     assert np.array_equal(own["predictions"].measured, other["predictions"].measured)
     assert np.array_equal(own["predictions"].rows, other["predictions"].rows)

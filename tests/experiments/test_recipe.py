@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import archive, mat, models, moleculeace, recipe, record, scaffold
-from experiments.public_sets import FitResult, LoadedRun, Run
+from experiments import mat, models, moleculeace, recipe, scaffold, tables
+from experiments.runs import Run, execute
 from gtx.data import named_sets
-from gtx.dataset import load
 from gtx.errors import InputError
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
@@ -27,12 +26,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedRun:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     csv_file = toy_recipe.write(tmp_path / "toy.csv")
     monkeypatch.setitem(named_sets.SETS, "toy", toy_recipe.known(csv_file))
-    run = Run(toy_recipe.SETS["toy"], "mean", 0, 0)
-    data = run.public_set.data(0)
-    return LoadedRun(run, data, load(data), tmp_path / "runs")
+    return Run(toy_recipe.SETS["toy"], "mean", runs=tmp_path / "runs")
+
+
+def of_model(run: Run, model: str, seed: int = 0) -> Run:
+    return Run(run.public_set, model, 0, seed, run.runs)
 
 
 def test_runs_are_named_by_seed_or_by_split() -> None:
@@ -54,18 +55,19 @@ def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_
 
 def options(**given: object) -> Namespace:
     return Namespace(
-        **{"seeds": None, "splits": None, "sets": ["esol"], "models": ["mean", "chemprop", "gtx"], **given}
+        **{"seeds": None, "splits": None, "sets": ["esol"], "models": ["mean", "chemprop", "gtx"], "runs": Path()}
+        | given
     )
 
 
 def test_seeds_are_as_many_as_make_a_row() -> None:
-    found = [(run.model, run.seed) for run in recipe.requested_runs(options(), scaffold.SETS)]
+    found = [(run.model, run.seed) for run in recipe.requested_runs("m", scaffold.SETS, options())]
     assert found[:3] == [("mean", 0), ("chemprop", 0), ("gtx", 0)]
     assert [seed for model, seed in found if model == "chemprop"] == [0, 1, 2]
     assert len(found) == 1 + 3 + 5
-    many = [(run.split, run.seed) for run in recipe.requested_runs(options(models=["gtx"]), mat.SETS)]
+    many = [(run.split, run.seed) for run in recipe.requested_runs("m", mat.SETS, options(models=["gtx"]))]
     assert many == [(split, 0) for split in range(6)]
-    some = list(recipe.requested_runs(options(models=["gtx"], splits=[2], seeds=[1, 4]), mat.SETS))
+    some = list(recipe.requested_runs("m", mat.SETS, options(models=["gtx"], splits=[2], seeds=[1, 4])))
     assert [(run.split, run.seed) for run in some] == [(2, 1), (2, 4)]
 
 
@@ -75,14 +77,14 @@ def test_a_command_writes_a_result(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.experiments.toy_recipe", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.startswith("toy               mean ")
-    (result,) = archive.runs(tmp_path / "results")
+    (result,) = tables.runs(tmp_path / "results")
     assert result["command"] == "python -m tests.experiments.toy_recipe --sets toy --models mean --seeds 0"
     assert (result["rows"], result["seed"], result["parameters"]) == ({"train": 40, "val": 10, "test": 10}, 0, 1)
     assert {"test", "seconds", "cpu_seconds", "machine", "versions", "sha256", "commit"} <= result.keys()
 
 
 def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
-    loaded: LoadedRun, tmp_path: Path, capsys: pytest.CaptureFixture
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--here"]
 
@@ -94,67 +96,59 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
     assert told[0].startswith("toy gtx-ensemble-0: gtx-ensemble averages trained models: expected ")
     where = " ".join(words[:4])
     assert told[1:] == [f"failed: python -m toy --sets toy --models gtx-ensemble --seeds 0 {where}"]
-    file = tmp_path / "results" / archive.RUNS
+    file = tmp_path / "results" / tables.RUNS
     before = file.stat().st_mtime_ns
     assert call("--models", "mean") == call("--models", "mean", "gtx", "--table") == 0
     assert file.stat().st_mtime_ns == before
-    left = loaded.run._replace(model="mean").folder(tmp_path / "runs") / "of before"
+    left = run.folder / "of before"
     left.touch()
     assert call("--models", "mean", "--overwrite") == 0
     assert file.stat().st_mtime_ns > before and left.parent.exists() and not left.exists()
 
 
-def test_what_is_written_can_be_scored_again(loaded: LoadedRun, tmp_path: Path) -> None:
-    prediction = loaded.dataset.y + np.linspace(-1, 1, len(loaded.dataset.y))[:, None]
-    result = record.execute(loaded, lambda _: FitResult(prediction), "", tmp_path)
-    kept = archive.predictions(tmp_path, result)
+def test_what_is_written_can_be_scored_again(run: Run, tmp_path: Path) -> None:
+    prediction = run.dataset.y + np.linspace(-1, 1, len(run.dataset.y))[:, None]
+    result = execute(run, lambda _: (prediction, {}), tmp_path)
+    kept = tables.predictions(tmp_path, result)
     assert kept.names == (toy_recipe.TARGET,) and kept.measured is None
-    scores = Regression([toy_recipe.TARGET]).evaluate(loaded.dataset.y[kept.rows], kept.values)
+    scores = Regression([toy_recipe.TARGET]).evaluate(run.dataset.y[kept.rows], kept.values)
     assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
 
 
 def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
-    loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
-    mixed = loaded._replace(run=loaded.run._replace(model="gtx-mix"))
-    found, val = models.fit_predict(mixed).prediction, loaded.dataset.split["val"]
-    rmse = loaded.dataset.task.evaluate(loaded.dataset.y[val], found[val])["rmse"]
-    metrics = json.loads((mixed.folder / "metrics.json").read_text())
+    run = of_model(run, "gtx-mix")
+    (found, _), val = models.fit_predict(run), run.dataset.split["val"]
+    rmse = run.dataset.task.evaluate(run.dataset.y[val], found[val])["rmse"]
+    metrics = json.loads((run.folder / "metrics.json").read_text())
     assert metrics["alone"] and rmse == pytest.approx(metrics["val"]["rmse"], rel=1e-5)
 
 
-def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(
-    loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(models, "adapt", lambda start, table, *_, **__: calls.append((start, table)))
     monkeypatch.setattr(models, "train", lambda *_, start, **__: calls.append(start))
-    monkeypatch.setattr(models, "_predicted", lambda *_: sys.exit())
+    monkeypatch.setattr(models, "predictions_of", lambda *_: sys.exit())
+    adapted = of_model(run, "gtx-adapted-mix")
     with pytest.raises(SystemExit):
-        models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx-adapted-mix")))
-    (start, table), trained_from = calls
-    assert start == "foundation" and trained_from == Path(table).with_suffix(".gtx")
-    given = pd.read_csv(table)[loaded.data.smiles_column]
-    everything = pd.read_csv(loaded.data.data)[loaded.data.smiles_column]
-    test = everything.iloc[loaded.dataset.rows[loaded.dataset.split["test"]]]
-    assert len(test) and len(given) + len(test) == len(loaded.dataset.rows)
+        models.fit_predict(adapted)
+    (foundation, table), start = calls
+    assert foundation == "foundation" and start == adapted.folder.with_name("gtx-adapted-mix-0-start.gtx")
+    smiles = pd.read_csv(run.data.data)["smiles"]
+    given, test = pd.read_csv(table)["smiles"], smiles[run.dataset.rows[run.dataset.split["test"]]]
+    assert len(test) and len(given) + len(test) == len(run.dataset.rows)
     assert not set(given) & set(test)
 
 
-def test_an_ensemble_is_the_mean_of_the_models_in_their_files(
-    loaded: LoadedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_ensemble_is_the_mean_of_the_models_in_their_files(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "MEMBERS", 2)
     monkeypatch.setattr(models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
-    ensemble = loaded._replace(run=loaded.run._replace(model="gtx-ensemble"))
     with pytest.raises(InputError, match=r"expected .*toy/gtx-0/model.gtx; run gtx with seed 0"):
-        models.fit_predict(ensemble)
-    each = [
-        models.fit_predict(loaded._replace(run=loaded.run._replace(model="gtx", seed=seed))).prediction
-        for seed in range(2)
-    ]
-    together = models.fit_predict(ensemble)
-    np.testing.assert_allclose(together.prediction, np.mean(each, axis=0))
+        models.fit_predict(of_model(run, "gtx-ensemble"))
+    each = [models.fit_predict(of_model(run, "gtx", seed))[0] for seed in range(2)]
+    mean, facts = models.fit_predict(of_model(run, "gtx-ensemble"))
+    np.testing.assert_allclose(mean, np.mean(each, axis=0))
     assert not np.allclose(each[0], each[1])
-    assert "seed" not in together.settings["training"]
+    assert "seed" not in facts["settings"]["training"]

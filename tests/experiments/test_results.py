@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
-from experiments import archive, results, summary
-from experiments.archive import KeptPredictions
+from experiments import results, summary, tables
 from experiments.summary import SCORES, ModelRuns, Split, difference
+from experiments.tables import Predictions
 from gtx.report.comparison import corrected_resampled_t
 
 
@@ -82,7 +82,7 @@ def test_seeds_are_averaged_before_splits() -> None:
 
 def put(folder: Path, name: str, **values: object) -> None:
     known = dict(zip(("recipe", "folder", "name"), ("benchmark", *name.split("/")), strict=True))
-    archive.put(folder, result(known["name"].rsplit("-", 1)[0], **values) | known)
+    tables.put(folder, result(known["name"].rsplit("-", 1)[0], **values) | known)
 
 
 def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     put(folder, "scaffold-esol/gtx-0", value=0.70, seed=0, command=command.format("gtx", 0))  # made again
     put(folder, "scaffold-esol/mean-0", value=2.0, command=command.format("mean", 0), parameters=1234)
     put(folder, "scaffold-esol/gtx-without-local-0", value=0.9, command=command.format("gtx-without-local", 0))
-    archive.put(folder, {"recipe": "tuning", "folder": "mat-freesolv", "name": "gine-0", "val": {"loss": 0.1}})
+    tables.put(folder, {"recipe": "tuning", "folder": "mat-freesolv", "name": "gine-0", "val": {"loss": 0.1}})
     page = results.results_page(folder, data=False)
     lines = page.splitlines()
     first = next(line for line in lines if line.startswith("| ESOL, scaffold split"))
@@ -140,18 +140,18 @@ def test_more_is_better_for_some_metrics() -> None:
     def row(model: str, value: float) -> ModelRuns:
         return ModelRuns("toy", model, [result(model, value) | {"metric": "roc_auc", "test": {"roc_auc": value}}])
 
-    assert results.verdict(row("gtx", 0.9), 0.8) == "reached"
-    assert results.verdict(row("gtx", 0.7), 0.8) == "missed"
-    assert [one.model for one in results.ranked([row("a", 0.6), row("b", 0.9)])] == ["b", "a"]
+    assert summary.verdict(row("gtx", 0.9), 0.8) == "reached"
+    assert summary.verdict(row("gtx", 0.7), 0.8) == "missed"
+    assert [one.model for one in summary.ranked([row("a", 0.6), row("b", 0.9)])] == ["b", "a"]
 
 
 def predicted(model: str, rows_: str, values: str, seed: int = 0) -> dict:
     at, found = np.array(rows_.split(), int), np.array(values.split(), float)[:, None]
-    return result(model, 1.0, seed=seed) | {"predictions": KeptPredictions(at, ("y",), found)}
+    return result(model, 1.0, seed=seed) | {"predictions": Predictions(at, ("y",), found)}
 
 
 def test_models_are_compared_on_the_rows_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "truth", lambda name, targets: np.array([[9.0], [1.0], [2.0], [3.0]]))
+    monkeypatch.setattr(summary, "measured_values", lambda name, targets: np.array([[9.0], [1.0], [2.0], [3.0]]))
     ours = ModelRuns("toy", "gtx", [predicted("gtx", "1 2 3", "1 2 3"), predicted("gtx", "1 2 3", "2 3 4", 1)])
     theirs = ModelRuns("toy", "mean", [predicted("mean", "1 2 3", "2 3 4")])
     assert summary.difference_text(theirs, ours) == "+0.500 [+0.500, +0.500]"
@@ -170,10 +170,10 @@ def test_the_best_other_was_run_on_every_split_that_gtx_was() -> None:
     assert results.rivals({"gine": half}) == [half]
 
 
-@pytest.mark.parametrize("file", [*archive.RESULTS.glob(archive.RUNS)], ids=lambda file: file.name)  # not in an sdist
+@pytest.mark.parametrize("file", [*tables.RESULTS.glob(tables.RUNS)], ids=lambda file: file.name)  # not in an sdist
 def test_the_page_at_hand_was_made_of_the_tables_at_hand(file: Path) -> None:
     found = results.gather(file.parent)
-    written = (archive.ROOT / "experiments" / "RESULTS.md").read_text()
+    written = (tables.ROOT / "experiments" / "RESULTS.md").read_text()
     assert results.overview(found) in written and results.INTRODUCTION in written
     for row in (row for rows_ in found.values() for row in rows_ if row.model not in results.PARTS):
-        assert f"| {results.title(row)} | {results.score_text(row)} | {row.counted} |" in written
+        assert f"| {results.title(row)} | {summary.score_text(row)} | {row.counted} |" in written

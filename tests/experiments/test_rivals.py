@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch_geometric.transforms import AddRandomWalkPE
 
-from experiments import archive
+from experiments import tables
 from experiments.goals import published
-from experiments.public_sets import LoadedRun, Run
 from experiments.rivals import chemprop, classical, pyg
+from experiments.runs import Run
 from gtx.data import named_sets
-from gtx.dataset import load
 from gtx.errors import InputError
 from gtx.tasks import Classification, Regression, Task
 from tests.experiments import toy_recipe
@@ -23,24 +23,26 @@ SIMPLE = [f"{kind}-{inputs}" for kind in ("ridge", "forest", "boosting") for inp
 
 
 @pytest.fixture(scope="module")
-def regression(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
+def regression(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("rivals")
     file = toy_recipe.write(folder / "toy.csv", 90)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(named_sets.SETS, "toy", toy_recipe.known(file))
-        run = Run(toy_recipe.SETS["toy"], "mean", 0, 0)
-        data = run.public_set.data(0)
-    return LoadedRun(run, data, load(data), folder)
+        run = Run(toy_recipe.SETS["toy"], "mean", runs=folder)
+        assert len(run.dataset.y) == 90
+    return run
 
 
-def with_targets(loaded: LoadedRun, y: np.ndarray, kind: type[Task]) -> LoadedRun:
+def with_targets(run: Run, y: np.ndarray, kind: type[Task]) -> Run:
     names = tuple(f"y{t}" for t in range(y.shape[1]))
-    dataset = replace(loaded.dataset, task=kind(names), store=loaded.dataset.store.with_targets(y))
-    return loaded._replace(dataset=dataset, data=replace(loaded.data, target_columns=names))
+    other = named(run, run.model)
+    other.dataset = replace(run.dataset, task=kind(names), store=run.dataset.store.with_targets(y))
+    other.data = replace(run.data, target_columns=names)
+    return other
 
 
 @pytest.fixture(scope="module")
-def classes(regression: LoadedRun) -> LoadedRun:
+def classes(regression: Run) -> Run:
     """Three tasks: one with blanks, one that training rows know one class of alone, one without a gap."""
     y = (regression.dataset.y > np.median(regression.dataset.y)).astype(float).repeat(3, 1)
     y[::7, 0] = np.nan
@@ -48,63 +50,66 @@ def classes(regression: LoadedRun) -> LoadedRun:
     return with_targets(regression, y, Classification)
 
 
-def named(loaded: LoadedRun, model: str) -> LoadedRun:
-    return loaded._replace(run=loaded.run._replace(model=model))
+def named(run: Run, model: str) -> Run:
+    other = Run(run.public_set, model, runs=run.runs)
+    other.data, other.dataset = run.data, run.dataset
+    return other
 
 
-def rmse(loaded: LoadedRun, prediction: np.ndarray, part: str) -> float:
-    rows = loaded.dataset.split[part]
-    return float(np.sqrt(((prediction - loaded.dataset.y)[rows] ** 2).mean()))
+def rmse(run: Run, prediction: np.ndarray, part: str) -> float:
+    rows = run.dataset.split[part]
+    return float(np.sqrt(((prediction - run.dataset.y)[rows] ** 2).mean()))
 
 
 @pytest.mark.parametrize("model", SIMPLE)
 def test_simple_models_learn_and_never_see_test_targets(
-    regression: LoadedRun, model: str, monkeypatch: pytest.MonkeyPatch
+    regression: Run, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(classical, "TREES", 20)
-    found = classical.fit_predict(named(regression, model)).prediction
-    mean = classical.fit_predict(regression).prediction
+    found = classical.fit_predict(named(regression, model))[0]
+    mean = classical.fit_predict(regression)[0]
     assert rmse(regression, found, "train") < 0.8 * rmse(regression, mean, "train")
     y = regression.dataset.y.copy()
     y[regression.dataset.split["test"]] += 100.0
     np.testing.assert_array_equal(
-        classical.fit_predict(named(with_targets(regression, y, Regression), model)).prediction, found
+        classical.fit_predict(named(with_targets(regression, y, Regression), model))[0], found
     )
 
 
 @pytest.mark.parametrize("model", ["ridge-counts", "forest-descriptors"])
 def test_a_simple_model_of_all_rows_learns_from_validation_rows_when_they_have_chosen(
-    regression: LoadedRun, model: str, monkeypatch: pytest.MonkeyPatch
+    regression: Run, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(classical, "TREES", 20)
     split = regression.dataset.split
-    before, after = (classical.fit_predict(named(regression, name)).prediction for name in (model, f"{model}-whole"))
+    before, after = (classical.fit_predict(named(regression, name))[0] for name in (model, f"{model}-whole"))
     np.testing.assert_array_equal(after[split["val"]], before[split["val"]])
     assert not np.allclose(after[split["test"]], before[split["test"]])
     y = regression.dataset.y.copy()
     y[split["test"]] += 100.0
-    again = classical.fit_predict(named(with_targets(regression, y, Regression), f"{model}-whole")).prediction
+    again = classical.fit_predict(named(with_targets(regression, y, Regression), f"{model}-whole"))[0]
     np.testing.assert_array_equal(again, after)
 
 
 @pytest.mark.parametrize("model", SIMPLE)
-def test_simple_models_of_classes(classes: LoadedRun, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simple_models_of_classes(classes: Run, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classical, "TREES", 20)
-    answer = classical.fit_predict(named(classes, model))
-    assert ((answer.prediction >= 0) & (answer.prediction <= 1)).all()
-    assert (answer.prediction[:, 1] == 1.0).all()  # the training rows know nothing else
-    assert list(answer.settings["chosen_on_validation"]) == ["y0", "y2"]
+    prediction, facts = classical.fit_predict(named(classes, model))
+    assert ((prediction >= 0) & (prediction <= 1)).all()
+    assert (prediction[:, 1] == 1.0).all()  # the training rows know nothing else
+    assert list(facts["settings"]["chosen_on_validation"]) == ["y0", "y2"]
     train = classes.dataset.split["train"]
-    y, found = classes.dataset.y[train, 2], answer.prediction[train, 2]
+    y, found = classes.dataset.y[train, 2], prediction[train, 2]
     assert found[y == 1].mean() > found[y == 0].mean()
 
 
 @pytest.mark.parametrize("kind", pyg.KINDS)
 def test_a_network_keeps_its_best_epoch_and_ignores_blanks(
-    classes: LoadedRun, kind: str, monkeypatch: pytest.MonkeyPatch
+    classes: Run, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, how = classes.dataset, pyg.Configuration(2, 0.1, True, channels=16)
-    molecules = pyg.with_walks(data.store.batch(torch.arange(len(data.store))).to_data_list())
+    molecules = data.store.batch(torch.arange(len(data.store))).to_data_list()
+    molecules = list(map(AddRandomWalkPE(pyg.STEPS), molecules))
     featuriser = classes.data.featuriser
     u, _ = pyg.scaled(data.store.descriptors, data.split["train"])
     for number, molecule in enumerate(molecules):
@@ -120,25 +125,23 @@ def test_a_network_keeps_its_best_epoch_and_ignores_blanks(
 
     monkeypatch.setattr(pyg, "network_outputs", best_at_epoch_1)
     network = pyg.Network(kind, how, featuriser.atom_sizes, featuriser.bond_sizes, u.shape[1], 3)
-    best, epoch, seconds = pyg.train_network(network, train, val, "bce", 0, epochs=3)
-    assert epoch == 1 and len(seconds) == 3
+    best, seconds = pyg.train_network(network, train, val, "bce", 0, epochs=3)
+    assert len(seconds) == len(seen) == 3
     assert best == pytest.approx(float(pyg.loss(outputs(network, val), y, "bce")), rel=1e-6)
 
 
-def test_pyg_answers_in_the_targets_units(regression: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        pyg, "train_network", lambda network, *rest: pyg.Trained(0.0, 0, [float(network.eval().training)])
-    )
+def test_pyg_answers_in_the_targets_units(regression: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyg, "train_network", lambda network, *rest: (0.0, [float(network.eval().training)]))
     shifted = with_targets(regression, regression.dataset.y * 1000 + 1e6, Regression)
     how = pyg.Configuration(2, 0.0, False, channels=16)
-    one, other = (pyg.fitted(named(loaded, "gine"), how).prediction for loaded in (regression, shifted))
+    one, other = (pyg.train_and_predict(named(run, "gine"), how).prediction for run in (regression, shifted))
     np.testing.assert_allclose(other, one * 1000 + 1e6, rtol=1e-6)
 
 
 def test_the_best_configuration_has_the_least_validation_loss(tmp_path: Path) -> None:
     def tried(number: int, loss: float) -> None:
         run = {"recipe": "tuning", "folder": "mat-freesolv", "name": f"gine-{number}", "val": {"loss": loss}}
-        archive.put(tmp_path, run)
+        tables.put(tmp_path, run)
 
     for number in range(len(pyg.CONFIGURATIONS) - 1):
         tried(number, abs(number - 3.0))
@@ -148,18 +151,16 @@ def test_the_best_configuration_has_the_least_validation_loss(tmp_path: Path) ->
     assert pyg.best("gine", "regression", tmp_path) == 3
 
 
-def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: LoadedRun, tmp_path: Path) -> None:
+def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: Run, tmp_path: Path) -> None:
     chemprop.write_table(classes, tmp_path / "data.csv")
-    again = chemprop.read_table(tmp_path / "data.csv", classes.names)
+    again = chemprop.read_table(tmp_path / "data.csv", classes.targets)
     np.testing.assert_array_equal(again, classes.dataset.y)
     lines = (tmp_path / "data.csv").read_text().splitlines()
     assert lines[0] == "smiles,y0,y1,y2,split"
     assert [line.rsplit(",", 1)[1] for line in lines[1:]].count("test") == len(classes.dataset.split["test"])
 
 
-def test_without_chemprop_the_reason_is_told(
-    regression: LoadedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_chemprop_the_reason_is_told(regression: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     failed = tmp_path / "gtx" / "chemprop" / "failed.txt"
     failed.parent.mkdir(parents=True)

@@ -11,7 +11,7 @@ import torch
 from experiments.speed import __main__ as command
 from experiments.speed import measure, training
 from experiments.speed.layer import HEADS, Batch, contender
-from experiments.speed.measure import Case, figure_rows, megabytes, quotient, race, relative, summarise, table
+from experiments.speed.measure import Case, Figures, Result, race, table
 
 PEAK = 40 << 20  # bytes that the case "grows" holds for a moment
 OPTIONS = Namespace(repeats=2, seconds=60.0, device="cpu")
@@ -25,45 +25,35 @@ def test_cases_take_turns_and_a_failure_is_a_result() -> None:
     order: list[str] = []
     cases = [Case("a", name, lambda name=name: lambda: order.append(name), 7) for name in ("one", "two")]
     cases += [
-        Case("b", "grows", lambda: lambda: {"share": 3, "length": len(b"\1" * PEAK)}, once=True),
+        Case("b", "grows", lambda: lambda: len(b"\1" * PEAK), once=True),
         Case("b", "hungry", lambda: lambda: raises(MemoryError())),
         Case("b", "no set-up", lambda: raises(ValueError("there is no such thing\nand more"))),
     ]
     one, two, grows, hungry, missing = race(cases, OPTIONS)
     assert order == ["one", "two", "two", "one", "one", "two"]
-    assert (one["count"], len(one["turns"]), one["group"]) == (7, 2, "a") and two["name"] == "two"
-    assert grows["share"] == 3 and len(grows["turns"]) == 1
+    assert len(one.seconds) == 3 and two.case.name == "two" and len(grows.seconds) == 1
     if measure.CLEAR.exists():  # the peak can be reset on Linux alone
-        assert 0.9 * PEAK < grows["peak"] < 1.3 * PEAK and one["peak"] < PEAK / 4
-    assert hungry["failed"] == "out of memory"
-    assert missing["failed"] == "ValueError: there is no such thing"
-
-
-def turn(*seconds: float, peak: int = 5 << 20) -> dict:
-    return {"wall": list(seconds), "peak": peak}
-
-
-def result(name: str, *turns: dict, group: str = "x", once: bool = False) -> dict:
-    return summarise(Case(group, name, lambda: lambda: None, once=once), turns)
-
-
-def test_a_result_has_medians_without_the_warm_up() -> None:
-    found = result("a", turn(100.0, peak=99), turn(1.0, 2.0), turn(6.0, peak=8 << 20))
-    assert (found["seconds"], found["turns"], found["peak"]) == (2.0, [1.5, 6.0], 8 << 20)
-    assert result("a", turn(3.0), once=True)["seconds"] == 3.0
+        assert 0.9 * PEAK < grows.peaks[0] < 1.3 * PEAK and max(one.peaks) < PEAK / 4
+    assert (hungry.failed, missing.failed) == ("out of memory", "ValueError: there is no such thing")
 
 
 def test_ratios_are_medians_over_turns_and_reach_the_table() -> None:
-    slow = result("PyG", turn(0.0), turn(2.0), turn(40.0), turn(9.0))
-    fast = result("gtx", turn(0.0), turn(1.0), turn(10.0), turn(3.0))
-    assert quotient(slow, fast) == 3.0 and quotient(slow, fast, "peak") == 1.0
-    assert quotient({"failed": "out of memory"}, fast) is None is quotient(None, fast)
-    results = [fast, slow, {"group": "x", "name": "a|b", "failed": "out of memory"}]
-    rows = figure_rows(results, ["batch", "layer"], {"memory": megabytes, "time over gtx": relative(results)})
-    assert table("Layers", rows) == (
-        "### Layers\n\n| batch | layer | memory | time over gtx |\n| --- | --: | --: | --: |\n"
-        "| x | gtx | 5 MiB | 1.00x |\n| x | PyG | 5 MiB | 3.00x |\n| x | a/b | out of memory |  |\n"
-    )
+    def result(name: str, seconds: list[float], group: str = "x", **more: object) -> Result:
+        return Result(Case(group, name, lambda: lambda: None, 6), seconds, [5 << 20] * len(seconds), **more)
+
+    fast, slow = result("gtx", [100.0, 1.0, 10.0, 3.0]), result("PyG", [0.0, 2.0, 40.0, 9.0])
+    own = result("own", [2.0], "y", columns={"RMSE": "0.1"})
+    assert table([fast, slow, result("a|b", [], failed="out of memory"), own]).splitlines()[2:] == [
+        "| x | gtx | 3,000 ms | 2 | 5 MiB | 1.00x | 1.00x |  |",
+        "| x | PyG | 9,000 ms | 1 | 5 MiB | 3.00x | 1.00x |  |",
+        "| x | a/b | out of memory |  |  |  |  |  |",
+        "| y | own | 2,000 ms | 3 | 5 MiB | 1.00x | 1.00x | 0.1 |",
+    ]
+
+
+def test_a_function_may_measure_itself() -> None:
+    (own,) = race([Case("x", "own", lambda: lambda: Figures(2.0, 7, {"RMSE": "0.1"}), once=True)], OPTIONS)
+    assert (own.seconds, own.peaks, own.columns) == ([2.0], [7], {"RMSE": "0.1"})
 
 
 def test_a_topic_replaces_its_own_section_of_the_page(tmp_path: Path) -> None:
@@ -76,7 +66,7 @@ def test_a_topic_replaces_its_own_section_of_the_page(tmp_path: Path) -> None:
 def test_a_topic_is_measured_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--quick", "--threads", "1", "--repeats", "1", "--topics", "layer", "--cases", "^bias:.*padded", "--out"]
     command.main([*words, str(tmp_path)])
-    assert capsys.readouterr().out.count("| drug-like, 64, float32 | padded SDPA | ") == 2
+    assert capsys.readouterr().out.count("; drug-like, 64, float32 | padded SDPA | ") == 2
     assert "## layer\n\nOne attention layer, forward" in (tmp_path / "speed.md").read_text()
 
 
@@ -85,7 +75,7 @@ def test_every_topic_has_cases_with_names_of_their_own(
     topic: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GTX_DATA", str(shared_data))
-    cases = command.TOPICS[topic][0](command.parse(["--quick"]))
+    cases = command.TOPICS[topic](command.parse(["--quick"]))
     assert len({(case.group, case.name) for case in cases}) == len(cases) > 2
     assert training.CHEMPROP not in {case.name for case in cases} or topic == "training"
 

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from experiments import archive, models, zinc
-from experiments.public_sets import Run
+from experiments import models, tables, zinc
+from experiments.runs import Run
 from gtx.data import named_sets
 from tests.molecules_for_tests import store
 from tests.tables import molecules, write
@@ -62,12 +62,12 @@ def folder(data: list[Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def run(folder: Path, *more: str) -> dict:
     assert zinc.main([*WORDS, "--out", str(folder / "results"), "--runs", str(folder / "runs"), *more]) == 0
-    (result,) = archive.runs(folder / "results", folder="zinc12k-graphs")
+    (result,) = tables.runs(folder / "results", folder="zinc12k-graphs")
     return result
 
 
 def test_the_graphs_come_back_as_they_went_in(data: list[Data], folder: Path) -> None:
-    found = zinc.load(Run(zinc.SETS["graphs"], "gtx", 0, 0), folder).dataset
+    found = Run(zinc.SETS["graphs"], "gtx").dataset
     assert {part: len(rows) for part, rows in found.split.items()} == COUNTS
     assert np.array_equal(np.concatenate(list(found.split.values())), found.rows)
     batch = found.store.batch(torch.arange(len(data)))
@@ -80,7 +80,7 @@ def test_the_graphs_come_back_as_they_went_in(data: list[Data], folder: Path) ->
 def test_the_real_graphs_are_those_of_the_smiles(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GTX_DATA", str(shared_data))
     table = pd.read_csv(shared_data / "zinc12k" / "zinc12k.csv")
-    found = zinc.load(Run(zinc.SETS["graphs"], "gtx", 0, 0), shared_data).dataset
+    found = Run(zinc.SETS["graphs"], "gtx").dataset
     some = np.concatenate([rows[:: len(rows) // 40] for rows in found.split.values()])
     read = store(table["smiles"][some].tolist())
     cut = found.store.subset(some)
@@ -93,7 +93,7 @@ def test_a_run_ends_in_a_result_that_its_predictions_bear_out(folder: Path, caps
     result = run(folder)
     assert "zinc12k-graphs    gtx " in capsys.readouterr().out
     assert result["rows"] == COUNTS and result["metric"] == "mae" and result["parameters"] < zinc.MOST
-    kept = archive.predictions(folder / "results", result)
+    kept = tables.predictions(folder / "results", result)
     assert result["test"]["mae"] == pytest.approx(np.abs(kept.measured - kept.values).mean(), rel=1e-4)
     assert kept.rows.tolist() == list(range(40, 50))
     assert result["settings"]["task"]["loss"] == "mae" and result["settings"]["model"]["arguments"]["layers"] == 1
@@ -119,8 +119,8 @@ def test_a_finished_run_is_kept_and_a_stopped_one_goes_on(folder: Path, monkeypa
 def test_other_models_stand_beside_it_on_the_same_rows(folder: Path) -> None:
     words = ["--sets", "smiles", "--rivals", "mean", "--out", str(folder / "results"), "--runs", str(folder / "runs")]
     assert zinc.main(words) == 0
-    file = folder / "results" / archive.RUNS
-    (result,), written = archive.predicted_runs(folder / "results"), file.stat().st_mtime_ns
+    file = folder / "results" / tables.RUNS
+    (result,), written = tables.predicted_runs(folder / "results"), file.stat().st_mtime_ns
     table = pd.read_csv(folder / "data" / "zinc12k" / "zinc12k.csv")
     train, test = (table["y"][table["split"] == part] for part in ("train", "test"))
     assert result["test"]["mae"] == pytest.approx((test - train.mean()).abs().mean())
@@ -135,12 +135,3 @@ def test_a_model_above_the_benchmarks_size_is_refused(folder: Path, capsys: pyte
     words = [*WORDS[:-1], json.dumps({"channels": 256}), "--out", str(folder), "--runs", str(folder / "runs")]
     assert zinc.main(words) == 1
     assert re.search(r"at most 500,000 weights, got [\d,]+$", capsys.readouterr().err.splitlines()[0])
-
-
-def test_hours_become_epochs_once(folder: Path) -> None:
-    words = ["--sets", "graphs", "--hours", "0.001", *WORDS[4:], "--out", str(folder / "results")]
-    assert zinc.main([*words, "--runs", str(folder / "runs")]) == 0
-    found = json.loads((folder / "runs" / "zinc12k-graphs" / "gtx-0" / "pace.json").read_text())
-    assert found["epochs"] == max(1, int(3.6 / found["epoch_seconds"]))
-    (result,) = archive.runs(folder / "results")
-    assert result["settings"]["training"]["epochs"] == found["epochs"] and "--hours 0.001" in result["command"]

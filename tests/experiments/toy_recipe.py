@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from experiments.public_sets import PublicSet
 from experiments.recipe import main
+from experiments.runs import PublicSet
 from gtx.data import named_sets
 from tests.tables import molecules
 

@@ -1,0 +1,1 @@
+"""Benchmarks of gtx, and how its bundled set and its pretrained model are made; see README.md."""
