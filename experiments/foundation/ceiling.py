@@ -36,8 +36,8 @@ from gtx.data.named_sets import load_set
 from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.kernel import DescriptorKernel, solve
-from gtx.kernel.regression import CHOOSING
-from gtx.kernel.ridge import draw, fewer
+from gtx.kernel.regression import MOST_CHOOSING
+from gtx.kernel.ridge import draw, rows_of_equal_cost
 from gtx.models.kernel import kernel
 
 PAGE = RESULTS / "foundation-ceiling.md"
@@ -78,12 +78,12 @@ def of_split(run: Run, embeddings: dict[str, Tensor]) -> dict[str, dict]:
     model = kernel(y.shape[1], num_descriptors=u.shape[1])
     model.descriptors.scaler.observe(u[train])
     model._choose(learned, torch.arange(len(train)), y[train], u[train])
-    model._keep(model._count(learned, torch.arange(len(train))), torch.arange(len(train)))
+    model._set_counts(model._count(learned, torch.arange(len(train))), torch.arange(len(train)))
     if model.descriptors is not None:
-        model.descriptors.hold(u[train])
+        model.descriptors.set_references(u[train])
     parts = torch.arange(len(store)).split(BATCH)
     whole = torch.cat([model.kernel(store.batch(rows)) for rows in parts])
-    few = draw(len(train), fewer(CHOOSING, y[train]))
+    few = draw(len(train), rows_of_equal_cost(MOST_CHOOSING, y[train]))
     base, measured = whole[train[few]][:, few], y[train[few]]
     measured = measured[:, (~measured.isnan()).sum(0) > 1]
 
@@ -100,14 +100,14 @@ def of_split(run: Run, embeddings: dict[str, Tensor]) -> dict[str, dict]:
     for name, vectors in embeddings.items():
         third = DescriptorKernel(vectors.shape[1])
         third.scaler.observe(vectors[train])
-        third.hold(vectors[train[few]])
-        near = {length: third.among(length) for length in LENGTHS}
+        third.set_references(vectors[train[few]])
+        near = {length: third.gram(length) for length in LENGTHS}
         tried = {(s, each): left_out(base.lerp(near[each], s)) for s, each in product(SHARES, LENGTHS)}
         share, length = min(tried, key=tried.__getitem__)
         chosen = {"left_out": tried[share, length], "share": share, "length": length}
         mixed = whole
         if chosen["left_out"] < found["today"]["left_out"]:
-            third.hold(vectors[train])
+            third.set_references(vectors[train])
             third.length.fill_(length)
             mixed = torch.cat([whole[rows].lerp(third(vectors[rows]), share) for rows in parts])
         found[name] = errors(mixed) | chosen

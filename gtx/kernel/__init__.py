@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from gtx.kernel.counts import Counts
-from gtx.kernel.descriptors import DescriptorKernel
+from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
 from gtx.kernel.regression import KernelRidge
 from gtx.kernel.ridge import Solution, solve
-from gtx.kernel.tanimoto import TanimotoKernel
 
 __all__ = ["Counts", "DescriptorKernel", "KernelRidge", "Solution", "TanimotoKernel", "solve"]

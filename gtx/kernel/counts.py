@@ -1,4 +1,4 @@
-"""How often each substructure occurs in molecules, and how much molecules have in common."""
+"""Counts of substructures in molecules, and their intersections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Counts:
 
     Attributes:
         ptr: int64 `[B + 1]`; molecule b has the entries `ptr[b]` to `ptr[b + 1]`.
-        kind: int64 `[E]`, what is counted, ascending within a molecule.
+        kind: int64 `[E]`, the kind that is counted, ascending within a molecule.
         count: int64 `[E]`, 1 or more.
     """
 
@@ -24,13 +24,13 @@ class Counts:
     count: Tensor
 
     @classmethod
-    def of(cls, labels: Tensor, owner: Tensor, molecules: int) -> Counts:
+    def from_labels(cls, labels: Tensor, owner: Tensor, molecules: int) -> Counts:
         """Count labels.
 
         Args:
             labels: int64 `[n]`, any numbers.
-            owner: int64 `[n]`, which molecule each belongs to.
-            molecules: how many there are.
+            owner: int64 `[n]`, the molecule that each belongs to.
+            molecules: number of molecules.
         """
         order = labels.argsort()
         order = order[owner[order].argsort(stable=True)]
@@ -54,15 +54,15 @@ class Counts:
         """int64 `[B]`: the sum of each molecule's counts."""
         return torch.zeros_like(self.ptr[1:]).index_add_(0, self.owner, self.count)
 
-    def known(self, kinds: Tensor) -> Counts:
-        """The entries whose kind is one of `kinds`, int64 `[V]`, ascending; a kind is then its number there."""
+    def restrict(self, kinds: Tensor) -> Counts:
+        """Keep the entries whose kind is one of `kinds`, int64 `[V]`, ascending, and replace a kind by its position."""
         place = torch.searchsorted(kinds, self.kind).clamp(max=max(len(kinds) - 1, 0))
         same = kinds[place] == self.kind if len(kinds) else torch.zeros_like(self.kind, dtype=torch.bool)
         kept = torch.zeros_like(self.ptr[1:]).index_add_(0, self.owner, same.long())
         return Counts(offsets(kept), place[same], self.count[same])
 
     def subset(self, rows: Tensor) -> Counts:
-        """The molecules `rows`, int64 `[b]`, in that order."""
+        """Select the molecules `rows`, int64 `[b]`, in that order."""
         lengths = self.ptr.diff()[rows]
         ptr = offsets(lengths)
         entry = torch.arange(int(ptr[-1]), device=rows.device) - torch.repeat_interleave(
@@ -70,51 +70,53 @@ class Counts:
         )
         return Counts(ptr, self.kind[entry], self.count[entry])
 
-    def by_kind(self, kinds: int) -> Counts:
-        """The same entries turned round: for each of so many kinds the molecules that have it, ascending."""
+    def inverted(self, kinds: int) -> Counts:
+        """Return the inverted index: for each of so many kinds the molecules that have it, ascending, as `kind`."""
         order = self.kind.argsort(stable=True)
         return Counts(offsets(torch.bincount(self.kind, minlength=kinds)), self.owner[order], self.count[order])
 
 
 def offsets(lengths: Tensor) -> Tensor:
-    """Where each of so many entries starts, and where the last ends: int64 `[n]` to `[n + 1]`."""
+    """Return the start of each list, and the end of the last, from the lengths of lists: int64 `[n]` to `[n + 1]`."""
     return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
 
 
-def shared(counts: Counts, turned: Counts, rows: int) -> Tensor:
-    r"""What molecules have in common with others: \(\sum_k \min(a_k, b_k)\), float64 `[B, rows]`.
+def intersections(counts: Counts, inverted: Counts, rows: int) -> Tensor:
+    r"""Compute the size of the intersection of molecules with others: \(\sum_k \min(a_k, b_k)\), float64 `[B, rows]`.
 
-    Only kinds that both have are met, so the work grows with the entries that match.
+    The loops meet only kinds that both molecules have, so the work grows with the entries that match.
 
     Args:
-        counts: of B molecules; every kind is below `len(turned)`.
-        turned: of the other molecules, `by_kind`.
-        rows: how many others there are.
+        counts: counts of B molecules; every kind is below `len(inverted)`.
+        inverted: `Counts.inverted` of the other molecules.
+        rows: number of the others.
     """
     if counts.ptr.device.type == "cpu":
-        from gtx.kernel.loops import add_shared
+        from gtx.kernel.loops import add_intersections
 
         found = torch.zeros(len(counts), rows, dtype=torch.float64)
-        arrays = (part.numpy() for one in (counts, turned) for part in (one.ptr, one.kind, one.count))
-        add_shared(*arrays, found.numpy())
+        arrays = (part.numpy() for one in (counts, inverted) for part in (one.ptr, one.kind, one.count))
+        add_intersections(*arrays, found.numpy())
         return found
-    return shared_by_indices(counts, turned, rows)
+    return intersections_by_indices(counts, inverted, rows)
 
 
-MATCHES = 1 << 22  # written out at once by `shared_by_indices`, some 50 bytes each
+MATCHES = 1 << 22  # matches that `intersections_by_indices` lists at a time, some 50 bytes each
 
 
-def shared_by_indices(counts: Counts, turned: Counts, rows: int) -> Tensor:
-    """`shared` by index arithmetic, wherever the counts lie: some entries of the molecules at a time, as many as have
-    `MATCHES` matches, or one."""
+def intersections_by_indices(counts: Counts, inverted: Counts, rows: int) -> Tensor:
+    """Compute `intersections` by index arithmetic, on any device.
+
+    Memory stays bounded: it takes as many entries at a time as have `MATCHES` matches, or one.
+    """
     found = counts.ptr.new_zeros(len(counts) * rows, dtype=torch.float64)
     owner = counts.owner
-    ends = turned.ptr.diff()[counts.kind].cumsum(0).tolist()
+    ends = inverted.ptr.diff()[counts.kind].cumsum(0).tolist()
     first = 0
     while first < len(ends):
         before = ends[first - 1] if first else 0
         last = max(first + 1, bisect_right(ends, before + MATCHES))
-        met = turned.subset(counts.kind[first:last])
+        met = inverted.subset(counts.kind[first:last])
         entry = first + met.owner
         least = torch.minimum(met.count, counts.count[entry])
         found.index_add_(0, owner[entry] * rows + met.kind.long(), least.double())

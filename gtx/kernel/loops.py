@@ -1,4 +1,4 @@
-"""Compiled loops over counts of molecules and, turned round, of the rows that have each kind."""
+"""Compiled loops over counts of molecules and an inverted index of the reference molecules."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from gtx.jit import njit
 
 
 @njit(cache=True, nogil=True)
-def add_shared(ptr, kind, count, turned_ptr, turned_row, turned_count, out):
-    """Add to `out` `[B, rows]` what molecules share with the rows, see `gtx.kernel.counts.shared`."""
+def add_intersections(ptr, kind, count, inverted_ptr, inverted_row, inverted_count, out):
+    """Add the intersections of molecules with the references to `out` `[B, rows]`, see `gtx.kernel.counts`."""
     for b in range(len(ptr) - 1):
         row = out[b]
         for e in range(ptr[b], ptr[b + 1]):
             k, c = kind[e], count[e]
-            for p in range(turned_ptr[k], turned_ptr[k + 1]):
-                row[turned_row[p]] += min(c, turned_count[p])
+            for p in range(inverted_ptr[k], inverted_ptr[k + 1]):
+                row[inverted_row[p]] += min(c, inverted_count[p])
 
 
 @njit(cache=True, nogil=True)
-def add_weighted(ptr, kind, count, size, turned_ptr, turned_row, turned_count, place, table, row_size, weight, out):
-    """Add to `out` `[B, C]` the Tanimoto similarity with the rows times `weight` `[rows, C]`, summed over rows.
+def add_weighted(
+    ptr, kind, count, size, inverted_ptr, inverted_row, inverted_count, place, table, row_size, weight, out
+):
+    """Add the product of Tanimoto similarities `[B, rows]` and `weight` `[rows, C]` to `out` `[B, C]`.
 
-    The counts of kinds that many rows have stand in `table` `[D, rows]` too, that of kind k in line `place[k]`, which
-    is -1 for others: a line is added at once.
+    The counts of a frequent kind k are also line `place[k]` of `table` `[D, rows]`, which is added at once; `place[k]`
+    is -1 for other kinds.
     """
     rows = len(row_size)
     common = np.empty(rows, np.int32)
@@ -36,8 +38,8 @@ def add_weighted(ptr, kind, count, size, turned_ptr, turned_row, turned_count, p
                 for r in range(rows):
                     common[r] += min(c, line[r])
             else:
-                for p in range(turned_ptr[k], turned_ptr[k + 1]):
-                    common[turned_row[p]] += min(c, turned_count[p])
+                for p in range(inverted_ptr[k], inverted_ptr[k + 1]):
+                    common[inverted_row[p]] += min(c, inverted_count[p])
         for r in range(rows):
             similarity = common[r] / (size[b] + row_size[r] - common[r])
             for c in range(out.shape[1]):

@@ -13,32 +13,39 @@ from torch_geometric.data import Batch
 
 from gtx.errors import InputError
 from gtx.kernel.counts import Counts
-from gtx.kernel.descriptors import DescriptorKernel
-from gtx.kernel.ridge import Solution, draw, fewer, solve, work
-from gtx.kernel.tanimoto import TanimotoKernel
+from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
+from gtx.kernel.ridge import Solution, cost, draw, rows_of_equal_cost, solve
 from gtx.nn import TrainingSet, circular_labels
 
-EXACT, MOST_WORK = 8_000, 5e12
-"""Up to so many training rows all of them make up a prediction, unless many targets with blanks of their own make it
-too much work (`gtx.kernel.ridge.work`): this much takes a core some minutes."""
+MOST_EXACT, MOST_COST = 8_000, 5e12
+"""Limits of an exact solution, which sums over all training rows: their number, and the cost of targets that differ in
+their blanks (`gtx.kernel.ridge.cost`), here some minutes of a core."""
 INDUCING, MOST_ROWS = 3_000, 20_000
-"""Of more rows, so many do, drawn at random, and at most so many are learned from."""
-CHOOSING = 1_000
-"""At most so many rows choose the kernel."""
+"""Beyond these limits: the number of rows that predictions sum over, and the maximum that the solution learns from,
+both drawn at random."""
+MOST_CHOOSING = 1_000
+"""Maximum number of rows that choose the kernel."""
 
 
-class Blend(NamedTuple):
-    """How the kernels of substructures and of descriptors are summed, see `KernelRidge`."""
+class DescriptorTerm(NamedTuple):
+    """Share and length of the kernel of descriptors beside that of substructures, see `KernelRidge`."""
 
     share: float
     length: float
 
 
-BLENDS = (Blend(0, 2), Blend(0.5, 2), Blend(0.9, 2), Blend(0.5, 4), Blend(0.9, 4), Blend(0.97, 8))
-"""What `KernelRidge.solve` chooses from."""
+DESCRIPTOR_TERMS = (
+    DescriptorTerm(0, 2),
+    DescriptorTerm(0.5, 2),
+    DescriptorTerm(0.9, 2),
+    DescriptorTerm(0.5, 4),
+    DescriptorTerm(0.9, 4),
+    DescriptorTerm(0.97, 8),
+)
+"""Choices of `KernelRidge.solve`."""
 EMBEDDING_SHARES, EMBEDDING_LENGTHS = (0.25, 0.5, 0.75, 0.9), (1.0, 2.0, 4.0)
-"""What it chooses from for the third kernel, that of embeddings."""
-_TOGETHER = 512  # molecules whose similarities are worked out at a time
+"""Its choices for the third kernel, that of embeddings."""
+CHUNK = 512  # molecules that are compared at a time
 
 
 class KernelRidge(TanimotoKernel):
@@ -49,7 +56,7 @@ class KernelRidge(TanimotoKernel):
 
     over the training molecules i, see `gtx.kernel.solve`. \(k_T\) compares substructures (`TanimotoKernel`), \(k_D\)
     descriptors and \(k_F\) embeddings by a pretrained network (both `DescriptorKernel`). There is nothing to train by
-    gradients: `solve` finds the weights in closed form, and takes the kernel that predicts left-out rows best: first
+    gradients: `solve` finds the weights in closed form, and chooses the kernel of the least leave-one-out error: first
     \(k_T\) and \(k_D\), then \(k_F\).
 
     Sources: Griffiths et al. 2023 (arXiv:2212.04450) for Gaussian processes of molecules; Rasmussen & Williams 2006,
@@ -59,7 +66,7 @@ class KernelRidge(TanimotoKernel):
         out_channels: C, predictions per molecule.
         labels: one or more alternatives of `TanimotoKernel.labels` to choose from.
         num_descriptors: descriptors D of each molecule in `batch.u`; 0 for none, \(s_D = 0\).
-        rows, kinds, entries: sizes of what a solved model holds; 0 before it is solved.
+        rows, kinds, entries: sizes of a solved model, see `TanimotoKernel`; 0 before it is solved.
         foundation: `{"sha256": of the file of the pretrained network, "width": of its embedding}`; None for none,
             \(s_F = 0\).
 
@@ -76,7 +83,7 @@ class KernelRidge(TanimotoKernel):
     offset: Tensor
     ridge: Tensor
     scale: Tensor
-    _worked_out = (*TanimotoKernel._worked_out, "_factors")
+    _cached = (*TanimotoKernel._cached, "_factors")
 
     def __init__(
         self,
@@ -94,14 +101,14 @@ class KernelRidge(TanimotoKernel):
         self.foundation = None if foundation is None else dict(foundation)
         self.embeddings = None if foundation is None else DescriptorKernel(foundation["width"], rows)
         self.embed: Callable[[Batch], Tensor] | None = None
-        self._hold("measured", torch.zeros(rows, out_channels, dtype=torch.bool))
-        self._hold("dual", torch.zeros(rows, out_channels))
+        self._set("measured", torch.zeros(rows, out_channels, dtype=torch.bool))
+        self._set("dual", torch.zeros(rows, out_channels))
         for name in ("offset", "ridge", "scale"):
-            self._hold(name, torch.zeros(out_channels))
+            self._set(name, torch.zeros(out_channels))
 
     @property
-    def learned(self) -> dict[str, Any]:
-        """The arguments that make a module like this one, as it was solved."""
+    def learned_arguments(self) -> dict[str, Any]:
+        """Arguments that make a module of the same sizes and kernels."""
         sizes = {"rows": len(self.row), "kinds": len(self.kind_label), "entries": len(self.kind)}
         num_descriptors = 0 if self.descriptors is None else self.descriptors.steps.shape[1]
         found = {"labels": [self.labels], "num_descriptors": num_descriptors, **sizes}
@@ -110,7 +117,7 @@ class KernelRidge(TanimotoKernel):
         return found
 
     @property
-    def parts(self) -> list[str]:
+    def kernel_names(self) -> list[str]:
         """Names of the kernels that are summed: substructures, descriptors, foundation."""
         names = {"descriptors": "descriptors", "embeddings": "foundation"}
         return ["substructures", *(names[name] for name in self._feature_kernels)]
@@ -121,7 +128,7 @@ class KernelRidge(TanimotoKernel):
         return {name: kernel for name, kernel in both.items() if kernel is not None}
 
     def check(self) -> None:
-        """Raise an `InputError` unless what is held is in order."""
+        """Raise an `InputError` unless counts, shares and lengths are in order."""
         super().check()
         for name, kernel in self._feature_kernels.items():
             if not 0 <= float(kernel.share) <= 1:
@@ -130,7 +137,7 @@ class KernelRidge(TanimotoKernel):
                 words = "the kernel's length" if name == "descriptors" else f"the kernel's length of {name}"
                 raise InputError(f"{words}: expected a positive number, got {kernel.length:g}")
 
-    # what is learned
+    # learning
 
     def solve(self, molecules: TrainingSet, y: Tensor, embeddings: Tensor | None = None) -> Tensor:
         """Learn from training molecules.
@@ -138,11 +145,11 @@ class KernelRidge(TanimotoKernel):
         Args:
             molecules: n of them.
             y: `[n, C]`, NaN for blanks; every column has a value.
-            embeddings: `[n, width]`, what `embed` gives for these molecules, for a kernel that compares embeddings.
+            embeddings: `[n, width]`, the result of `embed` for these molecules, for a kernel that compares embeddings.
 
         Returns:
-            float64 `[n, C]`, what is predicted of each molecule by all others; NaN where it has no value or, of very
-            many, was not drawn.
+            Leave-one-out predictions, float64 `[n, C]`; NaN for blanks, and for rows beyond `MOST_ROWS`, which are not
+            drawn.
         """
         y = y.double().cpu()
         drawn = draw(len(y), MOST_ROWS)
@@ -156,13 +163,13 @@ class KernelRidge(TanimotoKernel):
             kernel.scaler.observe(features[name])
         self._choose(molecules, drawn, y, features)
         left_out[drawn] = self._solve(self._count(molecules, drawn), features, y).left_out
-        self._hold("row", drawn[self.row])
+        self._set("row", drawn[self.row])
         return left_out
 
     def _choose(self, molecules: TrainingSet, drawn: Tensor, y: Tensor, features: Mapping[str, Tensor]) -> None:
-        """Take the labels, shares and lengths by which some of the rows are predicted best, each by the others."""
-        few = draw(len(y), fewer(CHOOSING, y))
-        y, blends = y[few], BLENDS if self.descriptors is not None else BLENDS[:1]
+        """Choose the labels, shares and lengths of the least leave-one-out error on some of the rows."""
+        few = draw(len(y), rows_of_equal_cost(MOST_CHOOSING, y))
+        y, blends = y[few], DESCRIPTOR_TERMS if self.descriptors is not None else DESCRIPTOR_TERMS[:1]
         y = y[:, (~y.isnan()).sum(0) > 1]
         alternatives = len(self.alternatives) * len(blends)
         if not y.numel() or (alternatives == 1 and self.embeddings is None):
@@ -173,16 +180,16 @@ class KernelRidge(TanimotoKernel):
             return float(off.square().nanmean(0).mean())
 
         for name, part in self._feature_kernels.items():
-            part.hold(features[name][few])
+            part.set_references(features[name][few])
         least, best, base = torch.inf, (self.labels, blends[0]), torch.zeros(0)
         for labels in self.alternatives:
             self.labels = labels
-            self._keep(self._count(molecules, drawn[few]), few)
-            similar = self._among()
+            self._set_counts(self._count(molecules, drawn[few]), few)
+            similar = self._gram()
             for blend in blends:
                 kernel = similar
                 if self.descriptors is not None:
-                    kernel = similar.lerp(self.descriptors.among(blend.length), blend.share)
+                    kernel = similar.lerp(self.descriptors.gram(blend.length), blend.share)
                 if (found := error(kernel)) < least:
                     least, best, base = found, (labels, blend), kernel
         self.labels, blend = best
@@ -195,10 +202,12 @@ class KernelRidge(TanimotoKernel):
             self._choose_embeddings(base, least, error)
 
     def _choose_embeddings(self, base: Tensor, least: float, error: Callable[[Tensor], float]) -> None:
-        """Take the share and the length of the kernel of embeddings; or leave it out, if no choice has an error below
-        `least`, that of the kernel `base` without it."""
+        """Choose the share and the length of the kernel of embeddings.
+
+        It is left out if no choice has an error below `least`, that of the kernel `base` without it.
+        """
         assert self.embeddings is not None
-        near = {length: self.embeddings.among(length) for length in EMBEDDING_LENGTHS}
+        near = {length: self.embeddings.gram(length) for length in EMBEDDING_LENGTHS}
         found = {(s, each): error(base.lerp(near[each], s)) for s, each in product(EMBEDDING_SHARES, near)}
         share, length = min(found, key=found.__getitem__)
         if found[share, length] < least:
@@ -208,48 +217,47 @@ class KernelRidge(TanimotoKernel):
             self.embeddings = None
 
     def _solve(self, counts: Counts, features: Mapping[str, Tensor], y: Tensor) -> Solution:
-        """Learn from n molecules, `features` `[n, D]` each and `y` `[n, C]`; rows are called by their numbers among
-        these."""
-        exact = len(y) <= EXACT and work(y) <= MOST_WORK
-        chosen = draw(len(y), len(y) if exact else min(INDUCING, fewer(2 * INDUCING, y)))
-        self._keep(counts.subset(chosen), chosen)
+        """Learn from n molecules with `features` `[n, D]` each and `y` `[n, C]`; `row` numbers these molecules."""
+        exact = len(y) <= MOST_EXACT and cost(y) <= MOST_COST
+        chosen = draw(len(y), len(y) if exact else min(INDUCING, rows_of_equal_cost(2 * INDUCING, y)))
+        self._set_counts(counts.subset(chosen), chosen)
         for name, part in self._feature_kernels.items():
-            part.hold(features[name][chosen])
+            part.set_references(features[name][chosen])
         kernel = torch.cat([*self._kernels(counts, features)])
         found = solve(kernel, chosen, y)
         held = {"dual": found.dual, "offset": found.centre, "ridge": found.ridge, "scale": found.scale}
         for name, values in held.items():
-            self._hold(name, values.float())
-        self._hold("measured", ~y[chosen].isnan())
+            self._set(name, values.float())
+        self._set("measured", ~y[chosen].isnan())
         return found
 
     def rescale(self, slope: Tensor, shift: Tensor) -> None:
-        """From now on, predict `slope * prediction + shift`, each `[C]`."""
-        self._hold("dual", (self.dual.double() * slope).float())
-        self._hold("offset", (self.offset.double() * slope + shift).float())
-        self._hold("scale", (self.scale.double() * slope.square()).float())
+        """Change the predictions to `slope * prediction + shift`, each `[C]`."""
+        self._set("dual", (self.dual.double() * slope).float())
+        self._set("offset", (self.offset.double() * slope + shift).float())
+        self._set("scale", (self.scale.double() * slope.square()).float())
 
-    # what is predicted
+    # prediction
 
     def kernel(self, batch: Batch) -> Tensor:
-        """k between the molecules of a batch and those held, float64 `[B, rows]`, from 0 to 1."""
-        return self._blend(self._similar(self.counts(batch)), self._features(batch))
+        """Compute the kernel between the molecules of a batch and the references, float64 `[B, rows]`, from 0 to 1."""
+        return self._blend(self._similarity(self.counts(batch)), self._features(batch))
 
     def _kernels(self, counts: Counts, features: Mapping[str, Tensor]) -> Iterator[Tensor]:
-        """k of some molecules at a time, `[_TOGETHER, rows]`, so that memory does not grow with the batch."""
-        for rows in torch.arange(len(counts), device=counts.ptr.device).split(_TOGETHER):
+        """Yield the kernel for some molecules at a time, `[CHUNK, rows]`, to bound the memory."""
+        for rows in torch.arange(len(counts), device=counts.ptr.device).split(CHUNK):
             some = {name: values[rows] for name, values in features.items()}
-            yield self._blend(self._similar(counts.subset(rows)), some)
+            yield self._blend(self._similarity(counts.subset(rows)), some)
 
     def _blend(self, similar: Tensor, features: Mapping[str, Tensor] | None) -> Tensor:
-        """The weighted sum of the kernel of substructures and those of features, of the molecules held by default."""
+        """Sum the kernels by their shares; without features, those of the references are taken."""
         for name, part in self._feature_kernels.items():
-            near = part.among(float(part.length)) if features is None else part(features[name])
+            near = part.gram(float(part.length)) if features is None else part(features[name])
             similar = similar.lerp(near, part.share.double())
         return similar
 
     def _features(self, batch: Batch) -> dict[str, Tensor]:
-        """The feature vectors of a batch, by the name of the kernel that reads them."""
+        """Collect the feature vectors of a batch by the name of the kernel that reads them."""
         found: dict[str, Tensor] = {}
         if self.descriptors is not None:
             width, u = self.descriptors.steps.shape[1], getattr(batch, "u", None)
@@ -264,7 +272,7 @@ class KernelRidge(TanimotoKernel):
         return found
 
     def _of_features(self, features: Mapping[str, Tensor]) -> tuple[Tensor, float]:
-        """What the kernels of features contribute, float64 `[B, C]`, and the weight of that of substructures."""
+        """Compute the contribution of the kernels of features, float64 `[B, C]`, and the weight of substructures."""
         dual, rest = self.dual.double(), 1.0
         found = torch.zeros((), dtype=torch.float64, device=dual.device)
         for name, part in reversed(self._feature_kernels.items()):
@@ -281,8 +289,11 @@ class KernelRidge(TanimotoKernel):
             of_features, rest = self._of_features(features)
             found = self.offset.double().repeat(len(counts), 1) + of_features
             weights = rest * self.dual.double()
-            (turned, sizes), known = self._turned, counts.known(self.kind_label)
-            ours, theirs = (known.ptr, known.kind, known.count, counts.sizes), (turned.ptr, turned.kind, turned.count)
+            (inverted, sizes), known = self._inverted_index, counts.restrict(self.kind_label)
+            ours, theirs = (
+                (known.ptr, known.kind, known.count, counts.sizes),
+                (inverted.ptr, inverted.kind, inverted.count),
+            )
             add_weighted(*(part.numpy() for part in (*ours, *theirs, *self._frequent, sizes, weights, found)))
         else:
             parts = [kernel @ self.dual.double() for kernel in self._kernels(counts, features)]
@@ -299,14 +310,14 @@ class KernelRidge(TanimotoKernel):
         \[ \hat y - \mu = \sum_k c_k + \sum_i \alpha_i \bigl[(1 - s_F) s_D\, k_D(x, x_i) + s_F\, k_F(x, x_i)\bigr],
            \qquad c_k = (1 - s_F)(1 - s_D) \sum_i \alpha_i \frac{\min(a_k, b_{ik})}{\sum_l \max(a_l, b_{il})} \]
 
-        The \(a_k\) occurrences of a substructure have equal parts of \(c_k\), and so have the atoms of an occurrence,
-        those within r bonds of its centre. The sum in the denominator is that of the whole molecule: a part says what a
-        substructure brings here, not what is left without it.
+        The \(a_k\) occurrences of a substructure share \(c_k\) equally, and so do the atoms of an occurrence, those
+        within r bonds of its centre. The denominator is that of the whole molecule: a contribution is that of a
+        substructure in this molecule, not the change of the prediction without it.
         """
         counts, dual = self.counts(molecule), self.dual.double()
-        (turned, sizes), known = self._turned, counts.known(self.kind_label)
+        (inverted, sizes), known = self._inverted_index, counts.restrict(self.kind_label)
         entry = torch.isin(counts.kind, self.kind_label).nonzero().flatten()
-        met = turned.subset(known.kind)
+        met = inverted.subset(known.kind)
         row, least = met.kind.long(), torch.minimum(met.count.long(), known.count[met.owner]).double()
         union = counts.sizes + sizes - torch.zeros(len(sizes)).double().index_add_(0, row, least)
         of_kind = dual.new_zeros(len(counts.kind), dual.shape[1])
@@ -326,10 +337,10 @@ class KernelRidge(TanimotoKernel):
         return atoms, brought
 
     def variance(self, batch: Batch) -> Tensor:
-        r"""How uncertain predictions are: \(\sigma^2 (1 - k^\top (K + \lambda I)^{-1} k)\), float64 `[B, C]`.
+        r"""Compute the posterior variance \(\sigma^2 (1 - k^\top (K + \lambda I)^{-1} k)\), float64 `[B, C]`.
 
-        It is of the value without the noise of a measurement, whose variance is \(\lambda \sigma^2\). Of more training
-        rows than `EXACT` those held alone count, which makes it larger than it is.
+        It does not include the noise of a measurement, whose variance is \(\lambda \sigma^2\). With more training rows
+        than `MOST_EXACT` only the references count, so it is an upper bound.
         """
         kernel = self.kernel(batch)
         explained = []
@@ -341,7 +352,7 @@ class KernelRidge(TanimotoKernel):
 
     @cached_property
     def _factors(self) -> list[Tensor]:
-        kernel, factors = self._blend(self._among(), None), []
+        kernel, factors = self._blend(self._gram(), None), []
         for column in range(len(self.offset)):
             rows = self.measured[:, column]
             noise = self.ridge[column].double() * torch.eye(int(rows.sum()), dtype=torch.float64, device=kernel.device)

@@ -10,21 +10,21 @@ from torch import Tensor
 
 RIDGES = torch.logspace(-4, 2, 25, dtype=torch.float64)
 """Ridges to choose from: the variance of noise over that of the signal."""
-MANY = 3_000
-"""Of more rows, so many, drawn at random, choose the ridge: that takes all eigenvalues, which cost some ten times as
-much as a solution for one ridge."""
+MOST_SPECTRUM = 3_000
+"""Maximum number of rows that choose the ridge, drawn at random: it takes all eigenvalues, which cost some ten times
+as much as a solution for one ridge."""
 _NOTHING = 1e-10  # eigenvalues below this share of the largest are rounding errors
 
 
 class Solution(NamedTuple):
-    """What `solve` finds for C targets, of n rows and m of them that predictions are made of.
+    """Solution for C targets, from n rows; predictions are sums over m of them.
 
     Attributes:
         dual: float64 `[m, C]`; a prediction is `centre + k @ dual` with k the kernel between a molecule and the m rows.
-        centre: float64 `[C]`, each target's mean.
-        ridge: float64 `[C]`, as chosen.
+        centre: float64 `[C]`, the mean of each target.
+        ridge: float64 `[C]`, the chosen ridge of each target.
         scale: float64 `[C]`, the variance of the signal.
-        left_out: float64 `[n, C]`, the prediction of each row by all others; NaN where it has no value.
+        left_out: float64 `[n, C]`, the leave-one-out predictions: of each row by all others; NaN for blanks.
     """
 
     dual: Tensor
@@ -35,7 +35,7 @@ class Solution(NamedTuple):
 
 
 class _Spectrum(NamedTuple):
-    """A kernel between n rows as `vectors @ diag(values) @ vectors.T`, and what leads from there to the m rows."""
+    """Kernel between n rows as `vectors @ diag(values) @ vectors.T`, and the map from there to the m rows."""
 
     vectors: Tensor  # [n, r]
     values: Tensor  # [r]
@@ -43,23 +43,24 @@ class _Spectrum(NamedTuple):
 
 
 def solve(kernel: Tensor, chosen: Tensor, y: Tensor) -> Solution:
-    r"""Kernel ridge regression, the mean of a Gaussian process; each target learns from the rows that have a value.
+    r"""Solve kernel ridge regression, the mean of a Gaussian process; each target learns from the rows with a value.
 
-    With the kernel K of the rows and \(\lambda\) the ridge that has the least squared error when each row is left out,
+    With the kernel K of the rows and \(\lambda\) the ridge of the least squared leave-one-out error,
 
     \[ \alpha = (K + \lambda I)^{-1} (y - \bar y), \qquad
        y_i - \hat y_i^{(-i)} = \frac{\alpha_i}{[(K + \lambda I)^{-1}]_{ii}} \]
 
-    Of very many rows (`MANY`, or fewer where targets have blanks of their own) some alone choose the ridge.
+    If there are more rows than `MOST_SPECTRUM` (or fewer, where targets differ in their blanks), a sample chooses the
+    ridge.
 
-    Where m < n rows are chosen, \(K_{nm} K_{mm}^{-1} K_{mn}\) stands for K (Nyström); the row that is left out then
-    still is one of the m, whose values are not used.
+    If m < n rows are chosen, \(K_{nm} K_{mm}^{-1} K_{mn}\) replaces K (Nyström); a row that is left out may still be
+    one of the m, whose values are not used.
 
     Sources: Rasmussen & Williams 2006, equations 2.25, 5.12 and 8.14 (http://gaussianprocess.org/gpml).
 
     Args:
         kernel: float64 `[n, m]`, between all rows and the chosen ones.
-        chosen: int64 `[m]`, which rows these are, ascending; all of them is exact.
+        chosen: int64 `[m]`, the chosen rows, ascending; with all rows the solution is exact.
         y: float64 `[n, C]`, NaN for blanks; every column has a value.
     """
     n, m = kernel.shape
@@ -71,7 +72,7 @@ def solve(kernel: Tensor, chosen: Tensor, y: Tensor) -> Solution:
         torch.full_like(y, torch.nan),
     )
     root = None if m == n else _root(kernel[chosen])
-    many = fewer(MANY, y)
+    many = rows_of_equal_cost(MOST_SPECTRUM, y)
     for rows, columns in _patterns(~y.isnan()):
         if root is None and len(rows) > many:
             _fill_by_factors(found, kernel, y, rows, rows[draw(len(rows), many)], columns)
@@ -82,27 +83,29 @@ def solve(kernel: Tensor, chosen: Tensor, y: Tensor) -> Solution:
     return found
 
 
-def fewer(most: int, y: Tensor) -> int:
-    """Of how many rows the C columns `[n, C]`, which differ in their blanks, cost as much as `most` rows of one column:
-    each pattern of blanks is a problem of its own, of cubic cost."""
+def rows_of_equal_cost(most: int, y: Tensor) -> int:
+    """Return the number of rows whose C columns `[n, C]` cost as much as `most` rows of one column.
+
+    Each pattern of blanks is a problem of its own, of cubic cost.
+    """
     patterns = y.isnan().unique(dim=1).shape[1]
     return int(most / patterns ** (1 / 3))
 
 
-def work(y: Tensor) -> float:
-    """What all rows of C columns `[n, C]` cost: the cube of the rows of each pattern of blanks."""
+def cost(y: Tensor) -> float:
+    """Estimate the cost of all rows of C columns `[n, C]`: the sum over patterns of blanks of their rows cubed."""
     return float((~y.isnan()).unique(dim=1).sum(0).double().pow(3).sum())
 
 
 def draw(n: int, count: int) -> Tensor:
-    """`count` of n rows, ascending, always the same ones; all of fewer."""
+    """Draw `count` of n rows, ascending, always the same ones; all if there are fewer."""
     if n <= count:
         return torch.arange(n)
     return torch.randperm(n, generator=torch.Generator().manual_seed(0))[:count].sort().values
 
 
 def _patterns(known: Tensor) -> list[tuple[Tensor, list[int]]]:
-    """The rows that have a value, and the columns for which they are these."""
+    """List the patterns of blanks: the rows with a value, and the columns that have values in just these rows."""
     patterns, which = known.unique(dim=1, return_inverse=True)
     return [
         (patterns[:, p].nonzero().flatten(), (which == p).nonzero().flatten().tolist())
@@ -111,7 +114,7 @@ def _patterns(known: Tensor) -> list[tuple[Tensor, list[int]]]:
 
 
 def _root(kernel: Tensor) -> Tensor:
-    """`[m, r]` whose product with its transpose is the inverse of a kernel `[m, m]`, as far as that has one."""
+    """Compute R `[m, r]` with R Rᵀ the pseudo-inverse of a kernel `[m, m]`."""
     values, vectors = torch.linalg.eigh(kernel)
     kept = values > _NOTHING * values[-1]
     return vectors[:, kept] / values[kept].sqrt()
@@ -124,7 +127,7 @@ def _exact(kernel: Tensor, rows: Tensor) -> _Spectrum:
 
 
 def _nystroem(features: Tensor, root: Tensor) -> _Spectrum:
-    """The spectrum of `features @ features.T`, `[n, n]`, without that matrix."""
+    """Compute the spectrum of `features @ features.T`, `[n, n]`, without that matrix."""
     values, turned = torch.linalg.eigh(features.T @ features)
     kept = values > _NOTHING * values[-1]
     values, turned = values[kept], turned[:, kept]
@@ -132,7 +135,7 @@ def _nystroem(features: Tensor, root: Tensor) -> _Spectrum:
 
 
 def _best(spectrum: _Spectrum, centred: Tensor) -> tuple[Tensor, Tensor]:
-    """The ridge that predicts left-out rows best, and by how much each is then wrong, `[n]`."""
+    """Choose the ridge of the least squared leave-one-out error; return it and the errors of the rows, `[n]`."""
     along, squares = spectrum.vectors.T @ centred, spectrum.vectors.square()
     kept = spectrum.values / (spectrum.values + RIDGES[:, None])  # [ridges, r]
     off = (centred[:, None] - spectrum.vectors @ (kept * along).T) / (1 - squares @ kept.T).clamp(min=1e-12)
@@ -141,7 +144,7 @@ def _best(spectrum: _Spectrum, centred: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _fill(found: Solution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column: int) -> None:
-    """Enter what is found for one column."""
+    """Enter the solution for one column."""
     centred = y - found.centre[column]
     ridge, off = _best(spectrum, centred)
     along = spectrum.vectors.T @ centred
@@ -157,7 +160,7 @@ def _fill(found: Solution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column:
 def _fill_by_factors(
     found: Solution, kernel: Tensor, y: Tensor, rows: Tensor, some: Tensor, columns: Sequence[int]
 ) -> None:
-    """Enter what is found for columns that have values in the same rows, of which some choose the ridges."""
+    """Enter the solution for columns that have values in the same rows; the rows `some` choose the ridges."""
     spectrum = _exact(kernel, some)
     for column in columns:
         found.ridge[column] = _best(spectrum, y[some, column] - found.centre[column])[0]

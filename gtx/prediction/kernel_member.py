@@ -43,7 +43,7 @@ class KernelMember(nn.Module):
         self.register_buffer("share", share)
 
     def forward(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Blend the outputs `[B, members, C]` of networks for a batch with the kernel's."""
+        """DescriptorTerm the outputs `[B, members, C]` of networks for a batch with the kernel's."""
         return self.join(outputs, self.kernel(batch).cpu())
 
     def join(self, outputs: Tensor, own: Tensor) -> Tensor:
@@ -73,5 +73,5 @@ class KernelMember(nn.Module):
         each = [f"{1 - share:.0%} network + {share:.0%} kernel" for share in self.shares(task).values()]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
         blend = each[0] if len(set(each)) == 1 else several
-        compares = f" by {', '.join(self.kernel.parts)}" if "foundation" in self.kernel.parts else ""
+        compares = f" by {', '.join(self.kernel.kernel_names)}" if "foundation" in self.kernel.kernel_names else ""
         return f"{blend}, kernel fitted to {len(self.kernel.row):,} molecules{compares}"

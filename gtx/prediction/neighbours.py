@@ -170,7 +170,7 @@ MORGAN = {
     "bonds": [BOND_PLACE["type"]],
 }
 """Substructures that are counted: circular, within 2 bonds, as in Morgan's fingerprint, unfolded."""
-_TOGETHER = 256  # molecules that are compared at a time
+CHUNK = 256  # molecules that are compared at a time
 
 
 class Neighbours:
@@ -191,7 +191,7 @@ class Neighbours:
         done = featurise(whole, list(training.smiles), workers=0, smiles=False)
         self.training, self.rows = training, done.good
         self.kernel = TanimotoKernel([MORGAN])
-        self.kernel.hold(done.store)
+        self.kernel.set_references(done.store)
 
     def of(self, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The nearest training rows of each molecule of a store, the most similar first.
@@ -201,9 +201,9 @@ class Neighbours:
             or less where fewer rows are kept.
         """
         count, store = min(count, len(self.rows)), store.to("cpu")
-        parts = [
-            self.kernel.nearest(store.batch(some), count) for some in torch.arange(len(store)).split(_TOGETHER)
-        ] or [(torch.zeros(0, count, dtype=torch.long), torch.zeros(0, count, dtype=torch.double))]
+        parts = [self.kernel.nearest(store.batch(some), count) for some in torch.arange(len(store)).split(CHUNK)] or [
+            (torch.zeros(0, count, dtype=torch.long), torch.zeros(0, count, dtype=torch.double))
+        ]
         place, similarity = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
         return self.rows[place], similarity
 

@@ -223,13 +223,13 @@ def kernel_spec(
 
 def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
     """The specification of a trained model: some, solved in closed form, are as large as what they have learned."""
-    return spec | {"arguments": spec["arguments"] | getattr(model, "learned", {})}
+    return spec | {"arguments": spec["arguments"] | getattr(model, "learned_arguments", {})}
 
 
 def describe_model(name: str, model: nn.Module, count: int) -> str:
     """A model in a few words, and how many there are of it."""
     if name in CLOSED_FORM:
-        compares = f" by {listed(model.parts)}" if "foundation" in model.parts else ""
+        compares = f" by {listed(model.kernel_names)}" if "foundation" in model.kernel_names else ""
         return f"{'Tanimoto ' * (name == 'tanimoto')}kernel of {len(model.row):,} training molecules{compares}"
     weights = sum(p.numel() for p in model.parameters())
     return f"{count} × " * (count > 1) + f"{name} graph transformer, {weights:,} weights"

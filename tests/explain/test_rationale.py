@@ -36,7 +36,7 @@ def nitriles() -> Predictor:
     task = Regression(("nitriles",)).fitted(store)
     kernel = ridge(1, labels=[[{"radius": 1, "atoms": [0], "bonds": [0]}]])
     fit_closed_form(kernel, task, store)
-    spec = {"name": "tanimoto", "arguments": {"out_channels": 1, **kernel.learned}}
+    spec = {"name": "tanimoto", "arguments": {"out_channels": 1, **kernel.learned_arguments}}
     return Predictor([kernel], ModelHeader(task, featuriser, spec), "cpu")
 
 

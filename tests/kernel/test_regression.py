@@ -16,7 +16,7 @@ from gtx.closed_form import fit_closed_form
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge, solve
-from gtx.kernel.regression import BLENDS, Blend
+from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
 from gtx.models.kernel import kernel
 from gtx.tasks import Classification, Multiclass, Regression
 from tests.molecules_for_tests import SMILES, store, whole_batch
@@ -36,12 +36,12 @@ def solved(train: MoleculeStore, task=None, **options):
     return model, task
 
 
-@pytest.mark.parametrize("blends", [BLENDS, (Blend(0.5, 2),), (Blend(0, 2),)])
+@pytest.mark.parametrize("blends", [DESCRIPTOR_TERMS, (DescriptorTerm(0.5, 2),), (DescriptorTerm(0, 2),)])
 def test_predictions_are_the_sum_over_training_molecules_in_any_order(
-    blends: tuple[Blend, ...], many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
+    blends: tuple[DescriptorTerm, ...], many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gtx.kernel.regression, "BLENDS", blends)
-    monkeypatch.setattr(gtx.kernel.regression, "_TOGETHER", 50)  # of 120 molecules
+    monkeypatch.setattr(gtx.kernel.regression, "DESCRIPTOR_TERMS", blends)
+    monkeypatch.setattr(gtx.kernel.regression, "CHUNK", 50)  # of 120 molecules
     model, _ = solved(many)
     assert (model.descriptors is None) == (blends[-1].share == 0)
     batch = whole_batch()
@@ -99,7 +99,7 @@ def test_left_out_rows_decide_what_is_counted(many: MoleculeStore) -> None:
         assert solved(many, labels=labels, num_descriptors=0)[0].labels == fine
 
 
-@pytest.mark.parametrize(("limit", "value"), [("EXACT", 100), ("MOST_WORK", 1e6)])
+@pytest.mark.parametrize(("limit", "value"), [("MOST_EXACT", 100), ("MOST_COST", 1e6)])
 def test_of_many_rows_some_stand_for_all(
     limit: str, value: float, many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,7 +144,7 @@ def test_it_is_copied_pickled_and_read_from_its_tensors(many: MoleculeStore) -> 
     model, _ = solved(many)
     batch = whole_batch()
     found = model(batch)
-    again = kernel(2, **model.learned)
+    again = kernel(2, **model.learned_arguments)
     again.load_state_dict(model.state_dict())
     for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again, deepcopy(model).double()):
         assert torch.equal(other(batch).float(), found)
@@ -170,7 +170,7 @@ def solved_with_embeddings(train: MoleculeStore, **options):
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kernel has a share, whatever left-out rows prefer."""
     monkeypatch.setattr(KernelRidge, "_choose_embeddings", _half)
-    monkeypatch.setattr(gtx.kernel.regression, "BLENDS", (Blend(0.5, 2),))
+    monkeypatch.setattr(gtx.kernel.regression, "DESCRIPTOR_TERMS", (DescriptorTerm(0.5, 2),))
 
 
 def _half(model: KernelRidge, *_: object) -> None:
@@ -181,7 +181,7 @@ def _half(model: KernelRidge, *_: object) -> None:
 def test_leaving_out_with_three_kernels_is_what_solving_without_the_row_predicts(many: MoleculeStore) -> None:
     train = many.subset(np.arange(30))
     model = solved_with_embeddings(train)
-    assert model.parts == ["substructures", "descriptors", "foundation"]
+    assert model.kernel_names == ["substructures", "descriptors", "foundation"]
     y = Regression(("a", "b")).fitted(train).scaled(train).double()
     k = model.kernel(train.batch())
     found = solve(k, torch.arange(30), y)
@@ -209,7 +209,7 @@ def test_a_third_kernel_predicts_alike_alone_and_is_read_from_its_tensors(many: 
     atoms, brought = model.contributions(whole_batch(["CCO"]))
     expected = (model(whole_batch(["CCO"]))[0] - model.offset).double()
     torch.testing.assert_close(atoms.sum(0) + brought, expected, rtol=0, atol=1e-5)
-    again = kernel(2, **model.learned)
+    again = kernel(2, **model.learned_arguments)
     again.load_state_dict(model.state_dict())
     with pytest.raises(ValueError, match="compares embeddings, and has no network"):
         again(batch)
@@ -222,11 +222,11 @@ def test_a_third_kernel_predicts_alike_alone_and_is_read_from_its_tensors(many: 
 
 def test_embeddings_have_a_share_where_the_target_follows_them_and_none_where_it_does_not(many: MoleculeStore) -> None:
     few = many.subset(np.arange(60))
-    assert solved_with_embeddings(few.with_targets(embed(few.batch())[:, :2])).parts[-1] == "foundation"
+    assert solved_with_embeddings(few.with_targets(embed(few.batch())[:, :2])).kernel_names[-1] == "foundation"
     noise = torch.randn(60, 16, generator=torch.Generator().manual_seed(5))
     model = kernel(2, num_descriptors=few.descriptors.shape[1], foundation=FOUNDATION)
     model.solve(few, few.y, noise)
-    assert model.embeddings is None and model.learned["foundation"] is None
+    assert model.embeddings is None and model.learned_arguments["foundation"] is None
 
 
 def test_contributions_of_atoms_and_descriptors_sum_to_the_prediction(many: MoleculeStore) -> None:

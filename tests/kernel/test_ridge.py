@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gtx.kernel.ridge
-from gtx.kernel.ridge import RIDGES, _best, _exact, _nystroem, _root, draw, fewer, solve, work
+from gtx.kernel.ridge import RIDGES, _best, _exact, _nystroem, _root, cost, draw, rows_of_equal_cost, solve
 
 
 def problem(n: int = 40, columns: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,7 +42,7 @@ def test_blanks_are_as_rows_that_are_not_there() -> None:
     y[::3, 1] = torch.nan
     found, rows = solve(kernel, torch.arange(40), y), (~y[:, 1].isnan()).nonzero().flatten()
     alone = solve(kernel[rows][:, rows], torch.arange(len(rows)), y[rows, 1:])
-    assert fewer(1000, y) == int(1000 / 2 ** (1 / 3)) and work(y) == 40**3 + 26**3
+    assert rows_of_equal_cost(1000, y) == int(1000 / 2 ** (1 / 3)) and cost(y) == 40**3 + 26**3
     torch.testing.assert_close(found.dual[rows, 1], alone.dual[:, 0])
     assert (found.dual[::3, 1] == 0).all() and found.left_out[::3, 1].isnan().all()
     torch.testing.assert_close(found.scale[1], alone.scale[0])
@@ -52,7 +52,7 @@ def test_of_many_rows_some_choose_the_ridge_and_all_are_learned_from(monkeypatch
     kernel, y = problem()
     y[::3, 1] = torch.nan
     exact = solve(kernel, torch.arange(40), y)
-    monkeypatch.setattr(gtx.kernel.ridge, "MANY", 20)
+    monkeypatch.setattr(gtx.kernel.ridge, "MOST_SPECTRUM", 20)
     found = solve(kernel, torch.arange(40), y)
     for column in range(2):
         rows = (~y[:, column].isnan()).nonzero().flatten()

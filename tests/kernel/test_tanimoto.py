@@ -14,7 +14,7 @@ import gtx.kernel.counts
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.kernel import Counts, TanimotoKernel
-from gtx.kernel.counts import shared, shared_by_indices
+from gtx.kernel.counts import intersections, intersections_by_indices
 from tests.molecules_for_tests import SMILES, renumbered, store, whole_batch
 from tests.tables import molecules
 
@@ -29,7 +29,7 @@ def many() -> MoleculeStore:
 @pytest.fixture
 def model(many: MoleculeStore) -> TanimotoKernel:
     made = TanimotoKernel(RADIUS_3)
-    made.hold(many)
+    made.set_references(many)
     return made
 
 
@@ -74,19 +74,19 @@ def test_what_is_not_held_makes_a_molecule_larger_and_no_more(
     model: TanimotoKernel, many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = torch.cat([dense(model, whole_batch()).sum(1), dense(model, many.batch()).sum(1)])
-    counts, turned = model.counts(whole_batch()), model._turned[0]
-    common = shared(counts.known(model.kind_label), turned, len(many))
+    counts, inverted = model.counts(whole_batch()), model._inverted_index[0]
+    common = intersections(counts.restrict(model.kind_label), inverted, len(many))
     expected = common / (both[: len(SMILES), None] + both[len(SMILES) :] - common)
     torch.testing.assert_close(model.similarity(whole_batch()), expected)
-    torch.testing.assert_close(common, shared_by_indices(counts.known(model.kind_label), turned, len(many)))
-    whole = shared_by_indices(counts.known(model.kind_label), turned, len(many))
+    torch.testing.assert_close(common, intersections_by_indices(counts.restrict(model.kind_label), inverted, len(many)))
+    whole = intersections_by_indices(counts.restrict(model.kind_label), inverted, len(many))
     with Largest() as largest:  # of one molecule one kind may have more matches than go together
         monkeypatch.setattr(gtx.kernel.counts, "MATCHES", 50)
-        in_portions = shared_by_indices(counts.known(model.kind_label), turned, len(many))
-    assert in_portions.equal(whole) and largest.numel <= max(len(SMILES) * len(many), len(turned.kind))
-    assert turned.subset(counts.known(model.kind_label).kind).kind.numel() > 1.5 * largest.numel
+        in_portions = intersections_by_indices(counts.restrict(model.kind_label), inverted, len(many))
+    assert in_portions.equal(whole) and largest.numel <= max(len(SMILES) * len(many), len(inverted.kind))
+    assert inverted.subset(counts.restrict(model.kind_label).kind).kind.numel() > 1.5 * largest.numel
     none = Counts(torch.zeros(2, dtype=torch.long), *2 * [torch.zeros(0, dtype=torch.long)])
-    assert (shared_by_indices(none, turned, len(many)) == 0).all()
+    assert (intersections_by_indices(none, inverted, len(many)) == 0).all()
 
 
 def test_the_nearest_are_those_that_are_held(model: TanimotoKernel, many: MoleculeStore) -> None:

@@ -31,7 +31,7 @@ def share() -> None:
     """The foundation has a share of one half, whatever left-out rows prefer."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(KernelRidge, "_choose_embeddings", lambda model, *_: model.embeddings.share.fill_(0.5))
-        patch.setattr(gtx.kernel.regression, "CHOOSING", 40)
+        patch.setattr(gtx.kernel.regression, "MOST_CHOOSING", 40)
         yield
 
 
@@ -56,7 +56,7 @@ def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
     blend: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     predictor = gtx.load(blend, device="cpu")
-    assert predictor.kernel_member.kernel.parts == PARTS
+    assert predictor.kernel_member.kernel.kernel_names == PARTS
     smiles = TABLE["smiles"].tolist()[:8]
     together = predictor.predict([*smiles, "no molecule"], workers=0)
     assert together["error"].notna().tolist() == [False] * 8 + [True]
@@ -112,11 +112,11 @@ def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(
 def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Path, tmp_path: Path) -> None:
     model = learn(table, tmp_path / "run", model="kernel", model_arguments={}, kernel_parts=PARTS[::2])
     (kernel,) = gtx.load(model, device="cpu").members
-    assert kernel.parts == PARTS[::2] and kernel.embed is not None
+    assert kernel.kernel_names == PARTS[::2] and kernel.embed is not None
     smiles, y = TABLE["smiles"].tolist(), TABLE["gap"].to_numpy()
     settings = {"kernel_parts": PARTS, "accelerator": "cpu"}
     estimator = MoleculeRegressor(model="kernel", settings=settings, workers=0).fit(smiles, y)
-    assert estimator.predictor_.members[0].parts == PARTS and np.isfinite(estimator.predict(smiles[:3])).all()
+    assert estimator.predictor_.members[0].kernel_names == PARTS and np.isfinite(estimator.predict(smiles[:3])).all()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,245 @@
+"""Kernels between molecules and reference molecules: of circular substructures, and of feature vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from gtx.errors import InputError
+from gtx.kernel.counts import Counts, intersections, offsets
+from gtx.nn import ClippedScaler, TrainingSet, circular_labels
+
+# --- The Tanimoto kernel of substructures.
+
+LARGEST_COUNT = 2**15 - 1
+_FREQUENT = 16  # a kind is frequent if more than one of so many rows has it
+CHUNK = 512  # molecules whose substructures are counted at a time
+
+
+class TanimotoKernel(nn.Module):
+    r"""The Tanimoto kernel of counts of circular substructures,
+
+    \[ k(a, b) = \frac{\sum_s \min(a_s, b_s)}{\sum_s \max(a_s, b_s)} \]
+
+    between molecules and reference molecules, those of the training rows. Counts are those of
+    `gtx.nn.circular_labels`, unfolded.
+
+    Source: Ralaivola et al. 2005 (https://doi.org/10.1016/j.neunet.2005.07.009); it is positive definite.
+
+    Args:
+        labels: definition of the substructures: one or more sets of arguments of `gtx.nn.circular_labels` by name. The
+            labels of all sets are counted.
+        rows, kinds, entries: numbers of reference molecules, of kinds of substructures, and of counts above 0; 0 before
+            there are references.
+
+    Attributes:
+        kind_label: int64 `[kinds]`, the label of each kind, ascending.
+        ptr, kind, count: counts of the references as in `Counts`; a kind is a position in `kind_label`.
+        row: int64 `[rows]`, the number of each reference among the training molecules.
+    """
+
+    kind_label: Tensor
+    ptr: Tensor
+    kind: Tensor
+    count: Tensor
+    row: Tensor
+    _cached: tuple[str, ...] = ("_inverted_index", "_frequent")
+
+    def __init__(
+        self,
+        labels: Sequence[Mapping[str, Any]],
+        rows: int = 0,
+        kinds: int = 0,
+        entries: int = 0,
+    ) -> None:
+        super().__init__()
+        self.labels = [dict(one) for one in labels]
+        self._set("kind_label", torch.zeros(kinds, dtype=torch.long))
+        self._set("ptr", torch.zeros(rows + 1, dtype=torch.long))
+        self._set("kind", torch.zeros(entries, dtype=torch.int32))
+        self._set("count", torch.zeros(entries, dtype=torch.int16))
+        self._set("row", torch.zeros(rows, dtype=torch.long))
+
+    def _set(self, name: str, values: Tensor) -> None:
+        self.register_buffer(name, values)
+
+    def check(self) -> None:
+        """Raise an `InputError` unless the counts held are in order."""
+        ptr, kinds = self.ptr, self.kind_label
+        orderly = int(ptr[0]) == 0 and int(ptr[-1]) == len(self.kind) and bool((ptr.diff() >= 0).all())
+        within = not len(self.kind) or (int(self.kind.min()) >= 0 and int(self.kind.max()) < len(kinds))
+        if not (orderly and within and bool((kinds.diff() > 0).all()) and bool((self.count > 0).all())):
+            raise InputError("the kernel's counts of training molecules are not in order")
+        self._clear_cache()
+
+    def load_state_dict(self, *arguments: Any, **named: Any) -> Any:
+        found = super().load_state_dict(*arguments, **named)
+        self.check()  # compiled loops go where the counts lead
+        return found
+
+    def _apply(self, *arguments: Any, **named: Any) -> Self:
+        self._clear_cache()
+        return super()._apply(*arguments, **named)
+
+    def _clear_cache(self) -> None:
+        """Drop what was computed from the counts of the references."""
+        for name in self._cached:
+            self.__dict__.pop(name, None)
+
+    # reference molecules
+
+    def set_references(self, molecules: TrainingSet) -> None:
+        """Make molecules the references."""
+        rows = torch.arange(len(molecules))
+        self._set_counts(self._count(molecules, rows), rows)
+
+    def _set_counts(self, counts: Counts, rows: Tensor) -> None:
+        kinds, kind = counts.kind.unique(return_inverse=True)
+        self._set("kind_label", kinds)
+        self._set("ptr", counts.ptr)
+        self._set("kind", kind.int())
+        self._set("count", counts.count.short())
+        self._set("row", rows)
+        self.check()
+
+    def _count(self, molecules: TrainingSet, rows: Tensor) -> Counts:
+        parts = [self.counts(molecules.batch(some)) for some in rows.split(CHUNK)]
+        return Counts(
+            offsets(torch.cat([part.ptr.diff() for part in parts])),
+            torch.cat([part.kind for part in parts]),
+            torch.cat([part.count for part in parts]),
+        )
+
+    # comparison
+
+    def counts(self, batch: Batch) -> Counts:
+        """Count the substructures in each molecule of a batch; a kind is a label of 64 bits."""
+        schemes = enumerate(self.labels)
+        labels = torch.cat([circular_labels(batch, **one) + scheme for scheme, one in schemes])
+        found = Counts.from_labels(labels.flatten(), batch.batch.repeat(len(labels)), batch.num_graphs)
+        return Counts(found.ptr, found.kind, found.count.clamp(max=LARGEST_COUNT))
+
+    @property
+    def references(self) -> Counts:
+        """Counts of the references; a kind is a position in `kind_label`."""
+        return Counts(self.ptr, self.kind.long(), self.count.long())
+
+    def similarity(self, batch: Batch) -> Tensor:
+        """Compute the kernel between the molecules of a batch and the references, float64 `[B, rows]`, from 0 to 1."""
+        return self._similarity(self.counts(batch))
+
+    @cached_property
+    def _inverted_index(self) -> tuple[Counts, Tensor]:
+        """The references by kind, in int32 for compiled loops, and the sum of each reference's counts."""
+        inverted = self.references.inverted(len(self.kind_label))
+        return Counts(inverted.ptr, inverted.kind.int(), inverted.count.int()), self.references.sizes
+
+    @cached_property
+    def _frequent(self) -> tuple[Tensor, Tensor]:
+        """Dense counts of frequent kinds: the line of each kind, -1 for the others, and the counts `[lines, rows]`."""
+        inverted, sizes = self._inverted_index
+        often = (inverted.ptr.diff() * _FREQUENT > len(sizes)).nonzero().flatten()
+        place = torch.full((len(inverted),), -1, dtype=torch.int32)
+        place[often] = torch.arange(len(often), dtype=torch.int32)
+        table = torch.zeros(len(often), len(sizes), dtype=torch.int32)
+        found = inverted.subset(often)
+        table[found.owner, found.kind.long()] = found.count
+        return place, table
+
+    def _similarity(self, counts: Counts) -> Tensor:
+        inverted, sizes = self._inverted_index
+        common = intersections(counts.restrict(self.kind_label), inverted, len(sizes))
+        return common / (counts.sizes[:, None] + sizes - common)
+
+    def _gram(self) -> Tensor:
+        """Compute the Gram matrix of the references, `[rows, rows]`."""
+        inverted, sizes = self._inverted_index
+        common = intersections(self.references, inverted, len(sizes))
+        return common / (sizes[:, None] + sizes - common)
+
+    def nearest(self, batch: Batch, count: int = 3) -> tuple[Tensor, Tensor]:
+        """Find the references that are most similar to each molecule of a batch.
+
+        Returns:
+            Their row numbers, int64 `[B, count]`, and their similarity, float64 `[B, count]`, the highest first.
+        """
+        similarity, place = self.similarity(batch).topk(min(count, len(self.row)), dim=1)
+        return self.row[place], similarity
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name not in self._cached}
+
+
+# --- The Matérn kernel of feature vectors: descriptors, or the embedding by a pretrained network.
+
+STEP = 2.0**-12
+"""Unit of the z-scores, to whose multiples they are rounded: int16 stores those of the references exactly."""
+
+
+class DescriptorKernel(nn.Module):
+    r"""The Matérn kernel of smoothness 3/2 between feature vectors, as clipped z-scores z of the training molecules:
+
+    \[ k(a, b) = (1 + \sqrt 3\, r)\, e^{-\sqrt 3\, r}, \qquad r = \frac{\lVert z_a - z_b \rVert}{\ell \sqrt D} \]
+
+    with D the number of features that vary in training. So r is the root mean square difference of the features, in
+    units of \(\ell\) standard deviations. An unknown feature counts as the training mean.
+
+    Source: Rasmussen & Williams 2006, equation 4.17 (http://gaussianprocess.org/gpml).
+
+    Args:
+        channels: features of a molecule, such as descriptors.
+        rows: number of reference molecules; 0 before there are any.
+
+    Attributes:
+        share: float32 `[]`, weight of this kernel in a weighted mean of two, from 0 to 1.
+        length: float32 `[]`, \(\ell\).
+        steps: int16 `[rows, channels]`, z-scores of the references in units of `STEP`.
+
+    Shapes:
+        `[B, channels]`, NaN for unknown features, to float64 `[B, rows]`, from 0 to 1.
+    """
+
+    share: Tensor
+    length: Tensor
+    steps: Tensor
+
+    def __init__(self, channels: int, rows: int = 0) -> None:
+        super().__init__()
+        self.scaler = ClippedScaler(channels)
+        self.register_buffer("steps", torch.zeros(rows, channels, dtype=torch.int16))
+        self.register_buffer("share", torch.zeros(()))
+        self.register_buffer("length", torch.ones(()))
+
+    def set_references(self, descriptors: Tensor) -> None:
+        """Make molecules with these features, `[rows, channels]`, the references; the scaler is left as it is."""
+        self.register_buffer("steps", (self.z_scores(descriptors) / STEP).to(torch.int16))
+
+    def z_scores(self, descriptors: Tensor) -> Tensor:
+        """Compute z-scores, rounded to multiples of `STEP`, float64 `[B, channels]`."""
+        return (self.scaler(descriptors.double()) / STEP).round() * STEP
+
+    def gram(self, length: float) -> Tensor:
+        """Compute the Gram matrix of the references with a given length, float64 `[rows, rows]`."""
+        return self._between(self._references, length)
+
+    def forward(self, descriptors: Tensor) -> Tensor:
+        return self._between(self.z_scores(descriptors), float(self.length))
+
+    @property
+    def _references(self) -> Tensor:
+        return self.steps.double() * STEP
+
+    def _between(self, scores: Tensor, length: float) -> Tensor:
+        varies = max(1, int(self.scaler.scale.count_nonzero()))
+        r = torch.cdist(scores, self._references) * (math.sqrt(3 / varies) / length)
+        return (1 + r) * torch.exp(-r)
+
+    def __repr__(self) -> str:
+        steps = self.steps.shape
+        return f"DescriptorKernel({steps[0]} molecules, {steps[1]} features, length {float(self.length):g})"
