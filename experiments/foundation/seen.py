@@ -16,7 +16,7 @@ from rich.progress import track
 from experiments.foundation.corpus import read_corpus
 from experiments.foundation.pack import FOLDER
 from gtx.files import whole_file
-from gtx.prediction.foundation import identity, packed, within
+from gtx.prediction.foundation import identity, is_in_filter, make_filter
 
 OTHERS = 5_000
 
@@ -34,9 +34,9 @@ def main() -> None:
     for name, which in (("molecules", 0), ("scaffolds", 1)):
         own = {one[which] for one in known} - {""}
         new = sorted({one[which] for one in others} - own - {""})
-        filters[name] = packed(own)
-        assert within(filters[name], own).all()
-        wrong = within(filters[name], new).mean() if new else 0.0
+        filters[name] = make_filter(own)
+        assert is_in_filter(filters[name], own).all()
+        wrong = is_in_filter(filters[name], new).mean() if new else 0.0
         print(f"{len(own):,} {name}; of {len(new):,} others {wrong:.2%} are taken for one of them")
     with whole_file(FOLDER / "seen.npz") as file:
         np.savez_compressed(file, **filters)

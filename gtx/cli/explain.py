@@ -102,7 +102,7 @@ def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
     from gtx.explain import attribute, check_name, explain, rationale
     from gtx.prediction import load
-    from gtx.prediction.neighbour_columns import lines
+    from gtx.prediction.neighbour_columns import neighbour_lines
 
     check_order(arguments.model, arguments.smiles)
     check_name(arguments.out)
@@ -110,7 +110,7 @@ def run(arguments: Namespace) -> int:
         raise InputError(f"{arguments.smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
     predictor = load(arguments.model, "cpu")
     if predictor.header.model["name"] in CLOSED_FORM and arguments.method != "rationale":
-        for line in lines(predictor, arguments.smiles):
+        for line in neighbour_lines(predictor, arguments.smiles):
             say(line)
         return 0
     options = {k: getattr(arguments, k) for k in ("target", "member", "draws", "seed", "features")}

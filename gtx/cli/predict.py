@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gtx.data.ledger import Ledger
-    from gtx.prediction.streaming import Answering
+    from gtx.prediction.streaming import PredictorLike
 
 EXAMPLES = """
 examples:
@@ -166,7 +166,7 @@ def run(arguments: Namespace) -> int:
     note(outcome.ledger.summary())
     known = predictor.header.task.metrics, predictor.header.units
     if not selection.keeps_all:
-        note(f"{outcome.kept:,} of them are written")
+        note(f"{outcome.written:,} of them are written")
     for line in (*outcome.notes, *(metric_lines(outcome.metrics, *known) if outcome.metrics else ())):
         note(line)
     if outcome.overlap is not None:
@@ -184,7 +184,7 @@ def check_order(model: str, molecule: str) -> None:
 
 def opened(
     model: str | Path, neighbours: int | None, members: bool, device: str | None = None, beams: int | None = None
-) -> Answering:
+) -> PredictorLike:
     """Load a model, with the predictions of its members and similar training molecules on request."""
     from gtx.prediction import WithNeighbours, load
 

@@ -19,7 +19,7 @@ from gtx.explain.subject import open_subject
 from gtx.explain.words import headline
 from gtx.molecules import draw_molecule, substructures
 from gtx.prediction import Predictor
-from gtx.prediction.kernel_member import KernelMember, join
+from gtx.prediction.kernel_member import KernelMember, blend_outputs
 
 # --- What each atom brings to a prediction: Shapley values of taking sets of atoms away.
 
@@ -253,4 +253,4 @@ class _Kernel(NamedTuple):
     def mixed(self, outputs: Tensor, present: np.ndarray) -> Tensor:
         """Outputs `[m, C]` of the network, mixed with those of the kernel with the atoms `[m, n]` that are present."""
         own = self.rest + torch.from_numpy(present).double() @ self.atoms
-        return join(outputs[:, None], own, self.share)[:, 0]
+        return blend_outputs(outputs[:, None], own, self.share)[:, 0]

@@ -16,7 +16,7 @@ from gtx.explain.subject import number_of
 from gtx.explain.words import headline
 from gtx.molecules import as_molecule, draw_molecule, peelings
 from gtx.prediction import Predictor
-from gtx.prediction.neighbour_columns import lines
+from gtx.prediction.neighbour_columns import neighbour_lines
 from gtx.tasks import NumberTask
 
 # --- Monte Carlo tree search among the substructures of a molecule, without chemistry.
@@ -284,5 +284,5 @@ def rationale(
         own=own,
         looked=len(owns),
         most=most,
-        neighbours=lines(predictor, smiles),
+        neighbours=neighbour_lines(predictor, smiles),
     )

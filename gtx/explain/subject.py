@@ -15,7 +15,7 @@ from gtx.explain.account import copies
 from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
-from gtx.prediction.neighbour_columns import lines
+from gtx.prediction.neighbour_columns import neighbour_lines
 from gtx.tasks import NumberTask
 
 
@@ -83,7 +83,9 @@ def open_subject(
     shown = done.smiles[0] if "\n" in smiles else smiles
     mol, mix = header.featuriser.read(smiles), _mix(predictor, store, column)
     kernel_member = predictor.kernel_member and deepcopy(predictor.kernel_member).cpu().double()
-    return Subject(model, store, header, column, mol, shown, kernel_member, mix, notes, lines(predictor, smiles))
+    return Subject(
+        model, store, header, column, mol, shown, kernel_member, mix, notes, neighbour_lines(predictor, smiles)
+    )
 
 
 def index(what: str, number: int, count: int, negative: bool = True) -> int:

@@ -72,7 +72,7 @@ class KernelRidge(TanimotoKernel):
 
     Attributes:
         embed: the pretrained network, from a batch of B molecules to `[B, width]`; set from outside, and no part of the
-            state dict (`gtx.prediction.embedding.attach_foundation`).
+            state dict (`gtx.prediction.loading.attach_foundation`).
 
     Shapes:
         a batch of B molecules to `[B, C]`.

@@ -18,7 +18,7 @@ from gtx.library.predicting import row_chunk
 from gtx.prediction.foundation import FOUNDATION
 from gtx.prediction.loading import load
 from gtx.prediction.model_file import ModelHeader
-from gtx.prediction.streaming import NOT_FINITE, Answered, Answering, answer_stream, as_rows
+from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers, PredictorLike, answer_rows, predict_stream
 
 _DTYPES = {float: "float64", bool: "boolean", str: "string"}  # also of frames without rows
 
@@ -42,7 +42,7 @@ class FramePredictor:
         return {name: value for name, value in vars(self).items() if name != "predictor"}
 
     @cached_property
-    def predictor(self) -> Answering:
+    def predictor(self) -> PredictorLike:
         """Predictor of the model, loaded at first use."""
         return load(self.model, **self.options)
 
@@ -61,7 +61,7 @@ class FramePredictor:
         header = output_header(table.columns, list(named))[len(table.columns) :]
         lines: list[tuple[Any, ...]] = []
         for rows in table.chunks(chunk_size(self.predictor.header.featuriser)):
-            for done in answer_stream(self.predictor, [row_chunk(rows)], 0):
+            for done in predict_stream(self.predictor, [row_chunk(rows)], 0):
                 lines += _lines(rows, done, len(named))
         answers = pd.DataFrame(lines, index=frame.index, columns=range(len(header)), dtype=object)
         types: dict[int, Any] = {i: _DTYPES[kind] for i, kind in enumerate([*named.values(), str, str])}
@@ -92,9 +92,9 @@ class FramePredictor:
         return header.features.of_table(table) if header.features else table
 
 
-def _lines(rows: list[Row], done: Answered, answers: int) -> Iterator[tuple[Any, ...]]:
+def _lines(rows: list[Row], done: ChunkAnswers, answers: int) -> Iterator[tuple[Any, ...]]:
     """Yield the answers, the error and the warning of each row."""
-    own = dict(zip(done.good.tolist(), as_rows(done.answers), strict=True))
+    own = dict(zip(done.good.tolist(), answer_rows(done.answers), strict=True))
     said = dict(zip(done.good.tolist(), zip(done.answers.finite, done.answers.warnings, strict=True), strict=True))
     for i, (row, unread, odd) in enumerate(zip(rows, done.errors, done.warnings, strict=True)):
         finite, remarks = said.get(i, (True, []))

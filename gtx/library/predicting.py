@@ -38,13 +38,13 @@ from gtx.prediction.foundation import FOUNDATION, model_path
 from gtx.prediction.loading import load
 from gtx.prediction.streaming import (
     EVERY_ROW,
-    Answering,
     Chunk,
+    PredictorLike,
     Selection,
-    answer_stream,
-    goodness,
-    opened,
-    predicted,
+    open_for_model,
+    predict_rows,
+    predict_stream,
+    rank_value,
 )
 
 SHARD_ROWS = 50_000
@@ -67,7 +67,7 @@ def predict_library(
     address: str | None = None,
     shard_rows: int = SHARD_ROWS,
     progress: bool = False,
-    load: Callable[..., Answering] = load,
+    load: Callable[..., PredictorLike] = load,
 ) -> LibraryOutcome:
     """Predict all tables of a folder, shard by shard, into Parquet files that are complete or do not exist.
 
@@ -127,10 +127,10 @@ def predict_library(
     )
 
     def table(path: Path) -> Table:
-        return opened(predictor.header, path, *columns)
+        return open_for_model(predictor.header, path, *columns)
 
     def check(table: Table) -> None:
-        job.selection.over(output_header(table.columns, list(predictor.output_columns(table.columns))))
+        job.selection.sieve(output_header(table.columns, list(predictor.output_columns(table.columns))))
 
     def engine_of(several: bool) -> Engine:
         if engine == "ray":
@@ -147,7 +147,7 @@ def predict_library(
     return outcome
 
 
-def _local_engine(job: Prediction, predictor: Answering, several: bool, workers: int | None) -> Engine:
+def _local_engine(job: Prediction, predictor: PredictorLike, several: bool, workers: int | None) -> Engine:
     """Choose this process if it has a GPU or there is one shard, and otherwise several processes."""
     if predictor.device.type != "cpu" or workers == 0 or not several:
         job = job.with_readers(workers)
@@ -179,7 +179,7 @@ class Prediction(ShardJob):
         readers: processes that read for a worker; None as in `gtx.prediction.predict_table`.
     """
 
-    load: Callable[[], Answering]
+    load: Callable[[], PredictorLike]
     columns: MoleculeColumns = field(default_factory=MoleculeColumns)
     selection: Selection = EVERY_ROW
     readers: int | None = 0
@@ -202,36 +202,36 @@ class ShardPredictor(ShardWorker):
 
     job: Prediction
 
-    def __init__(self, job: Prediction, predictor: Answering | None = None) -> None:
+    def __init__(self, job: Prediction, predictor: PredictorLike | None = None) -> None:
         if predictor is None:
             torch.set_num_threads(1)  # the workers use the other cores
             predictor = job.load()
         self.predictor = predictor
-        super().__init__(job, lambda path, first: opened(predictor.header, path, *job.columns, first=first))
+        super().__init__(job, lambda path, first: open_for_model(predictor.header, path, *job.columns, first=first))
 
     def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> ShardResult:
         named = self.predictor.output_columns(table.columns)
         header = output_header(table.columns, list(named))
-        sieve = self.job.selection.over(header)
+        sieve = self.job.selection.sieve(header)
         tracked = journal.tracked(table, chunk_size(self.predictor.header.featuriser), self._try_row)
         readers = 0 if journal.deaths else self.job.readers
         writing = TableWriter(self.job.parts / shard.part, header, named, table.schema)
-        with writing as writer, closing(predicted(self.predictor, tracked, ledger, readers)) as parts:
+        with writing as writer, closing(predict_rows(self.predictor, tracked, ledger, readers)) as parts:
             for _, lines, _ in parts:
-                for line in sieve.passed(lines):
+                for line in sieve.select(lines):
                     writer.write(*line)
             for line in sieve.best():
                 writer.write(*line)
-            done = shard_result(shard, ledger, sieve.kept)
+            done = shard_result(shard, ledger, sieve.written)
             writer.footer[FOOTER] = json.dumps({"shard": shard, "done": done})
         return done
 
     def _try_row(self, row: Row) -> None:
-        list(answer_stream(self.predictor, [row_chunk([row])], 0))
+        list(predict_stream(self.predictor, [row_chunk([row])], 0))
 
 
 def row_chunk(rows: Sequence[Row]) -> Chunk:
-    """Return the molecules, coordinates and features of rows, as `answer_stream` takes them."""
+    """Return the molecules, coordinates and features of rows, as `predict_stream` takes them."""
     texts: list[Any] = [row.readable for row in rows]  # a tuple of texts for several components
     return texts, [row.coordinates for row in rows], [row.features for row in rows]
 
@@ -292,7 +292,7 @@ class Outputs:
             except pa.ArrowException as reason:
                 raise InputError(f"the tables have columns of one name and different types: {reason}") from None
             cells = joined.column(self.selection.by).to_pylist()
-            scores = np.array([goodness(cell, self.selection.lowest) for cell in cells])
+            scores = np.array([rank_value(cell, self.selection.lowest) for cell in cells])
             order = np.argsort(-scores, kind="stable")  # ties keep their order
             best = joined.take(order[: self.selection.top])
         if best is None:

@@ -1,11 +1,10 @@
-"""The foundation that comes with gtx, which molecules it has seen, and model files that training starts from."""
+"""The foundation, the pretrained model that comes with gtx: its file, its card, and a filter of its corpus."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,19 @@ import numpy as np
 
 from gtx.errors import InputError
 
-# --- The pretrained model that comes with gtx: its file, checked, and its data card.
+# --- The file, checked, and the data card.
 
 FOUNDATION = "foundation"
-"""The word that names it, wherever a model file does; a file of that name is `./foundation`, or a `Path`."""
+"""Its name in place of a model file; a file of that name is `./foundation`, or a `Path`."""
 
 _FOLDER = Path(__file__).with_name("foundation")
 
 
 def model_path(path: str | Path) -> Path:
-    """The file that a path or the word `foundation` names.
+    """Return the file that a path or the word `foundation` names.
 
     Raises:
-        InputError: the file that comes with gtx is not there, or not what its card says.
+        InputError: the file that comes with gtx is missing, or its checksum is not that of its card.
     """
     if path != FOUNDATION:
         return Path(path)
@@ -43,7 +42,7 @@ def foundation_card() -> dict[str, Any]:
     """Read the card of the foundation: `sha256`, and texts by heading.
 
     Raises:
-        InputError: it is not there, or damaged.
+        InputError: the card is missing or damaged.
     """
     try:
         return json.loads((_FOLDER / "card.json").read_text(encoding="utf-8"))
@@ -51,26 +50,27 @@ def foundation_card() -> dict[str, Any]:
         raise InputError(f"the foundation's card is not in this installation of gtx: {reason}") from None
 
 
-# --- Which molecules are in the corpus of the foundation, without the corpus.
+# --- A filter of the molecules in the corpus of the foundation.
 
 ODDS = 256
-"""A text that is not in a filter is taken for one that is once in so many times."""
+"""Inverse of the rate of false positives of a filter."""
 
 
-def packed(texts: Iterable[str]) -> np.ndarray:
-    """A filter of n texts: their hashes out of 256 n numbers, sorted, as steps from one to the next, whose low and high
-    bytes are uint8 `[2, n]`.
+def make_filter(texts: Iterable[str]) -> np.ndarray:
+    """Make a filter of n texts, uint8 `[2, n]`.
 
-    A Golomb-coded set whose code is left to compression, which needs some 10 bits a text; a Bloom filter takes 12.
+    The texts are hashed to 256 n numbers; the filter holds the differences of the sorted numbers, as low and high
+    bytes. It is a Golomb-coded set whose code is left to compression, which needs some 10 bits a text; a Bloom filter
+    takes 12.
     """
     known = set(texts)
     steps = np.diff(np.sort([_place(text, len(known)) for text in known]), prepend=0)
     return np.stack([steps & 255, steps >> 8]).astype(np.uint8)
 
 
-def within(filtered: np.ndarray, texts: Iterable[str]) -> np.ndarray:
-    """Whether each text is one of those that were `packed`: bool `[n]`. One that was is always found."""
-    low, high = filtered.astype(np.int64)
+def is_in_filter(texts_filter: np.ndarray, texts: Iterable[str]) -> np.ndarray:
+    """Return whether each text is in a filter, bool `[n]`: always for its texts, for others once in 256 times."""
+    low, high = texts_filter.astype(np.int64)
     return np.isin([_place(text, len(low)) for text in texts], (low + 256 * high).cumsum())
 
 
@@ -79,7 +79,7 @@ def _place(text: str, texts: int) -> int:
 
 
 def identity(smiles: str) -> tuple[str, str]:
-    """The flat SMILES of a molecule's neutral parent and of its scaffold; empty for what there is none of."""
+    """Return the flat SMILES of a molecule's neutral parent and of its scaffold; empty where there is none."""
     from gtx.molecules import MoleculeError, scaffold
     from gtx.molecules.reading import flat_parent
 
@@ -91,10 +91,10 @@ def identity(smiles: str) -> tuple[str, str]:
 
 
 def describe_seen(smiles: Iterable[str]) -> str:
-    """How many molecules, and how many of their scaffolds, are among those that the foundation learned from.
+    """Describe how many molecules, and how many of their scaffolds, are in the corpus of the foundation.
 
     Raises:
-        InputError: the filter is not there, or damaged.
+        InputError: the filter is missing or damaged.
     """
     try:
         with np.load(_FOLDER / "seen.npz") as arrays:
@@ -107,31 +107,6 @@ def describe_seen(smiles: Iterable[str]) -> str:
     )
     distinct = sorted(set(own))
     return (
-        f"{within(molecules, flat).sum():,} of these {len(identities):,} molecules, and "
-        f"{within(scaffolds, distinct).sum():,} of their {len(distinct):,} scaffolds"
+        f"{is_in_filter(molecules, flat).sum():,} of these {len(identities):,} molecules, and "
+        f"{is_in_filter(scaffolds, distinct).sum():,} of their {len(distinct):,} scaffolds"
     )
-
-
-# --- Answers with more columns after their own.
-
-
-@dataclass(frozen=True)
-class ExtendedAnswers:
-    """Answers, see `gtx.tasks.task.Answers`, and columns that follow theirs.
-
-    Attributes:
-        answers: of m molecules; whatever they have, this has too.
-        further: `[m]` each.
-    """
-
-    answers: Any
-    further: list[np.ndarray]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.answers, name)
-
-    def columns(self) -> list[np.ndarray]:
-        """Return the columns of the answers, then the added ones."""
-        return [*self.answers.columns(), *self.further]

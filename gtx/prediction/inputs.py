@@ -1,4 +1,4 @@
-"""Molecules as a user hands them over: one SMILES or RDKit molecule, or many in whatever holds them."""
+"""Molecules from Python: one SMILES or RDKit molecule, or many in a list, an array, a column or a table."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gtx.molecules.reading import text_of
 
 
 def as_frame(table: Any) -> Any:
-    """A table or column of polars or Arrow as one of pandas; anything else as it is."""
+    """Convert a table or column of polars or Arrow to pandas; return anything else unchanged."""
     return table.to_pandas() if hasattr(table, "to_pandas") else table
 
 
 def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
-    """The molecules, one after the other, each as it was given.
+    """List molecules, each unchanged.
 
     Args:
         smiles: one SMILES or RDKit molecule; a list, an array, a column; or a table with a column of them.
-        usual: what the column of a table was called in training.
+        usual: the name of the column in training.
 
     Raises:
-        InputError: a table whose column cannot be told, or what holds no molecules.
+        InputError: the column of molecules in a table is ambiguous, or there are no molecules.
     """
     smiles = as_frame(smiles)
     if text_of(smiles) is not None:
@@ -44,11 +44,11 @@ def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
 
 
 def component_rows(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Rows of several molecules, each as it was given.
+    """List rows of several molecules, each unchanged.
 
     Args:
         rows: a table with columns of these names, or any number of sequences of K SMILES.
-        names: of the K components.
+        names: names of the K components.
 
     Raises:
         InputError: a column is missing, or a row has more or fewer molecules.
@@ -68,13 +68,13 @@ def component_rows(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
-    """Texts, or tuples of texts, of SMILES and RDKit molecules.
+    """Convert SMILES and RDKit molecules to texts; a row of several molecules becomes a tuple.
 
-    What is neither (a gap of a pandas column) is an empty text, which cannot be read.
+    Anything else, such as a gap of a pandas column, becomes an empty text, which cannot be read.
 
     Args:
-        given: molecules, or tuples of those of a row.
-        coordinates: keep those of RDKit's molecules, see `gtx.molecules.reading.text_of`.
+        given: molecules, or tuples of the molecules of a row.
+        coordinates: keep the coordinates of RDKit's molecules, see `gtx.molecules.reading.text_of`.
     """
 
     def text(one: Any) -> str:
@@ -84,13 +84,13 @@ def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
 
 
 def first_cells(table: pd.DataFrame) -> list[list[str]]:
-    """Cells of the first rows, as texts."""
+    """Return the cells of the first rows as texts."""
     rows = table.head(FIRST_ROWS).astype(object).to_numpy().tolist()
     return [[text_of(cell) or str(cell) for cell in row] for row in rows]
 
 
 def _column(table: pd.DataFrame, usual: str | None) -> int:
-    """The position of the column of molecules: the only one, by its name, or by its cells."""
+    """Return the position of the column of molecules: the only one, by its name, or by its cells."""
     columns = list(map(str, table.columns))
     if not columns:
         raise InputError("expected a table with a column of SMILES, got one without columns")

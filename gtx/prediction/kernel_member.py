@@ -1,4 +1,4 @@
-"""A kernel beside the networks of a model file, and its share in the prediction."""
+"""The kernel of a blend: its share in the prediction beside the networks of a model file."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from gtx.tasks.numbers import NumberTask
 
 
-def join(outputs: Tensor, own: Tensor, share: Tensor) -> Tensor:
-    """Outputs of networks `[B, members, C]`, float64, with a share `[P]` of those of a kernel `[B, P]` in the first."""
+def blend_outputs(outputs: Tensor, own: Tensor, share: Tensor) -> Tensor:
+    """Blend the first P outputs of networks `[B, members, C]`, float64, with outputs of a kernel `[B, P]` by its share
+    `[P]`.
+    """
     predictions, rest = outputs.tensor_split([len(share)], dim=-1)
     mixed = predictions + share.double().cpu() * (own.double()[:, None] - predictions)
     return torch.cat([mixed, rest], dim=-1)
 
 
 class KernelMember(nn.Module):
-    r"""Mixes what networks say with what a kernel says, output by output: \(z = (1 - s)\, z_n + s\, z_k\).
+    r"""Blend of the outputs of networks and of a kernel: \(z = (1 - s)\, z_n + s\, z_k\).
 
-    Outputs are z-scores or logits, as the network gives them; what follows the first P of them, such as variances, is
-    the network's alone.
+    Outputs are z-scores or logits; those after the first P, such as variances, come from the network alone.
 
     Args:
-        kernel: solved for the same task.
+        kernel: kernel solved for the same task.
         share: s, `[P]`, from 0 to 1.
     """
 
@@ -44,17 +45,17 @@ class KernelMember(nn.Module):
 
     def forward(self, outputs: Tensor, batch: Batch) -> Tensor:
         """DescriptorTerm the outputs `[B, members, C]` of networks for a batch with the kernel's."""
-        return self.join(outputs, self.kernel(batch).cpu())
+        return self.blend(outputs, self.kernel(batch).cpu())
 
-    def join(self, outputs: Tensor, own: Tensor) -> Tensor:
-        """Outputs of networks `[B, members, C]`, float64, and of the kernel `[B, P]`."""
-        return join(outputs, own, self.share)
+    def blend(self, outputs: Tensor, own: Tensor) -> Tensor:
+        """Blend the outputs of networks `[B, members, C]`, float64, with outputs of the kernel `[B, P]`."""
+        return blend_outputs(outputs, own, self.share)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Load tensors from outside, as torch's method does.
+        """Load tensors as torch does, and check them.
 
         Raises:
-            InputError: they are not in order.
+            InputError: a share is not from 0 to 1, or the counts of the kernel are not in order.
         """
         found = super().load_state_dict(state_dict, strict, assign)
         wrong = self.share[(self.share < 0) | (self.share > 1)]
@@ -64,12 +65,12 @@ class KernelMember(nn.Module):
         return found
 
     def shares(self, task: NumberTask) -> dict[str, float]:
-        """The share of the kernel in each target."""
+        """Return the share of the kernel in each target."""
         places = zip(task.targets, task.places, strict=True)
         return {name: float(self.share[place.columns][0]) for name, place in places}
 
     def describe(self, task: NumberTask) -> str:
-        """The shares in words, target by target where they differ."""
+        """Describe the shares in words, target by target where they differ."""
         each = [f"{1 - share:.0%} network + {share:.0%} kernel" for share in self.shares(task).values()]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
         blend = each[0] if len(set(each)) == 1 else several

@@ -1,23 +1,27 @@
-"""From a model file to what predicts with it."""
+"""Loading of model files: the predictor, and the foundation within kernels that compare its embeddings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch_geometric.data import Batch
 
 from gtx.errors import InputError
-from gtx.prediction.embedding import attach_foundation
-from gtx.prediction.model_file import read_model
-from gtx.prediction.predictor import Predictor
+from gtx.kernel import KernelRidge
+from gtx.models import GraphTransformer
+from gtx.prediction.foundation import FOUNDATION, foundation_card
+from gtx.prediction.model_file import load_model, read_model
+from gtx.prediction.predictor import Predictor, without_onednn
 from gtx.tasks import Task
 
 KINDS = ("cpu", "cuda", "mps", "xpu")
-"""Devices that compute; torch knows others that do not."""
+"""Types of devices that compute; torch has others that do not."""
 
 
 def load(
@@ -28,7 +32,7 @@ def load(
     model: nn.Module | Callable[[], nn.Module] | None = None,
     task: type[Task] | None = None,
 ) -> Predictor:
-    """Open a model file (also as `gtx.load`).
+    """Load a model file (also as `gtx.load`).
 
     Args:
         path: a `model.gtx`, or `foundation` for the pretrained model that comes with gtx.
@@ -61,3 +65,67 @@ def load(
         return Predictor(members, header, device, kernel_member)
     except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
         raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None
+
+
+# --- The foundation within a kernel that compares its embeddings beside substructures and descriptors.
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+@lru_cache(maxsize=4)
+def _network(sha256: str, device: str) -> GraphTransformer:
+    """Load the foundation to a device; the checksum of its file is the key of the cache."""
+    (network,), _ = load_model(FOUNDATION)
+    assert isinstance(network, GraphTransformer)
+    return network.to(device)
+
+
+@dataclass(frozen=True)
+class FoundationEmbedding:
+    """Function from a batch of B molecules to their embeddings by the foundation, float32 `[B, width]`.
+
+    It reads only codes of atoms and bonds. A copy or a pickle holds only the checksum; the network is loaded once per
+    process and device.
+
+    Attributes:
+        sha256: checksum of the foundation's file.
+    """
+
+    sha256: str
+
+    def __call__(self, batch: Batch) -> Tensor:
+        with torch.no_grad(), without_onednn():
+            return _network(self.sha256, str(batch.x.device)).embed(batch)
+
+
+def foundation_spec() -> dict[str, Any]:
+    """Return the argument `foundation` of a kernel, see `gtx.kernel.KernelRidge`.
+
+    Raises:
+        InputError: the foundation is missing or damaged.
+    """
+    sha256 = foundation_card()["sha256"]
+    return {"sha256": sha256, "width": _network(sha256, "cpu").width}
+
+
+def attach_foundation(module: Module) -> Module:
+    """Give the foundation to every kernel within a module that compares its embeddings; return the module.
+
+    Raises:
+        InputError: the foundation is missing, damaged, or not the one that a kernel was solved with.
+    """
+    for kernel in module.modules():
+        if isinstance(kernel, KernelRidge) and kernel.foundation is not None and kernel.embeddings is not None:
+            _check(kernel.foundation)
+            kernel.embed = FoundationEmbedding(kernel.foundation["sha256"])
+    return module
+
+
+def _check(wanted: Mapping[str, Any]) -> None:
+    available = foundation_spec()
+    if wanted != available:
+        raise InputError(
+            f"its kernel compares embeddings by a foundation with SHA-256 {wanted['sha256'][:12]} and "
+            f"{wanted['width']} numbers, this gtx has {available['sha256'][:12]} with {available['width']}: use the "
+            "gtx that made the file, or train anew"
+        )

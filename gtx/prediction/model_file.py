@@ -34,13 +34,13 @@ from gtx.prediction.neighbours import TrainingRows
 from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
 from gtx.tasks import TASKS, NumberTask, Task
 
-# --- Which versions a result was made with.
+# --- Versions of the libraries.
 
 LIBRARIES = ("torch", "torch-geometric", "rdkit", "pytorch-lightning", "numpy")
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of gtx, Python and the libraries that decide a result."""
+    """Return the versions of gtx, Python and the libraries that decide a result."""
     found = {"gtx": gtx.__version__, "python": platform.python_version()}
     for library in LIBRARIES:
         try:
@@ -50,7 +50,7 @@ def library_versions() -> dict[str, str]:
     return found
 
 
-# --- The weights of a model file: the networks that its header describes, if they fit the tensors that the file holds.
+# --- The weights of a model file: the networks that its header describes, compared with the tensors of the file.
 
 M = TypeVar("M", bound=nn.Module)
 NAMES = {torch.bool: "BOOL", torch.int64: "I64", torch.int32: "I32", torch.int16: "I16"}
@@ -65,17 +65,17 @@ def read_members(
     model: nn.Module | Callable[[], nn.Module] | None = None,
     kernel_member: bool = False,
 ) -> list[nn.Module]:
-    """The networks of a model file, in evaluation mode.
+    """Read the networks of a model file, in evaluation mode.
 
     They are first built without any memory, on torch's meta device, and compared with the tensors by name, shape and
     type; so a header can ask for no more memory than the file has bytes.
 
     Args:
-        file: a safetensors file, as `safetensors.safe_open` gives it; member k's tensors are `members.k.*`.
-        spec: of the networks, see `gtx.models.build_model`.
-        count: how many there are.
+        file: a safetensors file, opened by `safetensors.safe_open`; the tensors of member k are `members.k.*`.
+        spec: specification of the networks, see `gtx.models.build_model`.
+        count: number of networks.
         model: in place of the specification, a module of the same shape or a function that makes one.
-        kernel_member: whether the header describes one, whose tensors the file holds too.
+        kernel_member: True if the header describes a kernel, whose tensors the file holds too.
 
     Raises:
         InputError: the specification describes no network, the tensors are not its weights, or a weight is not finite.
@@ -95,10 +95,7 @@ def read_members(
 
 
 def read_kernel_member(file: Any, spec: Mapping[str, Any], outputs: int) -> KernelMember:
-    """The kernel of a model file that has a share in the prediction, with so many outputs; otherwise as `read_members`.
-
-    Its tensors are `partner.*`.
-    """
+    """Read the kernel of a blend from the tensors `partner.*`, with checks as `read_members`."""
 
     def make() -> KernelMember:
         kernel = _build(spec)
@@ -113,7 +110,7 @@ def read_kernel_member(file: Any, spec: Mapping[str, Any], outputs: int) -> Kern
 
 
 def _names(file: Any, of_kernel: bool) -> set[str]:
-    """Names of the tensors of the kernel, or those of the networks."""
+    """Return the names of the tensors of the kernel, or those of the networks."""
     return {name for name in set(file.keys()) if name.startswith("partner.") == of_kernel}
 
 
@@ -124,7 +121,7 @@ def _filled(
     make: Callable[[], M],
     places: Sequence[str],
 ) -> list[M]:
-    """Modules, each with its tensors, which are as `expected`; their names begin with its place."""
+    """Make a module for each place, with the tensors whose names begin with it and which are as `expected`."""
     _compare_names(names, (f"{place}.{name}" for place in places for name in expected))
     modules = []
     for place in places:
@@ -156,7 +153,7 @@ def _compare_names(names: set[str], expected: Iterable[str]) -> None:
 
 
 def _read(file: Any, name: str, expected: Tensor) -> Tensor:
-    """A tensor of the file, if it is as expected."""
+    """Read a tensor of the file, and check its type, shape and values."""
     part = file.get_slice(name)
     wanted = f"{_type(expected)} {list(expected.shape)}"
     half = expected.dtype == torch.float32 and part.get_dtype() == "F16"
@@ -204,22 +201,23 @@ _HEADER = Record(
 
 @dataclass(frozen=True)
 class ModelHeader:
-    """All that a model file says beside its weights.
+    """Header of a model file: everything but the weights.
 
     Attributes:
-        task: what the model has learned, fitted.
-        featuriser: how molecules are read.
-        model: `{"name": a function of gtx.models, "arguments": {...}}`; of a module of one's own, its class's name.
-        partner: of the kernel that has a share in the prediction, as `model`; or None.
-        smiles_column: what the column with the molecules was called.
-        features: the columns of the table that the model reads beside the molecule; or None.
-        units: of targets, by name, as people write them; those left out are shown without.
-        training: the rows that it keeps of those that the model learned from; None where it keeps none.
-        split: how the rows were divided, and how many are in each part.
-        metrics: as in `metrics.json`.
-        settings: as in `config.yaml`, and `batch_pairs_used`, a number for each member; of a model that was trained
-            further, `start`, what it came from; of a pretrained one, `tuning`, see `gtx.workflow.FineTuning`.
-        versions: of the libraries it was trained with.
+        task: the fitted task.
+        featuriser: the settings by which molecules are read.
+        model: `{"name": a function of gtx.models, "arguments": {...}}`; for a module of your own, its class.
+        partner: specification of the kernel of a blend, like `model`; or None.
+        smiles_column: the name of the column with the molecules.
+        features: the feature columns; or None.
+        units: units of targets by name; optional for each target.
+        training: the training rows that the file keeps; or None.
+        split: settings of the split, and the number of rows in each part.
+        metrics: the scores, as in `metrics.json`.
+        settings: the settings of training, as in `config.yaml`, and `batch_pairs_used`, a number for each member; after
+            fine-tuning also `start`, the model it started from; for a pretrained model `tuning`, see
+            `gtx.workflow.FineTuning`.
+        versions: versions of the libraries it was trained with.
     """
 
     task: Task
@@ -248,7 +246,7 @@ class ModelHeader:
         return f"{words} ({self.units[words]})" if words in self.units else words
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Convert the header to plain values for JSON."""
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["featuriser"] = {"settings": self.featuriser.to_dict(), "hash": self.featuriser.hash}
         plain["features"] = self.features and self.features.to_dict()
@@ -260,17 +258,17 @@ class ModelHeader:
         """Build a header from the plain values of `to_dict`.
 
         Args:
-            plain: of a file.
-            kind: the class of a task that is not gtx's own.
-            own: the model is not gtx's own.
+            plain: the plain values of a file.
+            kind: the class of a task of your own.
+            own: True for a model of your own.
 
         Raises:
-            InputError: it is of another format, or was made with other features than this gtx computes, or an entry is
-                not in order.
+            InputError: the format is another, the features of molecules are others than this gtx computes, or an entry
+                is not in order.
         """
         Record({"format": whole()}).check(plain)
         if plain["format"] != FORMAT:
-            made = "; a gtx from before 0.1.0 made it: train anew" * (2 <= plain["format"] <= 5)
+            made = "; a gtx from before 0.1.0 made it: train anew" if 2 <= plain["format"] <= 5 else ""
             raise InputError(f"it is of format {plain['format']}, this gtx reads format {FORMAT}{made}")
         _HEADER.check(plain)
         featuriser = Featuriser.from_dict(plain["featuriser"]["settings"])
@@ -292,7 +290,7 @@ class ModelHeader:
 
 
 def _find_task(name: str) -> type[Task]:
-    """The class of one of gtx's own tasks."""
+    """Return the class of one of gtx's own tasks."""
     if name not in TASKS:
         known = ", ".join(TASKS)
         raise InputError(f"task.name: expected one of {known}, got {shown(name)}; a task of your own: load(..., task=)")
@@ -300,7 +298,7 @@ def _find_task(name: str) -> type[Task]:
 
 
 def _check_agreement(header: ModelHeader) -> None:
-    """Check that the entries of a header suit each other; each by itself is in order."""
+    """Check that the entries of a header agree; each by itself is in order."""
     if header.partner is not None:
         kernel_member, outputs = header.partner, header.task.num_predictions
         _agree("partner.name", kernel_member["name"], list(CLOSED_FORM))
@@ -342,13 +340,13 @@ def _check_agreement(header: ModelHeader) -> None:
 
 
 def _kernel_reads(header: ModelHeader) -> list[int]:
-    """List the numbers of descriptors that a kernel may read: none, or all."""
+    """Return the numbers of descriptors that a kernel may read: none, or all."""
     own = header.featuriser.num_descriptors * max(1, len(header.featuriser.components))
     return [0, own + (header.features.width if header.features else 0)]
 
 
 def _agree(entry: str, value: Any, fitting: list[Any]) -> None:
-    """Check that a value is one of those that suit the other entries."""
+    """Check that a value is one of those that agree with the other entries."""
     if value not in fitting:
         words = " or ".join(map(shown, fitting)) if len(fitting) < 3 else f"one of {', '.join(map(str, fitting))}"
         raise InputError(f"{entry}: expected {words}, got {shown(value)}")
@@ -364,12 +362,11 @@ def save_model(
     """Write a model file, whole or not at all; the same model gives the same bytes.
 
     Args:
-        path: where to.
-        members: one network or more, all of `header.model`.
-        header: everything else.
+        path: the file to write.
+        members: one or more networks, all of `header.model`.
+        header: the header.
         kernel_member: the kernel of `header.partner`.
-        half: write what was learned by gradients as float16, three decimal digits, in half the bytes; it is read as
-            float32.
+        half: write the parameters as float16, with three decimal digits, in half the bytes; they are read as float32.
     """
     parts = {f"members.{k}": member for k, member in enumerate(members)} | (
         {"partner": kernel_member} if kernel_member else {}
@@ -392,7 +389,7 @@ def save_model(
 def load_model(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
 ) -> tuple[list[nn.Module], ModelHeader]:
-    """The members and the header of a model file, see `read_model`."""
+    """Read the members and the header of a model file, see `read_model`."""
     members, header, _ = read_model(path, model, task)
     return members, header
 
@@ -400,14 +397,14 @@ def load_model(
 def read_model(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
 ) -> tuple[list[nn.Module], ModelHeader, KernelMember | None]:
-    """Read a model file: its members, on the CPU and in evaluation mode, its header, and the kernel beside the members.
+    """Read a model file: its members, on the CPU and in evaluation mode, its header, and the kernel of a blend.
 
-    Nothing is allocated before the header is known to be in order and to fit the tensors of the file.
+    Nothing is allocated before the header has been checked, also against the tensors of the file.
 
     Args:
         path: the file, or `foundation`, see `gtx.prediction.foundation`.
-        model: for a model that is not gtx's own: a module of the same shape, or a function that makes one.
-        task: the class of a task that is not gtx's own.
+        model: for a model of your own: a module of the same shape, or a function that makes one.
+        task: the class of a task of your own.
 
     Raises:
         InputError: there is no such file, or it is damaged, foreign or of another version; the message names the entry
@@ -439,7 +436,7 @@ def read_model(
 
 
 def _check_whole(path: Path, plain: Any) -> None:
-    """Refuse a file whose bytes are not those that gtx wrote."""
+    """Raise an `InputError` if the bytes of a file are not those that gtx wrote."""
     if isinstance(plain, dict) and (written := plain.pop(CHECKSUM, None)):
         with path.open("rb") as raw:
             if _digest(raw, plain) != written:
@@ -447,7 +444,7 @@ def _check_whole(path: Path, plain: Any) -> None:
 
 
 def _digest(raw: IO[bytes], plain: dict[str, Any]) -> str:
-    """SHA-256 of a header and of the tensors in a safetensors file."""
+    """Compute the SHA-256 of a header and of the tensors in a safetensors file."""
     raw.seek(8 + int.from_bytes(raw.read(8), "little"))  # past the names of the tensors
     digest = hashlib.sha256(_text(plain).encode("utf-8", "surrogatepass"))
     while part := raw.read(2**20):

@@ -1,7 +1,8 @@
-"""The nearest training molecules beside predictions: columns of a table, and lines of text."""
+"""The neighbours of molecules beside their predictions: columns of a table, and lines of text."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -11,48 +12,48 @@ import torch
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.prediction.foundation import ExtendedAnswers
-from gtx.prediction.predictor import Predictor
+from gtx.prediction.predictor import ExtendedAnswers, Predictor
 from gtx.tasks.task import Answers, fresh_columns
 
 
-def lines(predictor: Predictor, smiles: str) -> list[str]:
-    """The training molecules that are most similar to one molecule, in lines of text; or that the file keeps none."""
+def neighbour_lines(predictor: Predictor, smiles: str) -> list[str]:
+    """Describe the training molecules that are most similar to one molecule, in lines of text."""
     if predictor.header.training is None:
         return ["similar training molecules: the model file keeps no training rows"]
     found = predictor.neighbours([smiles])
     if not (found["similarity"] > 0).any():
         return ["similar training molecules: no training molecule shares a substructure with it"]
-    told = [name for name in found if name not in ("smiles", "neighbour", "row", "similarity")]
+    targets = [name for name in found if name not in ("smiles", "neighbour", "row", "similarity")]
     table = ["most similar training molecules, by rows of the training table:"]
     for row in found.to_dict("records"):
-        values = ", ".join(f"{name} {_shown(row[name])}" for name in told)
+        values = ", ".join(f"{name} {_shown(row[name])}" for name in targets)
         table.append(f"  row {row['row']}, similarity {row['similarity']:.2f}, {values}: {row['neighbour']}")
     return table
 
 
 def _shown(value: Any) -> str:
-    """A measured value, or that there is none."""
-    known = value if isinstance(value, str) else f"{value:.6g}" * (value == value)
-    return known or "not measured"
+    """Format a measured value; a blank is "not measured"."""
+    if isinstance(value, str):
+        return value or "not measured"
+    return "not measured" if math.isnan(value) else f"{value:.6g}"
 
 
 MOST = 1000
-"""Neighbours of a row; each has columns of its own."""
+"""Maximum number of neighbours of a row; each has columns of its own."""
 
 
 class WithNeighbours:
-    """A predictor whose answers have the nearest training molecules beside them, see `Answering`.
+    """Predictor that adds the nearest training molecules to its answers, see `PredictorLike`.
 
-    The columns are `similarity`, that to the nearest training molecule, and of each neighbour its SMILES
-    `neighbour_1`, its similarity and the values that were measured of it.
+    The columns are `similarity`, the similarity to the nearest training molecule, and for each neighbour its SMILES
+    `neighbour_1`, its similarity and its measured values.
 
     Args:
         predictor: the model.
-        count: how many neighbours, 1 to `MOST`.
+        count: number of neighbours, 1 to `MOST`.
 
     Raises:
-        InputError: the model file keeps no training rows, or fewer than one or more than `MOST` are asked for.
+        InputError: the model file keeps no training rows, or `count` is not from 1 to `MOST`.
     """
 
     def __init__(self, predictor: Predictor, count: int) -> None:
@@ -83,7 +84,7 @@ class WithNeighbours:
         return own | fresh_columns([*taken, *own], further)
 
     def predict_store(self, store: MoleculeStore) -> Answers:
-        """Answers, and beside each its neighbours."""
+        """Predict the molecules of a store, and find their neighbours."""
         return ExtendedAnswers(self.predictor.predict_store(store), self._columns(store))
 
     @cached_property
@@ -92,7 +93,7 @@ class WithNeighbours:
         return {name: (float if column.dtype.kind == "f" else str, column) for name, column in found.items()}
 
     def _columns(self, store: MoleculeStore) -> list[np.ndarray]:
-        place, similarity = self.near.of(store, self.count)
+        place, similarity = self.near.nearest(store, self.count)
         smiles = np.array(self.near.training.smiles, object)
         columns = [similarity[:, 0] if similarity.shape[1] else np.full(len(store), np.nan)]
         for k in range(self.count):

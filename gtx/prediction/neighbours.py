@@ -1,4 +1,4 @@
-"""Training molecules of a model: similar ones, and those predicted anew."""
+"""The training rows that a model file keeps: neighbours of molecules, and the overlap with a table."""
 
 from __future__ import annotations
 
@@ -22,26 +22,25 @@ if TYPE_CHECKING:
     from gtx.molecules import Featuriser
 
 
-# --- The rows that a model file keeps of those that it learned from, to show what a prediction rests on.
+# --- The training rows that a model file keeps.
 
 MOST = 20_000
 MOST_CHARACTERS = 2**20
-"""Limits on the stored training rows and on the characters of their SMILES; beyond them, rows are drawn at random.
-Comparing molecules first reads all stored rows, in some 2 s; molecules of hundreds of atoms in 20 s."""
+"""Limits of the rows that a file keeps, and of the characters of their SMILES; beyond them, rows are drawn at random.
+The first comparison reads all of them, in some 2 s; molecules of hundreds of atoms in 20 s."""
 LONGEST_CELL = 100_000
 """A row whose SMILES or cell has more characters is not kept."""
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """n rows that a model learned from, as the table has them: the training rows, and where a kernel learned from the
-    validation rows too, these.
+    """The n rows that a model learned from: the training rows, and, if a kernel learned from them, the validation rows.
 
     Attributes:
-        smiles: canonical SMILES of each; where a row has several molecules, of all of them together.
+        smiles: canonical SMILES of each row, with all its molecules.
         rows: their numbers in the table, from 1.
-        values: of each target, n cells.
-        trained: how many such rows there were.
+        values: the n cells of each target.
+        trained: number of rows before some were drawn.
     """
 
     smiles: Sequence[str]
@@ -50,10 +49,10 @@ class TrainingRows:
     trained: int
 
     @classmethod
-    def drawn(
+    def sample(
         cls, smiles: Sequence[str], rows: Sequence[int], values: Mapping[str, Sequence[str]], most: int = MOST
     ) -> Self:
-        """All rows, or of too many as many as may be kept, always the same ones."""
+        """Keep all rows, or draw as many as the limits allow, always the same ones."""
         trained = len(smiles)
         columns = (smiles, *values.values())
         drawn = np.random.default_rng(0).permutation(trained).tolist()
@@ -67,8 +66,7 @@ class TrainingRows:
         return len(self.smiles)
 
     def column(self, name: str) -> np.ndarray:
-        """Return the measured values of a target, `[n]`: numbers with NaN for blanks if every cell is a number or
-        blank, otherwise text."""
+        """Return the measured values of a target, `[n]`: numbers, NaN for blanks, or texts if a cell is no number."""
         numbers = np.array([parse_number(cell) for cell in self.values[name]], np.float64)
         return np.array(self.values[name], object) if np.isinf(numbers).any() else numbers
 
@@ -78,7 +76,7 @@ class TrainingRows:
         return f"{len(self):,}{few}, with SMILES and values"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Convert the rows to plain values for JSON."""
         return asdict(self)
 
     @classmethod
@@ -106,20 +104,20 @@ class TrainingRows:
         return cls(**{name: plain[name] for name in kinds})
 
 
-# --- Molecules of a table that the model learned from: what scores of a table with targets must say beside them.
+# --- The overlap of a table with the training rows, on which its scores do not apply to new molecules.
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """From how many molecules of a table the model learned.
+    """Number of molecules of a table that the model learned from.
 
-    A kernel that has a share in the prediction learned from the validation rows too.
+    The kernel of a blend learned from the validation rows too.
 
     Attributes:
-        trained: molecules from which it did.
-        rows: molecules that could be read.
-        sampled: the model file keeps only some of these, so there may be more.
-        metrics: scores of the other molecules alone, as in `metrics.json`; None where nothing was measured of them.
+        trained: number of molecules that it learned from.
+        rows: number of molecules that could be read.
+        sampled: True if the model file keeps only some of the training rows, so that there may be more.
+        metrics: scores of the other molecules alone, as in `metrics.json`; None without any measured value.
     """
 
     trained: int
@@ -128,20 +126,20 @@ class Overlap:
     metrics: dict[str, Any] | None
 
     def __str__(self) -> str:
-        which = f"{'at least ' * self.sampled}{self.trained:,}"
-        said = f"the model was trained on {which} of these {self.rows:,} molecules"
+        count = f"at least {self.trained:,}" if self.sampled else f"{self.trained:,}"
+        overlap = f"the model was trained on {count} of these {self.rows:,} molecules"
         if self.trained == self.rows:
-            return f"{said}: the scores do not apply to new molecules"
-        return said if self.metrics is None else f"{said}; the other {self.rows - self.trained:,} alone:"
+            return f"{overlap}: the scores do not apply to new molecules"
+        return overlap if self.metrics is None else f"{overlap}; the other {self.rows - self.trained:,} alone:"
 
 
-class Trained:
-    """Follows a table as it is predicted.
+class OverlapCounter:
+    """Counter of the overlap while a table is predicted.
 
     Args:
-        training: what the model file keeps.
-        task: of the model.
-        columns: of the table.
+        training: the training rows that the model file keeps.
+        task: the task of the model.
+        columns: the columns of the table.
     """
 
     def __init__(self, training: TrainingRows, task: Task, columns: Sequence[str]) -> None:
@@ -150,7 +148,7 @@ class Trained:
         self.trained = self.rows = 0
 
     def add(self, rows: Sequence[Row], answers: Answers, smiles: Sequence[str | None]) -> None:
-        """Take in some rows, their answers and their canonical SMILES."""
+        """Add some rows, their answers and their canonical SMILES."""
         new = np.array([i for i, text in enumerate(smiles) if text not in self.known], np.int64)
         self.rows += len(rows)
         self.trained += len(rows) - len(new)
@@ -162,7 +160,7 @@ class Trained:
         return Overlap(self.trained, self.rows, self.sampled, self.others.metrics()) if self.trained else None
 
 
-# --- The training molecules that are most similar to molecules.
+# --- The training molecules that are most similar to a molecule.
 
 MORGAN = {
     "radius": 2,
@@ -174,16 +172,16 @@ CHUNK = 256  # molecules that are compared at a time
 
 
 class Neighbours:
-    """Compares molecules with training rows, by the Tanimoto similarity of Morgan counts.
+    """Comparison of molecules with training rows by the Tanimoto similarity of Morgan counts.
 
     Args:
-        training: the rows.
-        featuriser: how the model reads molecules.
+        training: the training rows.
+        featuriser: the featuriser of the model.
     """
 
     def __init__(self, training: TrainingRows, featuriser: Featuriser) -> None:
         whole = replace(
-            constitution(featuriser),
+            graph_featuriser(featuriser),
             standardise=False,  # these are
             components=(),
             max_atoms=featuriser.max_atoms * max(1, len(featuriser.components)),
@@ -193,12 +191,12 @@ class Neighbours:
         self.kernel = TanimotoKernel([MORGAN])
         self.kernel.set_references(done.store)
 
-    def of(self, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The nearest training rows of each molecule of a store, the most similar first.
+    def nearest(self, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find the nearest training rows of each molecule of a store, the most similar first.
 
         Returns:
-            Which of the kept rows, int64 `[m, k]`, and their similarity, float64 `[m, k]`, from 0 to 1; k is `count`,
-            or less where fewer rows are kept.
+            Their positions in `training`, int64 `[m, k]`, and their similarity, float64 `[m, k]`, from 0 to 1; k is
+            `count`, or less where fewer rows are kept.
         """
         count, store = min(count, len(self.rows)), store.to("cpu")
         parts = [self.kernel.nearest(store.batch(some), count) for some in torch.arange(len(store)).split(CHUNK)] or [
@@ -208,6 +206,6 @@ class Neighbours:
         return self.rows[place], similarity
 
 
-def constitution(featuriser: Featuriser) -> Featuriser:
-    """Return the featuriser reduced to what comparisons need."""
+def graph_featuriser(featuriser: Featuriser) -> Featuriser:
+    """Return the featuriser without descriptors, further features and coordinates, which comparisons do not need."""
     return replace(featuriser, descriptors=False, molecule_features=(), coordinates=False, conformers=False)

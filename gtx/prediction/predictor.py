@@ -1,4 +1,4 @@
-"""The predictor: a trained model with its tasks, from molecules to answers."""
+"""The predictor: a trained model with its task, from molecules to answers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -24,11 +25,10 @@ from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise, fr
 from gtx.errors import InputError
 from gtx.molecules.graphs import name_code
 from gtx.molecules.reading import text_of
-from gtx.prediction.foundation import ExtendedAnswers
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelHeader, save_model
-from gtx.prediction.neighbours import Neighbours, constitution
+from gtx.prediction.neighbours import Neighbours, graph_featuriser
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.tasks.task import Answers, fresh_columns
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gtx.prediction.streaming import TableOutcome
 
 
-# --- Torch's switch for oneDNN, which holds for the whole process.
+# --- The switch of torch for oneDNN, which holds for the whole process.
 
 _lock = Lock()
 _users = 0
@@ -46,9 +46,9 @@ _before = True
 
 @contextmanager
 def without_onednn() -> Iterator[None]:
-    """oneDNN is off within, and as it was when the last of several threads has left.
+    """Turn oneDNN off for a block, until the last of several threads has left it.
 
-    It keeps code for every shape it meets, and each batch has another: half a gigabyte, and no faster.
+    OneDNN caches code for each shape, and each batch has another shape: it takes half a gigabyte, and is no faster.
     """
     global _users, _before
     with _lock:
@@ -65,7 +65,7 @@ def without_onednn() -> Iterator[None]:
 
 
 def _switch(enabled: bool) -> bool:
-    """Turn oneDNN on or off, and nothing else; return what it was."""
+    """Turn oneDNN on or off, and nothing else; return whether it was on."""
     return torch.backends.mkldnn.set_flags(enabled, _fp32_precision=None)[0]
 
 
@@ -76,15 +76,15 @@ Made = TypeVar("Made")
 
 
 def in_threads(function: Callable[[T], Made], items: Sequence[T]) -> list[Made]:
-    """`function(item)` for every item, in order, several at once: as many as torch has threads, which they share.
+    """Call `function(item)` for each item, in order, as many at once as torch has threads.
 
-    A thread to a batch is faster than all threads to each operation on it, most of which are small; and torch's threads
-    spin while they wait for the next.
+    One thread for a batch is faster than all threads for each operation, most of which are small; and the threads of
+    torch spin while they wait for the next one.
 
     Args:
-        function: spends its time in torch, which lets other threads run. What holds for one thread alone, such as
-            `torch.inference_mode`, it sets itself.
-        items: what to call it with.
+        function: spends its time in torch, which lets other threads run. It sets the modes of a thread, such as
+            `torch.inference_mode`, itself.
+        items: the arguments.
     """
     threads = torch.get_num_threads()
     count = min(threads, len(items))
@@ -97,41 +97,63 @@ def in_threads(function: Callable[[T], Made], items: Sequence[T]) -> list[Made]:
         torch.set_num_threads(threads)  # threads to come take their number from whoever set it last
 
 
-# --- Molecules in, answers in the user's units out, whatever an answer is.
+# --- From molecules to answers in the user's units.
 
 BATCHES = {"cpu": (75_000, 256), "cuda": (2_000_000, 4_096)}
-"""Most pairs and molecules of a batch, by kind of device. Larger ones are hardly faster on a CPU and need more memory;
-a GPU spends longer on launching kernels than on hundreds of molecules."""
+"""Maximum numbers of pairs and molecules of a batch by type of device. Larger batches are hardly faster on a CPU and
+need more memory; a GPU takes longer to launch kernels than to compute hundreds of molecules."""
 LARGE = 64
-"""Molecules of more atoms are worked out in float64: far outside most training sets, outputs can be so large that
-float32 rounds them visibly, and differently for every way to write the SMILES."""
+"""Molecules of more atoms are computed in float64: far outside most training sets, outputs can be so large that float32
+rounds them visibly, and differently for each order of the atoms."""
+
+
+@dataclass(frozen=True)
+class ExtendedAnswers:
+    """Answers, see `gtx.tasks.task.Answers`, with further columns after their own.
+
+    Attributes:
+        answers: answers for m molecules, whose other attributes this has too.
+        further: the further columns, `[m]` each.
+    """
+
+    answers: Any
+    further: list[np.ndarray]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.answers, name)
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the columns of the answers, then the added ones."""
+        return [*self.answers.columns(), *self.further]
 
 
 @runtime_checkable
 class Embeds(Protocol):
-    """A network that gives a vector per molecule."""
+    """Network that computes a vector per molecule."""
 
     def embed(self, batch: Batch) -> Tensor:
-        """Return the vectors of a batch of B molecules, `[B, width]`."""
+        """Compute the vectors of a batch of B molecules, `[B, width]`."""
 
 
 @runtime_checkable
 class ReportsUnseen(Protocol):
-    """A network that counts the codes of atoms and bonds in training."""
+    """Network that counts the codes of atoms and bonds in training."""
 
     def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """Return the codes of each molecule that training did not show."""
+        """Return the unseen codes of each molecule, those that training did not show."""
 
 
 class Predictor:
-    """The members of a model file and what it takes to use them.
+    """Trained model: the members of a model file, their header and the kernel of a blend.
 
     Args:
-        members: networks of the same kind, one or more.
-        header: what the file says of them; its task says what an answer is.
-        device: where they run; by default a GPU if there is one.
-        kernel_member: a kernel that has a share in the prediction.
-        tells_members: whether answers also have what each member predicts, see `with_members`.
+        members: one or more networks of the same model.
+        header: the header of the file, with the task.
+        device: the device; by default a GPU if there is one.
+        kernel_member: the kernel of a blend.
+        reports_members: add the prediction of each member to the answers, see `with_members`.
     """
 
     def __init__(
@@ -140,13 +162,13 @@ class Predictor:
         header: ModelHeader,
         device: str | None = None,
         kernel_member: KernelMember | None = None,
-        tells_members: bool = False,
+        reports_members: bool = False,
     ) -> None:
         self.header = header
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.members = [member.to(self.device).eval() for member in members]
         self.kernel_member = kernel_member and kernel_member.to(self.device).eval()
-        self.tells_members = tells_members
+        self.reports_members = reports_members
         self._parts = 1  # that a batch is cut into
 
     @classmethod
@@ -157,14 +179,14 @@ class Predictor:
         device: str | None = None,
         spec: dict[str, Any] | None = None,
     ) -> Self:
-        """Make a predictor of what `gtx.training.fit` gives.
+        """Make a predictor of the result of `gtx.training.fit`.
 
         Args:
-            members: trained.
-            featuriser: how their molecules were read.
-            device: where they run; by default a GPU if there is one.
-            spec: what `gtx.models.build_model` made the model of, so that `gtx.load` makes it anew; a model of one's
-                own is given to `gtx.load`.
+            members: the trained members.
+            featuriser: the settings by which their molecules were read.
+            device: the device; by default a GPU if there is one.
+            spec: the specification from which `gtx.models.build_model` made the model, so that `gtx.load` makes it
+                again; a model of your own is an argument of `gtx.load`.
         """
         spec = spec or {"name": type(members[0].model).__name__, "arguments": {}}
         return cls([member.model for member in members], ModelHeader(members[0].task, featuriser, spec), device)
@@ -177,7 +199,7 @@ class Predictor:
         # a pickle made beside a GPU can be opened where there is none
         members = [deepcopy(member).cpu() for member in self.members]
         kernel_member = self.kernel_member and deepcopy(self.kernel_member).cpu()
-        return type(self), (members, self.header, None, kernel_member, self.tells_members)
+        return type(self), (members, self.header, None, kernel_member, self.reports_members)
 
     @property
     def task(self) -> Any:
@@ -186,7 +208,7 @@ class Predictor:
 
     def with_header(self, header: ModelHeader) -> Self:
         """Return the same model with another header."""
-        return type(self)(self.members, header, str(self.device), self.kernel_member, self.tells_members)
+        return type(self)(self.members, header, str(self.device), self.kernel_member, self.reports_members)
 
     def with_members(self) -> Self:
         """Return a copy that also reports each member's prediction, in columns after the others: `<target>_pred_1` to
@@ -196,16 +218,16 @@ class Predictor:
         the mean. A kernel has the same share in each. A model of one member has one such column for a prediction.
 
         Raises:
-            InputError: the task, of atoms, bonds or sequences, does not tell members apart.
+            InputError: the task, of atoms, bonds or sequences, has no predictions of single members.
         """
         self.task.member_columns(len(self.members))
         return type(self)(self.members, self.header, str(self.device), self.kernel_member, True)
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        """The columns of answers, see `Task.output_columns`."""
+        """Return the columns of answers and their types, see `Task.output_columns`."""
         taken, count = list(taken), len(self.members)
         own = self.task.output_columns(taken, count)
-        if not self.tells_members:
+        if not self.reports_members:
             return own
         return own | fresh_columns([*taken, *own], self.task.member_columns(count).items())
 
@@ -218,11 +240,10 @@ class Predictor:
         return self.answers(store, *self.outputs(store))
 
     def outputs(self, store: MoleculeStore) -> tuple[Any, list[str | None]]:
-        """Compute the members' outputs for each molecule, see `Task.predict`, and a warning of features that
-        training has not shown."""
+        """Compute the members' outputs for each molecule, see `Task.predict`, and a warning of unseen features."""
         outputs, unseen = self._run(store, self._ask)
         if self.task.reads_similarity:
-            distance = 1 - torch.from_numpy(self.comparison.of(store, 1)[1])
+            distance = 1 - torch.from_numpy(self.comparison.nearest(store, 1)[1])
             outputs = torch.cat([outputs, distance[:, None].expand(-1, outputs.shape[1], -1)], dim=-1)
         return outputs, unseen
 
@@ -231,19 +252,19 @@ class Predictor:
         return outputs if self.kernel_member is None else self.kernel_member(outputs, batch)
 
     def answers(self, store: MoleculeStore, outputs: Any, unseen: Sequence[str | None]) -> Answers:
-        """The answers that `outputs` come to."""
+        """Decode outputs and warnings of `outputs` to answers."""
         answers = self.task.decode(outputs, store)
         for remarks, found in zip(answers.warnings, unseen, strict=True):
             remarks[:0] = [found] if found else []
-        if not self.tells_members:
+        if not self.reports_members:
             return answers
         members = self.task.members_apart(outputs, store, len(self.members))
         return ExtendedAnswers(answers, [np.where(answers.finite, column, np.nan) for column in members])
 
     def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:
-        """One vector per SMILES, float32 `[n, width]`: what the head of the network sees.
+        """Compute a vector per SMILES, float32 `[n, width]`: the input of the head of the network.
 
-        An ensemble's members are laid side by side. A SMILES that cannot be read gives a row of NaN and a warning.
+        The vectors of an ensemble are concatenated. A SMILES that cannot be read gives a row of NaN and a warning.
 
         Raises:
             InputError: the model has no `embed`, or predicts atoms or bonds; or as `predict`.
@@ -278,7 +299,7 @@ class Predictor:
                 each, or rows of as many SMILES. RDKit's molecules may stand for SMILES; their coordinates are read
                 where the model uses any.
             workers: processes that read molecules; by default none for a few, all cores for many.
-            members: also give what each member predicts, see `with_members`.
+            members: also predict by each member, see `with_members`.
 
         Returns:
             A row per SMILES, in order: `smiles` as given, or a column for each of several; the columns that
@@ -286,10 +307,10 @@ class Predictor:
             error, never both.
 
         Raises:
-            InputError: a table whose column of SMILES cannot be told, or what holds no SMILES; a column that the model
-                reads is missing, or holds no number or list of numbers; or as `with_members`.
+            InputError: the column of SMILES is ambiguous, or there are no SMILES; a feature column is missing, or holds
+                no number or list of numbers; or as `with_members`.
         """
-        if members and not self.tells_members:
+        if members and not self.reports_members:
             return self.with_members().predict(smiles, workers)
         given, done = self._featurise(smiles, workers)
         answers = self.predict_store(done.store)
@@ -306,10 +327,10 @@ class Predictor:
 
     @cached_property
     def comparison(self) -> Neighbours:
-        """With the training rows that the file keeps.
+        """Comparison with the training rows of the model file.
 
         Raises:
-            InputError: it keeps none.
+            InputError: the file keeps no training rows.
         """
         if self.header.training is None:
             raise InputError(
@@ -318,19 +339,19 @@ class Predictor:
         return Neighbours(self.header.training, self.header.featuriser)
 
     def neighbours(self, smiles: Iterable[str] | str, count: int = 3) -> pd.DataFrame:
-        """The training molecules that are most similar to molecules, of the rows that the model file keeps.
+        r"""Find the training molecules that are most similar to molecules, among the rows that the model file keeps.
 
-        The similarity is Tanimoto's, \\(\\sum_s \\min(a_s, b_s) / \\sum_s \\max(a_s, b_s)\\), of counts of Morgan's
-        circular substructures within 2 bonds; 1 is the same constitution, or nearly so.
+        The similarity is Tanimoto's, \(\sum_s \min(a_s, b_s) / \sum_s \max(a_s, b_s)\), of counts of Morgan's circular
+        substructures within 2 bonds; 1 is the same constitution, or nearly so.
 
         Args:
             smiles: one, or any number of them, as `predict` takes them.
-            count: how many for each, 1 or more.
+            count: number of neighbours of each, 1 or more.
 
         Returns:
             For each SMILES that can be read up to `count` rows, the most similar first: `smiles` as given, `neighbour`,
             the SMILES of a training molecule, `row`, the number of its row in the training table, from 1, `similarity`,
-            from 0 to 1, and what was measured of each target, under the target's name.
+            from 0 to 1, and the measured value of each target, under the target's name.
 
         Raises:
             InputError: the file keeps no training rows, or `count` is less than 1.
@@ -338,12 +359,12 @@ class Predictor:
         if count < 1:
             raise InputError(f"count: expected 1 or more neighbours, got {count}")
         near, given = self.comparison, self._given(smiles)
-        done = featurise(constitution(self.header.featuriser), as_texts(given))
-        place, similarity = near.of(done.store, count)
+        done = featurise(graph_featuriser(self.header.featuriser), as_texts(given))
+        place, similarity = near.nearest(done.store, count)
         named = [given[i] for i in done.good for _ in range(place.shape[1])]
         kept, place = near.training, place.ravel()
-        told = {"neighbour": kept.smiles, "row": kept.rows}
-        columns = {name: np.array(column, object)[place] for name, column in told.items()}
+        named_columns = {"neighbour": kept.smiles, "row": kept.rows}
+        columns = {name: np.array(column, object)[place] for name, column in named_columns.items()}
         columns = self._shown(named) | columns | {"similarity": similarity.ravel()}
         for name in kept.values:
             columns[fresh_name(columns, name)] = kept.column(name)[place]
@@ -356,7 +377,7 @@ class Predictor:
         return predict_table(self, source, out, **options)
 
     def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], Featurised]:
-        """Molecules as they were given, and read, with what the model reads beside them."""
+        """Return molecules unchanged, and featurised, with their feature columns."""
         smiles = as_frame(smiles)
         given, features = self._given(smiles), self.header.features
         read = self.header.featuriser
@@ -369,27 +390,28 @@ class Predictor:
         return given, done
 
     def _given(self, smiles: Any) -> list[Any]:
-        """Molecules as they were given, or the tuples of a row's."""
+        """List molecules unchanged, or tuples of the molecules of a row."""
         if names := self.header.featuriser.components:
             return component_rows(smiles, names)
         return smiles_list(smiles, self.header.smiles_column)
 
     def _shown(self, given: list[Any]) -> dict[str, list[Any]]:
-        """Their columns in a table of answers; an RDKit molecule is shown by its SMILES."""
+        """Return their columns in a table of answers; an RDKit molecule is shown by its SMILES."""
         names = self.header.featuriser.components
         columns = {name: [row[k] for row in given] for k, name in enumerate(names)} if names else {"smiles": given}
         return {name: [text_of(one) or one for one in column] for name, column in columns.items()}
 
     def _batches(self, sizes: Tensor) -> list[Tensor]:
-        """Which molecules of so many atoms go together."""
+        """Divide molecules of these numbers of atoms into batches."""
         pairs, molecules = BATCHES.get(self.device.type, BATCHES["cpu"])
         return PairBudgetSampler(sizes, pairs, max_molecules=molecules, shuffle=False).batches()
 
     def _run(
         self, store: MoleculeStore, ask: Callable[[Sequence[nn.Module], Batch], Any]
     ) -> tuple[Any, list[str | None]]:
-        """Call `ask(members, batch)` on batches; return its results per molecule, in order, and warnings of features
-        that training has not shown."""
+        """Call `ask(members, batch)` on batches; return its results in the order of the molecules, and warnings of
+        unseen features.
+        """
         held, large = store.to(self.device), store.sizes > LARGE
 
         @torch.inference_mode()
@@ -413,13 +435,13 @@ class Predictor:
         return [deepcopy(member).double() for member in self.members]
 
     def _run_all(self, run: Callable[[Tensor], Made], batches: Sequence[Tensor]) -> list[Made]:
-        """`run(rows)` of every batch, several at once on a CPU."""
+        """Call `run(rows)` for each batch, several at once on a CPU."""
         within_memory = partial(self._run_parts, run)
         with without_onednn():
             return list(chain(*(in_threads if self.device.type == "cpu" else map)(within_memory, batches)))
 
     def _run_parts(self, run: Callable[[Tensor], Made], rows: Tensor) -> list[Made]:
-        """`run` of a batch, cut into halves, quarters, ... if a GPU's memory runs out, and every later one likewise."""
+        """Call `run` for a batch, cut into halves, quarters, ... after a GPU ran out of memory."""
         while True:
             try:
                 return [run(part) for part in rows.split(max(1, -(-len(rows) // self._parts)))]
@@ -443,7 +465,7 @@ def _in_order(parts: Sequence[Any], order: Tensor) -> Any:
 
 
 def _unseen(model: nn.Module, batch: Batch) -> list[list[tuple[str, int, int]]]:
-    """Codes of each molecule that training did not show; a model that does not keep count has none."""
+    """Return the unseen codes of each molecule; none for a model that does not count codes in training."""
     return model.unseen(batch) if isinstance(model, ReportsUnseen) else [[] for _ in range(batch.num_graphs)]
 
 
@@ -452,12 +474,12 @@ def _in_double(batch: Batch) -> Batch:
 
 
 def name_unseen(codes: Sequence[tuple[str, int, int]]) -> str | None:
-    """Name the features of a molecule that the model has not seen in training; None if there are none."""
+    """Name the unseen features of a molecule; None if there are none."""
     return f"not seen in training: {', '.join(name_code(*code) for code in codes)}" if codes else None
 
 
 def _spread(column: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
-    """The column of some rows as that of all; the others have NaN, or None where it is not of numbers."""
+    """Spread the column of some rows over all rows; the others are NaN, or None in a column of texts."""
     numbers = column.dtype.kind == "f"
     whole = np.full(count, np.nan if numbers else None, column.dtype if numbers else object)
     whole[rows] = column

@@ -1,4 +1,4 @@
-"""Streaming: a table of any length to answers, selected rows alone if asked for."""
+"""Prediction of a table of any length, all rows or a selection, in bounded memory."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from gtx.errors import InputError
 from gtx.molecules import FlatMolecules, featurise_texts
 from gtx.molecules.perception import Text
 from gtx.prediction.model_file import ModelHeader
-from gtx.prediction.neighbours import Overlap, Trained
+from gtx.prediction.neighbours import Overlap, OverlapCounter
 from gtx.tasks.task import Answers
 
 if TYPE_CHECKING:
     from gtx.data.columns import Record
 
 
-# --- Which rows of a table of predictions are kept: those that fulfil conditions, and of these the best.
+# --- Selection of rows: those that satisfy conditions, and of these the best.
 
 Line = tuple[Sequence[Cell], "Record | None"]
-"""The cells of a row, and of a row out of a Parquet file the cells as they are there."""
+"""The cells of a row, and for a row of a Parquet file also its record there."""
 
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -56,7 +56,7 @@ _CONDITION = re.compile(rf"\s*(.+?)\s*({'|'.join(_SIGNS)})\s*(\S+)\s*")
 
 
 class Condition(NamedTuple):
-    """A column, a sign and a number; a cell that holds no number does not fulfil it."""
+    """Condition on a column: a sign and a number; a cell that is no number does not satisfy it."""
 
     column: str
     sign: str
@@ -76,10 +76,10 @@ class Selection:
     """Selection of the rows of a table to write; by default all.
 
     Attributes:
-        conditions: every one of them holds for a row that is kept.
-        top: how many rows are kept at most, the best first; None for all, in order.
-        by: the column that says how good a row is. A row without a number there is not kept.
-        lowest: the lowest number is the best, and not the highest.
+        conditions: conditions that a row must satisfy.
+        top: maximum number of rows, the best first; None for all, in order.
+        by: the column that ranks the rows; a row without a number there is not selected.
+        lowest: rank the lowest number first instead of the highest.
 
     Raises:
         InputError: `top` without `by`, `by` without `top`, or `top` below 1.
@@ -100,7 +100,7 @@ class Selection:
 
     @classmethod
     def read(cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False) -> Selection:
-        """With the conditions of a text such as `y_pred > 7 and y_std < 0.5`; None has none."""
+        """Make a selection with the conditions of a text such as `y_pred > 7 and y_std < 0.5`; None for none."""
         parts = () if text is None else re.split(r"\s+and\s+", text)
         return cls(tuple(map(Condition.read, parts)), top, by, lowest)
 
@@ -109,8 +109,8 @@ class Selection:
         """True if no row is left out."""
         return not self.conditions and self.top is None
 
-    def over(self, header: Sequence[str]) -> Sieve:
-        """For rows of these columns.
+    def sieve(self, header: Sequence[str]) -> Sieve:
+        """Make the sieve for rows of these columns.
 
         Raises:
             InputError: there is no such column.
@@ -120,10 +120,10 @@ class Selection:
 
 
 class Sieve:
-    """A `Selection` at work; it holds no more than the best rows so far.
+    """State of a `Selection` over a stream of rows; it holds only the best rows so far.
 
     Attributes:
-        kept: how many rows were let through.
+        written: number of rows selected so far.
     """
 
     def __init__(
@@ -137,28 +137,28 @@ class Sieve:
         self._order = None if top is None or by is None else (top, by)
         self._best: list[tuple[float, int, Line]] = []
         self._seen = 0
-        self.kept = 0
+        self.written = 0
 
-    def passed(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """Yield the rows that are kept whatever rows follow."""
+    def select(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield the rows that are selected whatever rows follow; with `top` there are none."""
         for line in lines:
             if not all(holds(number_of(line[0][place]), number) for place, holds, number in self._places):
                 continue
             if self._order is None:
-                self.kept += 1
+                self.written += 1
                 yield line
             else:
                 self._offer(line, *self._order)
 
     def best(self) -> Iterator[Line]:
-        """At the end: the best rows, the best first, and of equal ones the earlier first."""
+        """Yield the best rows at the end, the best first, and of equal rows the earlier first."""
         for _, _, line in sorted(self._best, key=lambda one: one[:2], reverse=True):
-            self.kept += 1
+            self.written += 1
             yield line
 
     def _offer(self, line: Line, top: int, by: int) -> None:
         self._seen += 1
-        value = goodness(line[0][by], self._lowest)
+        value = rank_value(line[0][by], self._lowest)
         key = (value, -self._seen)
         if math.isnan(value) or (len(self._best) == top and key < self._best[0][:2]):
             return
@@ -169,35 +169,35 @@ class Sieve:
         change(self._best, (*key, (cells, record)))
 
 
-def goodness(cell: Cell, lowest: bool) -> float:
-    """Rank a row by one of its cells: higher is better; NaN if the cell is no number."""
+def rank_value(cell: Cell, lowest: bool) -> float:
+    """Return the rank of a row from one of its cells: higher is better; NaN if the cell is no number."""
     return -number_of(cell) if lowest else number_of(cell)
 
 
 def number_of(cell: Cell) -> float:
-    """The number in a cell; NaN, which no condition holds for, where there is none."""
+    """Return the number in a cell; NaN, which satisfies no condition, if there is none."""
     if cell is None:
         return math.nan
     number = parse_number(cell) if isinstance(cell, str) else float(cell)
     return number if math.isfinite(number) else math.nan
 
 
-# --- What predicts, as those see it who hand it molecules; and a stream of texts through it.
+# --- A predictor as streams use it, and a stream of texts through it.
 
 Chunk = tuple[Sequence[Text], Sequence[np.ndarray | None], Sequence[RowFeatures | None]]
-"""Texts; coordinates in Å, where they are known; features, where the model takes any."""
+"""Texts, their coordinates in Å or None, and their feature columns or None."""
 
-_TOGETHER = 8  # chunks that a GPU predicts at once: it is busy with thousands of molecules, not with hundreds
+AT_ONCE = 8  # chunks that a GPU predicts at once: hundreds of molecules do not keep it busy, thousands do
 NOT_FINITE = "the model's output is no finite number"
 
 
-class Answering(Protocol):
-    """A `gtx.prediction.Predictor`, or what can stand for one.
+class PredictorLike(Protocol):
+    """Interface of `gtx.prediction.Predictor` that streams use.
 
     Attributes:
-        header: how molecules are read, and what is predicted.
-        task: what is predicted.
-        device: where it computes.
+        header: the header of the model file.
+        task: the task.
+        device: the device.
     """
 
     @property
@@ -210,21 +210,21 @@ class Answering(Protocol):
     def task(self) -> Any: ...
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        """The columns of answers."""
+        """Return the columns of answers and their types."""
 
     def predict_store(self, store: MoleculeStore) -> Answers:
-        """Answers for molecules that are featurised already."""
+        """Predict molecules that are featurised already."""
 
 
-class Answered(NamedTuple):
-    """Answers for n texts.
+class ChunkAnswers(NamedTuple):
+    """Answers for a chunk of n texts.
 
     Attributes:
-        errors: per text, why it could not be read, or None.
-        warnings: per text, what was odd about it.
-        good: int64 `[m]`, the numbers of the texts that could be read.
-        answers: for these, in order.
-        smiles: per text, its canonical SMILES, or None; all None where none were asked for.
+        errors: for each text the reason why it could not be read, or None.
+        warnings: warnings for each text.
+        good: int64 `[m]`, positions of the texts that could be read.
+        answers: their answers, in order.
+        smiles: for each text its canonical SMILES or None; all None unless requested.
     """
 
     errors: list[str | None]
@@ -234,19 +234,19 @@ class Answered(NamedTuple):
     smiles: Sequence[str | None] = ()
 
 
-def answer_stream(
-    predictor: Answering, chunks: Iterable[Chunk], workers: int, smiles: bool = False
-) -> Iterator[Answered]:
-    """Read and predict chunks of texts, in order; memory stays bounded.
+def predict_stream(
+    predictor: PredictorLike, chunks: Iterable[Chunk], workers: int, smiles: bool = False
+) -> Iterator[ChunkAnswers]:
+    """Read and predict chunks of texts, in order, in bounded memory.
 
-    On a processor each worker process reads and predicts, with a copy of the model and one thread, and only answers go
-    from process to process. With a model on a GPU workers read, and this process predicts, several chunks at a time.
+    On a CPU each worker process reads and predicts, with a copy of the model and one thread. With a model on a GPU the
+    workers read, and this process predicts several chunks at a time.
 
     Args:
         predictor: the model.
-        chunks: of texts.
-        workers: processes; 0 works in this one.
-        smiles: find canonical SMILES too.
+        chunks: chunks of texts.
+        workers: number of worker processes; 0 for none.
+        smiles: also return canonical SMILES.
     """
     if workers < 1 or predictor.device.type != "cpu":
         beside: deque[Sequence[RowFeatures | None]] = deque()
@@ -257,12 +257,12 @@ def answer_stream(
                 yield texts, coordinates
 
         read = featurise_stream(predictor.header.featuriser, molecules(), workers, smiles=smiles)
-        together = 1 if predictor.device.type == "cpu" else _TOGETHER
+        together = 1 if predictor.device.type == "cpu" else AT_ONCE
         while parts := list(islice(read, together)):
-            yield answer_flat(predictor, parts, [row for _ in parts for row in beside.popleft()])
+            yield predict_featurised(predictor, parts, [row for _ in parts for row in beside.popleft()])
         return
     wanted = predictor.header.features
-    # compiles what is to be compiled, so that the workers need not, each for itself
+    # compiles and caches the loops before the workers start, each of which would compile them
     _answer(predictor, [predictor.header.featuriser.simplest], [None], [wanted.unknown if wanted else None])
     with TemporaryDirectory(prefix="gtx-") as folder:
         file = Path(folder, "predictor")
@@ -270,29 +270,29 @@ def answer_stream(
         yield from in_workers(partial(_answer_in_worker, file, smiles=smiles), chunks, workers)
 
 
-def as_rows(answers: Answers) -> list[tuple[Cell, ...]]:
-    """Per molecule, its answer, as `gtx.data.TableWriter` takes it."""
+def answer_rows(answers: Answers) -> list[tuple[Cell, ...]]:
+    """Return the cells of each molecule's answer, for `gtx.data.TableWriter`."""
     return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
 
 
-def answer_flat(
-    predictor: Answering, parts: Sequence[FlatMolecules], features: Sequence[RowFeatures | None]
-) -> Answered:
-    """Predict texts that were read already, with the features of each."""
+def predict_featurised(
+    predictor: PredictorLike, parts: Sequence[FlatMolecules], features: Sequence[RowFeatures | None]
+) -> ChunkAnswers:
+    """Predict texts that are featurised already, with the feature columns of each."""
     done, wanted = Featurised.join(parts), predictor.header.features
     done = wanted.joined(done, features) if wanted else done
-    return Answered(done.errors, done.warnings, done.good, predictor.predict_store(done.store), done.smiles)
+    return ChunkAnswers(done.errors, done.warnings, done.good, predictor.predict_store(done.store), done.smiles)
 
 
 def _answer(
-    predictor: Answering,
+    predictor: PredictorLike,
     texts: Sequence[Text],
     coordinates: Sequence[np.ndarray | None],
     features: Sequence[RowFeatures | None],
     smiles: bool = False,
-) -> Answered:
+) -> ChunkAnswers:
     part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=smiles)
-    return answer_flat(predictor, [part], features)
+    return predict_featurised(predictor, [part], features)
 
 
 def _answer_in_worker(
@@ -301,18 +301,18 @@ def _answer_in_worker(
     coordinates: Sequence[np.ndarray | None],
     features: Sequence[RowFeatures | None],
     smiles: bool = False,
-) -> Answered:
+) -> ChunkAnswers:
     return _answer(_opened(file), texts, coordinates, features, smiles)
 
 
 @lru_cache(maxsize=1)
-def _opened(file: Path) -> Answering:
-    """The predictor of this worker process, whose file no other call ever has."""
-    torch.set_num_threads(1)  # there are as many workers as are to compute
+def _opened(file: Path) -> PredictorLike:
+    """Load the predictor of this worker process, once."""
+    torch.set_num_threads(1)  # the workers themselves use the cores
     return pickle.loads(file.read_bytes())
 
 
-# --- Tables of any length, predicted in bounded memory, by worker processes where there are many rows.
+# --- Tables of any length, by worker processes where there are many rows.
 
 EVERY_ROW = Selection()
 
@@ -324,20 +324,20 @@ class TableOutcome:
     Attributes:
         ledger: counts of rows and errors; the messages are in the table written.
         metrics: as in `metrics.json`, for the targets whose values the table holds; None without any.
-        notes: what else there is to say of all answers, a line each.
-        kept: how many rows were written.
-        overlap: molecules that trained the model, beside scores; None where none is known.
+        notes: further notes on all answers, a line each.
+        written: how many rows were written.
+        overlap: overlap with the training rows, where there are scores; None without any.
     """
 
     ledger: Ledger
     metrics: dict[str, Any] | None
     notes: list[str]
-    kept: int
+    written: int
     overlap: Overlap | None = None
 
 
 def predict_table(
-    predictor: Answering,
+    predictor: PredictorLike,
     source: str | Path | Sequence[str],
     out: str | Path,
     *,
@@ -348,35 +348,35 @@ def predict_table(
     workers: int | None = None,
     progress: bool = False,
 ) -> TableOutcome:
-    """Predict every row of a table and write all of them, in order: the cells as they were, answer, error, warning.
+    """Predict each row of a table and write the rows in order: cells unchanged, answer, error, warning.
 
     Args:
         predictor: the model.
-        source: what `gtx.data.tables.open_table` reads: a file, "-", a SMILES, a list of SMILES.
+        source: a file, "-", a SMILES or a list of SMILES, see `gtx.data.tables.open_table`.
         out: CSV, or by its name TSV or Parquet; "-" is standard output.
-        smiles_column: default: as in the table the model was trained on, or as `gtx.data.open_table` finds it.
-        smiles_columns: for a model of several molecules a row, their columns, in the order of training; default: as
-            they were called there.
+        smiles_column: the column with the SMILES; default: its name in training, or as `gtx.data.open_table` finds it.
+        smiles_columns: for a model of several molecules a row, their columns in the order of training; default: their
+            names in training.
         on_error: "fail" stops at the first row that cannot be used.
-        selection: of the rows predicted, which are written; by default all.
+        selection: the rows to write; by default all.
         workers: processes that read and predict; by default all cores, and none for a table of less than 10,000 rows.
         progress: show a progress bar.
 
     Raises:
-        InputError: the table cannot be read or `out` not be written; with "fail", a row cannot be used; or the
-            selection names a column that there is not.
+        InputError: the table cannot be read, `out` cannot be written, or there is no column of the selection; with
+            "fail", a row cannot be used.
     """
-    table = opened(predictor.header, source, smiles_column, smiles_columns)
+    table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
     ledger, scores = Ledger(on_error), predictor.task.scores(table.columns)
     training = predictor.header.training if set(predictor.task.targets).intersection(table.columns) else None
-    trained = None if training is None else Trained(training, predictor.task, table.columns)
+    trained = None if training is None else OverlapCounter(training, predictor.task, table.columns)
     named = predictor.output_columns(table.columns)
     header = output_header(table.columns, list(named))
-    sieve = selection.over(header)
+    sieve = selection.sieve(header)
     writing = TableWriter(out, header, named, table.schema)
-    with writing as writer, closing(predicted(predictor, table, ledger, workers, trained is not None)) as parts:
+    with writing as writer, closing(predict_rows(predictor, table, ledger, workers, trained is not None)) as parts:
         for rows, lines, done in _tracked(parts, table.length) if progress else parts:
-            for line in sieve.passed(lines):
+            for line in sieve.select(lines):
                 writer.write(*line)
             good = [rows[i] for i in done.good]
             scores.add(good, done.answers)
@@ -389,29 +389,29 @@ def predict_table(
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
     metrics = scores.metrics()
     overlap = None if trained is None or metrics is None else trained.overlap()
-    return TableOutcome(ledger, metrics, notes, sieve.kept, overlap)
+    return TableOutcome(ledger, metrics, notes, sieve.written, overlap)
 
 
-def opened(
+def open_for_model(
     header: ModelHeader,
     source: str | Path | Sequence[str] | BufferedReader,
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
     first: int = 0,
 ) -> Table:
-    """The table, its rows from `first` on with all that the model reads: molecules, and the numbers beside them."""
+    """Open a table from row `first` on, with all columns that the model reads."""
     table = _with_molecules(header, source, smiles_column, smiles_columns, first)
     return header.features.of_table(table) if header.features else table
 
 
-def predicted(
-    predictor: Answering, table: Table, ledger: Ledger, workers: int | None, smiles: bool = False
-) -> Generator[tuple[list[Row], list[Line], Answered]]:
-    """Some rows of the table at a time, their rows of predictions, and what these were made of."""
+def predict_rows(
+    predictor: PredictorLike, table: Table, ledger: Ledger, workers: int | None, smiles: bool = False
+) -> Generator[tuple[list[Row], list[Line], ChunkAnswers]]:
+    """Yield some rows of the table at a time, their rows of predictions, and the answers."""
     width = len(predictor.output_columns(table.columns))
     with closing(_answered(predictor, table, workers, smiles)) as parts:
         for rows, done in parts:
-            cells = answered_rows(ledger, table.smiles_column, rows, done, width)
+            cells = output_rows(ledger, table.smiles_column, rows, done, width)
             yield rows, [(line, row.record) for line, row in zip(cells, rows, strict=True)], done
 
 
@@ -439,27 +439,29 @@ def _with_molecules(
         raise InputError(f"{error}; {remedy}") from None
 
 
-def answered_rows(ledger: Ledger, column: str, rows: Sequence[Row], done: Answered, width: int) -> Iterator[list[Cell]]:
-    """The rows of a table of predictions, each entered in the ledger with what there is to say of it.
+def output_rows(
+    ledger: Ledger, column: str, rows: Sequence[Row], done: ChunkAnswers, width: int
+) -> Iterator[list[Cell]]:
+    """Yield the rows of a table of predictions, and record each with its error and warnings in the ledger.
 
     Args:
-        ledger: counts them.
-        column: what the column with the molecules is called.
-        rows: as they were read.
-        done: what became of them.
-        width: cells of an answer.
+        ledger: the ledger.
+        column: the name of the column with the molecules.
+        rows: the rows of the table.
+        done: their answers.
+        width: number of cells of an answer.
     """
     ledger.read(rows, column, done.errors, done.warnings)
     answers = done.answers
     for i, *said in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
-        note_answer(ledger, column, rows[i], *said)
-    own, nothing = dict(zip(done.good.tolist(), as_rows(answers), strict=True)), [None] * width
+        record_answer(ledger, column, rows[i], *said)
+    own, nothing = dict(zip(done.good.tolist(), answer_rows(answers), strict=True)), [None] * width
     for i, row in enumerate(rows):
         yield output_row(row, own.get(i, nothing), *ledger.pop(row.number))
 
 
-def note_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
-    """Enter in the ledger what there is to say of the answer to a row, see `gtx.tasks.task.Answers`."""
+def record_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
+    """Record the warnings of an answer, and an answer that is not finite, in the ledger."""
     for remark in remarks:
         ledger.warn(row.number, *row.place(column), remark)
     if not finite:
@@ -467,9 +469,9 @@ def note_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Se
 
 
 def _answered(
-    predictor: Answering, table: Table, workers: int | None, smiles: bool
-) -> Generator[tuple[list[Row], Answered]]:
-    """Chunks of rows, each with its answers; workers are at the next ones meanwhile."""
+    predictor: PredictorLike, table: Table, workers: int | None, smiles: bool
+) -> Generator[tuple[list[Row], ChunkAnswers]]:
+    """Yield chunks of rows with their answers, while workers predict the next ones."""
     featuriser = predictor.header.featuriser
     chunks, least = table.chunks(chunk_size(featuriser)), worth_workers(featuriser)
     first = list(islice(chunks, least)) if workers is None else []
@@ -482,7 +484,7 @@ def _answered(
             waiting.append(rows)
             yield [row.readable for row in rows], [row.coordinates for row in rows], [row.features for row in rows]
 
-    for answered in answer_stream(predictor, texts(), workers, smiles):
+    for answered in predict_stream(predictor, texts(), workers, smiles):
         rows = waiting.popleft()
         while len(rows) < len(answered.errors):
             rows = rows + waiting.popleft()
@@ -490,8 +492,8 @@ def _answered(
 
 
 def _tracked(
-    parts: Iterator[tuple[list[Row], list[Line], Answered]], total: int | None
-) -> Iterator[tuple[list[Row], list[Line], Answered]]:
+    parts: Iterator[tuple[list[Row], list[Line], ChunkAnswers]], total: int | None
+) -> Iterator[tuple[list[Row], list[Line], ChunkAnswers]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

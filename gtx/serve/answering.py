@@ -29,7 +29,7 @@ from gtx.errors import InputError
 from gtx.explain import attribute, explain
 from gtx.molecules import FlatMolecules, MoleculeError, draw_molecule, featurise_texts, read_smiles
 from gtx.prediction import Predictor
-from gtx.prediction.streaming import Answered, Answering, Chunk, answer_flat, answered_rows
+from gtx.prediction.streaming import Chunk, ChunkAnswers, PredictorLike, output_rows, predict_featurised
 from gtx.serve.limits import Limits, Metrics
 from gtx.serve.requests import Explained
 
@@ -50,7 +50,7 @@ class Part:
 @dataclass
 class _Job:
     chunk: Chunk
-    future: Future[Answered] = field(default_factory=Future)
+    future: Future[ChunkAnswers] = field(default_factory=Future)
     arrived: float = field(default_factory=time.monotonic)
 
     @property
@@ -77,7 +77,7 @@ class Batcher:
         most: molecules of a batch; a chunk should have no more.
     """
 
-    def __init__(self, predictor: Answering, wait: float, metrics: Metrics, apart: bool = True) -> None:
+    def __init__(self, predictor: PredictorLike, wait: float, metrics: Metrics, apart: bool = True) -> None:
         self.predictor, self.wait, self.metrics = predictor, wait, metrics
         self._reader = process_pool(1) if apart else None
         self.most = chunk_size(predictor.header.featuriser)
@@ -110,8 +110,8 @@ class Batcher:
         """True while its thread runs."""
         return self._thread.is_alive()
 
-    async def answer(self, chunk: Chunk) -> Answered:
-        """Answer some texts, see `gtx.prediction.streaming.Answered`."""
+    async def answer(self, chunk: Chunk) -> ChunkAnswers:
+        """Answer some texts, see `gtx.prediction.streaming.ChunkAnswers`."""
         job = _Job(chunk)
         with self._change:
             if self._ends:
@@ -143,7 +143,7 @@ class Batcher:
     def _answer(self, jobs: Sequence[_Job]) -> None:
         texts, coordinates, features = ([entry for job in jobs for entry in job.chunk[part]] for part in range(3))
         try:
-            answered = answer_flat(self.predictor, [self._read(texts, coordinates)], features)
+            answered = predict_featurised(self.predictor, [self._read(texts, coordinates)], features)
         except Exception as reason:
             if len(jobs) == 1:
                 jobs[0].future.set_exception(reason)
@@ -167,7 +167,7 @@ class Batcher:
             return found
 
 
-def split(answered: Answered, counts: Sequence[int]) -> Iterator[Answered]:
+def split(answered: ChunkAnswers, counts: Sequence[int]) -> Iterator[ChunkAnswers]:
     """Split an answer into those of consecutive groups of texts, by their counts."""
     columns = answered.answers.columns()
     for stop, count in zip(accumulate(counts), counts, strict=True):
@@ -179,7 +179,7 @@ def split(answered: Answered, counts: Sequence[int]) -> Iterator[Answered]:
             [column[low:high] for column in columns],
         )
         good = answered.good[low:high] - start
-        yield Answered(answered.errors[start:stop], answered.warnings[start:stop], good, part)
+        yield ChunkAnswers(answered.errors[start:stop], answered.warnings[start:stop], good, part)
 
 
 _CHARACTERS = 50_000  # of a piece: molecules of which few keep the model long go in smaller pieces
@@ -262,8 +262,8 @@ def pieces(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
         yield piece
 
 
-def _entered(made: Answer, piece: Sequence[Row], done: Answered) -> list[list[Cell]]:
-    return list(answered_rows(made.ledger, made.smiles_column, piece, done, len(made.named)))
+def _entered(made: Answer, piece: Sequence[Row], done: ChunkAnswers) -> list[list[Cell]]:
+    return list(output_rows(made.ledger, made.smiles_column, piece, done, len(made.named)))
 
 
 def _too_long(row: Row, most: int) -> str | None:

@@ -28,7 +28,7 @@ from gtx.molecules.sketch import (
     smiles_to_sketch,
 )
 from gtx.prediction import ModelHeader
-from gtx.prediction.streaming import opened
+from gtx.prediction.streaming import open_for_model
 
 TABLE_TYPES = ("text/csv", "chemical/x-daylight-smiles", "chemical/x-mdl-sdfile")
 """None of them can be sent by a page of another site without asking first, as a form's can."""
@@ -134,7 +134,7 @@ def read_text(header: ModelHeader, body: bytes) -> Table:
     """
     if body.startswith((b"\x1f\x8b", b"PAR1")):
         raise InputError("expected text: a CSV, lines of SMILES or an SDF, not packed and not Parquet")
-    return opened(header, io.BufferedReader(io.BytesIO(body)))
+    return open_for_model(header, io.BufferedReader(io.BytesIO(body)))
 
 
 def taken(table: Table, most: int) -> list[Row]:

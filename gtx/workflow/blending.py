@@ -18,8 +18,8 @@ from gtx.data.ledger import counted
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
-from gtx.prediction.embedding import attach_foundation
 from gtx.prediction.kernel_member import KernelMember, join
+from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import NumberTask, Task
 from gtx.tasks.task import Answers

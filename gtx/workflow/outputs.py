@@ -14,7 +14,7 @@ from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
 from gtx.dataset.loading import describe_duplicates, outlier_lines
 from gtx.prediction import Predictor, library_versions
-from gtx.prediction.streaming import as_rows, note_answer
+from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH
 from gtx.tasks.task import Answers
 from gtx.training import Member
@@ -104,7 +104,7 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
     A column `split` before the error says train, val or test; it is empty for a row in no part.
     """
     part_of = {row: part for part, index in dataset.split.items() for row in dataset.rows[index].tolist()}
-    said = zip(as_rows(answers), answers.finite.tolist(), answers.warnings, strict=True)
+    said = zip(answer_rows(answers), answers.finite.tolist(), answers.warnings, strict=True)
     by_row = dict(zip(dataset.rows.tolist(), said, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *further_names(dataset)), strict=True):
         named, ledger = predictor.output_columns(file.columns), file.ledger
@@ -112,7 +112,7 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
         with TableWriter(out / name, output_header(file.columns, [*named, split])) as writer:
             for i, row in enumerate(file.rows, file.start):
                 cells, *notes = by_row.get(i, ([None] * len(named), True, []))
-                note_answer(ledger, file.smiles_column, row, *notes)
+                record_answer(ledger, file.smiles_column, row, *notes)
                 error, warnings = ledger.errors.get(row.number), ledger.warnings.get(row.number, [])
                 *answered, said_wrong, said_odd = output_row(row, cells, error, warnings)
                 writer.write([*answered, part_of.get(i, ""), said_wrong, said_odd])

@@ -14,7 +14,7 @@ from gtx.dataset import DataSettings, LabelledMolecules, fingerprint
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import FOUNDATION, ModelHeader, describe_seen
-from gtx.prediction.embedding import attach_foundation
+from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import Task
 from gtx.training import Member, TrainSettings, fit, run_config
@@ -154,7 +154,7 @@ class Plan:
         cells = np.array([self.molecules.cells(i) for i in index], dtype=object).reshape(len(index), -1)
         values = dict(zip(self.task.targets, cells.T.tolist(), strict=True))
         smiles, numbers = self.molecules.smiles, map(self.molecules.row_number, index)
-        return TrainingRows.drawn([smiles[i] for i in index], list(numbers), values)
+        return TrainingRows.sample([smiles[i] for i in index], list(numbers), values)
 
 
 def _build(spec: dict[str, Any]) -> nn.Module:

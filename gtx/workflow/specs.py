@@ -15,7 +15,7 @@ from gtx.data.columns import listed
 from gtx.errors import InputError, did_you_mean
 from gtx.models import ARCHITECTURES, CLOSED_FORM, GraphTransformer, build_model
 from gtx.molecules import Featuriser
-from gtx.prediction.embedding import foundation_spec
+from gtx.prediction.loading import foundation_spec
 from gtx.tasks import Task
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_head_first, freeze

@@ -110,9 +110,9 @@ def test_the_filter_tells_what_the_foundation_has_seen(
 ) -> None:
     """However it is written; and hardly anything else."""
     many = [f"text {i}" for i in range(20_000)]
-    filtered = foundation.packed(many[:10_000])
-    assert foundation.within(filtered, many[:10_000]).all()
-    assert foundation.within(filtered, many[10_000:]).mean() < 0.006
+    filtered = foundation.make_filter(many[:10_000])
+    assert foundation.is_in_filter(filtered, many[:10_000]).all()
+    assert foundation.is_in_filter(filtered, many[10_000:]).mean() < 0.006
     (tmp_path / "corpus.smi").write_text("\n".join(["CC(N)C(=O)O", "c1ccccc1CC", "CCO", "OC1CCNC1", "CCCCC"]))
     monkeypatch.setattr(sys, "argv", ["seen", str(tmp_path / "corpus.smi"), "--first", "4"])
     monkeypatch.setattr(seen, "FOLDER", tmp_path)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import gtx
-from gtx.prediction.streaming import Answering
+from gtx.prediction.streaming import PredictorLike
 
 MODEL = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
 
@@ -40,13 +40,13 @@ def library(tmp_path: Path) -> Path:
     return folder
 
 
-Load = Callable[..., Answering]
+Load = Callable[..., PredictorLike]
 
 
 def dying(deadly: Callable[[Any], None]) -> Load:
     """Opens the model; `deadly(store)` is called with all molecules that it is given."""
 
-    def load(path: Path, deadly: Callable[[Any], None], **options: Any) -> Answering:
+    def load(path: Path, deadly: Callable[[Any], None], **options: Any) -> PredictorLike:
         predictor = gtx.load(path, **options)
 
         class Dying:

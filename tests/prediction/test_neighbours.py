@@ -33,13 +33,13 @@ def model() -> Predictor:
 
 
 def rows(smiles: list[str], **values: list[str]) -> TrainingRows:
-    return TrainingRows.drawn(smiles, range(1, len(smiles) + 1), values)
+    return TrainingRows.sample(smiles, range(1, len(smiles) + 1), values)
 
 
 def test_the_nearest_are_about_those_of_rdkits_morgan_counts() -> None:
     smiles = molecules(80)["smiles"].tolist()
     near = Neighbours(rows(smiles[:60]), Featuriser())
-    place, similarity = near.of(featurise(Featuriser(), smiles[60:], workers=0).store, 60)
+    place, similarity = near.nearest(featurise(Featuriser(), smiles[60:], workers=0).store, 60)
     generator = GetMorganGenerator(radius=2, includeRedundantEnvironments=True)
     counts = [generator.GetSparseCountFingerprint(read_smiles(one)) for one in smiles]
     expected = np.array([DataStructs.BulkTanimotoSimilarity(one, counts[:60]) for one in counts[60:]])
@@ -51,7 +51,7 @@ def test_the_nearest_are_about_those_of_rdkits_morgan_counts() -> None:
 
 def test_a_molecule_is_its_own_nearest_however_it_is_written() -> None:
     near = Neighbours(rows(["CCO", "no molecule", "c1ccccc1O"]), Featuriser())
-    place, similarity = near.of(featurise(Featuriser(), ["Oc1ccccc1", "OCC"], workers=0).store, 5)
+    place, similarity = near.nearest(featurise(Featuriser(), ["Oc1ccccc1", "OCC"], workers=0).store, 5)
     assert place.tolist() == [[2, 0], [0, 2]] and similarity[:, 0].tolist() == [1, 1] and similarity.max(0)[1] < 1
 
 
@@ -106,13 +106,13 @@ def test_of_few_rows_there_are_as_many_as_there_are(model: Predictor) -> None:
 
 def test_of_many_rows_some_are_kept_always_the_same() -> None:
     many = [f"{'C' * n}O" for n in range(1, 31)]
-    kept, again = (TrainingRows.drawn(many, range(30), {"y": list(map(str, range(30)))}, most=10) for _ in range(2))
+    kept, again = (TrainingRows.sample(many, range(30), {"y": list(map(str, range(30)))}, most=10) for _ in range(2))
     assert kept == again and len(kept) == 10 and kept.describe() == "10 of 30, drawn at random, with SMILES and values"
     assert [many[i] for i in kept.rows] == kept.smiles and kept.column("y").tolist() == kept.rows
     assert TrainingRows.from_dict(kept.to_dict()) == kept
     with pytest.raises(InputError, match="got 9 of y"):
         TrainingRows.from_dict(kept.to_dict() | {"values": {"y": ["1"] * 9}})
-    large = TrainingRows.drawn(["C" * 990] * 2000, range(2000), {"y": ["1"] * 1999 + ["1" * 10**6]})
+    large = TrainingRows.sample(["C" * 990] * 2000, range(2000), {"y": ["1"] * 1999 + ["1" * 10**6]})
     assert 1000 < len(large) < 1100 and large.trained == 2000 and "drawn at random" in large.describe()
     assert TrainingRows.from_dict(large.to_dict()) == large
     for name, wrong in {"smiles": [None] * 10, "rows": [-1] * 10, "values": [], "trained": 10**400}.items():

@@ -15,9 +15,9 @@ ROWS = [["a", 3.0, 0.1], ["b", None, None], ["c", 8.0, 0.9], ["d", 8.0, 0.2], ["
 
 
 def chosen(*words: object, **more: object) -> list[str]:
-    sieve = Selection.read(*words, **more).over(HEADER)
-    found = [cells[0] for cells, _ in sieve.passed((row, None) for row in ROWS)] + [c[0] for c, _ in sieve.best()]
-    assert sieve.kept == len(found)
+    sieve = Selection.read(*words, **more).sieve(HEADER)
+    found = [cells[0] for cells, _ in sieve.select((row, None) for row in ROWS)] + [c[0] for c, _ in sieve.best()]
+    assert sieve.written == len(found)
     return found
 
 
@@ -44,8 +44,8 @@ def test_the_best_rows_come_first_and_of_equal_ones_the_earlier() -> None:
 
 def test_the_best_of_many_are_those_of_the_whole_table_sorted() -> None:
     values = np.random.default_rng(0).integers(0, 50, 1000)
-    sieve = Selection(top=20, by="y").over(["y", "i"])
-    assert not list(sieve.passed(([float(y), i], None) for i, y in enumerate(values)))
+    sieve = Selection(top=20, by="y").sieve(["y", "i"])
+    assert not list(sieve.select(([float(y), i], None) for i, y in enumerate(values)))
     assert [cells[1] for cells, _ in sieve.best()] == np.argsort(-values, kind="stable")[:20].tolist()
 
 

@@ -58,7 +58,7 @@ def carded(folder: Path) -> Path:
     (folder / "card.json").write_text(json.dumps({"sha256": digest, "corpus": "made up"}))
     known = molecules(60)["smiles"][::2]
     filters = {"molecules": known, "scaffolds": map(scaffold, known)}
-    np.savez(folder / "seen.npz", **{name: foundation.packed(texts) for name, texts in filters.items()})
+    np.savez(folder / "seen.npz", **{name: foundation.make_filter(texts) for name, texts in filters.items()})
     return folder
 
 

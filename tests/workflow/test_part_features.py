@@ -23,7 +23,7 @@ from gtx.library import FramePredictor
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.prediction import streaming as answering
-from gtx.prediction.streaming import opened
+from gtx.prediction.streaming import open_for_model
 from gtx.training import TrainSettings
 from gtx.workflow import check_model, train
 from tests.tables import ALONE, TINY, molecules, read
@@ -127,7 +127,7 @@ def test_the_order_of_the_atoms_other_molecules_and_the_way_do_not_matter(
         found = [[float(row["ya_pred"]), float(row["yb_pred"])] for row in read(tmp_path / "out.csv")]
         np.testing.assert_allclose(found, said, rtol=1e-5)
     (tmp_path / "predictor").write_bytes(pickle.dumps(predictor))
-    rows = list(opened(predictor.header, tmp_path / "t.csv").rows)
+    rows = list(open_for_model(predictor.header, tmp_path / "t.csv").rows)
     chunk = [row.readable for row in rows], [None] * 8, pickle.loads(pickle.dumps([row.features for row in rows]))
     answered = answering._answer_in_worker(tmp_path / "predictor", *chunk).answers
     np.testing.assert_allclose(answered.mean, said, rtol=1e-5)
