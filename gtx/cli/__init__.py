@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _speaks() -> bool:
-    """Whether this process is the only one of the command, or the first of several that train together."""
+    """Return True for the only process of a command, or the first of several that train together."""
     if "pytorch_lightning" not in sys.modules:
         return True
     from gtx.training import is_main_process
@@ -94,7 +94,7 @@ def _speaks() -> bool:
 
 
 def _share_cores() -> None:
-    """Where another program wants a core, torch's threads are to sleep and not to spin; before torch is imported.
+    """Let torch's threads sleep instead of spin while they wait; to be called before torch is imported.
 
     GNU OpenMP's threads wait 300,000 turns for each other before they sleep: on an idle machine that is little quicker
     than 3,000, on a busy one we have seen it slow training a hundredfold.

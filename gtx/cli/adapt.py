@@ -25,7 +25,7 @@ The same command again continues an interrupted run, and says so when it is fini
 
 
 def add(parser: Parser) -> None:
-    """Options."""
+    """Add the options of the command."""
     parser.usage = "gtx adapt MODEL MOLECULES --out FILE [options]"
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("model", metavar="MODEL", help="foundation, or a file that gtx adapt wrote")

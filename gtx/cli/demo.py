@@ -22,7 +22,7 @@ EPOCHS = 20
 
 
 def add(parser: Parser) -> None:
-    """Options."""
+    """Add the options of the command."""
     parser.usage = "gtx demo [options]"
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("--out", default="demo", metavar="FOLDER", help="the folder for all files; it need not exist")

@@ -45,7 +45,7 @@ COMMON = ("model", "smiles", "out", "method", "target", "layer", "head", "receiv
 
 
 def add(parser: Parser) -> None:
-    """Options."""
+    """Add the options of the command."""
     parser.usage = "gtx explain MODEL SMILES [options]"
     parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")

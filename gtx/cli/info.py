@@ -21,7 +21,7 @@ Of the pretrained model that comes with gtx, foundation, it prints the data card
 
 
 def add(parser: Parser) -> None:
-    """Options."""
+    """Add the options of the command."""
     parser.usage = "gtx info MODEL"
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx, or foundation")

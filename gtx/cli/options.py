@@ -161,7 +161,7 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
 
 
 def add_run(parser: Parser) -> Group:
-    """Where results go."""
+    """Add the options of the results."""
     group = parser.add_argument_group("results")
     group.add_argument(
         "--out",
@@ -175,7 +175,7 @@ def add_run(parser: Parser) -> Group:
 
 
 def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
-    """How rows are divided; with `folds` those ways alone of which there are folds."""
+    """Add the options of the split; with `folds` only methods that have folds."""
     group = parser.add_argument_group(title)
     able = {name: one for name, one in SPLIT_METHODS.items() if one.groups or not folds}
     group.add_argument(
@@ -192,7 +192,7 @@ def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
 
 
 def add_reading(parser: Parser) -> Group:
-    """How molecules are read."""
+    """Add the options by which molecules are read."""
     group = parser.add_argument_group("molecules")
     group.add_argument(
         "--max-atoms",
@@ -235,7 +235,7 @@ def add_reading(parser: Parser) -> Group:
 
 
 def add_settings(parser: Parser) -> None:
-    """Every field of `TrainSettings`."""
+    """Add an option for each field of `TrainSettings`."""
     types, defaults = get_type_hints(TrainSettings), TrainSettings()
     group: Parser | Group = parser
     for field in fields(TrainSettings):
@@ -278,7 +278,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
 
 
 def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
-    """Whether the user said how rows are divided, option by option."""
+    """Yield for each option of the split whether the user set it."""
     from gtx.dataset import DataSettings
 
     yield from (given[name] is not None for name in ("split", "split_by", "split_seed"))
@@ -287,7 +287,7 @@ def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
 
 
 def featuriser_from(given: dict[str, Any]) -> Featuriser:
-    """How molecules are read."""
+    """Make the featuriser of the options."""
     from gtx.molecules import Featuriser
 
     return Featuriser(**{name: given[name] for name in _FEATURISER}, components=tuple(given["smiles_columns"] or ()))

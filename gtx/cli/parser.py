@@ -78,7 +78,7 @@ def read_config(file: str) -> dict[str, Any]:
 
 
 def plain_value(text: str) -> Any:
-    """JSON, whose numbers may be 1e-3, else what YAML makes of it."""
+    """Read a text as JSON, whose numbers may be 1e-3, or else as YAML."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -214,7 +214,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def format_help(self, groups: Sequence[tuple[str | None, list[Action]]] = (), end: str | None = None) -> str:
-        """Examples, then the options by groups: all of them unless others are given, with the notes at the end."""
+        """Format the examples, then the options by groups (by default all), and the notes at the end."""
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
@@ -227,7 +227,7 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _help(self, words: Sequence[str]) -> str:
-        """All options after `--help all`, those of a task beside `--task`, else the common ones."""
+        """Return all options after `--help all`, those of a task beside `--task`, else the common ones."""
         task = dict(itertools.pairwise(words)).get("--task")
         if ("--help", "all") in itertools.pairwise(words) or not (self.common or task):
             return self.format_help()
@@ -265,7 +265,7 @@ class Parser(argparse.ArgumentParser):
             return []  # which the parser itself says better
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
-        """Before what is missing is looked for: a misspelt option is often what is missing."""
+        """Raise an `InputError` for an unknown option, before a missing one, which may be the same, is reported."""
         known = self._option_string_actions
         for word in words:
             name = word.partition("=")[0]
@@ -360,5 +360,5 @@ def choices_of(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _is_option(word: str) -> bool:
-    """As argparse tells options from other words: not a dash alone, a negative number or a sentence."""
+    """Return True for an option by argparse's rule: no dash alone, no negative number, no sentence."""
     return word.startswith("-") and len(word) > 1 and " " not in word and not word[1].isdigit() and word[1] != "."

@@ -55,7 +55,7 @@ COMMON = (
 
 
 def add(parser: Parser) -> None:
-    """Options."""
+    """Add the options of the command."""
     parser.usage = "gtx predict MODEL MOLECULES [SMILES ...] [options]"
     parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
@@ -194,7 +194,7 @@ def opened(
 
 
 def status(ledger: Ledger) -> int:
-    """Exit status; 2 if no row could be used."""
+    """Return the exit status; 2 if no row could be used."""
     if 0 < ledger.rows == ledger.num_errors:
         note("gtx: no row can be used; the column 'error' of the output says why")
         return 2

@@ -51,13 +51,13 @@ def _plainer(error: UnicodeError) -> tuple[str, int]:
 
 
 def be_quiet(quiet: bool) -> None:
-    """Whether `note` is to print nothing."""
+    """Turn `note` off or on."""
     global _said
     _said = not quiet
 
 
 def shows_progress() -> bool:
-    """Whether there is a terminal to show progress on, and it is wanted."""
+    """Return True if progress is wanted and there is a terminal to show it."""
     return _said and sys.stderr.isatty()
 
 

@@ -144,7 +144,7 @@ def _tell(tried: Tried, best: Tried | None) -> None:
 
 
 def _print(found: Tuned) -> None:
-    """How many trials there are, the best settings, and test scores beside those of the defaults."""
+    """Print the number of trials, the best settings, and test scores beside those of the defaults."""
     states = [tried.state for tried in found.tried]
     counts = ", ".join(
         f"{states.count(state)} {state}" for state in ("complete", "pruned", "failed") if state in states

@@ -18,7 +18,7 @@ from gtx.data.ledger import counted
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
-from gtx.prediction.kernel_member import KernelMember, join
+from gtx.prediction.kernel_member import KernelMember, blend_outputs
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import NumberTask, Task
@@ -131,14 +131,14 @@ def blend(
     own[rows] = held_out
     kernel_member = KernelMember(whole, share.float())
     header = replace(header, partner=learned_spec(spec, whole), training=learned() if learned else header.training)
-    alone = {"network": outputs, "kernel": join(outputs, own, torch.ones_like(share))}
+    alone = {"network": outputs, "kernel": blend_outputs(outputs, own, torch.ones_like(share))}
     note = (
         f"prediction = {kernel_member.describe(header.task)}; weights chosen on {counted(len(val), 'validation row')}"
     )
     few = [name for name, known in zip(header.task.targets, (~val.y.isnan()).sum(0), strict=True) if known < FEWEST]
     note += f"; {listed(few)}: too few of them have a value to weigh a kernel, which takes {FEWEST}" if few else ""
     both = Predictor(predictor.members, header, device, kernel_member)
-    return calibrated(both, kernel_member.join(outputs, own), kernel, note, alone)
+    return calibrated(both, kernel_member.blend(outputs, own), kernel, note, alone)
 
 
 def fitted_kernel(spec: Mapping[str, Any], task: NumberTask, molecules: MoleculeStore) -> KernelRidge:
