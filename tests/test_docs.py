@@ -26,6 +26,7 @@ PAGES = [
             "atoms-and-bonds",
             "batches",
             "components",
+            "domain",
             "explaining",
             "features",
             "foundation",

@@ -56,6 +56,7 @@ def run(arguments: Namespace) -> int:
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
         "features": listed(header.features.columns) if header.features else None,
         "rows kept": "none" if header.training is None else header.training.describe(),
+        "domain": "\n".join(header.domain.describe(header.targets, header.units)) if header.domain else None,
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()) or None,
         "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),

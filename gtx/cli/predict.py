@@ -24,6 +24,7 @@ examples:
   cat smiles.txt | gtx predict run/model.gtx -
   gtx predict run/model.gtx "CC(=O)Oc1ccccc1C(=O)O" CCO
   gtx predict run/model.gtx molecules.csv --neighbours 3 --out predictions.csv
+  gtx predict run/model.gtx molecules.csv --domain --out predictions.csv
   gtx predict run/model.gtx molecules.csv --members --out predictions.csv
   gtx predict writer/model.gtx molecules.csv --beams 5 --out products.csv
   gtx predict run/model.gtx lib.csv --filter "y_pred > 7" --out hits.csv
@@ -44,6 +45,7 @@ COMMON = (
     "out",
     "smiles_column",
     "neighbours",
+    "domain",
     "members",
     "filter",
     "top",
@@ -103,6 +105,12 @@ def add(parser: Parser) -> None:
         "column similarity, from 0 to 1: how near the nearest is",
     )
     parser.add_argument(
+        "--domain",
+        action="store_true",
+        help="also write how near each molecule is to the training molecules (inside, edge or outside), and the error "
+        "that the model had on validation rows as near",
+    )
+    parser.add_argument(
         "--on-error",
         choices=["report", "fail"],
         default="report",
@@ -150,7 +158,12 @@ def run(arguments: Namespace) -> int:
 
     selection = Selection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
     predictor = opened(
-        arguments.model, arguments.neighbours, arguments.members, device=arguments.device, beams=arguments.beams
+        arguments.model,
+        arguments.neighbours,
+        arguments.members,
+        arguments.domain,
+        device=arguments.device,
+        beams=arguments.beams,
     )
     outcome = predict_table(
         predictor,
@@ -183,14 +196,19 @@ def check_order(model: str, molecule: str) -> None:
 
 
 def opened(
-    model: str | Path, neighbours: int | None, members: bool, device: str | None = None, beams: int | None = None
+    model: str | Path,
+    neighbours: int | None,
+    members: bool,
+    domain: bool,
+    device: str | None = None,
+    beams: int | None = None,
 ) -> PredictorLike:
-    """Load a model, with the predictions of its members and similar training molecules on request."""
+    """Load a model, with the predictions of its members and a comparison with training rows on request."""
     from gtx.prediction import WithNeighbours, load
 
     predictor = load(model, device, beams)
     predictor = predictor.with_members() if members else predictor
-    return predictor if neighbours is None else WithNeighbours(predictor, neighbours)
+    return predictor if neighbours is None and not domain else WithNeighbours(predictor, neighbours, domain)
 
 
 def status(ledger: Ledger) -> int:

@@ -139,7 +139,7 @@ def predict_folder(arguments: Namespace, molecules: str) -> int:
             engine=arguments.engine,
             address=arguments.address,
             progress=shows_progress(),
-            load=partial(opened, neighbours=arguments.neighbours, members=arguments.members),
+            load=partial(opened, neighbours=arguments.neighbours, members=arguments.members, domain=arguments.domain),
             **rows,
         )
     except (KeyboardInterrupt, Terminated):

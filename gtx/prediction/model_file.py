@@ -30,7 +30,7 @@ from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
 from gtx.prediction.foundation import FOUNDATION, model_path
 from gtx.prediction.kernel_member import KernelMember
-from gtx.prediction.neighbours import TrainingRows
+from gtx.prediction.neighbours import Domain, TrainingRows
 from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
 from gtx.tasks import TASKS, NumberTask, Task
 
@@ -191,6 +191,7 @@ _HEADER = Record(
         "partner": OrNone(SPEC),
         "smiles_column": text(),
         "units": MappingOf(text()),
+        "domain": OrNone(MappingOf(anything())),  # which `Domain.from_dict` checks
         "features": OrNone(Record({"names": ListOf(text()), "blanks": flag()}, _PARTS)),
         "split": MappingOf(anything()),
         "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
@@ -212,6 +213,7 @@ class ModelHeader:
         features: the feature columns; or None.
         units: units of targets by name; optional for each target.
         training: the training rows that the file keeps; or None.
+        domain: bands of similarity to the training rows, with the errors on validation rows; or None.
         split: settings of the split, and the number of rows in each part.
         metrics: the scores, as in `metrics.json`.
         settings: the settings of training, as in `config.yaml`, and `batch_pairs_used`, a number for each member; after
@@ -228,6 +230,7 @@ class ModelHeader:
     features: FeatureColumns | None = None
     units: dict[str, str] = field(default_factory=dict)
     training: TrainingRows | None = None
+    domain: Domain | None = None
     split: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -251,6 +254,7 @@ class ModelHeader:
         plain["featuriser"] = {"settings": self.featuriser.to_dict(), "hash": self.featuriser.hash}
         plain["features"] = self.features and self.features.to_dict()
         plain["training"] = None if self.training is None else self.training.to_dict()
+        plain["domain"] = None if self.domain is None else self.domain.to_dict()
         return {"format": FORMAT, **plain, "task": self.task.to_dict()}
 
     @classmethod
@@ -281,6 +285,8 @@ class ModelHeader:
             plain = plain | {"training": TrainingRows.from_dict(plain["training"])}
         known = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
         task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
+        if known.get("domain") is not None:
+            known["domain"] = Domain.from_dict(known["domain"], len(task.targets))
         for name in plain.keys() - {"training"}:  # also what is in no schema may be printed
             anything().check(plain[name], name)
         header = cls(**known | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})
@@ -310,6 +316,8 @@ def _check_agreement(header: ModelHeader) -> None:
         )
     if header.task.reads_similarity and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
+    if header.domain is not None and (header.training is None or not len(header.training)):
+        raise InputError("training: expected rows, to which domain compares molecules")
     model, given, read = header.model["name"], header.model["arguments"], header.featuriser
     known = WRITERS if header.task.writes else ARCHITECTURES | CLOSED_FORM
     if model not in known:

@@ -1,9 +1,9 @@
-"""The neighbours of molecules beside their predictions: columns of a table, and lines of text."""
+"""Comparison with training rows beside predictions, neighbours and domain: columns of a table, lines of text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
+from gtx.prediction.neighbours import BANDS, Domain
 from gtx.prediction.predictor import ExtendedAnswers, Predictor
 from gtx.tasks.task import Answers, fresh_columns
 
@@ -43,23 +44,27 @@ MOST = 1000
 
 
 class WithNeighbours:
-    """Predictor that adds the nearest training molecules to its answers, see `PredictorLike`.
+    """Predictor that adds a comparison with the training rows to its answers, see `PredictorLike`.
 
-    The columns are `similarity`, the similarity to the nearest training molecule, and for each neighbour its SMILES
-    `neighbour_1`, its similarity and its measured values.
+    The columns are `similarity`, the similarity to the nearest training molecule; with `domain` the columns of
+    `gtx.prediction.neighbours.Domain`: `domain`, `domain_error` and `domain_rows`, or for several targets
+    `<target>_domain_error` and `<target>_domain_rows`; and for each neighbour its SMILES `neighbour_1`, its similarity
+    and its measured values.
 
     Args:
         predictor: the model.
-        count: number of neighbours, 1 to `MOST`.
+        count: number of neighbours, 1 to `MOST`; None for none.
+        domain: add the band of similarity, and the error on validation rows of this band.
 
     Raises:
-        InputError: the model file keeps no training rows, or `count` is not from 1 to `MOST`.
+        InputError: the model file keeps no training rows, or no domain, or `count` is out of range.
     """
 
-    def __init__(self, predictor: Predictor, count: int) -> None:
-        if not 1 <= count <= MOST:
+    def __init__(self, predictor: Predictor, count: int | None, domain: bool = False) -> None:
+        if count is not None and not 1 <= count <= MOST:
             raise InputError(f"neighbours: expected 1 to {MOST}, got {count}")
-        self.predictor, self.count, self.near = predictor, count, predictor.comparison
+        self.predictor, self.count, self.near = predictor, count or 0, predictor.comparison
+        self.domain = predictor.domain if domain else None
 
     @property
     def header(self) -> Any:
@@ -74,17 +79,19 @@ class WithNeighbours:
         return self.predictor.task
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        """Return the columns of the model and those of the neighbours."""
+        """Return the columns of the model and those of the comparison."""
         taken = list(taken)
         own = self.predictor.output_columns(taken)
         further: list[tuple[str, type]] = [("similarity", float)]
+        if self.domain is not None:
+            further += [("domain", str), *((name, float) for name in domain_names(self.header.targets))]
         for k in range(1, self.count + 1):
             measured = ((f"neighbour_{k}_{name}", kind) for name, (kind, _) in self._measured.items())
             further += [(f"neighbour_{k}", str), (f"neighbour_{k}_similarity", float), *measured]
         return own | fresh_columns([*taken, *own], further)
 
     def predict_store(self, store: MoleculeStore) -> Answers:
-        """Predict the molecules of a store, and find their neighbours."""
+        """Predict the molecules of a store, and compare them with the training rows."""
         return ExtendedAnswers(self.predictor.predict_store(store), self._columns(store))
 
     @cached_property
@@ -93,9 +100,11 @@ class WithNeighbours:
         return {name: (float if column.dtype.kind == "f" else str, column) for name, column in found.items()}
 
     def _columns(self, store: MoleculeStore) -> list[np.ndarray]:
-        place, similarity = self.near.nearest(store, self.count)
+        place, similarity = self.near.nearest(store, max(self.count, 1))
         smiles = np.array(self.near.training.smiles, object)
         columns = [similarity[:, 0] if similarity.shape[1] else np.full(len(store), np.nan)]
+        if self.domain is not None:
+            columns += domain_columns(self.domain, columns[0])
         for k in range(self.count):
             if k < place.shape[1]:
                 measured = [column[place[:, k]] for _, column in self._measured.values()]
@@ -104,3 +113,19 @@ class WithNeighbours:
                 blank = {float: np.full(len(store), np.nan), str: np.full(len(store), None, object)}
                 columns += [blank[str], blank[float], *(blank[kind] for kind, _ in self._measured.values())]
         return columns
+
+
+def domain_names(targets: Sequence[str]) -> list[str]:
+    """Name the columns of errors and rows of the domain, target by target."""
+    prefixes = [""] if len(targets) == 1 else [f"{name}_" for name in targets]
+    return [f"{prefix}domain_{kind}" for prefix in prefixes for kind in ("error", "rows")]
+
+
+def domain_columns(domain: Domain, similarity: np.ndarray) -> list[np.ndarray]:
+    """Return the band of each similarity `[m]`, and the columns that `domain_names` names; NaN from too few rows."""
+    band = domain.assign(similarity)
+    columns = [np.array(BANDS, object)[band]]
+    errors, rows = (np.array([of[name] for name in BANDS], np.float64) for of in (domain.errors, domain.rows))
+    for t in range(rows.shape[1]):
+        columns += [errors[band, t], rows[band, t]]
+    return columns

@@ -1,7 +1,8 @@
-"""The training rows that a model file keeps: neighbours of molecules, and the overlap with a table."""
+"""Training rows and molecules: the rows that a file keeps, the overlap with a table, neighbours, the domain."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -15,11 +16,12 @@ from gtx.data.targets import parse_number
 from gtx.errors import InputError
 from gtx.kernel import TanimotoKernel
 from gtx.molecules.graphs import ATOM_PLACE, BOND_PLACE
-from gtx.schema import Kind, ListOf, MappingOf, Record, text, whole
+from gtx.schema import Kind, ListOf, MappingOf, OrNone, Record, number, text, whole
 from gtx.tasks.task import Answers, Task
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
+    from gtx.tasks import NumberTask
 
 
 # --- The training rows that a model file keeps.
@@ -188,8 +190,7 @@ class Neighbours:
         )
         done = featurise(whole, list(training.smiles), workers=0, smiles=False)
         self.training, self.rows = training, done.good
-        self.kernel = TanimotoKernel([MORGAN])
-        self.kernel.set_references(done.store)
+        self.kernel = _kernel_of(done.store)
 
     def nearest(self, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the nearest training rows of each molecule of a store, the most similar first.
@@ -198,14 +199,173 @@ class Neighbours:
             Their positions in `training`, int64 `[m, k]`, and their similarity, float64 `[m, k]`, from 0 to 1; k is
             `count`, or less where fewer rows are kept.
         """
-        count, store = min(count, len(self.rows)), store.to("cpu")
-        parts = [self.kernel.nearest(store.batch(some), count) for some in torch.arange(len(store)).split(CHUNK)] or [
-            (torch.zeros(0, count, dtype=torch.long), torch.zeros(0, count, dtype=torch.double))
-        ]
-        place, similarity = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
+        place, similarity = _nearest(self.kernel, store, min(count, len(self.rows)))
         return self.rows[place], similarity
+
+
+def nearest_similarity(references: MoleculeStore, molecules: MoleculeStore) -> np.ndarray:
+    """Compute the similarity of each molecule to the nearest of the references, as `Neighbours` does.
+
+    Args:
+        references: at least one molecule; of more than `MOST` as many are drawn at random, always the same ones.
+        molecules: m molecules.
+
+    Returns:
+        float64 `[m]`, from 0 to 1.
+    """
+    drawn = np.random.default_rng(0).permutation(len(references))[:MOST]
+    return _nearest(_kernel_of(references.to("cpu").subset(np.sort(drawn))), molecules, 1)[1][:, 0]
+
+
+def _kernel_of(references: MoleculeStore) -> TanimotoKernel:
+    kernel = TanimotoKernel([MORGAN])
+    kernel.set_references(references)
+    return kernel
+
+
+def _nearest(kernel: TanimotoKernel, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the nearest references of each molecule: their positions and similarities, `[m, count]`."""
+    store = store.to("cpu")
+    parts = [kernel.nearest(store.batch(some), count) for some in torch.arange(len(store)).split(CHUNK)]
+    parts = parts or [(torch.zeros(0, count, dtype=torch.long), torch.zeros(0, count, dtype=torch.double))]
+    place, similarity = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
+    return place, similarity
 
 
 def graph_featuriser(featuriser: Featuriser) -> Featuriser:
     """Return the featuriser without descriptors, further features and coordinates, which comparisons do not need."""
     return replace(featuriser, descriptors=False, molecule_features=(), coordinates=False, conformers=False)
+
+
+# --- The domain of a model: bands of similarity to the training rows, and the error on validation rows in each.
+
+BANDS = ("inside", "edge", "outside")
+SHARES = (0.1, 0.4)
+"""Shares of the validation rows, the least similar first, that are outside, and that are outside or at the edge."""
+FEWEST = 10
+"""Minimum number of validation rows of an error; with fewer it is None. Bands get as many if there are rows enough."""
+WRONG = "share of wrong classes"
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Bands of similarity to the nearest training row, with the error of the model on validation rows in each.
+
+    Attributes:
+        edges: two similarities: molecules below the first are outside, from the second on inside, between them at the
+            edge.
+        error: the kind of error: the name of a metric of the task, or `WRONG` for classes.
+        rows: for each band the numbers of validation rows that have a value, by target.
+        errors: for each band the errors by target, in units of the metric; None from fewer than `FEWEST` rows.
+    """
+
+    edges: tuple[float, float]
+    error: str
+    rows: Mapping[str, Sequence[int]]
+    errors: Mapping[str, Sequence[float | None]]
+
+    @classmethod
+    def measure(cls, task: NumberTask, similarity: np.ndarray, y: np.ndarray, prediction: np.ndarray) -> Self | None:
+        """Set the bands by validation rows, and measure the error in each.
+
+        Args:
+            task: the task of the model.
+            similarity: `[n]`, the similarity of each validation row to the nearest training row.
+            y: `[n, T]`, measured values, NaN for blanks.
+            prediction: `[n, P]`, predictions for these rows.
+
+        Returns:
+            The domain; None from fewer than `FEWEST` rows with a value.
+        """
+        measured = ~np.isnan(y).all(axis=1)
+        ordered = np.sort(similarity[measured])
+        n = len(ordered)
+        if n < FEWEST:
+            return None
+        below = [math.ceil(share * n) for share in SHARES]
+        if n >= FEWEST * len(BANDS):
+            below = [max(rows, FEWEST * k) for k, rows in enumerate(below, 1)]
+        low, high = (float(ordered[ordered > ordered[rows - 1]].min(initial=ordered[-1])) for rows in below)
+        rows, errors = measure_bands(task, assign_bands(similarity, (low, high)), y, prediction)
+        return cls((low, high), error_of(task), rows, errors)
+
+    def assign(self, similarity: np.ndarray) -> np.ndarray:
+        """Return the position in `BANDS` of each similarity `[n]`."""
+        return assign_bands(similarity, self.edges)
+
+    def bounds(self, band: str) -> str:
+        """Describe the similarities of a band."""
+        low, high = self.edges
+        words = {"inside": f"from {high:.2f}", "edge": f"{low:.2f} to {high:.2f}", "outside": f"below {low:.2f}"}
+        return words[band]
+
+    def describe(self, targets: Sequence[str], units: Mapping[str, str]) -> list[str]:
+        """Describe the bands, a line each."""
+        lines = []
+        for band in BANDS:
+            each = []
+            for name, rows, error in zip(targets, self.rows[band], self.errors[band], strict=True):
+                whose = f"{name} " if len(targets) > 1 else ""
+                unit = f" {units[name]}" if name in units and self.error in ("rmse", "mae") else ""
+                value = "too few rows" if error is None else f"{self.error} {error:.3g}{unit}"
+                each.append(f"{whose}{value} on {rows:,} validation rows")
+            lines.append(f"{band} (similarity {self.bounds(band)}): {'; '.join(each)}")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert the domain to plain values for JSON."""
+        bands = {band: {"rows": list(self.rows[band]), "errors": list(self.errors[band])} for band in BANDS}
+        return {"edges": list(self.edges), "error": self.error, "bands": bands}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any], targets: int) -> Self:
+        """Rebuild the domain of a number of targets from the plain values of `to_dict`.
+
+        Raises:
+            InputError: an entry is missing or not in order.
+        """
+        edges = ListOf(number(0, 1), least=2, most=2)
+        counts = ListOf(whole(0, 2**53), least=targets, most=targets)
+        band = Record({"rows": counts, "errors": ListOf(OrNone(number(0)), least=targets, most=targets)})
+        Record({"edges": edges, "error": text(), "bands": Record(dict.fromkeys(BANDS, band))}).check(plain, "domain")
+        low, high = plain["edges"]
+        if low > high:
+            raise InputError(f"domain.edges: expected ascending numbers, got {low:g} and {high:g}")
+        bands = plain["bands"]
+        rows, errors = ({name: bands[name][entry] for name in BANDS} for entry in ("rows", "errors"))
+        return cls((low, high), plain["error"], rows, errors)
+
+
+def assign_bands(similarity: np.ndarray, edges: tuple[float, float]) -> np.ndarray:
+    """Return the position in `BANDS` of each similarity `[n]`: 0 inside, 1 edge, 2 outside."""
+    return 2 - np.searchsorted(edges, similarity, side="right")
+
+
+def error_of(task: NumberTask) -> str:
+    """Name the error of a task: its first metric of which lower is better, or the share of wrong classes."""
+    return next((name for name, metric in task.metrics.items() if metric.lower), WRONG)
+
+
+def measure_bands(
+    task: NumberTask, band: np.ndarray, y: np.ndarray, prediction: np.ndarray
+) -> tuple[dict[str, list[int]], dict[str, list[float | None]]]:
+    """Measure the error of predictions `[n, P]` in each band `[n]`, by target.
+
+    Returns:
+        For each band the numbers of rows with a value, and the errors; None from fewer than `FEWEST` rows.
+    """
+    metric = error_of(task)
+    rows: dict[str, list[int]] = {}
+    errors: dict[str, list[float | None]] = {}
+    for k, name in enumerate(BANDS):
+        known = ~np.isnan(y[band == k])
+        rows[name] = known.sum(axis=0).tolist()
+        errors[name] = [None] * len(task.targets)
+        if max(rows[name]) < FEWEST:
+            continue
+        scores = task.evaluate(y[band == k], prediction[band == k])["per_target"]
+        for t, target in enumerate(task.targets):
+            score = scores[target]["accuracy" if metric == WRONG else metric]
+            if rows[name][t] >= FEWEST and score is not None:
+                errors[name][t] = 1 - score if metric == WRONG else score
+    return rows, errors

@@ -28,7 +28,7 @@ from gtx.molecules.reading import text_of
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelHeader, save_model
-from gtx.prediction.neighbours import Neighbours, graph_featuriser
+from gtx.prediction.neighbours import Domain, Neighbours, graph_featuriser
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.tasks.task import Answers, fresh_columns
 
@@ -337,6 +337,20 @@ class Predictor:
                 "this model file keeps no training rows to compare with: an earlier gtx made it, or --no-training-rows"
             )
         return Neighbours(self.header.training, self.header.featuriser)
+
+    @property
+    def domain(self) -> Domain:
+        """Bands of similarity to the training rows, with the error on validation rows in each.
+
+        Raises:
+            InputError: the model file has no domain.
+        """
+        if self.header.domain is None:
+            raise InputError(
+                "this model file has no domain: it takes a model of numbers or classes of molecules, its training rows "
+                "(no --no-training-rows) and 10 validation rows or more"
+            )
+        return self.header.domain
 
     def neighbours(self, smiles: Iterable[str] | str, count: int = 3) -> pd.DataFrame:
         r"""Find the training molecules that are most similar to molecules, among the rows that the model file keeps.

@@ -76,6 +76,8 @@ class RunReport:
         rivals: float `[n, P]`, what baselines predict of numbers or classes of molecules, by name.
         alone: scores of the parts that the model is a mix of, as `baselines`, or empty.
         nearest: how similar the judged molecules are to those of training; worked out where it is not given.
+        domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, "val" and "test", and band: the
+            number of rows with a value and the error of each target, None from too few rows; or empty.
         footnotes: remarks for the foot of the page, e.g. when and for how long the model was trained.
     """
 
@@ -96,6 +98,7 @@ class RunReport:
     rivals: Mapping[str, np.ndarray] = field(default_factory=dict)
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     nearest: Nearest | None = None
+    domain: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float | None]]]] = field(default_factory=dict)
     footnotes: Sequence[str] = ()
 
     @property

@@ -301,6 +301,28 @@ def size_histogram(num_atoms: Columns) -> Figure:
     return axes.figure
 
 
+def by_band(errors: Mapping[str, Mapping[str, tuple[int, float | None]]], quantity: str) -> Figure:
+    """Plot the error in each band of the domain, with the number of molecules; a band of too few has no bar.
+
+    Args:
+        errors: for each part and band the number of molecules and the error, or None.
+        quantity: label of the errors.
+    """
+    with panel("", "", quantity) as axes:
+        width, bands = 0.8 / len(errors), list(next(iter(errors.values())))
+        for i, (part, found) in enumerate(errors.items()):
+            place = np.arange(len(bands)) + (i - (len(errors) - 1) / 2) * width
+            bars = axes.bar(
+                place, [error or 0 for _, error in found.values()], width * 0.9, color=COLOURS[part], label=PARTS[part]
+            )
+            axes.bar_label(bars, [f"{rows:,}" for rows, _ in found.values()], padding=2, fontsize=SMALL)
+        axes.set_xticks(np.arange(len(bands)), bands)
+        axes.margins(y=0.15)
+        axes.grid(visible=False, axis="x")
+        _legend_above(axes)
+    return axes.figure
+
+
 def _steps(axes: Axes, values: np.ndarray, edges: np.ndarray, part: str, label: str) -> None:
     shares = np.histogram(values, edges)[0] / max(len(values), 1)
     colour = COLOURS[part]

@@ -164,6 +164,8 @@ def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
             partial(_by_similarity, report, t, near, quantity),
             f"Absolute error {BY_SIMILARITY} {sentence(compared(report))}",
         )
+    leading = next(metric for name, metric in report.task.metrics.items() if metric.lower)
+    yield from domain_panels(report, t, leading.title + (in_unit(unit) if leading.in_units else ""))
 
 
 def probability_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
@@ -194,6 +196,22 @@ def label_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
             f"Error of {name} by similarity",
             partial(_by_similarity, report, t, near, wrong),
             f"Share of wrong classes {BY_SIMILARITY} {sentence(compared(report))}",
+        )
+        yield from domain_panels(report, t, wrong)
+
+
+def domain_panels(report: Report, t: int, quantity: str) -> Iterator[Panel]:
+    """Yield the panel of the error in each band of the domain, if the model has one."""
+    if report.domain:
+        errors = {
+            part: {band: (rows[t], found[t]) for band, (rows, found) in bands.items()}
+            for part, bands in report.domain.items()
+        }
+        yield Panel(
+            f"Error of {report.targets[t]} by domain",
+            partial(figures.by_band, errors, quantity),
+            "Error by similarity to the training molecules, with the number of molecules: gtx predict --domain writes "
+            "the validation error of a molecule's band. No bar: too few molecules.",
         )
 
 

@@ -39,7 +39,7 @@ class Part:
     """The answers to some of the molecules that were predicted together, see `gtx.tasks.task.Answers`."""
 
     finite: np.ndarray
-    remarks: list[list[str]]
+    warnings: list[list[str]]
     cells: list[np.ndarray]
 
     def columns(self) -> list[np.ndarray]:

@@ -14,6 +14,7 @@ from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
 from gtx.dataset.loading import describe_duplicates, outlier_lines
 from gtx.prediction import Predictor, library_versions
+from gtx.prediction.neighbours import BANDS, measure_bands, nearest_similarity
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH
 from gtx.tasks.task import Answers
@@ -124,6 +125,20 @@ def further_names(dataset: Dataset) -> list[str]:
     for file in dataset.files[1:]:  # val/data.csv and test/data.csv must not share one
         names.append(fresh_name(names, f"predictions-{Path(file.source.removesuffix('.gz')).stem}"))
     return [f"{name}.csv" for name in names]
+
+
+def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> dict[str, Any]:
+    """Return the rows and errors of the bands of the domain on validation and test rows, see `gtx.report.RunReport`."""
+    domain, task = predictor.header.domain, predictor.task
+    if domain is None:
+        return {}
+    found = {"val": {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
+    test = dataset.split["test"]
+    if len(test):
+        similarity = nearest_similarity(dataset.train, dataset.store.subset(test))
+        rows, errors = measure_bands(task, domain.assign(similarity), dataset.y[test], answers.mean[test])
+        found["test"] = {band: (rows[band], errors[band]) for band in BANDS}
+    return found
 
 
 def report_facts(

@@ -21,7 +21,7 @@ from gtx.tasks import Task
 from gtx.tasks.task import Answers
 from gtx.training import RunFolder, TrainSettings, distributed_group, exclusive, from_main, is_main_process, main_first
 from gtx.training.run import CONFIG, MEMBERS
-from gtx.workflow.outputs import data_lines, further_names, report_facts, write_predictions
+from gtx.workflow.outputs import data_lines, domain_errors, further_names, report_facts, write_predictions
 from gtx.workflow.plan import Plan, opened
 from gtx.workflow.specs import without_all_rows
 
@@ -175,6 +175,7 @@ def train(
     if report:
         facts = report_facts(out, dataset, predictor, metrics, members, seconds, notes[:before])
         facts["rivals"] = scored.predictions
+        facts["domain"] = domain_errors(predictor, dataset, answers)
         facts["footnotes"] += learned
         notes = [*notes, *_report(task, out, dataset, answers, facts)]
     run.finish()

@@ -15,8 +15,8 @@ from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import FOUNDATION, ModelHeader, describe_seen
 from gtx.prediction.loading import attach_foundation
-from gtx.prediction.neighbours import TrainingRows
-from gtx.tasks import Task
+from gtx.prediction.neighbours import Domain, TrainingRows, nearest_similarity
+from gtx.tasks import NumberTask, Task
 from gtx.training import Member, TrainSettings, fit, run_config
 from gtx.training.logging import Watch
 from gtx.workflow.blending import Blended, blend
@@ -144,9 +144,23 @@ class Plan:
         return members, header
 
     def blend(self, members: list[Member], header: ModelHeader) -> Blended:
-        """Blend the trained members with a kernel."""
+        """Blend the trained members with a kernel, and measure the domain of the model."""
         learned = None if header.training is None else partial(self._rows, "train", "val")
-        return blend(members, header, self.molecules.store, self.molecules.split, self.settings, learned)
+        store, split = self.molecules.store, self.molecules.split
+        blended = blend(members, header, store, split, self.settings, learned)
+        task = blended.predictor.task
+        if (
+            header.training is None
+            or not isinstance(task, NumberTask)
+            or not (len(split["train"]) and len(split["val"]))
+        ):
+            return blended
+        similarity = nearest_similarity(store.subset(split["train"]), store.subset(split["val"]))
+        val = split["val"]
+        domain = Domain.measure(task, similarity, self.molecules.y[val], blended.answers.mean[val])
+        return replace(
+            blended, predictor=blended.predictor.with_header(replace(blended.predictor.header, domain=domain))
+        )
 
     def _rows(self, *parts: str) -> TrainingRows:
         """Collect the training rows that a model file stores: SMILES, row numbers, and cells of the targets."""

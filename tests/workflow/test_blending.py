@@ -126,7 +126,7 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
     torch.testing.assert_close(both.kernel_member.kernel(done.batch()), whole(done.batch()))
     outputs, unseen = network.outputs(done)
     for kernel, of in ((first, "val"), (whole, "test")):
-        mean = both.answers(done, both.kernel_member.join(outputs, kernel(done.batch())), unseen).mean[part == of, 0]
+        mean = both.answers(done, both.kernel_member.blend(outputs, kernel(done.batch())), unseen).mean[part == of, 0]
         told = [float(row["solvation_water_pred"]) for row in rows if row["split"] == of]
         np.testing.assert_allclose(told, mean, rtol=1e-4)
     assert not torch.allclose(first(done.batch()), whole(done.batch()), atol=1e-3)
