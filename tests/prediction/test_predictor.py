@@ -123,7 +123,7 @@ def test_each_member_says_what_it_says_alone_and_their_mean_is_the_prediction(pr
     one = with_task(predictor, [0]).predict(given, members=True)
     assert [name for name in one if name.endswith("_1")] == ["gap_pred_1", "solvation_water_pred_1"]
     np.testing.assert_array_equal(one.gap_pred_1, one.gap_pred)
-    assert pickle.loads(pickle.dumps(predictor.with_members())).tells_members
+    assert pickle.loads(pickle.dumps(predictor.with_members())).reports_members
 
 
 @pytest.mark.parametrize(
