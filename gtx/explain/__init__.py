@@ -1,4 +1,4 @@
-"""Pictures of what a trained model computes for one molecule, and a check of how much they say."""
+"""Explanations of a prediction: attention with a test of it, Shapley values, rationales; in numbers and pictures."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.explain.account import Account
     from gtx.explain.attribution import Attribution, Shapley, attribute, shapley
     from gtx.explain.explanation import Explanation, check_name, explain
+    from gtx.explain.findings import Account
     from gtx.explain.rationales import Rationale, rationale
-    from gtx.explain.relevance import gradient_weighted, per_atom, rollout
-    from gtx.explain.removal import Removal, bond_distances, by_distance, dense, faithfulness
+    from gtx.explain.relevance import (
+        Removal,
+        bond_distances,
+        by_distance,
+        dense,
+        faithfulness,
+        gradient_weighted,
+        per_atom,
+        rollout,
+    )
     from gtx.explain.subject import explained_names
 
 
@@ -20,29 +28,15 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "explanation": (
-            "explain",
-            "Explanation",
-            "check_name",
-        ),
+        "explanation": ("explain", "Explanation", "check_name"),
         "subject": ("explained_names",),
-        "account": ("Account",),
-        "attribution": (
-            "attribute",
-            "Attribution",
-            "shapley",
-            "Shapley",
-        ),
-        "rationales": (
-            "rationale",
-            "Rationale",
-        ),
+        "findings": ("Account",),
+        "attribution": ("attribute", "Attribution", "shapley", "Shapley"),
+        "rationales": ("rationale", "Rationale"),
         "relevance": (
             "rollout",
             "gradient_weighted",
             "per_atom",
-        ),
-        "removal": (
             "bond_distances",
             "by_distance",
             "faithfulness",

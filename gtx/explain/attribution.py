@@ -1,11 +1,11 @@
-"""Attributions: what each atom or substructure adds to a prediction."""
+"""Attributions: the contribution of each atom or substructure to a prediction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import factorial
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -13,27 +13,29 @@ from torch import Tensor
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.explain.account import copies, in_units, outputs_without
-from gtx.explain.drawn import SIZE, Drawn
-from gtx.explain.subject import open_subject
-from gtx.explain.words import headline
+from gtx.explain.explanation import SIZE, Drawn
+from gtx.explain.findings import headline
+from gtx.explain.subject import copies, in_units, open_subject, outputs_without
 from gtx.molecules import draw_molecule, substructures
 from gtx.prediction import Predictor
 from gtx.prediction.kernel_member import KernelMember, blend_outputs
 
-# --- What each atom brings to a prediction: Shapley values of taking sets of atoms away.
+if TYPE_CHECKING:
+    from rdkit.Chem import Mol
+
+# --- Shapley values of players, by predictions without sets of them.
 
 EXACT = 10
-"""Up to so many players all their sets are taken, 1,024 of them."""
+"""Most players for which all sets are taken, 1,024 of them."""
 
 
 class Shapley(NamedTuple):
     """Shapley values of n players.
 
     Attributes:
-        values: `[n]`; they sum to the worth of all players less that of none.
+        values: `[n]`; they sum to the prediction with all players minus that with none.
         errors: `[n]`, the standard error of each value where sets were drawn, 0 where all were taken.
-        sets: how many sets were taken away.
+        sets: number of sets that were taken away.
     """
 
     values: np.ndarray
@@ -42,23 +44,23 @@ class Shapley(NamedTuple):
 
 
 def shapley(change: Callable[[np.ndarray], np.ndarray], players: int, permutations: int = 50, seed: int = 0) -> Shapley:
-    r"""The mean of what a player adds to the players before it, over all orders of the players:
+    r"""Compute the mean of what a player adds to the players before it, over all orders of the players.
 
     \[ \phi_i = \sum_{S \not\ni i} \frac{|S|!\,(n - |S| - 1)!}{n!} \bigl(v(S \cup i) - v(S)\bigr) \]
 
-    v(S) is the prediction with only the players S, so players that are alike have equal values, one that changes
+    v(S) is the prediction with only the players S. So players that are alike have equal values, a player that changes
     nothing has 0, and the values sum to v(all) - v(none) (efficiency).
 
-    Up to `EXACT` players the sum is worked out. Above, orders are drawn, each together with its reverse; the values of
-    one order sum to v(all) - v(none) too, and so does their mean.
+    Up to `EXACT` players the sum is exact. Above, orders are drawn, each together with its reverse; the values of one
+    order sum to v(all) - v(none) too, and so does their mean.
 
     Sources: Shapley 1953; sampled orders: Castro et al. 2009 (10.1016/j.cor.2008.04.004), with reverses: Mitchell et
     al. 2022 (arXiv:2104.12199).
 
     Args:
         change: from sets of players, bool `[m, n]`, to the change of the prediction `[m]` when each set is taken away.
-        players: how many there are, n.
-        permutations: orders drawn, beside as many reverses; 2 or more.
+        players: their number, n.
+        permutations: number of orders drawn, each with its reverse; 2 or more.
         seed: of the orders.
     """
     return _exact(change, players) if players <= EXACT else _sampled(change, players, permutations, seed)
@@ -93,7 +95,7 @@ def _sampled(change: Callable[[np.ndarray], np.ndarray], n: int, permutations: i
     return Shapley(pairs.mean(0), errors, 2 * permutations * (n - 1) + 2)
 
 
-# --- One molecule, one target: what each atom, or each substructure, brings to the prediction.
+# --- One molecule, one target: the contribution of each atom, or of each substructure.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,18 +105,18 @@ class Attribution(Drawn):
     Attributes:
         smiles: the molecule as given.
         mol: the RDKit molecule whose atoms are the n atoms.
-        quantity: what is predicted, in words.
+        quantity: the predicted quantity, in words.
         prediction: of the target, by the whole model; for classes the probability of class 1.
         without: the baseline, the prediction without the parts; `parts.values` sum to the difference.
-        players: int `[n]`, to which part each atom belongs, from 0.
+        players: int `[n]`, the number of the part of each atom, from 0.
         parts: the Shapley value of each part.
-        sums: what the values sum to, in words: of the network and of the kernel, and what the baseline is made of.
-        notes: what a reader should know about this model and molecule.
-        neighbours: the training molecules that are most similar to it, in lines of text.
+        sums: the sum of the values in words, of the network and of the kernel, and the meaning of the baseline.
+        notes: remarks on this model and molecule, for the reader.
+        neighbours: the most similar training molecules, in lines of text.
     """
 
     smiles: str
-    mol: Any
+    mol: Mol
     quantity: str
     prediction: float
     without: float
@@ -125,7 +127,7 @@ class Attribution(Drawn):
     neighbours: list[str]
 
     def names(self) -> list[str]:
-        """The atoms of each part, as "C1 O2"."""
+        """Name the atoms of each part, as "C1 O2"."""
         atoms = [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in self.mol.GetAtoms()]
         members = [np.flatnonzero(self.players == part) for part in range(len(self.parts.values))]
         return [" ".join(atoms[i] for i in part) for part in members]
@@ -135,27 +137,29 @@ class Attribution(Drawn):
         rows = zip(self.parts.values, self.parts.errors, self.names(), strict=True)
         drawn = bool(self.parts.errors.any())
         how = f"{self.parts.sets} sets drawn, ± the standard error" if drawn else "all sets"
+        lines = []
+        for value, error, name in sorted(rows, key=lambda row: -abs(row[0])):
+            spread = f" ± {error:<8.2g}" if drawn else ""
+            lines.append(f"{value:>+10.4f}{spread}  {name}")
         return "\n".join(
             [
                 *headline(self.smiles, len(self.players), self.quantity, self.prediction),
                 *self.sums,
                 f"Shapley values ({how}):",
-                *(
-                    f"{value:>+10.4f}{f' ± {error:<8.2g}' * drawn}  {name}"
-                    for value, error, name in sorted(rows, key=lambda row: -abs(row[0]))
-                ),
+                *lines,
                 *(f"note: {note}" for note in self.notes),
                 *self.neighbours,
             ]
         )
 
     def drawing(self) -> str:
-        """The molecule, its atoms coloured by the value of their part: red raises the prediction, blue lowers it."""
+        """Draw the molecule, each atom coloured by the value of its part: red raises the prediction, blue lowers it."""
         return draw_molecule(self.mol, self.parts.values[self.players], self.smiles, SIZE, numbers=True)
 
     def legend(self) -> list[str]:
-        told = headline(self.smiles, len(self.players), self.quantity, self.prediction)[1:]
-        return [*told, *self.sums, "Red raises the prediction, blue lowers it: Shapley values, in its unit."]
+        """Explain the drawing in lines of text."""
+        _, *prediction = headline(self.smiles, len(self.players), self.quantity, self.prediction)
+        return [*prediction, *self.sums, "Red raises the prediction, blue lowers it: Shapley values, in its unit."]
 
 
 def attribute(
@@ -168,17 +172,18 @@ def attribute(
     seed: int = 0,
     features: Mapping[str, Any] | None = None,
 ) -> Attribution:
-    r"""Shapley values of the atoms, or of the substructures, of one molecule, in the whole model.
+    r"""Compute Shapley values of the atoms, or of the substructures, of one molecule, in the whole model.
 
     A part that is taken away neither attends nor is attended to in the network; bond messages and descriptors stay, if
-    the network has them. Of a kernel with the share s, its atoms' exact contributions are taken away
-    (`gtx.kernel.KernelRidge.contributions`):
+    the network has them. If a kernel of weight s is blended with the network, the exact contributions of the part's
+    atoms are taken away from it (`gtx.kernel.KernelRidge.contributions`):
 
     \[ v(S) = g\Bigl((1 - s)\, z_n(S) + s\, \bigl(\mu + d + \sum_{j \in S} \varphi_j\bigr)\Bigr) \]
 
-    with \(z_n(S)\) the network's output with the attention of the atoms S alone, \(\mu\) the kernel's mean, d what its
-    descriptors bring, and g from outputs to the target's units. v(all) is the prediction of the whole model, v(none)
-    the baseline. Where g is linear, an atom's value is 1 - s times its value in the network plus s times \(\varphi_j\).
+    with \(z_n(S)\) the network's output with the attention of the atoms S alone, \(\mu\) the kernel's mean, d the
+    contribution of its descriptors, and g from outputs to the target's units. v(all) is the prediction of the whole
+    model, v(none) the baseline. Where g is linear, an atom's value is 1 - s times its value in the network plus s times
+    \(\varphi_j\).
 
     It runs on the CPU and in float64, whatever the predictor's device.
 
@@ -187,10 +192,10 @@ def attribute(
         smiles: one molecule; a mol block too, for a model that needs coordinates.
         target: name of the target; default the first.
         parts: what is taken away: single atoms, or substructures (`gtx.molecules.substructures`).
-        member: which network of an ensemble.
-        draws: orders drawn, beside as many reverses, where there are too many sets to take all; 2 or more.
+        member: number of the network in an ensemble.
+        draws: number of orders drawn, each with its reverse, where there are too many sets to take all; 2 or more.
         seed: of the orders.
-        features: what the model reads beside the molecule, numbers, or lists of numbers, by name.
+        features: values of the feature columns: numbers, or lists of numbers, by name.
 
     Raises:
         InputError: as `gtx.explain.explain`.
@@ -198,39 +203,41 @@ def attribute(
     if draws < 2:
         raise InputError(f"draws: expected 2 or more, got {draws}")
     subject = open_subject(predictor, smiles, target, member, features)
-    model, store, header, column = subject[:4]
+    store, task, column = subject.store, subject.task, subject.column
     players = np.arange(subject.mol.GetNumAtoms()) if parts == "atoms" else substructures(subject.mol)
     kernel = None if subject.kernel_member is None else _Kernel.of(subject.kernel_member, store)
 
-    def worth(present: np.ndarray, of_kernel: np.ndarray | None = None) -> np.ndarray:
-        """Predictions with the parts of sets, bool `[m, P]`, alone; other sets for the kernel may be given."""
-        outputs = outputs_without(model, store, ~present[:, players])
+    def predicted(present: np.ndarray, of_kernel: np.ndarray | None = None) -> np.ndarray:
+        """Predict with the parts of sets, bool `[m, P]`, alone; the kernel may have other sets."""
+        outputs = outputs_without(subject.model, store, ~present[:, players])
         if kernel is not None:
-            outputs = kernel.mixed(outputs, (present if of_kernel is None else of_kernel)[:, players])
-        return in_units(outputs, store, header, column)
+            outputs = kernel.blended(outputs, (present if of_kernel is None else of_kernel)[:, players])
+        return in_units(outputs, store, task, column)
 
     every = np.ones((1, int(players.max()) + 1), bool)
-    whole, without, with_kernel = (float(worth(*sets)[0]) for sets in ((every,), (~every,), (~every, every)))
-    found = shapley(lambda sets: worth(~sets) - whole, every.shape[1], draws, seed)
+    whole, without = float(predicted(every)[0]), float(predicted(~every)[0])
+    values = shapley(lambda sets: predicted(~sets) - whole, every.shape[1], draws, seed)
     sums = [f"the values sum to {whole - without:+.4g}: from the baseline {without:.4g} to the prediction {whole:.4g}"]
     if kernel is None:
-        sums += ["baseline: the prediction without all attention"]
+        sums += ["baseline: the prediction without any attention"]
     else:
         share = float(kernel.share[column])
-        if not header.task.linked:
-            own, other = whole - with_kernel, with_kernel - without
+        if not task.linked:
+            kernel_alone = float(predicted(~every, every)[0])
+            network_part, kernel_part = whole - kernel_alone, kernel_alone - without
             sums += [
-                f"of this {own:+.4g} is of the network ({1 - share:.0%}), {other:+.4g} of the kernel ({share:.0%})"
+                f"{network_part:+.4g} comes from the network (weight {1 - share:.0%}), "
+                f"{kernel_part:+.4g} from the kernel (weight {share:.0%})"
             ]
-        sums += ["baseline: the network without all attention; the kernel's mean, and its descriptors"]
+        sums += ["baseline: the network without any attention, and the kernel's mean with its descriptors"]
     return Attribution(
         smiles=subject.smiles,
         mol=subject.mol,
-        quantity=header.quantity(column),
+        quantity=subject.header.quantity(column),
         prediction=whole,
         without=without,
         players=players,
-        parts=found,
+        parts=values,
         sums=sums,
         notes=subject.notes,
         neighbours=subject.neighbours,
@@ -238,8 +245,13 @@ def attribute(
 
 
 class _Kernel(NamedTuple):
-    """Kernel outputs for one molecule: without its atoms `[P]`, the contribution of each of n atoms `[n, P]`, and
-    the kernel's blend weights `[P]`."""
+    """Outputs of a kernel for one molecule, apart.
+
+    Attributes:
+        rest: `[P]`, without its atoms.
+        atoms: `[n, P]`, the contribution of each atom.
+        share: `[P]`, the weights of the kernel in the blend.
+    """
 
     rest: Tensor
     atoms: Tensor
@@ -250,7 +262,7 @@ class _Kernel(NamedTuple):
         atoms, descriptors = kernel_member.kernel.contributions(copies(store))
         return cls(kernel_member.kernel.offset.double() + descriptors, atoms, kernel_member.share)
 
-    def mixed(self, outputs: Tensor, present: np.ndarray) -> Tensor:
-        """Outputs `[m, C]` of the network, mixed with those of the kernel with the atoms `[m, n]` that are present."""
+    def blended(self, outputs: Tensor, present: np.ndarray) -> Tensor:
+        """Blend outputs `[m, C]` of the network with those of the kernel for the atoms `[m, n]` that are present."""
         own = self.rest + torch.from_numpy(present).double() @ self.atoms
         return blend_outputs(outputs[:, None], own, self.share)[:, 0]

@@ -1,20 +1,87 @@
-"""One molecule, one target: what a trained model computes, beside the same model with random weights."""
+"""Explanations of one prediction: what they have in common, and that by attention, beside random weights."""
 
 from __future__ import annotations
 
+import re
+import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gtx.errors import InputError
-from gtx.explain.account import account, random_model
-from gtx.explain.findings import Findings, chosen
-from gtx.explain.removal import bond_distances
+from gtx.explain.findings import Findings, account, chosen, describe, random_model
+from gtx.explain.relevance import bond_distances
 from gtx.explain.subject import index, open_subject
 from gtx.files import write_text
 from gtx.prediction import Predictor
+
+
+def check_name(path: str | Path) -> None:
+    """Raise InputError unless a figure can be written under that name."""
+    if Path(path).suffix not in (".svg", ".html"):
+        raise InputError(f"{path}: expected a file name that ends in .svg or .html")
+
+
+# --- Explanations that are one drawing, with lines of text.
+
+SIZE = (520, 400)
+"""Width and height of a molecule, in pixels."""
+LINE, LETTERS = 19, 66  # height of a line of the legend in pixels, and its most letters
+
+
+class Drawn(ABC):
+    """An explanation that is drawn as one molecule and described in text."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """Describe the result in lines of text."""
+
+    @abstractmethod
+    def drawing(self) -> str:
+        """Draw the molecule with the result, as an SVG element of the size `SIZE` or a little higher."""
+
+    @abstractmethod
+    def legend(self) -> list[str]:
+        """Explain the drawing in lines of text."""
+
+    def svg(self) -> str:
+        """Draw the molecule with the result, and the legend below it."""
+        drawing = self.drawing()
+        opened = re.match(r'<svg [^>]*?width="([\d.]+)[^>]*?height="([\d.]+)', drawing)
+        if opened is None:
+            raise ValueError(f"expected an SVG element with width and height, got {drawing[:80]!r}")
+        width, height = map(float, opened.groups())
+        lines = [piece for line in self.legend() for piece in textwrap.wrap(line, LETTERS)]
+        words = "".join(
+            f'<text x="{width / 2}" y="{height + LINE * (k + 1)}" text-anchor="middle" font-family="sans-serif" '
+            f'font-size="13" fill="#222">{escape(line)}</text>'
+            for k, line in enumerate(lines)
+        )
+        whole = height + LINE * (len(lines) + 1)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{whole:g}" viewBox="0 0 {width:g} '
+            f'{whole:g}"><rect width="100%" height="100%" fill="#fff"/>{drawing}{words}</svg>'
+        )
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture as `.svg`, or as `.html` a page with the picture and the text.
+
+        Raises:
+            InputError: the name ends in anything else.
+        """
+        check_name(path)
+        page = f"<!doctype html><meta charset=utf-8>{self.svg()}<pre>{escape(self.text())}</pre>\n"
+        write_text(Path(path), page if Path(path).suffix == ".html" else self.svg() + "\n")
+
+
+# --- Attention, beside the same network with random weights.
 
 
 class Explanation(Findings):
@@ -28,12 +95,10 @@ class Explanation(Findings):
 
     def text(self) -> str:
         """Describe the result in lines of text."""
-        from gtx.explain.words import report
-
-        return report(self)
+        return describe(self)
 
     def svg(self) -> str:
-        """The whole figure as an SVG element."""
+        """Draw the whole figure as an SVG element."""
         from gtx.explain.figure import figure
 
         return figure(self)
@@ -56,12 +121,6 @@ class Explanation(Findings):
         write_text(path, page(self) if path.suffix == ".html" else self.svg() + "\n")
 
 
-def check_name(path: str | Path) -> None:
-    """Raise InputError unless a figure can be written under that name."""
-    if Path(path).suffix not in (".svg", ".html"):
-        raise InputError(f"{path}: expected a file name that ends in .svg or .html")
-
-
 def explain(
     predictor: Predictor,
     smiles: str,
@@ -74,7 +133,7 @@ def explain(
     draws: int = 50,
     features: Mapping[str, Any] | None = None,
 ) -> Explanation:
-    """Explain a prediction, as far as attention can: pictures, scores per atom, and a check of those scores.
+    """Explain a prediction, as far as attention can: pictures, scores per atom, and a test of those scores.
 
     It runs on the CPU and in float64, whatever the predictor's device.
 
@@ -87,9 +146,9 @@ def explain(
         receiver: the atom whose attention is drawn, in the order of the SMILES, from 0; default the one whose attention
             is farthest from even (of lowest entropy).
         seed: of the random weights and the random removals.
-        member: which network of an ensemble.
+        member: number of the network in an ensemble.
         draws: random removals per number of atoms.
-        features: what the model reads beside the molecule, numbers, or lists of numbers, by name.
+        features: values of the feature columns: numbers, or lists of numbers, by name.
 
     Raises:
         InputError: the molecule cannot be read, or the model writes sequences or has no such target, layer, head,
@@ -98,35 +157,33 @@ def explain(
     if draws < 1:
         raise InputError(f"draws: expected 1 or more, got {draws}")
     subject = open_subject(predictor, smiles, target, member, features)
-    model, store, header, column, mol = subject[:5]
-
-    trained = account(model, store, header, column, seed, draws)
+    trained = account(subject, subject.model, seed, draws)
     layers, heads, n, _ = trained.weights.shape
     layer = index("layer", layer, layers)
     head = None if head is None else index("head", head, heads)
     if receiver is None:
-        receiver = most_telling(chosen(trained.weights, layer, head))
+        receiver = most_uneven(chosen(trained.weights, layer, head))
     return Explanation(
         **vars(trained),
         smiles=subject.smiles,
-        mol=mol,
-        atoms=[f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in mol.GetAtoms()],
-        distance=bond_distances(store.bonds.numpy(), n),
-        target=header.task.prediction_names[column],
-        quantity=header.quantity(column),
+        mol=subject.mol,
+        atoms=[f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in subject.mol.GetAtoms()],
+        distance=bond_distances(subject.store.bonds.numpy(), n),
+        target=subject.task.prediction_names[subject.column],
+        quantity=subject.header.quantity(subject.column),
         layer=layer,
         head=head,
         receiver=index("receiver", receiver, n, negative=False),
         seed=seed,
-        random=account(random_model(model, header, seed), store, header, column, seed, draws),
-        mix=subject.mix,
+        random=account(subject, random_model(subject, seed), seed, draws),
+        blend=subject.blend,
         notes=subject.notes,
         neighbours=subject.neighbours,
     )
 
 
-def most_telling(weights: np.ndarray) -> int:
-    """The receiver whose attention `[n, n]` is farthest from even: whose entropy is lowest beside an even share's."""
+def most_uneven(weights: np.ndarray) -> int:
+    """Find the receiver whose attention `[n, n]` is farthest from even: of lowest entropy beside an even share's."""
     size = np.abs(weights)
     share = np.maximum(size / np.maximum(size.sum(1, keepdims=True), 1e-300), 1e-300)
     entropy, even = -(share * np.log(share)).sum(1), np.log(np.maximum((size > 0).sum(1), 1))

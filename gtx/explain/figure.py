@@ -6,36 +6,38 @@ import io
 import re
 import textwrap
 from html import escape
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
-from gtx.explain import panels
-from gtx.explain.account import Account
-from gtx.explain.findings import Findings
-from gtx.explain.removal import by_distance, highest
-from gtx.explain.words import caption, report
+from gtx.explain.findings import Account, Findings, caption, describe
+from gtx.explain.relevance import by_distance, highest
 from gtx.molecules import draw_attention, draw_molecule
 from gtx.molecules.drawing import SCALE
+
+# --- Layout: rows of panels, and the sheet that holds them.
 
 CELL, GAP = (310, 268), 26  # a panel, and what lies between two; all in pixels
 LEFT, TOP, ROW = 24, 62, 350  # the margin, where the rows begin, and their height
 COLUMNS = tuple(LEFT + column * (CELL[0] + GAP) for column in range(3))
 WIDTH, END = COLUMNS[-1] + CELL[0] + LEFT, TOP + 4 * ROW
-MOST_NUMBERS = 50  # of atoms, that can be read in a panel
-LINE, LETTERS = 19, 150  # height of a line of the caption, and how much it holds
+MOST_NUMBERS = 50  # atoms that are numbered in a panel
+LINE, LETTERS = 19, 150  # height of a line of the caption in pixels, and its most letters
 
 
-def figure(explanation: Findings) -> str:
-    """The figure as one SVG element: attention, then scores of atoms; below each the same with random weights."""
-    e = explanation
+def figure(findings: Findings) -> str:
+    """Draw the figure as one SVG element: attention, then scores of atoms; below each the same with random weights."""
+    e = findings
     lines = [line for text in caption(e) for line in textwrap.wrap(text, LETTERS)]
-    with matplotlib.rc_context(panels.STYLE):
+    with matplotlib.rc_context(STYLE):
         sheet = _Sheet(END + 20 + LINE * len(lines))
-        sheet.say(LEFT, 36, _short(e.smiles, 125), size=min(18, max(11, 1400 / len(e.smiles))), weight="bold")
+        sheet.write(LEFT, 36, _short(e.smiles, 125), size=min(18, max(11, 1400 / len(e.smiles))), weight="bold")
         for row, (name, account, draw) in enumerate(
             (
                 ("Trained", e, _attention),
@@ -45,12 +47,13 @@ def figure(explanation: Findings) -> str:
             )
         ):
             y = TOP + row * ROW
-            heading = f"{name}{', the network alone' * (e.mix is not None)}: {e.quantity} = {account.prediction:.4g}"
-            sheet.say(LEFT, y + 14, _short(heading, 110), size=15)
+            network = name if e.blend is None else f"{name}, the network alone"
+            heading = f"{network}: {e.quantity} = {account.prediction:.4g}"
+            sheet.write(LEFT, y + 14, _short(heading, 110), size=15)
             sheet.rule(y + 24)
             draw(sheet, e, account, y + 48)
         for k, line in enumerate(lines):
-            sheet.say(LEFT, END + 12 + LINE * k, line, size=12.5)
+            sheet.write(LEFT, END + 12 + LINE * k, line, size=12.5)
         return sheet.svg()
 
 
@@ -58,23 +61,23 @@ def _short(text: str, letters: int) -> str:
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
-def page(explanation: Findings) -> str:
-    """The figure and the text as an HTML page."""
-    title = escape(f"{explanation.smiles}: {explanation.quantity}")
+def page(findings: Findings) -> str:
+    """Write the figure and the text as an HTML page."""
+    title = escape(f"{findings.smiles}: {findings.quantity}")
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
         f"<style>body{{margin:1rem auto;max-width:{WIDTH}px;font:14px sans-serif}}svg{{width:100%;height:auto}}"
         "pre{font-size:13px;overflow-x:auto}</style>"
-        f"{figure(explanation)}<pre>{escape(report(explanation))}</pre></html>\n"
+        f"{figure(findings)}<pre>{escape(describe(findings))}</pre></html>\n"
     )
 
 
 def _attention(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
-    """A row of panels: one atom's attention, every atom's, and attention by distance."""
+    """Draw a row of panels: one atom's attention, every atom's, and attention by distance."""
     x, middle, right = COLUMNS
-    sheet.say(x, y, f"Attention of atom {e.atoms[e.receiver]}", size=13, weight="bold")
-    sheet.say(middle, y, "Attention of every atom", size=13, weight="bold")
-    sheet.say(right, y, "Attention by distance", size=13, weight="bold")
+    sheet.write(x, y, f"Attention of atom {e.atoms[e.receiver]}", size=13, weight="bold")
+    sheet.write(middle, y, "Attention of every atom", size=13, weight="bold")
+    sheet.write(right, y, "Attention by distance", size=13, weight="bold")
 
     weights, n = e.shown(account), len(e.atoms)
     size = (CELL[0], CELL[1] - SCALE)
@@ -85,71 +88,184 @@ def _attention(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
 
     corner, side = (middle + 50, y + 16), 204
     axes, bar = sheet.axes(*corner, side, side), sheet.axes(corner[0] + side + 7, corner[1], 8, side)
-    panels.heat_map(axes, bar, weights, e.atoms, (min(map(np.min, both)), max(map(np.max, both))))
+    heat_map(axes, bar, weights, e.atoms, (min(map(np.min, both)), max(map(np.max, both))))
 
-    means, ends = _by_distance(e, account), [_by_distance(e, of)[1] for of in (e, e.random)]
-    chosen, names = (e.layer, "layer") if e.head is None else (e.head, "head")
-    names = [f"{names} {k}" for k in range(len(means[1]))]
-    ends = min(map(np.min, ends)), max(map(np.max, ends))
-    panels.distances(sheet.axes(right + 54, y + 16, CELL[0] - 62, 204), *means, chosen, names, n, ends)
+    apart, means = _by_distance(e, account)
+    lines = [_by_distance(e, of)[1] for of in (e, e.random)]
+    ends = min(map(np.min, lines)), max(map(np.max, lines))
+    chosen, name = (e.layer, "layer") if e.head is None else (e.head, "head")
+    names = [f"{name} {k}" for k in range(len(means))]
+    distances(sheet.axes(right + 54, y + 16, CELL[0] - 62, 204), apart, means, chosen, names, n, ends)
 
 
 def _scores(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
-    """A row of panels: two scores of the atoms, and the check of both."""
+    """Draw a row of panels: two scores of the atoms, and the removal test of both."""
     numbers = len(e.atoms) <= MOST_NUMBERS
     titles = {"rollout": "Rollout", "gradient": "Gradient-weighted attention"}
     for x, (name, title) in zip(COLUMNS, titles.items(), strict=False):
-        sheet.say(x, y, title, size=13, weight="bold")
+        sheet.write(x, y, title, size=13, weight="bold")
         if account is e.random and np.isfinite(rho := e.agreement()[name]):
-            sheet.say(x + CELL[0], y, f"ρ = {rho:.2f}", size=12, ha="right")
+            sheet.write(x + CELL[0], y, f"ρ = {rho:.2f}", size=12, ha="right")
         scores, size = getattr(account, name), (CELL[0], CELL[1] - SCALE)
-        ringed = highest(scores, min(3, len(scores) // 2))
+        ringed = highest(scores, min(3, len(scores) // 2)).tolist()
         sheet.put(x, y + 8, draw_molecule(e.mol, scores, size=size, ringed=ringed, numbers=numbers))
-    sheet.say(COLUMNS[2], y, "Check: attention of k atoms removed", size=13, weight="bold")
-    panels.removals(sheet.axes(COLUMNS[2] + 54, y + 16, CELL[0] - 62, 150), account)
+    sheet.write(COLUMNS[2], y, "Removal test: attention of k atoms removed", size=13, weight="bold")
+    removals(sheet.axes(COLUMNS[2] + 54, y + 16, CELL[0] - 62, 150), account)
 
 
 def _by_distance(e: Findings, account: Account) -> tuple[np.ndarray, np.ndarray]:
-    """Average attention by distance: over all layers where the figure shows the mean over heads, otherwise per head
-    of the layer."""
+    """Average attention by distance: for each layer if the figure shows the mean over heads, else for each head."""
     return by_distance(account.weights.mean(1) if e.head is None else account.weights[e.layer], e.distance)
 
 
 class _Sheet:
-    """A matplotlib figure measured in pixels from its upper left corner, and the drawings that lie on it."""
+    """A matplotlib figure measured in pixels from its upper left corner, and the drawings on it."""
 
     def __init__(self, height: float) -> None:
-        self.height, self.drawings = height, []
+        self.height = height
+        self.drawings: list[str] = []
         self.figure = Figure(figsize=(WIDTH / 72, height / 72))  # an SVG has 72 pixels to matplotlib's inch
 
-    def say(self, x: float, y: float, text: str, size: float, **options: object) -> None:
-        """A line of text on the base line y."""
+    def write(self, x: float, y: float, text: str, size: float, **options: Any) -> None:
+        """Write a line of text on the base line y."""
         self.figure.text(x / WIDTH, 1 - y / self.height, text, fontsize=size, **options)
 
     def rule(self, y: float) -> None:
-        """A thin line above a row."""
+        """Draw a thin line above a row."""
         ends, level = (LEFT / WIDTH, 1 - LEFT / WIDTH), 1 - y / self.height
-        self.figure.add_artist(Line2D(ends, (level, level), color=panels.FAINT, linewidth=1.2))
+        self.figure.add_artist(Line2D(ends, (level, level), color=FAINT, linewidth=1.2))
 
     def axes(self, x: float, y: float, width: float, height: float) -> Axes:
-        """Axes whose frame has its upper left corner at (x, y)."""
+        """Add axes whose frame has its upper left corner at (x, y)."""
         box = (x / WIDTH, 1 - (y + height) / self.height, width / WIDTH, height / self.height)
         return self.figure.add_axes(box)
 
     def put(self, x: float, y: float, svg: str) -> None:
-        """A drawing with its upper left corner at (x, y)."""
+        """Place a drawing with its upper left corner at (x, y)."""
         self.drawings.append(svg.replace("<svg ", f'<svg x="{x}" y="{y}" ', 1))
 
     def svg(self) -> str:
+        """Write the figure and the drawings as one SVG element."""
         opened = io.StringIO()
         self.figure.savefig(
             opened, format="svg", dpi=200, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
         )
-        body = re.search(r"<svg [^>]*>(.*)</svg>", opened.getvalue(), flags=re.DOTALL)[1]
-        body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # of the whole page, if this stands in one
-        body = re.sub(r'(?<=<g) id="[^"]*"| id="image[^"]*"', "", body)  # may come twice, and nobody asks for them
+        body = re.sub(r"^.*?<svg [^>]*>|</svg>\s*$", "", opened.getvalue(), flags=re.DOTALL)
+        body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # it would apply to the whole page
+        body = re.sub(r'(?<=<g) id="[^"]*"| id="image[^"]*"', "", body)  # they may repeat, and are not used
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{WIDTH}" '
             f'height="{self.height}" viewBox="0 0 {WIDTH} {self.height}"><rect width="100%" height="100%" fill="#fff"/>'
             f'<g stroke-linejoin="round">{body}</g>{"".join(self.drawings)}</svg>'
         )
+
+
+# --- Panels with axes: attention as a heat map, by distance, and the removal test.
+
+INK, FAINT, BAND, BLUE = "#27303b", "#d9dee5", "#c3c9d1", "#3378cc"
+SCORES = {"rollout": "#c9780f", "gradient": "#b3261e"}
+REDS_AND_BLUES = LinearSegmentedColormap.from_list("signed", [BLUE, "#ffffff", "#d64738"])  # weights without softmax
+BLUES = LinearSegmentedColormap.from_list("blues", ["#ffffff", BLUE, "#0d2f5e"])
+MOST_CELLS = 40  # in a row, drawn one by one; more become one image
+MOST_LABELS = 20  # beside a heat map
+
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 11,
+    "text.parse_math": False,  # a target may be called "$x$"
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "gtx",  # the same figure twice
+    "savefig.transparent": True,
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+}
+
+
+def heat_map(axes: Axes, bar: Axes, weights: np.ndarray, atoms: list[str], ends: tuple[float, float]) -> None:
+    """Draw weights `[n, n]`, receivers in rows, from white at 0 to dark, with the bar of colours.
+
+    `ends` are the lowest and the highest weight of the scale.
+    """
+    top = max(map(abs, ends))
+    colours, bottom = (BLUES, 0.0) if ends[0] >= 0 else (REDS_AND_BLUES, -top)
+    image = axes.pcolormesh(weights, vmin=bottom, vmax=top, cmap=colours, rasterized=len(atoms) > MOST_CELLS)
+    step = -(-len(atoms) // MOST_LABELS)
+    places, labels = np.arange(len(atoms))[::step] + 0.5, atoms[::step]
+    size = 9 if len(labels) > 14 else 10
+    axes.set_xticks(places, labels, rotation=90, fontsize=size)
+    axes.set_yticks(places, labels, fontsize=size)
+    axes.tick_params(length=0, pad=3)
+    axes.set(aspect="equal", xlabel="sender", ylabel="receiver")
+    axes.invert_yaxis()
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(True)
+    axes.figure.colorbar(image, cax=bar)
+    bar.tick_params(length=2, labelsize=9)
+    bar.yaxis.set_major_locator(MaxNLocator(4))
+
+
+def distances(
+    axes: Axes, apart: np.ndarray, means: np.ndarray, chosen: int, names: list[str], n: int, ends: tuple[float, float]
+) -> None:
+    """Draw mean weights `[m, D]` at distances `[D]` along bonds, a line for each of `names`, the chosen one bold.
+
+    Args:
+        n: atoms of the molecule; an even share is 1/n.
+        ends: the lowest and highest value of the scale.
+    """
+    x, few = np.arange(len(apart)), len(apart) <= MOST_CELLS
+    for k, mean in enumerate(means):
+        if k != chosen:
+            axes.plot(x, mean, "o-", color=BLUES(0.25 + 0.4 * k / len(means)), linewidth=1.2, ms=2.5 if few else 0)
+    axes.plot(x, means[chosen], "o-", color=INK, linewidth=2.4 if few else 1.2, ms=4 if few else 0, label=names[chosen])
+    axes.axhline(1 / n, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), label="even share, 1/n")
+    labels = [f"{d:.0f}" if np.isfinite(d) else "∞" for d in apart]
+    step = -(-len(labels) // (12 if len(labels) < 100 else 8))
+    shown = list(x[::step])
+    if not np.isfinite(apart[-1]):  # the last label is ∞, with room before it
+        shown = [k for k in shown if k <= x[-1] - step] + [x[-1]]
+    axes.set_xticks(shown, [labels[k] for k in shown])
+    low, high = min(0.0, ends[0]), max(ends[1], 1 / n)
+    axes.set(xlabel="bonds between sender and receiver", ylabel="mean weight", ylim=(low, high + 0.2 * (high - low)))
+    axes.grid(axis="y")
+    axes.legend(loc="upper left", ncols=2, handlelength=1.6, columnspacing=1, borderpad=0)
+
+
+def removals(axes: Axes, account: Account) -> None:
+    """Draw the size of the change when k atoms are removed, beside random ones; below, the share of smaller changes."""
+    first = next(iter(account.faithfulness.values()))
+    if not first:
+        axes.axis("off")
+        axes.text(
+            0.5, 0.5, "a single atom:\nnothing to compare with", ha="center", va="center", transform=axes.transAxes
+        )
+        return
+    x = np.arange(len(first))
+    mean, sd = np.array([r.mean for r in first]), np.array([r.sd for r in first])
+    axes.fill_between(x, np.maximum(mean - sd, 0), mean + sd, color=BAND, alpha=0.6, linewidth=0, label="random atoms")
+    axes.plot(x, mean, color="#7b8794", linewidth=1.2)
+    for row, (score, table) in enumerate(account.faithfulness.items()):
+        axes.plot(x, [abs(r.change) for r in table], "o-", color=SCORES[score], linewidth=1.8, ms=4.5, label=score)
+        words: dict[str, Any] = {
+            "color": SCORES[score],
+            "fontsize": 10.5,
+            "va": "top",
+            "transform": axes.get_xaxis_transform(),
+        }
+        for k, r in enumerate(table):
+            axes.text(k, -0.41 - 0.095 * row, f"{r.less:.0%}", ha="center", **words)
+    axes.axhline(abs(account.without), color=INK, linewidth=0.9, linestyle=(0, (1, 2)), label="all atoms")
+    axes.set_xticks(x, [str(r.k) for r in first])
+    axes.set(xlabel="k atoms removed", ylabel="size of the change", xlim=(-0.35, len(first) - 0.65))
+    below: dict[str, Any] = {"fontsize": 10.5, "va": "top", "ha": "center", "transform": axes.transAxes}
+    axes.text(0.5, -0.31, "random sets that change it less:", **below)
+    axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
+    axes.grid(axis="y")
+    axes.legend(loc="upper left", ncols=2, handlelength=1.3, columnspacing=1, borderpad=0, labelspacing=0.3)

@@ -1,13 +1,24 @@
-"""From the attention of all layers to one score per atom."""
+"""Relevance of atoms from the attention of all layers, and its test by removal."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+from scipy.stats import spearmanr
 from torch import Tensor
+
+# --- One score per atom from the attention of all layers.
 
 
 def rollout(weights: Tensor) -> Tensor:
-    r"""Attention rollout: what of each node reaches each other, if attention and the residual count half each.
+    r"""Compute attention rollout: the flow from each node to each other, attention and residual counting half each.
 
     \[ R = \tilde A^{(L)} \cdots \tilde A^{(2)} \tilde A^{(1)}, \qquad \tilde A = \tfrac12 A + \tfrac12 I \]
 
@@ -30,7 +41,7 @@ def rollout(weights: Tensor) -> Tensor:
 
 
 def gradient_weighted(weights: Tensor, gradients: Tensor) -> Tensor:
-    r"""Gradient-weighted attention: only weights that raise the output count, by how much they do.
+    r"""Compute gradient-weighted attention: weights that raise the output, each times its gradient.
 
     \[ \bar A = \tfrac1H \sum_h (\nabla A_h \circ A_h)^+, \qquad R \leftarrow R + \bar A R, \qquad R_0 = I \]
 
@@ -53,7 +64,7 @@ def gradient_weighted(weights: Tensor, gradients: Tensor) -> Tensor:
 
 
 def per_atom(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
-    """One score per atom as a sender: the mean over the nodes that the prediction is read from.
+    """Score each atom as a sender: the mean over the nodes that the prediction is read from.
 
     Args:
         relevance: `[n, n]`, receivers in rows.
@@ -64,3 +75,157 @@ def per_atom(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
         `[a]`.
     """
     return relevance[readers].mean(0)[atoms]
+
+
+# --- How attention depends on the distance along bonds.
+
+
+def bond_distances(bonds: np.ndarray, num_atoms: int) -> np.ndarray:
+    """Count the bonds on the shortest path between every two atoms.
+
+    Args:
+        bonds: int `[2, E]`, both directions of every bond.
+        num_atoms: n.
+
+    Returns:
+        float64 `[n, n]`, infinite where no path connects them.
+    """
+    ones = np.ones(bonds.shape[1])
+    return shortest_path(coo_array((ones, (bonds[0], bonds[1])), shape=(num_atoms, num_atoms)).tocsr(), unweighted=True)
+
+
+def by_distance(weights: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Average the weights of all pairs of atoms at the same distance.
+
+    Args:
+        weights: `[..., n, n]`, receivers in rows.
+        distance: `[n, n]`, bonds on the shortest path, infinite where there is none.
+
+    Returns:
+        The distances that occur, `[D]`, ascending (0 is an atom with itself, infinity last), and the means `[..., D]`.
+    """
+    distances = np.unique(distance)
+    return distances, np.stack([weights[..., distance == d].mean(-1) for d in distances], axis=-1)
+
+
+# --- Weights of an edge list as matrices.
+
+
+def dense(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Write values per edge and head as one matrix per head; 0 where there is no edge.
+
+    Args:
+        values: `[E, H]`.
+        edge_index: int64 `[2, E]`, senders and receivers, no edge twice.
+        num_nodes: n.
+
+    Returns:
+        `[H, n, n]`, receivers in rows and senders in columns.
+    """
+    sender, receiver = edge_index
+    matrix = values.new_zeros(num_nodes, num_nodes, values.shape[1])
+    return matrix.index_put((receiver, sender), values).permute(2, 0, 1)
+
+
+# --- The removal test: the change of the prediction without the attention of the atoms with the highest scores.
+
+
+class Removal(NamedTuple):
+    """Change of the prediction when the attention of k atoms is masked.
+
+    Attributes:
+        k: how many atoms lost their attention.
+        change: of the prediction, for the k atoms with the highest scores.
+        random: `[d]`, the changes for d random sets of k atoms.
+    """
+
+    k: int
+    change: float
+    random: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """Mean size of the random changes."""
+        return float(np.abs(self.random).mean())
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the size of the random changes."""
+        return float(np.abs(self.random).std())
+
+    @property
+    def less(self) -> float:
+        """Share of random removals that change the prediction less; about a half by chance."""
+        return float((np.abs(self.random) < abs(self.change) - 1e-9 * abs(self.change)).mean())
+
+
+def faithfulness(
+    change: Callable[[np.ndarray], np.ndarray],
+    scores: Mapping[str, np.ndarray],
+    sizes: tuple[int, ...] | None = None,
+    draws: int = 50,
+    seed: int = 0,
+) -> dict[str, list[Removal]]:
+    """Compare removing the atoms with the highest scores with removing as many random atoms.
+
+    All scores are compared with the same random sets. Where there are no more than `draws` sets of k atoms, all of them
+    are taken instead of random ones.
+
+    Source: deletion tests of attributions, as in Samek et al. 2017 (arXiv:1509.06321), with random order as baseline.
+
+    Args:
+        change: from sets of atoms, bool `[m, n]`, to the change of the prediction `[m]` when each set is removed.
+        scores: by name, `[n]`.
+        sizes: how many atoms to remove, each from 1 to n - 1; default `set_sizes(n)`.
+        draws: random sets for each size.
+        seed: of the random sets.
+
+    Returns:
+        A table per score, one `Removal` per size; empty for a single atom, where there is nothing to compare.
+    """
+    n = len(next(iter(scores.values())))
+    sizes = set_sizes(n) if sizes is None else sizes
+    generator = np.random.default_rng(seed)
+    randoms = {k: change(_random_sets(n, k, draws, generator)) for k in sizes}
+    return {
+        name: [Removal(k, float(change(_top(score, k)[None])[0]), randoms[k]) for k in sizes]
+        for name, score in scores.items()
+    }
+
+
+def set_sizes(n: int) -> tuple[int, ...]:
+    """List the default sizes of sets: one, two and three atoms, a quarter and a half of n."""
+    return tuple(sorted({k for k in (1, 2, 3, n // 4, n // 2) if 1 <= k < n}))
+
+
+def highest(scores: np.ndarray, k: int) -> np.ndarray:
+    """Find the k atoms with the highest scores, int `[k]`; of equals (up to rounding, by symmetry) the first."""
+    return np.argsort(-_rounded(scores), kind="stable")[:k]
+
+
+def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Compute Spearman's rank correlation of two scores of n atoms; NaN if one is constant or n < 3."""
+    one, other = _rounded(one), _rounded(other)
+    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return float("nan")
+    return float(spearmanr(one, other).statistic)
+
+
+def _rounded(scores: np.ndarray) -> np.ndarray:
+    """Round scores relative to the largest, so that atoms that are equal by symmetry have equal scores."""
+    return np.round(scores / (np.abs(scores).max(initial=0) or 1), 9)
+
+
+def _top(scores: np.ndarray, k: int) -> np.ndarray:
+    return np.isin(np.arange(len(scores)), highest(scores, k))
+
+
+def _random_sets(n: int, k: int, draws: int, generator: np.random.Generator) -> np.ndarray:
+    """Draw sets of k atoms, bool `[d, n]`."""
+    if comb(n, k) <= draws:
+        chosen = np.array(list(combinations(range(n), k)))
+    else:
+        chosen = generator.random((draws, n)).argsort(1)[:, :k]
+    sets = np.zeros((len(chosen), n), dtype=bool)
+    np.put_along_axis(sets, chosen, True, axis=1)
+    return sets

@@ -1,22 +1,30 @@
-"""The subject of an explanation: one molecule, one target, one network of a model file."""
+"""The subject of an explanation: one molecule, one target, one network of a model file, and its predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor
+from torch_geometric.data import Batch
 
 from gtx.data import MoleculeStore, featurise
 from gtx.errors import InputError
-from gtx.explain.account import copies
+from gtx.models import GraphTransformer
 from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbour_columns import neighbour_lines
 from gtx.tasks import NumberTask
+
+if TYPE_CHECKING:
+    from rdkit.Chem import Mol
+
+PAIRS = 50_000
+"""Most pairs of atoms in a batch of copies of the molecule."""
 
 
 class Subject(NamedTuple):
@@ -25,108 +33,174 @@ class Subject(NamedTuple):
     Attributes:
         model: the network, on the CPU and in float64.
         store: the molecule.
-        header: of the model file.
+        task: what the model predicts.
         column: number of the target.
+        header: of the model file.
         mol: the RDKit molecule whose atoms are those of the store.
         smiles: the molecule as given, or for a mol block its SMILES.
-        kernel_member: the kernel that has a share in the prediction, likewise, or None.
-        mix: what the whole model predicts, in words, where the network is a part of it.
-        notes: what a reader should know about this model and molecule.
-        neighbours: the training molecules that are most similar to it, in lines of text.
+        kernel_member: the kernel that is blended with the network, on the CPU and in float64; None without one.
+        blend: the prediction of the whole model in words, if a kernel is blended with the network.
+        notes: remarks on this model and molecule, for the reader.
+        neighbours: the most similar training molecules, in lines of text.
     """
 
-    model: nn.Module
+    model: GraphTransformer
     store: MoleculeStore
-    header: ModelHeader
+    task: NumberTask
     column: int
-    mol: Any
+    header: ModelHeader
+    mol: Mol
     smiles: str
     kernel_member: KernelMember | None
-    mix: str | None
+    blend: str | None
     notes: list[str]
     neighbours: list[str]
 
 
 def explained_names(predictor: Predictor) -> list[str]:
-    """The names of what the model predicts, each of which can be explained.
+    """Name all predictions of a model that can be explained.
 
     Raises:
         InputError: this model's predictions cannot.
     """
-    header = predictor.header
+    return _explained(predictor)[0].prediction_names
+
+
+def _explained(predictor: Predictor, member: int = 0) -> tuple[NumberTask, GraphTransformer]:
+    """Return the task and a network of a model, if its predictions can be explained."""
+    header, network = predictor.header, predictor.members[member]
     if not isinstance(header.task, NumberTask):
         raise InputError(
             f"only predictions of numbers and classes are explained; this model's task is {header.task.name}"
         )
     if names := header.featuriser.components:
         raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
-    if not hasattr(predictor.members[0], "attention"):
-        raise InputError(f"the model {header.model['name']} has no attention to explain; there is Predictor.neighbours")
-    return header.task.prediction_names
+    if not isinstance(network, GraphTransformer):
+        raise InputError(f"the model {header.model['name']} has no attention to explain; use Predictor.neighbours")
+    return header.task, network
 
 
 def open_subject(
     predictor: Predictor, smiles: str, target: str | None, member: int, features: Mapping[str, Any] | None
 ) -> Subject:
     """Read the molecule and find the target and the network, see `gtx.explain.explain`."""
-    header = predictor.header
-    column = number_of("target", target, explained_names(predictor))
-    members = len(predictor.members)
-    model = deepcopy(predictor.members[index("member", member, members)]).cpu().double()
+    header, members = predictor.header, len(predictor.members)
+    task, _ = _explained(predictor)
+    column = number_of("target", target, task.prediction_names)
+    model = deepcopy(_explained(predictor, index("member", member, members))[1]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
     if header.features:
         done = header.features.joined(done, header.features.of_one(features or {}))
     if done.errors[0]:
         raise InputError(f"{smiles!r} {done.errors[0]}")
-    store = done.store
-    notes = [*_notes(model, store, member, members), *done.warnings[0]]
-    shown = done.smiles[0] if "\n" in smiles else smiles
-    mol, mix = header.featuriser.read(smiles), _mix(predictor, store, column)
-    kernel_member = predictor.kernel_member and deepcopy(predictor.kernel_member).cpu().double()
+    kernel_member = predictor.kernel_member
     return Subject(
-        model, store, header, column, mol, shown, kernel_member, mix, notes, neighbour_lines(predictor, smiles)
+        model=model,
+        store=done.store,
+        task=task,
+        column=column,
+        header=header,
+        mol=header.featuriser.read(smiles),
+        smiles=(done.smiles[0] or smiles) if "\n" in smiles else smiles,
+        kernel_member=None if kernel_member is None else deepcopy(kernel_member).cpu().double(),
+        blend=_blend(predictor, task, done.store, column),
+        notes=[*_notes(model, done.store, member, members), *done.warnings[0]],
+        neighbours=neighbour_lines(predictor, smiles),
     )
 
 
-def index(what: str, number: int, count: int, negative: bool = True) -> int:
-    """A number that counts from 0, or from the end where it is negative."""
-    if not (-count if negative else 0) <= number < count:
-        raise InputError(f"{what} {number}: expected {-count if negative else 0} to {count - 1}")
+def index(name: str, number: int, count: int, negative: bool = True) -> int:
+    """Check a number that counts from 0, or from the end where it is negative, and return it counted from 0."""
+    lowest = -count if negative else 0
+    if not lowest <= number < count:
+        raise InputError(f"{name} {number}: expected {lowest} to {count - 1}")
     return number % count
 
 
-def _notes(model: nn.Module, store: MoleculeStore, member: int, members: int) -> Iterator[str]:
+def number_of(name: str, value: str | None, values: Sequence[str]) -> int:
+    """Find the position of a value among all; None is the first."""
+    if value is None:
+        return 0
+    if value not in values:
+        raise InputError(f"{name} {value!r}: the model has {', '.join(values)}")
+    return values.index(value)
+
+
+def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: int) -> Iterator[str]:
     batch = copies(store)
     if members > 1:
         yield f"network {member} of an ensemble of {members}; the attention of the others may differ"
     if unseen := model.unseen(batch)[0]:
         yield f"not seen in training: {', '.join(name_code(*code) for code in unseen)}"
-    beside = [
-        "bond messages" * any(getattr(layer, "local", None) is not None for layer in model.layers),
-        "whole-molecule descriptors" * (store.descriptors.shape[1] > 0),
-    ]
-    if any(beside):
-        yield f"{' and '.join(filter(None, beside))} also reach the prediction; they stay when attention is removed"
+    inputs = []
+    if any(getattr(layer, "local", None) is not None for layer in model.layers):
+        inputs.append("bond messages")
+    if store.descriptors.shape[1]:
+        inputs.append("whole-molecule descriptors")
+    if inputs:
+        yield f"{' and '.join(inputs)} also reach the prediction; they stay when attention is removed"
     with torch.inference_mode():
         graph = model.graph(batch)
     if graph.num_edges < graph.num_pairs:
         yield f"this model attends over {graph.num_edges} of {graph.num_pairs} pairs; all other weights are 0"
-    further = ["virtual nodes"] * (model.virtual is not None) + ["bonds as nodes"] * (model.tokens is not None)
-    if further:
-        yield f"this model has {' and '.join(further)}: they carry attention between atoms and are not drawn"
+    nodes = []
+    if model.virtual is not None:
+        nodes.append("virtual nodes")
+    if model.tokens is not None:
+        nodes.append("bonds as nodes")
+    if nodes:
+        yield f"this model has {' and '.join(nodes)}: they carry attention between atoms and are not drawn"
 
 
-def _mix(predictor: Predictor, store: MoleculeStore, column: int) -> str | None:
+def _blend(predictor: Predictor, task: NumberTask, store: MoleculeStore, column: int) -> str | None:
     if predictor.kernel_member is None:
         return None
-    mixed, share = predictor.predict_store(store).mean[0, column], float(predictor.kernel_member.share[column])
-    return f"the model predicts {mixed:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
+    prediction = mean_predictions(predictor, task, store)[0, column]
+    share = float(predictor.kernel_member.share[column])
+    return f"the model predicts {prediction:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
 
 
-def number_of(what: str, name: str | None, names: list[str]) -> int:
-    """The place of a name among all; of none the first."""
-    if name is None:
-        return 0
-    if name not in names:
-        raise InputError(f"{what} {name!r}: the model has {', '.join(names)}")
-    return names.index(name)
+def mean_predictions(predictor: Predictor, task: NumberTask, store: MoleculeStore) -> np.ndarray:
+    """Predict featurised molecules by the whole model, `[m, P]`."""
+    outputs, _ = predictor.outputs(store)
+    return task.decode(outputs, store).mean
+
+
+# --- Predictions of one network without some of its attention.
+
+
+def copies(store: MoleculeStore, count: int = 1) -> Batch:
+    """Make a batch of `count` copies of the one molecule of a store, in float64."""
+    batch = store.batch(torch.zeros(count, dtype=torch.long))
+    return batch.apply(lambda values: values.double() if values.is_floating_point() else values)
+
+
+@torch.inference_mode()
+def outputs_without(model: GraphTransformer, store: MoleculeStore, removed: np.ndarray) -> Tensor:
+    """Compute outputs `[m, C]` for one molecule with the attention into and out of sets of atoms removed.
+
+    Args:
+        model: the network.
+        store: the molecule, of n atoms.
+        removed: bool `[m, n]`, the sets.
+    """
+    sets = torch.from_numpy(removed)
+    outputs = []
+    for some in sets.split(max(1, PAIRS // sets.shape[1] ** 2)):
+        batch = copies(store, len(some))
+        graph = model.graph(batch)
+        sender, receiver = graph.pair_index
+        gone = some.flatten()
+        outputs.append(model(batch, graph=graph.masked(~(gone[sender] | gone[receiver]))))
+    return torch.cat(outputs)
+
+
+def in_units(outputs: Tensor, store: MoleculeStore, task: NumberTask, column: int) -> np.ndarray:
+    """Convert outputs `[m, C]` for one molecule to predictions `[m]` of a target."""
+    molecules = store.subset(torch.zeros(len(outputs), dtype=torch.long))
+    return task.unscaled(outputs, molecules)[:, column].numpy()
+
+
+def predict_without(subject: Subject, model: GraphTransformer, removed: np.ndarray) -> np.ndarray:
+    """Predict the target, `[m]`, by a network alone, see `outputs_without`."""
+    return in_units(outputs_without(model, subject.store, removed), subject.store, subject.task, subject.column)

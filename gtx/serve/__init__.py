@@ -1,4 +1,4 @@
-"""A trained model behind an address: JSON and tables in and out, and a page for people."""
+"""The service of a trained model: predictions of JSON and tables over HTTP, and a page for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From molecules to answers: requests that wait at the same time are predicted together; pictures are made beside."""
+"""Answers of the service: batches of requests that wait at the same time, and pictures in a thread of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from threading import Condition, Thread
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,25 +26,31 @@ from gtx.data.featurising import process_pool, stop_workers
 from gtx.data.ledger import Ledger
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.errors import InputError
-from gtx.explain import attribute, explain
+from gtx.explain import Attribution, Explanation, attribute, explain
 from gtx.molecules import FlatMolecules, MoleculeError, draw_molecule, featurise_texts, read_smiles
+from gtx.molecules.reading import Text
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers, PredictorLike, output_rows, predict_featurised
 from gtx.serve.limits import Limits, Metrics
-from gtx.serve.requests import Explained
+from gtx.serve.requests import ExplainRequest
 
 
-@dataclass(frozen=True)
-class Part:
-    """The answers to some of the molecules that were predicted together, see `gtx.tasks.task.Answers`."""
+@dataclass
+class RequestAnswers:
+    """Answers to the molecules of one request out of a batch, see `gtx.tasks.task.Answers`."""
 
     finite: np.ndarray
     warnings: list[list[str]]
     cells: list[np.ndarray]
 
     def columns(self) -> list[np.ndarray]:
-        """`[m]` each."""
+        """Return the columns of the answers, `[m]` each."""
         return self.cells
+
+    def subset(self, rows: np.ndarray) -> RequestAnswers:
+        """Select the molecules `rows`."""
+        warnings = [self.warnings[i] for i in rows]
+        return RequestAnswers(self.finite[rows], warnings, [column[rows] for column in self.cells])
 
 
 @dataclass
@@ -55,31 +61,32 @@ class _Job:
 
     @property
     def size(self) -> int:
+        """Number of molecules."""
         return len(self.chunk[0])
 
 
 class Batcher:
-    """Answers chunks of molecules, several at once, in one thread of its own.
+    """Predicts chunks of molecules, several at once, in one thread of its own.
 
-    A chunk waits until there are enough for a batch, or until `wait` is over. One that is cancelled while it waits is
-    never predicted. Whoever calls it bounds how many chunks wait, see `gtx.serve.server`.
+    A chunk waits until there are enough for a batch, or until `wait` is over. A chunk that is cancelled while it waits
+    is not predicted. The number of waiting chunks is bounded by the server, see `gtx.serve.server`.
 
-    Molecules are read in a process beside: a molecule may keep RDKit busy for seconds, in which no other thread of the
-    same process runs and nobody would be answered, and one that ends the process ends no more than its row.
+    Molecules are read in a separate process: RDKit may need seconds for a molecule, in which no other thread of its
+    process runs, and if a molecule ends the process, only its row becomes an error.
 
     Args:
         predictor: the model.
         wait: seconds.
         metrics: where batches are counted.
-        apart: read molecules in the process beside; otherwise in this one.
+        separate: read molecules in a separate process; otherwise in this one.
 
     Attributes:
         most: molecules of a batch; a chunk should have no more.
     """
 
-    def __init__(self, predictor: PredictorLike, wait: float, metrics: Metrics, apart: bool = True) -> None:
+    def __init__(self, predictor: PredictorLike, wait: float, metrics: Metrics, separate: bool = True) -> None:
         self.predictor, self.wait, self.metrics = predictor, wait, metrics
-        self._reader = process_pool(1) if apart else None
+        self._reader = process_pool(1) if separate else None
         self.most = chunk_size(predictor.header.featuriser)
         self._jobs: deque[_Job] = deque()
         self._change, self._ends = Condition(), False
@@ -90,8 +97,10 @@ class Batcher:
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """Answer what waits, and end; what is in hand when the time is over is left to a thread that ends with the
-        process."""
+        """Answer the waiting chunks, and end.
+
+        A batch that is not ready after `seconds` is left to the thread, which ends with the process.
+        """
         with self._change:
             self._ends = True
             self._change.notify()
@@ -101,17 +110,17 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Molecules that wait."""
+        """Number of molecules that wait."""
         with self._change:
             return sum(job.size for job in self._jobs if not job.future.cancelled())
 
     @property
     def alive(self) -> bool:
-        """True while its thread runs."""
+        """True while the thread of the model runs."""
         return self._thread.is_alive()
 
     async def answer(self, chunk: Chunk) -> ChunkAnswers:
-        """Answer some texts, see `gtx.prediction.streaming.ChunkAnswers`."""
+        """Predict a chunk, see `gtx.prediction.streaming.ChunkAnswers`."""
         job = _Job(chunk)
         with self._change:
             if self._ends:
@@ -126,7 +135,7 @@ class Batcher:
                 self._answer(jobs)
 
     def _next(self) -> list[_Job] | None:
-        """Chunks of the next batch, none if all that waited are cancelled; None at the end."""
+        """Wait for the chunks of the next batch; none if all that waited are cancelled, None at the end."""
         with self._change:
             self._change.wait_for(lambda: self._jobs or self._ends)
             if not self._jobs:
@@ -134,28 +143,31 @@ class Batcher:
             left = self._jobs[0].arrived + self.wait - time.monotonic()
             self._change.wait_for(lambda: self._ends or sum(job.size for job in self._jobs) >= self.most, max(left, 0))
             self._jobs = deque(job for job in self._jobs if not job.future.cancelled())
-            taken, total = [], 0
+            taken: list[_Job] = []
+            total = 0
             while self._jobs and (not taken or total + self._jobs[0].size <= self.most):
                 taken.append(self._jobs.popleft())
                 total += taken[-1].size
             return taken
 
     def _answer(self, jobs: Sequence[_Job]) -> None:
-        texts, coordinates, features = ([entry for job in jobs for entry in job.chunk[part]] for part in range(3))
+        texts = [text for job in jobs for text in job.chunk[0]]
+        coordinates = [positions for job in jobs for positions in job.chunk[1]]
+        features = [values for job in jobs for values in job.chunk[2]]
         try:
             answered = predict_featurised(self.predictor, [self._read(texts, coordinates)], features)
         except Exception as reason:
             if len(jobs) == 1:
                 jobs[0].future.set_exception(reason)
                 return
-            for job in jobs:  # what stops one request is not to stop those that it was put together with
+            for job in jobs:  # an error in one request must not fail the others of its batch
                 self._answer([job])
             return
         self.metrics.batches.observe(len(texts))
-        for job, part in zip(jobs, split(answered, [job.size for job in jobs]), strict=True):
-            job.future.set_result(part)
+        for job, answer in zip(jobs, split(answered, [job.size for job in jobs]), strict=True):
+            job.future.set_result(answer)
 
-    def _read(self, texts: Sequence[str], coordinates: Sequence[np.ndarray | None]) -> FlatMolecules:
+    def _read(self, texts: Sequence[Text], coordinates: Sequence[np.ndarray | None]) -> FlatMolecules:
         read = partial(featurise_texts, self.predictor.header.featuriser, smiles=False)
         if self._reader is None:
             return read(texts, coordinates)
@@ -163,8 +175,8 @@ class Batcher:
             return self._reader.submit(read, texts, coordinates).result()
         except BrokenProcessPool:
             self._reader = process_pool(1)
-            (found,) = in_workers(read, [(texts, coordinates)], workers=1)  # which finds the molecule at fault
-            return found
+            (molecules,) = in_workers(read, [(texts, coordinates)], workers=1)  # finds the molecule at fault
+            return molecules
 
 
 def split(answered: ChunkAnswers, counts: Sequence[int]) -> Iterator[ChunkAnswers]:
@@ -173,58 +185,58 @@ def split(answered: ChunkAnswers, counts: Sequence[int]) -> Iterator[ChunkAnswer
     for stop, count in zip(accumulate(counts), counts, strict=True):
         start = stop - count
         low, high = np.searchsorted(answered.good, [start, stop])
-        part = Part(
+        answers = RequestAnswers(
             answered.answers.finite[low:high],
             answered.answers.warnings[low:high],
             [column[low:high] for column in columns],
         )
         good = answered.good[low:high] - start
-        yield ChunkAnswers(answered.errors[start:stop], answered.warnings[start:stop], good, part)
+        yield ChunkAnswers(answered.errors[start:stop], answered.warnings[start:stop], good, answers)
 
 
-_CHARACTERS = 50_000  # of a piece: molecules of which few keep the model long go in smaller pieces
+_CHARACTERS = 50_000  # of a chunk: large molecules go in smaller chunks
 
 
 class Answer(NamedTuple):
     """A table of predictions.
 
     Attributes:
-        columns: those of the request, then those of answers, the error and the warning.
-        named: the columns of answers, and what they hold.
+        columns: names of the columns of the request, then of the answers, the error and the warning.
+        kinds: type of each column of the answers, by name.
         smiles_column: the column with the molecules.
-        rows: as many cells as there are columns.
+        rows: the cells, one for each column.
         ledger: counts of rows and errors.
     """
 
     columns: list[str]
-    named: dict[str, type]
+    kinds: dict[str, type]
     smiles_column: str
     rows: list[list[Cell]]
     ledger: Ledger
 
     def csv(self) -> bytes:
-        """The bytes that `gtx predict --out` would write."""
+        """Write the table as `gtx predict --out` does."""
         with TemporaryDirectory(prefix="gtx-") as folder:
             file = Path(folder, "predictions.csv")
-            with TableWriter(file, self.columns, self.named) as writer:
+            with TableWriter(file, self.columns, self.kinds) as writer:
                 for row in self.rows:
                     writer.write(row)
             return file.read_bytes()
 
     def table(self) -> bytes:
-        """JSON: `columns`, `rows` with the cells as the CSV has them, and which columns are `answers`."""
+        """Write the table as JSON: `columns`, `rows` with the cells of the CSV, and the columns of `answers`."""
         return _json(
             {
                 "columns": self.columns,
                 "rows": [[as_text(cell) for cell in row] for row in self.rows],
                 "smiles_column": self.smiles_column,
-                "answers": [{"name": name, "number": kind is float} for name, kind in self.named.items()],
+                "answers": [{"name": name, "number": kind is float} for name, kind in self.kinds.items()],
                 "summary": self.ledger.summary(),
             }
         )
 
     def records(self) -> bytes:
-        """JSON: `rows`, each with its cells by name; what is missing is null."""
+        """Write the rows as JSON: `rows`, each with its cells by name, null for a missing one."""
         rows = [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
         return _json({"rows": rows, "summary": self.ledger.summary()})
 
@@ -233,37 +245,38 @@ async def answer(table: Table, rows: Sequence[Row], batcher: Batcher, limits: Li
     """Predict rows of a table.
 
     Args:
-        table: which says what its columns are called.
+        table: names of the columns.
         rows: its rows.
         batcher: predicts them.
-        limits: a SMILES that is longer than they say is an error of its row.
+        limits: a SMILES with more than `max_smiles` characters is an error of its row.
     """
-    named = batcher.predictor.output_columns(table.columns)
-    made = Answer(output_header(table.columns, named), named, table.smiles_column, [], Ledger())
-    for piece in pieces(rows, batcher.most):
-        errors = [_too_long(row, limits.max_smiles) for row in piece]
-        texts = ["" if error else row.readable for row, error in zip(piece, errors, strict=True)]
-        done = await batcher.answer((texts, [row.coordinates for row in piece], [row.features for row in piece]))
-        done = done._replace(errors=[own or other for own, other in zip(errors, done.errors, strict=True)])
-        made.rows.extend(await asyncio.to_thread(_entered, made, piece, done))
-    return made
+    kinds = batcher.predictor.output_columns(table.columns)
+    result = Answer(output_header(table.columns, list(kinds)), kinds, table.smiles_column, [], Ledger())
+    for some in in_chunks(rows, batcher.most):
+        too_long = [_too_long(row, limits.max_smiles) for row in some]
+        texts = ["" if error else row.readable for row, error in zip(some, too_long, strict=True)]
+        answered = await batcher.answer((texts, [row.coordinates for row in some], [row.features for row in some]))
+        errors = [first or second for first, second in zip(too_long, answered.errors, strict=True)]
+        result.rows.extend(await asyncio.to_thread(_cells, result, some, answered._replace(errors=errors)))
+    return result
 
 
-def pieces(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
-    """Rows in pieces of at most so many, and of few where their molecules are long texts."""
-    piece, characters = [], 0
+def in_chunks(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
+    """Cut rows into chunks of at most `most`, and of fewer where the molecules are long texts."""
+    chunk: list[Row] = []
+    characters = 0
     for row in rows:
-        if piece and (len(piece) == most or characters + len(row.text) > _CHARACTERS):
-            yield piece
-            piece, characters = [], 0
-        piece.append(row)
+        if chunk and (len(chunk) == most or characters + len(row.text) > _CHARACTERS):
+            yield chunk
+            chunk, characters = [], 0
+        chunk.append(row)
         characters += len(row.text)
-    if piece:
-        yield piece
+    if chunk:
+        yield chunk
 
 
-def _entered(made: Answer, piece: Sequence[Row], done: ChunkAnswers) -> list[list[Cell]]:
-    return list(output_rows(made.ledger, made.smiles_column, piece, done, len(made.named)))
+def _cells(result: Answer, rows: Sequence[Row], answered: ChunkAnswers) -> list[list[Cell]]:
+    return list(output_rows(result.ledger, result.smiles_column, rows, answered, len(result.kinds)))
 
 
 def _too_long(row: Row, most: int) -> str | None:
@@ -279,13 +292,13 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-MOST_WAITING = 8
-DRAWS = 20  # random sets of atoms, or orders of them: less than `gtx explain` takes, for somebody waits
-_DRAWN = 200  # atoms of a molecule that is drawn
+MOST_WAITING = 8  # requests for pictures
+DRAWS = 20  # random sets of atoms, or orders of them: fewer than those of `gtx explain`, as a person waits
+_MOST_ATOMS = 200  # of a molecule that is drawn
 
 
 class Busy(Exception):
-    """Too many pictures are asked for at once."""
+    """Too many pictures are requested at once."""
 
 
 class Pictures:
@@ -298,41 +311,42 @@ class Pictures:
 
     def __init__(self, predictor: Predictor, limits: Limits) -> None:
         self.predictor, self.limits = predictor, limits
-        self._asked: SimpleQueue[tuple[Future[dict[str, str]], Explained]] = SimpleQueue()
-        # a daemon, as the executors of the standard library are not: the end of the service does not wait for it
+        self._queue: SimpleQueue[tuple[Future[dict[str, str]], ExplainRequest]] = SimpleQueue()
+        # a daemon, unlike an executor of the standard library: the end of the service does not wait for it
         Thread(target=self._work, name="gtx explain", daemon=True).start()
 
-    async def explain(self, asked: Explained) -> dict[str, str]:
-        """The picture as `svg`, and what was found as `text`.
+    async def explain(self, request: ExplainRequest) -> dict[str, str]:
+        """Explain a molecule by a picture, `svg`, and lines of `text`.
 
         Raises:
             InputError: as `gtx.explain.explain`, or the molecule is too large.
-            Busy: as many as `MOST_WAITING` are waited for.
+            Busy: `MOST_WAITING` requests wait already.
         """
-        if self._asked.qsize() >= MOST_WAITING:
+        if self._queue.qsize() >= MOST_WAITING:
             raise Busy
         picture: Future[dict[str, str]] = Future()
-        self._asked.put((picture, asked))
+        self._queue.put((picture, request))
         return await asyncio.wrap_future(picture)
 
     def _work(self) -> None:
         while True:
-            picture, asked = self._asked.get()
-            if picture.set_running_or_notify_cancel():  # what nobody waits for any more is not made
+            picture, request = self._queue.get()
+            if picture.set_running_or_notify_cancel():  # False if the client has gone
                 try:
-                    picture.set_result(self._explain(asked))
+                    picture.set_result(self._explain(request))
                 except Exception as reason:
                     picture.set_exception(reason)
 
-    def _explain(self, asked: Explained) -> dict[str, str]:
-        self._check(asked.smiles)
-        options = {"target": asked.target, "draws": DRAWS, "features": asked.features}
-        if asked.method == "attention":
-            found = explain(self.predictor, asked.smiles, **options)
+    def _explain(self, request: ExplainRequest) -> dict[str, str]:
+        self._check(request.smiles)
+        smiles, target, features = request.smiles, request.target, request.features
+        result: Explanation | Attribution
+        if request.method == "attention":
+            result = explain(self.predictor, smiles, target, draws=DRAWS, features=features)
         else:
-            parts = "atoms" if asked.method == "shapley" else "substructures"
-            found = attribute(self.predictor, asked.smiles, parts=parts, **options)
-        return {"svg": found.svg(), "text": found.text()}
+            parts: Literal["atoms", "substructures"] = "atoms" if request.method == "shapley" else "substructures"
+            result = attribute(self.predictor, smiles, target, parts, draws=DRAWS, features=features)
+        return {"svg": result.svg(), "text": result.text()}
 
     def _check(self, smiles: str) -> None:
         if len(smiles) > self.limits.max_smiles:
@@ -343,11 +357,11 @@ class Pictures:
             raise InputError(f"the molecule {reason}") from None
         if atoms > self.limits.max_explained:
             most = self.limits.max_explained
-            raise InputError(f"molecules of at most {most} atoms are explained here, this has {atoms}; gtx explain may")
+            raise InputError(f"expected a molecule of at most {most} atoms, got {atoms}; gtx explain has no limit")
 
 
 def drawing(smiles: str, most: int) -> str:
-    """A molecule as SVG.
+    """Draw a molecule of at most `most` characters as SVG.
 
     Raises:
         InputError: it cannot be read, or has too many characters or atoms to be drawn.
@@ -358,6 +372,6 @@ def drawing(smiles: str, most: int) -> str:
         mol = read_smiles(smiles)
     except MoleculeError as reason:
         raise InputError(f"the molecule {reason}") from None
-    if mol.GetNumAtoms() > _DRAWN:
-        raise InputError(f"molecules of at most {_DRAWN} atoms are drawn, this has {mol.GetNumAtoms()}")
+    if mol.GetNumAtoms() > _MOST_ATOMS:
+        raise InputError(f"expected a molecule of at most {_MOST_ATOMS} atoms, got {mol.GetNumAtoms()}")
     return draw_molecule(mol, size=(240, 150))

@@ -1,4 +1,4 @@
-"""The addresses of the service, and its page: one answer that holds its styles and scripts, and loads nothing."""
+"""The paths of the service, and its page: one file with its styles and scripts, which loads nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gtx.prediction import Predictor
 from gtx.serve import requests as bodies
 from gtx.serve.answering import Answer, Batcher, Busy, Pictures, answer, drawing
 from gtx.serve.limits import Gauge, Limits, Metrics
-from gtx.serve.requests import Drawing, Impossible, Written, sketched, written
+from gtx.serve.requests import Drawing, DrawingError, DrawingSmiles, drawing_of, smiles_of
 from gtx.serve.server import Guard, error
 
 PATHS = (
@@ -45,26 +45,27 @@ PATHS = (
 
 
 class Predictions(BaseModel):
-    """A row for each molecule, in order: its cells, the answer, and `error` and `warning`, null where there is none."""
+    """Rows for all molecules, in order: cells, answers, and `error` and `warning`, null where there is none."""
 
     rows: list[dict[str, str | float | bool | None]]
     summary: str
 
 
 class Picture(BaseModel):
-    """A drawing, and what was found in lines of text."""
+    """Picture and text of an explanation."""
 
     svg: str
     text: str
 
 
-class Wrong(BaseModel):
+class RequestError(BaseModel):
     """Error message of a request."""
 
     error: str
 
 
-WRONG = {status: {"model": Wrong} for status in (413, 415, 422, 503, 504)}
+Responses = dict[int | str, dict[str, Any]]
+ERRORS: Responses = {status: {"model": RequestError} for status in (413, 415, 422, 503, 504)}
 
 
 def make_app(
@@ -72,26 +73,26 @@ def make_app(
     limits: Limits | None = None,
     name: str = "model.gtx",
     hosts: Collection[str] = (),
-    apart: bool = True,
+    separate: bool = True,
 ) -> FastAPI:
-    """The service of one model, for uvicorn or any other ASGI server; one process is to run it.
+    """Build the service of one model, for one process of uvicorn or of another ASGI server.
 
     Args:
         predictor: the model.
         limits: of requests.
-        name: what people are told the model is called.
-        hosts: names and addresses by which it may be asked; none: by any.
-        apart: read molecules in a process beside; otherwise nobody is answered while one takes long.
+        name: name of the model on the page.
+        hosts: host names and addresses that requests may use; empty for any.
+        separate: read molecules in a separate process; otherwise a molecule that takes long delays all answers.
     """
     limits, metrics = limits or Limits(), Metrics()
-    batcher, pictures = Batcher(predictor, limits.wait / 1000, metrics, apart), Pictures(predictor, limits)
+    batcher, pictures = Batcher(predictor, limits.wait / 1000, metrics, separate), Pictures(predictor, limits)
     metrics.gauges.append(Gauge("gtx_waiting_molecules", "Molecules that wait for the model.", lambda: batcher.waiting))
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
         batcher.start()
         try:
-            await batcher.answer(_simplest(predictor))  # compiles what is to be compiled before anybody waits for it
+            await batcher.answer(_simplest(predictor))  # compiles functions before the first request
             yield
         finally:
             await asyncio.to_thread(batcher.stop, limits.grace)
@@ -115,103 +116,105 @@ def make_app(
 
     @app.exception_handler(Busy)
     async def busy(request: Request, reason: Busy) -> Response:
-        return error(503, "too many drawings are being made; try again in a moment", {"retry-after": "5"})
+        return error(503, "too many explanations wait; try again in a moment", {"retry-after": "5"})
 
     async def predicted(request: Request, read: Any) -> Answer:
         table = await asyncio.to_thread(read, predictor.header, await request.body())
-        rows = await asyncio.to_thread(bodies.taken, table, limits.max_molecules)
-        made = await answer(table, rows, batcher, limits)
-        metrics.molecules.add("error", by=made.ledger.num_errors)
-        metrics.molecules.add("predicted", by=made.ledger.rows - made.ledger.num_errors)
-        return made
+        rows = await asyncio.to_thread(bodies.all_rows, table, limits.max_molecules)
+        result = await answer(table, rows, batcher, limits)
+        metrics.molecules.add("error", by=result.ledger.num_errors)
+        metrics.molecules.add("predicted", by=result.ledger.rows - result.ledger.num_errors)
+        return result
 
     columns = {"required": True, "content": {"application/json": {"schema": bodies.schema(predictor.header)}}}
 
     @app.post(
         "/predict",
         response_model=Predictions,
-        responses=WRONG,
+        responses=ERRORS,
         openapi_extra={"requestBody": columns},
         summary="Predict",
     )
     async def predict(request: Request) -> Response:
-        """Molecules as columns of JSON, all of one length: `{"smiles": ["CCO", "c1ccccc1"]}`."""
+        """Predict molecules from columns of JSON, all of one length: `{"smiles": ["CCO", "c1ccccc1"]}`."""
         _check_type(request, "application/json")
-        made = await predicted(request, bodies.read_json)
-        return Response(await asyncio.to_thread(made.records), media_type="application/json")
+        result = await predicted(request, bodies.read_json)
+        return Response(await asyncio.to_thread(result.records), media_type="application/json")
 
     text = {"required": True, "content": {kind: {"schema": {"type": "string"}} for kind in bodies.TABLE_TYPES}}
 
     @app.post(
         "/table",
         response_class=Response,
-        responses={200: {"content": {"text/csv": {}, "application/json": {}}}, **WRONG},
+        responses={200: {"content": {"text/csv": {}, "application/json": {}}}, **ERRORS},
         openapi_extra={"requestBody": text},
     )
     async def table(request: Request) -> Response:
-        """A table as a file has it: a CSV, lines of SMILES or an SDF. The answer is the CSV that `gtx predict` writes,
-        or, with `Accept: application/json`, its columns and cells."""
+        """Predict a table: a CSV, lines of SMILES or an SDF.
+
+        The answer is the CSV that `gtx predict` writes, or, with `Accept: application/json`, its columns and cells.
+        """
         _check_type(request, *bodies.TABLE_TYPES)
-        made = await predicted(request, bodies.read_text)
+        result = await predicted(request, bodies.read_text)
         if "application/json" in request.headers.get("accept", ""):
-            return Response(await asyncio.to_thread(made.table), media_type="application/json")
-        return Response(await asyncio.to_thread(made.csv), media_type="text/csv")
+            return Response(await asyncio.to_thread(result.table), media_type="application/json")
+        return Response(await asyncio.to_thread(result.csv), media_type="text/csv")
 
-    asked = {
-        "required": True,
-        "content": {"application/json": {"schema": bodies.Explained.model_json_schema()}},
-    }
+    schema = bodies.ExplainRequest.model_json_schema()
+    explain_body = {"required": True, "content": {"application/json": {"schema": schema}}}
 
-    @app.post("/explain", response_model=Picture, responses=WRONG, openapi_extra={"requestBody": asked})
+    @app.post("/explain", response_model=Picture, responses=ERRORS, openapi_extra={"requestBody": explain_body})
     async def explain(request: Request) -> Response:
-        """Where the model looks: the picture that `gtx explain` draws, by one of its methods."""
+        """Explain a prediction by one of the methods of `gtx explain`."""
         _check_type(request, "application/json")
-        return JSONResponse(await pictures.explain(bodies.read_explained(await request.body())))
+        return JSONResponse(await pictures.explain(bodies.read_explain_request(await request.body())))
 
     @app.get(
-        "/draw", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}, 422: {"model": Wrong}}
+        "/draw",
+        response_class=Response,
+        responses={200: {"content": {"image/svg+xml": {}}}, 422: {"model": RequestError}},
     )
     async def draw(smiles: str = "") -> Response:
-        """A molecule as a drawing."""
+        """Draw a molecule as SVG."""
         svg = await asyncio.to_thread(drawing, smiles, limits.max_smiles)
         return Response(svg, media_type="image/svg+xml", headers={"cache-control": "max-age=3600"})
 
-    sketch = {"required": True, "content": {"application/json": {"schema": Drawing.model_json_schema()}}}
+    sketch_body = {"required": True, "content": {"application/json": {"schema": Drawing.model_json_schema()}}}
 
     @app.post(
         "/smiles",
-        response_model=Written,
-        responses={**WRONG, 422: {"model": Impossible}},
-        openapi_extra={"requestBody": sketch},
+        response_model=DrawingSmiles,
+        responses={**ERRORS, 422: {"model": DrawingError}},
+        openapi_extra={"requestBody": sketch_body},
     )
     async def smiles(request: Request) -> Response:
-        """The SMILES of a drawing. An error names the `atoms` that cannot be as they are drawn."""
+        """Convert a drawing to SMILES; an error has the numbers of the `atoms` that are impossible as drawn."""
         _check_type(request, "application/json")
         try:
-            return JSONResponse(await asyncio.to_thread(written, await request.body()))
+            return JSONResponse(await asyncio.to_thread(smiles_of, await request.body()))
         except MoleculeError as reason:
             return JSONResponse({"error": f"the drawing {reason}", "atoms": getattr(reason, "atoms", [])}, 422)
 
-    @app.get("/sketch", response_model=Drawing, responses={422: {"model": Wrong}}, summary="Sketch")
+    @app.get("/sketch", response_model=Drawing, responses={422: {"model": RequestError}}, summary="Sketch")
     async def sketch_of(smiles: str = "") -> Response:
-        """The drawing of a SMILES, for the editor."""
-        return JSONResponse(await asyncio.to_thread(sketched, smiles, limits.max_smiles))
+        """Convert a SMILES to a drawing for the editor."""
+        return JSONResponse(await asyncio.to_thread(drawing_of, smiles, limits.max_smiles))
 
     @app.get("/model")
     async def model() -> dict[str, Any]:
-        """Describe what the model predicts and reads, and the limits of a request."""
+        """Describe the model: what it predicts and reads, and the limits of a request."""
         return about(predictor, limits, name)
 
     @app.get("/health")
     async def health() -> Response:
-        """200 while the service predicts."""
+        """Report whether the service predicts: status 200, or 503."""
         if not batcher.alive:
             return error(503, "the thread of the model has ended")
         return JSONResponse({"status": "ok", "model": name, "gtx": gtx.__version__})
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def counts() -> Response:
-        """Counts for Prometheus."""
+        """Write the counts for Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
     @app.get("/", include_in_schema=False)
@@ -247,15 +250,15 @@ def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
 
 
 def _simplest(predictor: Predictor) -> Any:
-    """A chunk of one molecule that every model of this kind can read."""
-    wanted = predictor.header.features
-    return [predictor.header.featuriser.simplest], [None], [wanted and wanted.unknown]
+    """Make a chunk of one molecule that every model with such inputs can read."""
+    columns = predictor.header.features
+    return [predictor.header.featuriser.simplest], [None], [columns and columns.unknown]
 
 
 def _check_type(request: Request, *expected: str) -> None:
-    found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if found not in expected:
-        raise HTTPException(415, f"expected content of type {' or '.join(expected)}, got {found or 'none'!r}")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in expected:
+        raise HTTPException(415, f"expected content of type {' or '.join(expected)}, got {kind or 'none'!r}")
 
 
 FOLDER = Path(__file__).parent
@@ -264,13 +267,13 @@ _PART = re.compile(r"<(style|script)>([\w.]+)</\1>")  # <script>page.js</script>
 
 @cache
 def page() -> str:
-    """The page as HTML, with the files that it names put in."""
+    """Return the page as HTML, with its styles and scripts in place of their names."""
     return _PART.sub(lambda part: f"<{part[1]}>\n{_text(part[2])}</{part[1]}>", _text("page.html"))
 
 
 @cache
 def policy() -> str:
-    """Its Content-Security-Policy: no style and no script but those in it, by their hashes, and no other address."""
+    """Write the Content-Security-Policy: only the styles and scripts of the page, by their hashes, and no other host."""
     hashes = {
         kind: " ".join(f"'sha256-{_hash(text)}'" for text in re.findall(rf"<{kind}>(.*?)</{kind}>", page(), re.DOTALL))
         for kind in ("style", "script")

@@ -26,15 +26,15 @@ examples:
     --data-binary @molecules.csv
 """
 NOTES = """
-The address shows a page where people paste SMILES, draw molecules or drop a table. Programs send JSON to /predict or
-tables to /table; /openapi.json describes all, /health and /metrics are for whoever watches over it. There is no
-password: whoever reaches the address can use it. By default only this machine does. SIGTERM or Ctrl-C ends it when
-requests under way are answered, or after --grace seconds, with status 0.
+The address shows a page to paste SMILES, draw molecules or drop a table. Programs send JSON to /predict or tables to
+/table; /openapi.json describes both, and /health and /metrics are for monitoring. There is no password: anyone who
+reaches the address can use the service. By default, only this machine can. After SIGTERM or Ctrl-C, the service answers
+the open requests, for at most --grace seconds, and ends with status 0.
 """
 
 
 def add(parser: Parser) -> None:
-    """Options, every field of `Limits` among them."""
+    """Add the options, one for every field of `Limits` among them."""
     parser.usage = "gtx serve MODEL [options]"
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
@@ -42,9 +42,7 @@ def add(parser: Parser) -> None:
         "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at; 0.0.0.0: all interfaces"
     )
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 takes any free port")
-    parser.add_argument(
-        "--device", metavar="NAME", help="where to compute: cpu, cuda or cuda:1; default: a GPU if there is one"
-    )
+    parser.add_argument("--device", metavar="NAME", help="device: cpu, cuda or cuda:1; default: a GPU if there is one")
     group = parser.add_argument_group("limits")
     for field in fields(Limits):
         kind, name = type(field.default), f"--{field.name.replace('_', '-')}"
@@ -53,7 +51,7 @@ def add(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal ends the service."""
     limits = Limits(**{field.name: getattr(arguments, field.name) for field in fields(Limits)})
     try:
         from gtx.serve.app import make_app
@@ -69,11 +67,13 @@ def run(arguments: Namespace) -> int:
 
     def ready(address: str) -> None:
         note(f"gtx serve: {', '.join(predictor.header.targets)} of {arguments.model} at {address}")
-        whom = "only this machine can reach it (--host 0.0.0.0 admits others)"
-        note(f"gtx serve: {whom if local else 'whoever can reach this machine can use it; there is no password'}")
+        access = "anyone who reaches this machine can use it; there is no password"
+        if local:
+            access = "only this machine can reach it (--host 0.0.0.0 admits others)"
+        note(f"gtx serve: {access}")
 
     try:
         serve(app, arguments.host, arguments.port, limits.grace, ready)
-    except (KeyboardInterrupt, Terminated):  # which uvicorn raises when it has ended
+    except (KeyboardInterrupt, Terminated):  # raised by uvicorn after its end
         note("gtx serve: ended")
     return 0

@@ -44,24 +44,24 @@ MOLECULES = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000)
 
 
 class Counts:
-    """A number for each set of labels; it only grows."""
+    """Counter for each set of labels."""
 
     kind = "counter"
 
     def __init__(self, name: str, about: str, *labels: str) -> None:
         self.name, self.about, self.labels = name, about, labels
-        self._lock, self._found = Lock(), Counter[tuple[str, ...]]()
+        self._lock, self._counts = Lock(), Counter[tuple[str, ...]]()
 
     def add(self, *values: object, by: int = 1) -> None:
-        """Count `by` more of what has these values of the labels."""
+        """Add `by` to the count of these values of the labels."""
         with self._lock:
-            self._found[tuple(map(str, values))] += by
+            self._counts[tuple(map(str, values))] += by
 
     def lines(self) -> list[str]:
-        """A line for each set of labels that came."""
+        """Write a line for each set of labels that has a count."""
         with self._lock:
-            found = sorted(self._found.items())
-        return [f"{self.name}{_labelled(self.labels, values)} {number}" for values, number in found]
+            counts = sorted(self._counts.items())
+        return [f"{self.name}{_labelled(self.labels, values)} {number}" for values, number in counts]
 
 
 class Histogram:
@@ -74,13 +74,13 @@ class Histogram:
         self._lock, self._counts, self._sum = Lock(), [0] * (len(bounds) + 1), 0.0
 
     def observe(self, value: float) -> None:
-        """Take in one observation."""
+        """Add one observation."""
         with self._lock:
             self._counts[bisect_left(self.bounds, value)] += 1
             self._sum += value
 
     def lines(self) -> list[str]:
-        """Cumulative counts, the sum, the number."""
+        """Write the cumulative counts, the sum and the number."""
         with self._lock:
             counts, total = list(self._counts), self._sum
         lines, below = [], 0
@@ -91,7 +91,7 @@ class Histogram:
 
 
 class Gauge:
-    """A number that is asked for when it is read."""
+    """Number that is computed when it is read."""
 
     kind = "gauge"
 
@@ -99,18 +99,19 @@ class Gauge:
         self.name, self.about, self.value = name, about, value
 
     def lines(self) -> list[str]:
-        """The number now."""
+        """Write the current number."""
         return [f"{self.name} {self.value():g}"]
 
 
 class Metrics:
-    """All that is counted.
+    """Counts of the service.
 
     Attributes:
-        requests: by path and status.
-        molecules: predicted, or with an error.
-        batches: of how many molecules each was.
-        seconds: from a request's first byte to its answer; of `POST` requests.
+        requests: number of requests, by path and status.
+        molecules: number of rows, predicted or with an error.
+        batches: sizes of batches, in molecules.
+        seconds: from the first byte of a `POST` request to its answer.
+        gauges: further numbers.
     """
 
     def __init__(self) -> None:
@@ -121,7 +122,7 @@ class Metrics:
         self.gauges: list[Gauge] = []
 
     def text(self) -> str:
-        """The page that Prometheus asks for."""
+        """Write all counts in the format of Prometheus."""
         lines = []
         for one in (self.requests, self.molecules, self.batches, self.seconds, *self.gauges):
             lines += [f"# HELP {one.name} {one.about}", f"# TYPE {one.name} {one.kind}", *one.lines()]

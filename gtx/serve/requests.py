@@ -1,5 +1,4 @@
-"""The content of a request: molecules as a table of gtx, a request for an explanation, and drawings of the page's
-editor."""
+"""Bodies of requests: tables of molecules, requests for explanations, and drawings of the page's editor."""
 
 from __future__ import annotations
 
@@ -31,23 +30,23 @@ from gtx.prediction import ModelHeader
 from gtx.prediction.streaming import open_for_model
 
 TABLE_TYPES = ("text/csv", "chemical/x-daylight-smiles", "chemical/x-mdl-sdfile")
-"""None of them can be sent by a page of another site without asking first, as a form's can."""
+"""Content types of tables; a page of another site cannot send them without a preflight request, unlike a form's."""
 
 _EXAMPLE = ["CC(=O)Nc1ccc(O)cc1", "CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CCO", "c1ccccc1"]
 
 METHODS = ("substructures", "shapley", "attention")
 
 
-class Explained(BaseModel):
-    """The molecule to explain, and how; as `gtx explain`."""
+class ExplainRequest(BaseModel):
+    """Molecule to explain, and the method, as in `gtx explain`."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     smiles: str = Field(examples=["CC(=O)Nc1ccc(O)cc1"])
     method: str = Field("substructures", pattern=f"^({'|'.join(METHODS)})$")
-    target: str | None = Field(None, description="default: the first of the model")
+    target: str | None = Field(None, description="default: the first target of the model")
     features: dict[str, float | str | list[float | None] | None] = Field(
-        {}, description="what the model reads beside the molecule, by name"
+        {}, description="values of the feature columns, by name"
     )
 
 
@@ -55,16 +54,16 @@ _COLUMNS = TypeAdapter(dict[str, list[JsonValue]])
 
 
 class TooMany(InputError):
-    """A request has more rows than it may."""
+    """Request with too many rows."""
 
 
 def needed(header: ModelHeader) -> list[str]:
-    """The names of the columns that a request in JSON has."""
+    """List the columns that a request in JSON needs."""
     return [*(header.featuriser.components or ["smiles"]), *(header.features.columns if header.features else ())]
 
 
-def schema(header: ModelHeader) -> dict:
-    """The JSON schema of such a request, for OpenAPI."""
+def schema(header: ModelHeader) -> dict[str, Any]:
+    """Build the JSON schema of a request in JSON, for OpenAPI."""
     molecules = header.featuriser.components or ("smiles",)
     number = {"type": ["number", "null"]} if header.features and header.features.blanks else {"type": "number"}
     lists = {"type": ["array", "null"] if header.features and header.features.blanks else "array", "items": number}
@@ -80,7 +79,7 @@ def schema(header: ModelHeader) -> dict:
 
 
 def example(header: ModelHeader) -> str:
-    """A table that the model can read, to look at it."""
+    """Write an example of a table that the model can read."""
     molecules, columns = header.featuriser.components or ["smiles"], needed(header)
     if len(columns) == 1:
         return "\n".join(_EXAMPLE)
@@ -92,10 +91,10 @@ def example(header: ModelHeader) -> str:
 
 
 def read_json(header: ModelHeader, body: bytes) -> Table:
-    """A table of columns, `{"smiles": ["CCO", ...]}`, all of the same length.
+    """Read a table from columns of JSON, `{"smiles": ["CCO", ...]}`, all of the same length.
 
     Raises:
-        InputError: it is no JSON, a column is missing or unknown, or a cell has the wrong type.
+        InputError: the body is no JSON, a column is missing or unknown, or a cell has the wrong type.
     """
     try:
         columns = _COLUMNS.validate_json(body, strict=True)
@@ -106,7 +105,7 @@ def read_json(header: ModelHeader, body: bytes) -> Table:
     for name in columns:
         if name not in names:
             near = did_you_mean(name, names)
-            raise InputError(f'there is no column "{printable(name)}"{near or ";"} this model reads {", ".join(names)}')
+            raise InputError(f'unknown column "{printable(name)}"{near or ";"} this model reads {", ".join(names)}')
     if missing := [name for name in names if name not in columns]:
         raise InputError(f'column "{missing[0]}" is missing; this model reads {", ".join(names)}')
     lengths = {len(cells) for cells in columns.values()}
@@ -127,21 +126,21 @@ def read_json(header: ModelHeader, body: bytes) -> Table:
 
 
 def read_text(header: ModelHeader, body: bytes) -> Table:
-    """A table as a file has it: a CSV, lines of SMILES or an SDF; which, its first lines say.
+    """Read a table: a CSV, lines of SMILES or an SDF, recognised by its first lines.
 
     Raises:
-        InputError: it is packed, a workbook, or no such table.
+        InputError: the body is compressed, a workbook, or no such table.
     """
     if body.startswith((b"\x1f\x8b", b"PAR1")):
-        raise InputError("expected text: a CSV, lines of SMILES or an SDF, not packed and not Parquet")
+        raise InputError("expected text: a CSV, lines of SMILES or an SDF, not compressed and not Parquet")
     return open_for_model(header, io.BufferedReader(io.BytesIO(body)))
 
 
-def taken(table: Table, most: int) -> list[Row]:
-    """All rows of a table.
+def all_rows(table: Table, most: int) -> list[Row]:
+    """Read all rows of a table.
 
     Raises:
-        TooMany: there are more than that.
+        TooMany: the table has more than `most` rows.
     """
     rows = list(islice(table.rows, most + 1))
     if len(rows) > most:
@@ -149,25 +148,25 @@ def taken(table: Table, most: int) -> list[Row]:
     return rows
 
 
-def read_explained(body: bytes) -> Explained:
+def read_explain_request(body: bytes) -> ExplainRequest:
     """Read a request for an explanation.
 
     Raises:
-        InputError: it is no JSON, or an entry is missing, unknown or of the wrong type.
+        InputError: the body is no JSON, or an entry is missing, unknown or of the wrong type.
     """
     try:
-        return Explained.model_validate_json(body)
+        return ExplainRequest.model_validate_json(body)
     except ValidationError as error:
         raise InputError(complaint(error)) from None
 
 
 def _lists(header: ModelHeader) -> tuple[str, ...]:
-    """The columns whose cells are lists, a number for each atom or bond."""
+    """List the columns whose cells are lists, with a number for each atom or bond."""
     return (*header.features.atoms, *header.features.bonds) if header.features else ()
 
 
 def _examples(header: ModelHeader, name: str, smiles: list[str], numbers: list[float]) -> list[Any]:
-    """Cells of a column for molecules."""
+    """Make example cells of a column."""
     if name not in _lists(header):
         return smiles if name not in (header.features.names if header.features else ()) else numbers
     mols = map(header.featuriser.read, smiles)
@@ -176,7 +175,7 @@ def _examples(header: ModelHeader, name: str, smiles: list[str], numbers: list[f
 
 
 def _text(name: str, row: int, cell: JsonValue, kind: str) -> str:
-    """A cell as a table has it."""
+    """Write a cell of JSON as the text of a table."""
     if kind == "text" and isinstance(cell, str):
         return cell
     if kind != "text" and cell is None:
@@ -189,22 +188,19 @@ def _text(name: str, row: int, cell: JsonValue, kind: str) -> str:
 
 
 def _kind(cell: JsonValue) -> str:
-    """Name the kind of value of a cell; a text is quoted as it is."""
+    """Name the type of a cell for an error; a text is quoted."""
     if isinstance(cell, str):
         return f'"{printable(cell)}"'
-    kinds = {bool: "yes or no", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
     return next((word for kind, word in kinds.items() if isinstance(cell, kind)), "null")
 
 
 def complaint(error: ValidationError) -> str:
-    """Format what is wrong with a request, in one line."""
+    """Describe the first error of a request, in one line."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(printable(str(part)) for part in first["loc"])
-    return (
-        f"the request cannot be used: {place}: {first['msg']}"
-        if place
-        else f"the request cannot be used: {first['msg']}"
-    )
+    reason = f"{place}: {first['msg']}" if place else first["msg"]
+    return f"the request cannot be used: {reason}"
 
 
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -212,7 +208,7 @@ _FARTHEST = 1_000
 
 
 class Atom(BaseModel):
-    """An atom: its place is in lengths of a bond, x to the right, y up."""
+    """Atom of a drawing; its position is in bond lengths, x to the right, y up."""
 
     model_config = _STRICT
 
@@ -223,8 +219,10 @@ class Atom(BaseModel):
 
 
 class Bond(BaseModel):
-    """A bond of two atoms, by their numbers from 0. `up` and `down` are wedges, narrow at `begin`; `either` is a double
-    bond that does not say which side its substituents are on."""
+    """Bond of two atoms, by their numbers from 0.
+
+    `up` and `down` are wedges, narrow at `begin`; `either` is a double bond of unknown configuration.
+    """
 
     model_config = _STRICT
 
@@ -234,7 +232,7 @@ class Bond(BaseModel):
 
 
 class Drawing(BaseModel):
-    """Atoms and bonds. Hydrogen atoms need not be drawn."""
+    """Atoms and bonds of a drawing; hydrogen atoms may be left out."""
 
     model_config = _STRICT
 
@@ -242,26 +240,26 @@ class Drawing(BaseModel):
     bonds: list[Bond] = Field([], max_length=MOST_BONDS)
 
 
-class Written(BaseModel):
-    """The SMILES of a drawing, and the number of hydrogen atoms of each of its atoms."""
+class DrawingSmiles(BaseModel):
+    """SMILES of a drawing, and the number of hydrogen atoms at each of its atoms."""
 
     smiles: str
     hydrogens: list[int]
 
 
-class Impossible(BaseModel):
-    """Error of a drawing, with the atom that causes it."""
+class DrawingError(BaseModel):
+    """Error of a drawing, with the numbers of the atoms that cause it."""
 
     error: str
     atoms: list[int] = []
 
 
-def written(body: bytes) -> dict[str, Any]:
-    """A drawing as JSON to what `Written` has.
+def smiles_of(body: bytes) -> dict[str, Any]:
+    """Convert a drawing as JSON to a `DrawingSmiles` as JSON.
 
     Raises:
-        InputError: it is no JSON, or no drawing.
-        MoleculeError: the molecule cannot be.
+        InputError: the body is no JSON, or no drawing.
+        MoleculeError: the molecule is impossible.
     """
     try:
         drawing = Drawing.model_validate_json(body)
@@ -272,8 +270,8 @@ def written(body: bytes) -> dict[str, Any]:
     return {"smiles": smiles, "hydrogens": hydrogens}
 
 
-def sketched(smiles: str, most: int) -> dict[str, Any]:
-    """A SMILES to what `Drawing` has.
+def drawing_of(smiles: str, most: int) -> dict[str, Any]:
+    """Convert a SMILES to a `Drawing` as JSON.
 
     Raises:
         InputError: it has too many characters, cannot be read, or cannot be drawn.

@@ -1,4 +1,4 @@
-"""The service on an address until it is told to end, and what every request passes on its way in."""
+"""The server: it listens at an address until a signal, and guards the service against too many or too large requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import logging
 import socket
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,13 +24,13 @@ from gtx.errors import InputError
 from gtx.serve.limits import Limits, Metrics
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
-_CONNECTIONS = 1_000  # at once; more are refused
+_CONNECTIONS = 1_000  # open connections; further ones are refused
 _IDLE = 30  # seconds that a connection stays open between requests
-_HEADERS = 10  # seconds in which the headers of a request come
+_HEADERS = 10  # seconds for the headers of a request
 
 
 def is_local(host: str) -> bool:
-    """Tell whether a service at this address can be reached from this machine only."""
+    """Return True for an address that only this machine can reach."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -38,7 +38,7 @@ def is_local(host: str) -> bool:
 
 
 class Protocol(H11Protocol):
-    """HTTP over a connection that is closed if the headers of a request do not come in time."""
+    """HTTP over a connection that is closed if the headers of a request take too long."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
@@ -50,12 +50,12 @@ class Protocol(H11Protocol):
         super().data_received(data)
 
     def _expect_headers(self) -> None:
-        before = self.cycle  # uvicorn's name for a request and its answer: a new one begins when the headers are whole
+        before = self.cycle  # uvicorn's object of a request and its answer, made when all headers have come
         self.loop.call_later(_HEADERS, lambda: self.transport.close() if self.cycle is before else None)
 
 
 def server_of(app: FastAPI, grace: float) -> uvicorn.Server:
-    """A server with the service's limits on connections, which ends so many seconds after it is told to."""
+    """Make a server with limits on connections, which ends at most `grace` seconds after a signal."""
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -72,17 +72,17 @@ def server_of(app: FastAPI, grace: float) -> uvicorn.Server:
 
 
 def serve(app: FastAPI, host: str, port: int, grace: float, ready: Callable[[str], None]) -> None:
-    """Answer requests until SIGTERM or Ctrl-C comes; then answer those under way, and return or raise what it raises.
+    """Answer requests until SIGTERM or Ctrl-C; then answer the open ones and return, or raise the signal's exception.
 
     Args:
-        app: of `make_app`.
-        host: address to bind to.
+        app: made by `make_app`.
+        host: address to listen at.
         port: 0 takes any free port.
-        grace: seconds that requests under way are given at the end.
-        ready: called with the address, such as `http://127.0.0.1:8000`, once it is bound.
+        grace: seconds for open requests at the end.
+        ready: called with the address, such as `http://127.0.0.1:8000`, once the server listens.
 
     Raises:
-        InputError: the address cannot be bound to.
+        InputError: it cannot listen there.
     """
     with bound(host, port) as opened:
         shown = f"[{host}]" if ":" in host else host
@@ -91,7 +91,7 @@ def serve(app: FastAPI, host: str, port: int, grace: float, ready: Callable[[str
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens there."""
+    """Open a socket that listens at an address."""
     if not 0 <= port < 2**16:
         raise InputError(f"port: expected 0 to 65535, got {port}")
     try:
@@ -99,30 +99,30 @@ def bound(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=1024)
     except OSError as reason:
         if reason.errno == errno.EADDRINUSE:
-            others = "take another --port, or 0 for any that is free"
+            others = "use another --port, or 0 for any free port"
             raise InputError(f"port {port} is in use: another program listens at {host}; {others}") from None
         raise InputError(f"cannot listen at {host}, port {port}: {reason.strerror or reason}") from None
 
 
 LIGHT = ("/", "/health", "/metrics", "/model", "/openapi.json")
-"""Paths that are answered at once, however many requests are under way."""
+"""Paths that are answered at once, however many requests are open."""
 
-_THROWN_AWAY = 64 * 2**20  # bytes of a body that is too large: whoever sends it all can read why it was refused
+_DISCARDED = 64 * 2**20  # bytes of a body that is too large, read to its end so that the client gets the error
 
 log = logging.getLogger("uvicorn.error")
 
 
 class Guard:
-    """Refuses what is beyond the limits, before it costs anything.
+    """Refuses requests beyond the limits, before they cost anything.
 
     Args:
-        app: what answers.
-        limits: what it accepts.
+        app: answers the other requests.
+        limits: of requests.
         metrics: where requests are counted.
-        headers: of every answer that has no other of that name.
-        hosts: by which names the service may be addressed, so that no page of another site reaches it under a name of
-            its own (DNS rebinding); none: by any.
-        paths: that are counted by name.
+        headers: added to every answer that has no header of that name.
+        hosts: host names that requests may use, so that no page of another site reaches the service under a name of its
+            own (DNS rebinding); empty for any.
+        paths: those that are counted by name.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Guard:
         self.app, self.limits, self.metrics = app, limits, metrics
         self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         self.hosts, self.paths = hosts, paths
-        self.under_way = 0
+        self.num_open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -156,22 +156,22 @@ class Guard:
     def _refused(self, scope: Scope) -> JSONResponse | None:
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
         if self.hosts and _hostname(host) not in self.hosts:
-            return error(421, f"this service is addressed as {' or '.join(sorted(self.hosts))}")
-        if scope["path"] not in LIGHT and self.under_way >= self.limits.max_requests:
-            return error(503, f"{self.under_way} requests are under way; try again in a moment", {"retry-after": "1"})
+            return error(421, f"expected the host {' or '.join(sorted(self.hosts))}, got {host!r}")
+        if scope["path"] not in LIGHT and self.num_open >= self.limits.max_requests:
+            return error(503, f"{self.num_open} requests are open; try again in a moment", {"retry-after": "1"})
         return None
 
     async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> JSONResponse | None:
-        """Let the service answer, until the client has gone or the time is over; what to say where it does not."""
+        """Let the service answer, until the client has gone or the time is over; return an error if it does not."""
         counted, whole = scope["path"] not in LIGHT, asyncio.Event()
         work = asyncio.create_task(self.app(scope, self._bounded(scope, receive, whole), answer))
         gone = asyncio.create_task(_disconnected(receive, whole))
-        self.under_way += counted
+        self.num_open += counted
         try:
             await asyncio.wait((work, gone), timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
                 late = error(504, f"not answered within {self.limits.timeout:g} s")
-                return None if gone.done() else late  # there is nobody to tell
+                return None if gone.done() else late  # no client is left to answer
             await work
         except ClientDisconnect:
             return None
@@ -179,25 +179,25 @@ class Guard:
             log.exception("%s %s: %s", scope["method"], scope["path"], reason)
             return error(500, "an internal error of the service; see its log")
         finally:
-            self.under_way -= counted
+            self.num_open -= counted
             for task in (work, gone):
                 task.cancel()
             await asyncio.wait((work, gone))
         return None
 
     def _bounded(self, scope: Scope, receive: Receive, whole: asyncio.Event) -> Receive:
-        """The body as it comes, up to the limit; `whole` is set when all of it has come."""
+        """Receive the body up to the limit; `whole` is set when all of it has come."""
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         seen = 0
 
         async def bounded() -> Message:
             nonlocal seen
-            if int(declared) > _THROWN_AWAY:
+            if int(declared) > _DISCARDED:
                 raise _too_large(self.limits)
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > self.limits.max_body:
-                while message.get("more_body") and seen <= _THROWN_AWAY:
+                while message.get("more_body") and seen <= _DISCARDED:
                     message = await receive()
                     seen += len(message.get("body", b""))
                 raise _too_large(self.limits)
@@ -209,7 +209,7 @@ class Guard:
 
 
 async def _disconnected(receive: Receive, whole: asyncio.Event) -> None:
-    """Wait until a client whose request has come as a whole closes the connection."""
+    """Wait until the client closes the connection, after its whole request has come."""
     await whole.wait()
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -219,7 +219,7 @@ class _Answer:
     """Sends an answer with the headers of every answer.
 
     Attributes:
-        status: of the answer; 0 as long as there is none.
+        status: of the answer; 0 before it starts.
     """
 
     def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
@@ -228,14 +228,14 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            own = list(message.get("headers", ()))
-            named = {name for name, _ in own}
-            message["headers"] = [*own, *(one for one in self.headers if one[0] not in named)]
+            headers = list(message.get("headers", ()))
+            names = {name for name, _ in headers}
+            message["headers"] = [*headers, *(header for header in self.headers if header[0] not in names)]
         await self.send(message)
 
 
-def error(status: int, reason: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An answer that is an error: `{"error": "what is wrong, in one line"}`."""
+def error(status: int, reason: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Make an answer that is an error: `{"error": "the reason in one line"}`."""
     return JSONResponse({"error": reason}, status, headers)
 
 

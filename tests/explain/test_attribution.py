@@ -85,7 +85,7 @@ def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smile
     if not mixed.task.linked:
         scale = float(mixed.task.scaler.sd[0])
         np.testing.assert_allclose(found.parts.values, 0.2 * alone.parts.values + 0.8 * scale * told, atol=1e-6)
-        share = f"{0.8 * scale * told.sum():+.4g} of the kernel (80%)"
+        share = f"{0.8 * scale * told.sum():+.4g} from the kernel (weight 80%)"
         assert share in text and share in " ".join(found.legend())
 
 

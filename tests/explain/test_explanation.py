@@ -14,9 +14,9 @@ from rdkit.Chem import AllChem
 
 from gtx.errors import InputError
 from gtx.explain import bond_distances, explain
-from gtx.explain.account import copies
-from gtx.explain.explanation import most_telling
-from gtx.explain.removal import highest
+from gtx.explain.explanation import most_uneven
+from gtx.explain.relevance import highest
+from gtx.explain.subject import copies
 from gtx.models import ARCHITECTURES
 from gtx.prediction import Predictor
 from gtx.tasks import Classification
@@ -98,12 +98,12 @@ def test_random_weights_know_the_atoms_that_training_had(predictor: Predictor) -
     assert abs(two.rollout[0] - two.rollout[1]) > 1e-6
 
 
-def test_the_most_telling_receiver_is_the_least_even() -> None:
+def test_the_most_uneven_receiver_is_the_least_even() -> None:
     weights = np.full((4, 4), 0.25)
     weights[2] = [0.7, 0.1, 0.1, 0.1]
     weights[3] = [0, 0, 0, 1]  # one edge alone: even
-    assert most_telling(weights) == 2
-    assert most_telling(np.zeros((2, 2))) == 0
+    assert most_uneven(weights) == 2
+    assert most_uneven(np.zeros((2, 2))) == 0
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

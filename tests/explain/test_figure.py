@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 import gtx.explain.figure
 from gtx.errors import InputError
-from gtx.explain import Explanation, by_distance, explain, panels
-from gtx.explain.words import caption
+from gtx.explain import Explanation, by_distance, explain
+from gtx.explain.findings import caption
 from gtx.molecules import draw_attention
 from gtx.prediction import Predictor
 
@@ -61,7 +61,7 @@ def test_distances_are_labelled_apart_from_each_other(predictor: Predictor, smil
     e = explain(predictor, smiles, draws=1)
     apart, means = by_distance(e.weights.mean(1), e.distance)
     axes = Figure().add_subplot()
-    panels.distances(axes, apart, means, 0, ["layer 0", "layer 1"], len(e.atoms), (0.0, 1.0))
+    gtx.explain.figure.distances(axes, apart, means, 0, ["layer 0", "layer 1"], len(e.atoms), (0.0, 1.0))
     places, labels = axes.get_xticks(), [label.get_text() for label in axes.get_xticklabels()]
     assert labels[0] == "0" and len(labels) <= 13 and (np.diff(places) >= np.ceil(len(apart) / 12)).all()
     assert (labels[-1] == "∞") == ("." in smiles)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gtx.explain import faithfulness
-from gtx.explain.removal import highest
+from gtx.explain.relevance import highest
 
 WORTH = np.array([5.0, -3.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
