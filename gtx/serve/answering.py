@@ -28,7 +28,7 @@ from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.errors import InputError
 from gtx.explain import Attribution, Explanation, attribute, explain
 from gtx.molecules import FlatMolecules, MoleculeError, draw_molecule, featurise_texts, read_smiles
-from gtx.molecules.reading import Text
+from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers, PredictorLike, output_rows, predict_featurised
 from gtx.serve.limits import Limits, Metrics

@@ -273,7 +273,7 @@ def page() -> str:
 
 @cache
 def policy() -> str:
-    """Write the Content-Security-Policy: only the styles and scripts of the page, by their hashes, and no other host."""
+    """Write the Content-Security-Policy: only the styles and scripts of the page, by hash, and no other host."""
     hashes = {
         kind: " ".join(f"'sha256-{_hash(text)}'" for text in re.findall(rf"<{kind}>(.*?)</{kind}>", page(), re.DOTALL))
         for kind in ("style", "script")

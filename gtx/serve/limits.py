@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from threading import Lock
+from typing import TypeVar
 
 from gtx.errors import InputError
 
+Number = TypeVar("Number", int, float)
 
-def _limit(default: float, about: str, least: float = 1) -> float:
+
+def _limit(default: Number, about: str, least: float = 1) -> Number:
     return field(default=default, metadata={"help": about, "least": least})
 
 
@@ -123,8 +126,9 @@ class Metrics:
 
     def text(self) -> str:
         """Write all counts in the format of Prometheus."""
-        lines = []
-        for one in (self.requests, self.molecules, self.batches, self.seconds, *self.gauges):
+        lines: list[str] = []
+        every: list[Counts | Histogram | Gauge] = [self.requests, self.molecules, self.batches, self.seconds]
+        for one in [*every, *self.gauges]:
             lines += [f"# HELP {one.name} {one.about}", f"# TYPE {one.name} {one.kind}", *one.lines()]
         return "\n".join(lines) + "\n"
 

@@ -17,7 +17,6 @@ from gtx.data.targets import with_components
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.molecules import MoleculeError
 from gtx.molecules.sketch import (
-    KINDS,
     MOST_ATOMS,
     MOST_BONDS,
     Sketch,
@@ -169,8 +168,9 @@ def _examples(header: ModelHeader, name: str, smiles: list[str], numbers: list[f
     """Make example cells of a column."""
     if name not in _lists(header):
         return smiles if name not in (header.features.names if header.features else ()) else numbers
+    of_atoms = header.features is not None and name in header.features.atoms
     mols = map(header.featuriser.read, smiles)
-    counts = [mol.GetNumAtoms() if name in header.features.atoms else mol.GetNumBonds() for mol in mols]
+    counts = [mol.GetNumAtoms() if of_atoms else mol.GetNumBonds() for mol in mols]
     return [[number] * count for number, count in zip(numbers, counts, strict=True)]
 
 
@@ -228,7 +228,7 @@ class Bond(BaseModel):
 
     begin: int
     end: int
-    kind: Literal[KINDS] = "single"
+    kind: Literal["single", "double", "triple", "up", "down", "either"] = "single"
 
 
 class Drawing(BaseModel):

@@ -1,4 +1,4 @@
-"""The server: it listens at an address until a signal, and guards the service against too many or too large requests."""
+"""The server: it listens at an address until a signal, and refuses too many or too large requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Collection, Mapping
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -40,8 +40,8 @@ def is_local(host: str) -> bool:
 class Protocol(H11Protocol):
     """HTTP over a connection that is closed if the headers of a request take too long."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast(asyncio.Transport, transport))
         self._expect_headers()
 
     def data_received(self, data: bytes) -> None:
@@ -66,7 +66,7 @@ def server_of(app: FastAPI, grace: float) -> uvicorn.Server:
         http=Protocol,
         limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=_IDLE,
-        timeout_graceful_shutdown=grace,
+        timeout_graceful_shutdown=grace,  # type: ignore[arg-type]  # asyncio.wait_for takes fractions
     )
     return uvicorn.Server(config)
 
@@ -164,7 +164,11 @@ class Guard:
     async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> JSONResponse | None:
         """Let the service answer, until the client has gone or the time is over; return an error if it does not."""
         counted, whole = scope["path"] not in LIGHT, asyncio.Event()
-        work = asyncio.create_task(self.app(scope, self._bounded(scope, receive, whole), answer))
+
+        async def run() -> None:
+            await self.app(scope, self._bounded(scope, receive, whole), answer)
+
+        work = asyncio.create_task(run())
         gone = asyncio.create_task(_disconnected(receive, whole))
         self.num_open += counted
         try:

@@ -96,7 +96,7 @@ def test_hydrogens_take_the_place_of_what_is_cut(smiles: str, left: list[int], e
 
 
 def test_what_has_no_rationale_is_one_line(nitriles: Predictor) -> None:
-    with pytest.raises(InputError, match="threshold: give the nitriles"):
+    with pytest.raises(InputError, match="threshold: expected a value of nitriles"):
         rationale(nitriles, "CCO")
     with pytest.raises(InputError, match="most: expected 4 or more, got 3"):
         rationale(nitriles, "CCO", threshold=0, most=3)

@@ -120,7 +120,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(client: Client, name: str) -
 
 def test_hostile_tables_and_types(client: Client) -> None:
     for packed in (b"\x1f\x8b\x08", b"PAR1"):
-        assert "not packed" in client.table(packed).json()["error"]
+        assert "not compressed" in client.table(packed).json()["error"]
     for workbook in (b"PK\x03\x04\x14\0", b"\xd0\xcf\x11\xe0\xa1"):
         assert client.table(workbook).json()["error"] == "the table is an Excel workbook: save it as CSV UTF-8"
     assert client.table("smiles\ty\nC\t1\n".encode("utf-16")).json()["error"].startswith("the table is UTF-16 text:")
@@ -302,7 +302,7 @@ def test_health_does_not_wait_for_a_molecule_that_takes_long(
     mark.touch()
     monkeypatch.setenv("STUCK", str(mark))
     stuck = predictor.with_header(replace(predictor.header, featuriser=Stuck()))
-    with served(stuck, apart=True) as client, ThreadPoolExecutor(1) as threads:
+    with served(stuck, separate=True) as client, ThreadPoolExecutor(1) as threads:
         mark.unlink()
         asked = threads.submit(client.post, "/predict", {"smiles": ["CCO"]})
         until(mark.exists)
