@@ -51,7 +51,7 @@ class AtomByAtom(nn.Module):
 def space(
     atom_sizes: Sequence[int], bond_sizes: Sequence[int], extensive: bool, moments: int = 128, **arguments: Any
 ) -> nn.Module:
-    """Full attention with distances in space and along perceived bonds in score and value, beside bond messages.
+    """Make full attention with distances in space and along perceived bonds in score and value, beside bond messages.
 
     Atoms begin with the moments of what surrounds them, which hold the angles. Distances are 64 Gaussians up to 8 Å,
     their scale and shift learned for each pair of elements. An extensive prediction is a sum over atoms, another is
@@ -91,7 +91,7 @@ class SchNetOfBatch(nn.Module):
         return self.net(batch.x[:, 0], batch.pos, batch.batch)
 
     def observe(self, store: MoleculeStore, more: bool = False) -> None:
-        """Nothing is learned before training."""
+        """Learn nothing before training."""
 
 
 class WithinCutoff(nn.Module):
@@ -109,13 +109,13 @@ class WithinCutoff(nn.Module):
 
 
 FAMILY = ("torchmd_net", "tgt", "transformer_m", "exphormer", "tokengt")
-"""Named models of gtx that are measured here, atom by atom; each has coordinates unless it cannot use any."""
+"""Named models of gtx that predict atom by atom here; each has coordinates unless it cannot use any."""
 
 
 def make(
     name: str, extensive: bool, atom_sizes: Sequence[int], bond_sizes: Sequence[int], **arguments: Any
 ) -> nn.Module:
-    """A model of one output by its name: `gtx` is `space`, `schnet` that of PyG, the others are of `FAMILY`."""
+    """Make a model of one output by its name: `gtx` is `space`, `schnet` that of PyG, the others are of `FAMILY`."""
     if name == "gtx":
         return space(atom_sizes, bond_sizes, extensive, **arguments)
     if name == "schnet":

@@ -13,16 +13,16 @@ from experiments.summary import HIGHER
 
 
 class Aim(NamedTuple):
-    """Of one set.
+    """Aim on one set.
 
     Attributes:
-        title: of the set.
-        metric: it is judged by.
-        unit: of the metric.
-        single: for one model, the mean of at least three seeds or of the splits; of ZINC-12k one seed.
-        ensemble: for five seeds averaged.
+        title: title of the set.
+        metric: score that the set is judged by.
+        unit: unit of the metric.
+        single: aim for one model, the mean of at least three seeds or of the splits; of ZINC-12k one seed.
+        ensemble: aim for five seeds averaged.
         beside: scores of others, measured beforehand or published.
-        share: in place of `single`: of another model's score, and that model's name.
+        share: in place of `single`, a share of another model's score, and that model's name.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Aim(NamedTuple):
     share: tuple[float, str] | None = None
 
     def goal(self, scores: Mapping[str, float | None]) -> float | None:
-        """`single`, or the share of another model's score out of `scores`, None where that was not measured."""
+        """Return `single`, or the share of another model's score, None if that was not measured."""
         if self.share is None:
             return self.single
         share, model = self.share
@@ -94,7 +94,7 @@ SOURCES = dict.fromkeys(("mat-freesolv", "mat-esol"), _MAT) | {
 
 
 def published(folder: str, metric: str, root: Path | None = None) -> list[Published]:
-    """The published scores of a set; none for other sets, or where the table of MUBen is not at hand.
+    """List the published scores of a set; none for other sets, or if the table of MUBen is not there.
 
     Args:
         folder: of the set's results, such as `scaffold-esol`.

@@ -7,7 +7,7 @@
 Every single result, or why it failed, is a line of `results.jsonl` as soon as it is there. The defaults come first:
 
     environment   versions, the card, its shared memory, compiler and headers
-    step          the check before training; steps eager and captured, their losses and rates
+    step          the check before training, which compares eager and captured steps; their rates
     kernels       each tile, type and width against float64
     train         `fit` by default, without capture, in bfloat16; repeated; killed and resumed
 
@@ -108,21 +108,13 @@ def _training(store: MoleculeStore, molecules: int, device: torch.device) -> tup
 
 
 def step(note: Notes, device: torch.device, quick: bool) -> None:
-    """Note the check before training, whether steps are captured and right, and how long they take."""
+    """Note the check before training, and how long steps take."""
     store = _molecules(200 if quick else 4096, quick)
 
     def check() -> dict[str, Any]:
         module, _, _ = _training(store, 16, device)
         data = MoleculeData(module.task, store, store.subset(torch.arange(0)), settings=module.settings)
         return {"refused": check_capture(module, data, Precision(), device)}
-
-    def losses(capture: bool) -> dict[str, Any]:
-        _, whole, index = _training(store, 16 if quick else 90, device)
-        reasons: list[str] = []
-        function = Captured(whole, reasons.append) if capture else whole
-        torch.manual_seed(1)
-        losses = [float(function(index[i % len(index)])) for i in range(3 if quick else 12)]
-        return {"losses": losses, "reasons": reasons, "captured": capture and function.replay is not None}
 
     def rate(molecules: int, precision: torch.dtype, products: str) -> dict[str, Any]:
         torch.set_float32_matmul_precision(products)
@@ -144,9 +136,7 @@ def step(note: Notes, device: torch.device, quick: bool) -> None:
         return facts | {"captured": function.replay is not None, "reasons": reasons, "peak_MiB": peak / 2**20}
 
     note.attempt("check before training", check)
-    note.attempt("steps, eager", partial(losses, False))
     if device.type == "cuda":
-        note.attempt("steps, captured", partial(losses, True))
         for molecules in (90, 512, 2048):
             for name, how in PRECISIONS.items():
                 note.attempt(f"rate, {molecules} molecules, {name}", partial(rate, molecules, *how))

@@ -34,7 +34,7 @@ SHARES, REPEATS = (8, 4, 2), 3
 
 
 class Point(NamedTuple):
-    """The scores on validation rows, one per repeat, of a model that was trained on so many rows."""
+    """Scores on validation rows, one per repeat, of a model that was trained on so many rows."""
 
     model: str
     rows: int

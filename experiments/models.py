@@ -63,7 +63,6 @@ class Model(NamedTuple):
 ENCODINGS = {"bonds": "bonds", "path": "path distances", "walk": "random walks", "degree": "degrees"}
 KERNEL = "with a kernel beside it"
 APART = "build/foundation/foundation-apart.gtx"
-FROZEN = {"rates": {"all": 0, "head": 1, "substructures": 1}}
 
 
 def _other_encodings(left_out: str) -> dict[str, list[str]]:
@@ -92,10 +91,6 @@ OWN: dict[str, Model] = {
     "gtx": Model("gtx, the network alone (`--blend no`)", 5),
     "gtx-ensemble": Model("gtx, five seeds averaged", 1),
     "gtx-foundation": FOUNDATION,
-    "gtx-foundation-full": FOUNDATION._replace(
-        title="gtx from the foundation, all at the whole rate", settings={"rates": {}}
-    ),
-    "gtx-foundation-frozen": FOUNDATION._replace(title="gtx from the foundation, encoder frozen", settings=FROZEN),
     "gtx-foundation-apart": Model("gtx from a foundation that never saw the test rows' scaffolds", 5, start=APART),
     "gtx-mix": Model(f"gtx {KERNEL}, the default of `gtx train`", 5, settings={"blend": None}),
     "gtx-foundation-mix": FOUNDATION._replace(title=f"gtx from the foundation, {KERNEL}", settings={"blend": None}),
@@ -108,7 +103,6 @@ OWN: dict[str, Model] = {
     "gtx-tanimoto": Model(
         "gtx as the kernel without descriptors (`--model tanimoto`)", 5, settings={"model": "tanimoto"}
     ),
-    "gtx-128": Model("gtx of the foundation's shape, from scratch", 5, settings={"channels": 128}),
 }
 
 

@@ -54,7 +54,7 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class QuantumSet(PublicSet):
-    """The molecules of one target, downloaded if need be; a tenth for validation, a tenth for test, by a seed."""
+    """A target of molecules with coordinates, downloaded if need be; random splits 80/10/10, by seeds."""
 
     target: Target
 
@@ -110,7 +110,7 @@ def store_of(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) 
 
 
 def perceived_bonds(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bonds by distance: atoms nearer than `REACH` times the sum of their covalent radii.
+    """Find bonds by distance: atoms nearer than `REACH` times the sum of their covalent radii.
 
     Returns:
         Senders and receivers, numbered within their molecule, `[2, e]`, both directions; and how many each has, `[m]`.
@@ -173,13 +173,13 @@ def obtain(file: Path) -> None:
 
 
 def digest(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of sizes, atomic numbers and positions in 0.0001 Å, whatever the precision they are kept in."""
+    """Compute the SHA-256 of sizes, atomic numbers and positions in 0.0001 Å, in any precision."""
     parts = arrays["num_atoms"], arrays["Z"], np.rint(arrays["R"] * 1e4)
     return hashlib.sha256(b"".join(part.astype("<i4").tobytes() for part in parts)).hexdigest()
 
 
 def qm7(archive: bytes) -> dict[str, np.ndarray]:
-    """QM7 out of qml's archive: an XYZ file per molecule, and energies of atomisation (PBE0), kcal/mol, in a list."""
+    """Read QM7 out of qml's archive: an XYZ file per molecule, and a list of PBE0 energies, kcal/mol."""
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
         texts = {member.name.partition("/")[2]: tar.extractfile(member) for member in tar if member.isfile()}
         texts = {name: opened.read().decode() for name, opened in texts.items() if name.startswith("tests/")}
@@ -190,7 +190,7 @@ def qm7(archive: bytes) -> dict[str, np.ndarray]:
 
 
 def qm9(archive: bytes) -> dict[str, np.ndarray]:
-    """Every 40th molecule of QM9 out of MoleculeNet's archive: `gdb9.sdf` and `gdb9.sdf.csv`, QM9's own units."""
+    """Read every 40th molecule of QM9 out of MoleculeNet's `gdb9.sdf` and `gdb9.sdf.csv`, in QM9's units."""
     with ZipFile(io.BytesIO(archive)) as files:
         inside = {Path(name).name: name for name in files.namelist()}
         table = pd.read_csv(files.open(inside["gdb9.sdf.csv"]))

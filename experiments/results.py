@@ -3,12 +3,11 @@
     python -m experiments.results
 
 It reads the runs of `experiments/results`. Differences need the measured values of the test rows, so the sets are read,
-or downloaded; `--without-data` leaves the differences out.
+or downloaded.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import statistics
 import sys
@@ -290,25 +289,18 @@ def command(row: ModelRuns) -> str:
     return whole
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results; the page is beside it")
-    parser.add_argument("--without-data", action="store_true", help="leave out paired differences")
-    options = parser.parse_args(words)
-    data = not options.without_data
-    if data and not published("scaffold-esol", "rmse"):
+def main() -> None:
+    """Write the page and the tables."""
+    if not published("scaffold-esol", "rmse"):
         print("published/scaffold_published.csv is not below $GTX_DATA: the page goes without it", file=sys.stderr)
-    (options.results.parent / "RESULTS.md").write_text(results_page(options.results, data))
-    if options.results.resolve() == RESULTS:
-        found = gather(options.results)
-        for page, begin, table in (
-            (ROOT / "docs/results.md", BEGIN, short(found, data)),
-            (ROOT / "README.md", FRONT, front(found)),
-        ):
-            page.write_text(into(page.read_text(), begin, table))
-    return 0
+    (RESULTS.parent / "RESULTS.md").write_text(results_page(RESULTS))
+    found = gather(RESULTS)
+    for page, begin, table in (
+        (ROOT / "docs/results.md", BEGIN, short(found)),
+        (ROOT / "README.md", FRONT, front(found)),
+    ):
+        page.write_text(into(page.read_text(), begin, table))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -53,7 +53,7 @@ class PublicSet:
     is_table: bool = True
 
     def data(self, split: int) -> DataSettings:
-        """Settings of the table with one of its splits; it is downloaded if it is not there."""
+        """Describe the table with one of its splits; it is downloaded if it is not there."""
         named = load_set(self.name)
         return DataSettings(
             str(named.path),
@@ -186,13 +186,13 @@ def execute(run: Run, fit: Fit, results: Path, overwrite: bool = False, threads:
 
 
 def split_digest(dataset: Dataset) -> str:
-    """SHA-256 of lines `<row of the table, from 0> <part>`, in the table's order."""
+    """Compute the SHA-256 of lines `<row of the table, from 0> <part>`, in the table's order."""
     parts = {int(dataset.rows[i]): part for part, index in dataset.split.items() for i in index}
     return hashlib.sha256("".join(f"{row} {parts[row]}\n" for row in sorted(parts)).encode()).hexdigest()
 
 
 def circumstances(command: str, threads: int = 1, versions: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Machine, versions (some beyond gtx's own), commit, date and command of a run."""
+    """Describe machine, versions (some beyond gtx's own), commit, date and command of a run."""
     return {
         "machine": machine(threads),
         "versions": library_versions() | dict(versions or {}),
@@ -203,7 +203,7 @@ def circumstances(command: str, threads: int = 1, versions: Mapping[str, str] | 
 
 
 def machine(threads: int = 1) -> dict[str, Any]:
-    """Processor, cores and system, and the threads a run computed with."""
+    """Describe processor, cores and system, and the threads a run computed with."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
@@ -217,7 +217,7 @@ def machine(threads: int = 1) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit, with a plus if files had changed since; None outside a repository."""
+    """Return the commit, with a plus if files had changed since; None outside a repository."""
     words = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=10", "--dirty=+", "--exclude=*"]
     try:
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""Do intervals that widen with the distance to the training molecules hold their share everywhere?
+"""Whether intervals that widen with the distance to the training molecules hold their share everywhere.
 
 gtx train mat/esol --split random --split-sizes 0.7 0.15 0.15 --model tanimoto --out runs/esol
 python -m experiments.similarity_intervals runs/esol
@@ -26,7 +26,7 @@ SCORES = [f"{score}{third}" for score in ("coverage", "width") for third in ("",
 
 
 def held_out(run: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Errors `[n, 1]` of the first target of a run, and distances `[n]`, of its validation and test rows."""
+    """Compute errors `[n, 1]` of the first target of a run, and distances `[n]`, of its validation and test rows."""
     model, table = gtx.load(run / "model.gtx", device="cpu"), pd.read_csv(run / "predictions.csv")
     split = next(name for name in reversed(table.columns) if name.startswith("split"))
     rows = table[table[split].isin(["val", "test"]) & table["error"].isna()]
@@ -37,7 +37,7 @@ def held_out(run: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def halved(error: np.ndarray, distance: np.ndarray) -> pd.DataFrame:
-    """Mean scores of both kinds of intervals, in rows."""
+    """Average the scores of both kinds of intervals, in rows."""
     random, found = np.random.default_rng(0), {"one width": [], "by similarity": []}
     for _ in range(HALVES):
         order = random.permutation(len(error))

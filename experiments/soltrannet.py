@@ -154,6 +154,7 @@ def predict(model: SolTranNet, smiles: list[str]) -> Tensor:
 
 
 def main() -> None:
+    """Print predictions, or the largest difference to the package."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("smiles", nargs="+", help="molecules, or with --compare a file of SMILES, one a line")
     parser.add_argument("--compare", action="store_true", help="run the package too, and print the largest difference")

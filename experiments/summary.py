@@ -67,7 +67,7 @@ class ModelRuns(NamedTuple):
 
     @property
     def counted(self) -> str:
-        """What the mean is over: `3 seeds`, `6 splits`, `6 splits × 5 seeds`, `6 splits × 2 to 3 seeds`."""
+        """Number of seeds and splits, such as `3 seeds`, `6 splits`, `6 splits × 2 to 3 seeds`."""
         seeds = Counter(result["split"] for result in self.results)
         least, most = min(seeds.values()), max(seeds.values())
         words = []
@@ -171,7 +171,7 @@ class Difference(NamedTuple):
 
 
 class Split(NamedTuple):
-    """The test rows of one split.
+    """Test rows of one split.
 
     Attributes:
         y: `[n, T]` measured values, NaN for blanks.
@@ -231,10 +231,12 @@ def rmse(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def mae(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Score as `rmse` does."""
     return weights @ np.abs(p - y) / weights.sum(1)
 
 
 def r2(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Score as `rmse` does."""
     total = weights.sum(1)
     return 1 - weights @ (p - y) ** 2 / (weights @ y**2 - (weights @ y) ** 2 / total)
 

@@ -43,13 +43,13 @@ SOLVENTS = {"water": "O", "octanol": "CCCCCCCCO"}
 
 
 def predicted(table: pd.DataFrame, task: Task, descriptors: bool = True, columns: tuple[str, ...] = ()) -> pd.DataFrame:
-    """The predictions for the test rows of a table, by a model trained on the others.
+    """Predict the test rows of a table by a model trained on the others.
 
     Args:
         table: with the columns `split` and `smiles`.
         task: what is learned.
-        descriptors: whether the model has those of the molecule.
-        columns: those of the molecules, where a row has several.
+        descriptors: whether the model reads descriptors.
+        columns: columns of the molecules, if a row has several.
     """
     with TemporaryDirectory() as folder:
         file = Path(folder, "table.csv")

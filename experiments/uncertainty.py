@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def scores(name: str, method: str, seed: int, epochs: int | None) -> dict[str, float]:
-    """The RMSE and `SCORES` of the test rows of one training; NaN for a score that the method does not have."""
+    """Train once, and return the RMSE and `SCORES` of the test rows; NaN for a score that the method does not have."""
     found = load_set(name, download=False)
     (target,) = found.targets
     task = Regression([target], uncertainty=method)

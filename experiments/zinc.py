@@ -55,7 +55,7 @@ FIELDS = ("num_atom", "atom_type", "y", "num_edge", "src", "dst", "bond_type")
 
 
 class Graphs(PublicSet):
-    """The 12,000 graphs of the benchmark, in the order of the table of their SMILES.
+    """Graphs of the benchmark, 12,000, in the order of the table of their SMILES.
 
     They lie beside `zinc12k.csv` as `zinc12k_graphs.npz`, flat arrays for each part: `num_atom`, `atom_type` (0 to 27),
     `y`, `num_edge`, `src`, `dst`, `bond_type` (1 to 3). If it is missing it is made of PyG's `ZINC`, downloaded.

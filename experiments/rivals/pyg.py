@@ -46,7 +46,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 class Configuration(NamedTuple):
-    """What is tuned.
+    """Choices that are tuned.
 
     Attributes:
         layers: number of layers.

@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What a function measured of itself: seconds, peak memory in bytes, and other columns of the table."""
+    """Measurements that a function returns of itself: seconds, peak memory in bytes, and other columns of the table."""
 
     seconds: float | None = None
     peak: int | None = None

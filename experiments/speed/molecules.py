@@ -56,7 +56,7 @@ ALONE = {name: getattr(encodings, name) for name in NAMES.split()} | {
 
 
 def encodings_of_a_batch(options: Namespace) -> list[Case]:
-    """Encodings of 128 molecules of ZINC-12k, against PyG's transforms, which take one molecule at a time.
+    """Compute encodings of 128 molecules of ZINC-12k, against PyG's transforms, which take one molecule at a time.
 
     The first comparison is random walks of 20 steps (of atoms and of pairs) and shortest paths by gtx, with PyG's
     `AddRandomWalkPE(20)`, which yields the atoms' part alone. The other encodings of gtx follow by themselves, with the

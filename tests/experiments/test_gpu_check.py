@@ -22,7 +22,7 @@ def test_a_phase_runs_on_a_processor(phase: str, tmp_path: Path) -> None:
     found = results(tmp_path)
     assert found and not [line for line in found if "failed" in line]
     if phase == "step":
-        assert found[0]["refused"] is None and found[1]["losses"]
+        assert found[0]["refused"] is None
     if phase == "train":
         assert found[-1]["repeated, largest difference of a weight"] == 0 == found[-1]["resumed"]
     if phase == "kernels":
