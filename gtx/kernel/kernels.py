@@ -70,7 +70,7 @@ class TanimotoKernel(nn.Module):
         self.register_buffer(name, values)
 
     def check(self) -> None:
-        """Raise an `InputError` unless the counts held are in order."""
+        """Raise an `InputError` unless the counts of the references are in order."""
         ptr, kinds = self.ptr, self.kind_label
         orderly = int(ptr[0]) == 0 and int(ptr[-1]) == len(self.kind) and bool((ptr.diff() >= 0).all())
         within = not len(self.kind) or (int(self.kind.min()) >= 0 and int(self.kind.max()) < len(kinds))

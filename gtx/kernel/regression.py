@@ -225,8 +225,8 @@ class KernelRidge(TanimotoKernel):
             part.set_references(features[name][chosen])
         kernel = torch.cat([*self._kernels(counts, features)])
         found = solve(kernel, chosen, y)
-        held = {"dual": found.dual, "offset": found.centre, "ridge": found.ridge, "scale": found.scale}
-        for name, values in held.items():
+        solved = {"dual": found.dual, "offset": found.centre, "ridge": found.ridge, "scale": found.scale}
+        for name, values in solved.items():
             self._set(name, values.float())
         self._set("measured", ~y[chosen].isnan())
         return found
@@ -289,9 +289,9 @@ class KernelRidge(TanimotoKernel):
             of_features, rest = self._of_features(features)
             found = self.offset.double().repeat(len(counts), 1) + of_features
             weights = rest * self.dual.double()
-            (inverted, sizes), known = self._inverted_index, counts.restrict(self.kind_label)
+            (inverted, sizes), matched = self._inverted_index, counts.restrict(self.kind_label)
             ours, theirs = (
-                (known.ptr, known.kind, known.count, counts.sizes),
+                (matched.ptr, matched.kind, matched.count, counts.sizes),
                 (inverted.ptr, inverted.kind, inverted.count),
             )
             add_weighted(*(part.numpy() for part in (*ours, *theirs, *self._frequent, sizes, weights, found)))
@@ -315,10 +315,10 @@ class KernelRidge(TanimotoKernel):
         substructure in this molecule, not the change of the prediction without it.
         """
         counts, dual = self.counts(molecule), self.dual.double()
-        (inverted, sizes), known = self._inverted_index, counts.restrict(self.kind_label)
+        (inverted, sizes), matched = self._inverted_index, counts.restrict(self.kind_label)
         entry = torch.isin(counts.kind, self.kind_label).nonzero().flatten()
-        met = inverted.subset(known.kind)
-        row, least = met.kind.long(), torch.minimum(met.count.long(), known.count[met.owner]).double()
+        met = inverted.subset(matched.kind)
+        row, least = met.kind.long(), torch.minimum(met.count.long(), matched.count[met.owner]).double()
         union = counts.sizes + sizes - torch.zeros(len(sizes)).double().index_add_(0, row, least)
         of_kind = dual.new_zeros(len(counts.kind), dual.shape[1])
         of_kind.index_add_(0, entry[met.owner], dual[row] * (least / union[row])[:, None])
@@ -345,8 +345,8 @@ class KernelRidge(TanimotoKernel):
         kernel = self.kernel(batch)
         explained = []
         for column, factor in enumerate(self._factors):
-            known = kernel[:, self.measured[:, column]]
-            half = torch.linalg.solve_triangular(factor, known.T, upper=False)
+            measured = kernel[:, self.measured[:, column]]
+            half = torch.linalg.solve_triangular(factor, measured.T, upper=False)
             explained.append(half.square().sum(0))
         return self.scale.double() * (1 - torch.stack(explained, 1)).clamp(min=0)
 

@@ -104,9 +104,9 @@ def draw(n: int, count: int) -> Tensor:
     return torch.randperm(n, generator=torch.Generator().manual_seed(0))[:count].sort().values
 
 
-def _patterns(known: Tensor) -> list[tuple[Tensor, list[int]]]:
+def _patterns(measured: Tensor) -> list[tuple[Tensor, list[int]]]:
     """List the patterns of blanks: the rows with a value, and the columns that have values in just these rows."""
-    patterns, which = known.unique(dim=1, return_inverse=True)
+    patterns, which = measured.unique(dim=1, return_inverse=True)
     return [
         (patterns[:, p].nonzero().flatten(), (which == p).nonzero().flatten().tolist())
         for p in range(patterns.shape[1])

@@ -138,8 +138,8 @@ def _build(spec: Mapping[str, Any]) -> nn.Module:
     except InputError:
         raise
     except Exception as reason:  # whatever arguments from outside may cause in whatever model
-        said = printable(" ".join(str(reason).split()), 200)
-        raise InputError(f"model.arguments: they describe no network ({type(reason).__name__}: {said})") from None
+        message = printable(" ".join(str(reason).split()), 200)
+        raise InputError(f"model.arguments: they describe no network ({type(reason).__name__}: {message})") from None
 
 
 def _compare_names(names: set[str], expected: Iterable[str]) -> None:
@@ -283,13 +283,13 @@ class ModelHeader:
             plain = plain | {"features": FeatureColumns(**plain["features"])}
         if plain.get("training") is not None:
             plain = plain | {"training": TrainingRows.from_dict(plain["training"])}
-        known = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
+        entries = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
         task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
-        if known.get("domain") is not None:
-            known["domain"] = Domain.from_dict(known["domain"], len(task.targets))
+        if entries.get("domain") is not None:
+            entries["domain"] = Domain.from_dict(entries["domain"], len(task.targets))
         for name in plain.keys() - {"training"}:  # also what is in no schema may be printed
             anything().check(plain[name], name)
-        header = cls(**known | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})
+        header = cls(**entries | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})
         if not own:
             _check_agreement(header)
         return header
@@ -318,31 +318,31 @@ def _check_agreement(header: ModelHeader) -> None:
         raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
     if header.domain is not None and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, to which domain compares molecules")
-    model, given, read = header.model["name"], header.model["arguments"], header.featuriser
-    known = WRITERS if header.task.writes else ARCHITECTURES | CLOSED_FORM
-    if model not in known:
-        names = ", ".join(known)
+    model, arguments, read = header.model["name"], header.model["arguments"], header.featuriser
+    models = WRITERS if header.task.writes else ARCHITECTURES | CLOSED_FORM
+    if model not in models:
+        names = ", ".join(models)
         raise InputError(f"model.name: {shown(model)} is not one of gtx's own: give load(..., model=...); own: {names}")
     usual = model in ARCHITECTURES and ARCHITECTURES[model].coordinates == "needed"
-    coordinates = given.get("coordinates", usual)
+    coordinates = arguments.get("coordinates", usual)
     _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])
-    _agree("model.arguments.atom_sizes", given.get("atom_sizes"), [list(read.atom_sizes)])
-    _agree("model.arguments.bond_sizes", given.get("bond_sizes"), [list(read.bond_sizes)])
+    _agree("model.arguments.atom_sizes", arguments.get("atom_sizes"), [list(read.atom_sizes)])
+    _agree("model.arguments.bond_sizes", arguments.get("bond_sizes"), [list(read.bond_sizes)])
     size = "size" if header.task.writes else "out_channels"
-    _agree(f"model.arguments.{size}", given.get(size), [header.task.out_channels])
+    _agree(f"model.arguments.{size}", arguments.get(size), [header.task.out_channels])
     width = header.features.width if header.features else 0
     if not header.task.writes:
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
         fitting = _kernel_reads(header) if model in CLOSED_FORM else fitting
-        _agree("model.arguments.num_descriptors", given.get("num_descriptors", 0), fitting)
-        _agree("model.arguments.per", given.get("per", "molecule"), [header.task.per])
-        _agree("model.arguments.also", given.get("also") or {}, [dict(header.task.also)])
+        _agree("model.arguments.num_descriptors", arguments.get("num_descriptors", 0), fitting)
+        _agree("model.arguments.per", arguments.get("per", "molecule"), [header.task.per])
+        _agree("model.arguments.also", arguments.get("also") or {}, [dict(header.task.also)])
         for name in ("atom_features", "bond_features"):
             wanted = header.features.widths.get(name, 0) if header.features else 0
-            _agree(f"model.arguments.{name}", given.get(name, 0), [wanted])
+            _agree(f"model.arguments.{name}", arguments.get(name, 0), [wanted])
     components = header.model.get("components", {})
-    together = read.components and model not in CLOSED_FORM  # a kernel compares what all of a row's molecules hold
-    _agree("model.components.count", components.get("count"), [len(read.components) if together else None])
+    apart = read.components and model not in CLOSED_FORM  # a kernel compares all molecules of a row as one
+    _agree("model.components.count", components.get("count"), [len(read.components) if apart else None])
     if components:
         _agree("model.components.further", components.get("further", 0), [width])
 

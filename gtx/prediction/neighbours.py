@@ -60,9 +60,9 @@ class TrainingRows:
         drawn = np.random.default_rng(0).permutation(trained).tolist()
         order = [i for i in drawn if all(len(column[i]) <= LONGEST_CELL for column in columns)][:most]
         characters = np.cumsum([len(smiles[i]) for i in order])
-        kept = sorted(order[: np.searchsorted(characters, MOST_CHARACTERS, side="right")])
-        cells = {name: [column[i] for i in kept] for name, column in values.items()}
-        return cls([smiles[i] for i in kept], [int(rows[i]) for i in kept], cells, trained)
+        chosen = sorted(order[: np.searchsorted(characters, MOST_CHARACTERS, side="right")])
+        cells = {name: [column[i] for i in chosen] for name, column in values.items()}
+        return cls([smiles[i] for i in chosen], [int(rows[i]) for i in chosen], cells, trained)
 
     def __len__(self) -> int:
         return len(self.smiles)

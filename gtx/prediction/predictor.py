@@ -312,15 +312,15 @@ class Predictor:
         """
         if members and not self.reports_members:
             return self.with_members().predict(smiles, workers)
-        given, done = self._featurise(smiles, workers)
+        molecules, done = self._featurise(smiles, workers)
         answers = self.predict_store(done.store)
         errors, notes = list(done.errors), [list(entry) for entry in done.warnings]
         for i, finite, remarks in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
             notes[i] += remarks
             errors[i] = None if finite else NOT_FINITE
-        shown = self._shown(given)
+        shown = self._shown(molecules)
         columns = zip(self.output_columns([*shown, "error", "warning"]), answers.columns(), strict=True)
-        found = {name: _spread(column, done.good, len(given)) for name, column in columns}
+        found = {name: _spread(column, done.good, len(molecules)) for name, column in columns}
         return pd.DataFrame(
             {**shown, **found, "error": errors, "warning": ["; ".join(entry) or None for entry in notes]}
         )
@@ -372,16 +372,16 @@ class Predictor:
         """
         if count < 1:
             raise InputError(f"count: expected 1 or more neighbours, got {count}")
-        near, given = self.comparison, self._given(smiles)
-        done = featurise(graph_featuriser(self.header.featuriser), as_texts(given))
+        near, molecules = self.comparison, self._list_molecules(smiles)
+        done = featurise(graph_featuriser(self.header.featuriser), as_texts(molecules))
         place, similarity = near.nearest(done.store, count)
-        named = [given[i] for i in done.good for _ in range(place.shape[1])]
-        kept, place = near.training, place.ravel()
-        named_columns = {"neighbour": kept.smiles, "row": kept.rows}
+        named = [molecules[i] for i in done.good for _ in range(place.shape[1])]
+        training, place = near.training, place.ravel()
+        named_columns = {"neighbour": training.smiles, "row": training.rows}
         columns = {name: np.array(column, object)[place] for name, column in named_columns.items()}
         columns = self._shown(named) | columns | {"similarity": similarity.ravel()}
-        for name in kept.values:
-            columns[fresh_name(columns, name)] = kept.column(name)[place]
+        for name in training.values:
+            columns[fresh_name(columns, name)] = training.column(name)[place]
         return pd.DataFrame(columns)
 
     def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
@@ -393,26 +393,28 @@ class Predictor:
     def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], Featurised]:
         """Return molecules unchanged, and featurised, with their feature columns."""
         smiles = as_frame(smiles)
-        given, features = self._given(smiles), self.header.features
+        molecules, features = self._list_molecules(smiles), self.header.features
         read = self.header.featuriser
-        done = featurise(read, as_texts(given, read.coordinates), workers=workers)
+        done = featurise(read, as_texts(molecules, read.coordinates), workers=workers)
         if features:
             table = smiles if isinstance(smiles, pd.DataFrame) else pd.DataFrame()
-            beside = {name: list(table[name]) for name in features.columns if name in table}
-            rows = features.of_columns(beside, len(given))
+            columns = {name: list(table[name]) for name in features.columns if name in table}
+            rows = features.of_columns(columns, len(molecules))
             done = features.joined(done, rows)
-        return given, done
+        return molecules, done
 
-    def _given(self, smiles: Any) -> list[Any]:
+    def _list_molecules(self, smiles: Any) -> list[Any]:
         """List molecules unchanged, or tuples of the molecules of a row."""
         if names := self.header.featuriser.components:
             return component_rows(smiles, names)
         return smiles_list(smiles, self.header.smiles_column)
 
-    def _shown(self, given: list[Any]) -> dict[str, list[Any]]:
+    def _shown(self, molecules: list[Any]) -> dict[str, list[Any]]:
         """Return their columns in a table of answers; an RDKit molecule is shown by its SMILES."""
         names = self.header.featuriser.components
-        columns = {name: [row[k] for row in given] for k, name in enumerate(names)} if names else {"smiles": given}
+        columns = (
+            {name: [row[k] for row in molecules] for k, name in enumerate(names)} if names else {"smiles": molecules}
+        )
         return {name: [text_of(one) or one for one in column] for name, column in columns.items()}
 
     def _batches(self, sizes: Tensor) -> list[Tensor]:
@@ -426,13 +428,13 @@ class Predictor:
         """Call `ask(members, batch)` on batches; return its results in the order of the molecules, and warnings of
         unseen features.
         """
-        held, large = store.to(self.device), store.sizes > LARGE
+        on_device, large = store.to(self.device), store.sizes > LARGE
 
         @torch.inference_mode()
         def run(rows: Tensor) -> tuple[Any, list[list[tuple[str, int, int]]]]:
-            batch = held.batch(rows.to(self.device))
-            members, given = (self._precise, _in_double(batch)) if large[rows].any() else (self.members, batch)
-            return ask(members, given), _unseen(members[0], batch)  # all members saw the same
+            batch = on_device.batch(rows.to(self.device))
+            members, inputs = (self._precise, _in_double(batch)) if large[rows].any() else (self.members, batch)
+            return ask(members, inputs), _unseen(members[0], batch)  # all members saw the same
 
         # large molecules go apart, so that others are worked out as if those were not there
         parts = [part.nonzero().flatten() for part in (large, ~large)]
@@ -464,7 +466,7 @@ class Predictor:
                     raise InputError(
                         f"out of memory on {self.device} with a single molecule: lower --max-atoms"
                     ) from error
-            torch.cuda.empty_cache()  # after the handler: the traceback held what the batch had allocated
+            torch.cuda.empty_cache()  # after the handler: the traceback keeps the tensors of the batch alive
             if self._parts == 1:
                 logging.getLogger(__name__).warning("out of memory on %s: predicting in smaller batches", self.device)
             self._parts *= 2

@@ -249,17 +249,17 @@ def predict_stream(
         smiles: also return canonical SMILES.
     """
     if workers < 1 or predictor.device.type != "cpu":
-        beside: deque[Sequence[RowFeatures | None]] = deque()
+        waiting: deque[Sequence[RowFeatures | None]] = deque()
 
         def molecules() -> Iterator[tuple[Sequence[Text], Sequence[np.ndarray | None]]]:
             for texts, coordinates, features in chunks:
-                beside.append(features)
+                waiting.append(features)
                 yield texts, coordinates
 
         read = featurise_stream(predictor.header.featuriser, molecules(), workers, smiles=smiles)
-        together = 1 if predictor.device.type == "cpu" else AT_ONCE
-        while parts := list(islice(read, together)):
-            yield predict_featurised(predictor, parts, [row for _ in parts for row in beside.popleft()])
+        at_once = 1 if predictor.device.type == "cpu" else AT_ONCE
+        while parts := list(islice(read, at_once)):
+            yield predict_featurised(predictor, parts, [row for _ in parts for row in waiting.popleft()])
         return
     wanted = predictor.header.features
     # compiles and caches the loops before the workers start, each of which would compile them
@@ -427,9 +427,9 @@ def _with_molecules(
         if smiles_columns:
             raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
         return open_table(source, smiles_column, header.smiles_column, first)
-    given = 1 if smiles_column else len(smiles_columns or names)
-    if given != len(names):
-        raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {given}")
+    count = 1 if smiles_column else len(smiles_columns or names)
+    if count != len(names):
+        raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {count}")
     own, *others = smiles_columns or names
     table = open_table(source, own, first=first)
     try:
@@ -453,8 +453,8 @@ def output_rows(
     """
     ledger.read(rows, column, done.errors, done.warnings)
     answers = done.answers
-    for i, *said in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
-        record_answer(ledger, column, rows[i], *said)
+    for i, finite, warnings in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
+        record_answer(ledger, column, rows[i], finite, warnings)
     own, nothing = dict(zip(done.good.tolist(), answer_rows(answers), strict=True)), [None] * width
     for i, row in enumerate(rows):
         yield output_row(row, own.get(i, nothing), *ledger.pop(row.number))
