@@ -207,14 +207,21 @@ def nearest_similarity(references: MoleculeStore, molecules: MoleculeStore) -> n
     """Compute the similarity of each molecule to the nearest of the references, as `Neighbours` does.
 
     Args:
-        references: at least one molecule; of more than `MOST` as many are drawn at random, always the same ones.
+        references: at least one molecule; of more than `MOST` as many are drawn at random.
         molecules: m molecules.
 
     Returns:
         float64 `[m]`, from 0 to 1.
     """
-    drawn = np.random.default_rng(0).permutation(len(references))[:MOST]
-    return _nearest(_kernel_of(references.to("cpu").subset(np.sort(drawn))), molecules, 1)[1][:, 0]
+    rows = draw(np.arange(len(references)), MOST)
+    return _nearest(_kernel_of(references.to("cpu").subset(rows)), molecules, 1)[1][:, 0]
+
+
+def draw(rows: np.ndarray, most: int) -> np.ndarray:
+    """Draw at most so many of some rows, in order, always the same ones."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.sort(np.random.default_rng(0).permutation(len(rows))[:most])]
 
 
 def _kernel_of(references: MoleculeStore) -> TanimotoKernel:
@@ -244,6 +251,8 @@ SHARES = (0.1, 0.4)
 """Shares of the validation rows, the least similar first, that are outside, and that are outside or at the edge."""
 FEWEST = 10
 """Minimum number of validation rows of an error; with fewer it is None. Bands get as many if there are rows enough."""
+MOST_MEASURED = 5_000
+"""Maximum number of validation or test rows that measure errors; a comparison of as many takes some seconds."""
 WRONG = "share of wrong classes"
 
 

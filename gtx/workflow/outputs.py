@@ -14,7 +14,7 @@ from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
 from gtx.dataset.loading import describe_duplicates, outlier_lines
 from gtx.prediction import Predictor, library_versions
-from gtx.prediction.neighbours import BANDS, measure_bands, nearest_similarity
+from gtx.prediction.neighbours import BANDS, MOST_MEASURED, draw, measure_bands, nearest_similarity
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH
 from gtx.tasks.task import Answers
@@ -133,7 +133,7 @@ def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> d
     if domain is None:
         return {}
     found = {"val": {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
-    test = dataset.split["test"]
+    test = draw(dataset.split["test"], MOST_MEASURED)
     if len(test):
         similarity = nearest_similarity(dataset.train, dataset.store.subset(test))
         rows, errors = measure_bands(task, domain.assign(similarity), dataset.y[test], answers.mean[test])

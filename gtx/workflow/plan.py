@@ -15,7 +15,7 @@ from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import FOUNDATION, ModelHeader, describe_seen
 from gtx.prediction.loading import attach_foundation
-from gtx.prediction.neighbours import Domain, TrainingRows, nearest_similarity
+from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows, draw, nearest_similarity
 from gtx.tasks import NumberTask, Task
 from gtx.training import Member, TrainSettings, fit, run_config
 from gtx.training.logging import Watch
@@ -155,8 +155,8 @@ class Plan:
             or not (len(split["train"]) and len(split["val"]))
         ):
             return blended
-        similarity = nearest_similarity(store.subset(split["train"]), store.subset(split["val"]))
-        val = split["val"]
+        val = draw(split["val"], MOST_MEASURED)
+        similarity = nearest_similarity(store.subset(split["train"]), store.subset(val))
         domain = Domain.measure(task, similarity, self.molecules.y[val], blended.answers.mean[val])
         return replace(
             blended, predictor=blended.predictor.with_header(replace(blended.predictor.header, domain=domain))
