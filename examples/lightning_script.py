@@ -14,7 +14,7 @@ from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.training import Member, MoleculeData, PropertyModule
-from gtx.training.optimise import KeepBest, WeightAverage
+from gtx.training.optimise import BestEpoch, WeightAverage
 
 
 def main(table: str, target: str, file: str, **options: object) -> dict[str, float]:
@@ -34,7 +34,7 @@ def main(table: str, target: str, file: str, **options: object) -> dict[str, flo
     model.observe(data.train)  # gtx's own models learn here which atoms there are, and the scale of descriptors
 
     average = WeightAverage(0.99)  # validation sees the averaged weights
-    best = KeepBest(average, patience=0)
+    best = BestEpoch(average, patience=0)
     trainer = Trainer(callbacks=[average, best], num_sanity_val_steps=0, **options)
     module = PropertyModule(model, data.task)
     trainer.fit(module, data)

@@ -41,10 +41,9 @@ from experiments.speed.measure import default_model, featurised, timed
 from gtx.attention.fast import size_classes, verification
 from gtx.data import CapacityStore, MoleculeStore, keep
 from gtx.training import TrainSettings, fit
-from gtx.training.capture import Captured, CapturedModule, WholeStep
+from gtx.training.capture import Captured, CapturedModule, WholeStep, check_capture
 from gtx.training.data import MoleculeData
 from gtx.training.module import PropertyModule
-from gtx.training.start_check import check_capture
 
 PRECISIONS = {
     "float32": (torch.float32, "highest"),

@@ -1,4 +1,4 @@
-"""Fitting the models that need no training by gradients: least squares, and for classes a calibration."""
+"""Closed-form fit of the kernel: least squares, and for classes a calibration."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
     from gtx.tasks import Task
 
 MOST_PAIRS, MOST_MOLECULES = 75_000, 256
-"""Most pairs of atoms and molecules of a batch."""
+"""Maximum numbers of pairs of atoms and of molecules in a batch."""
 PRIOR = 5.0
-"""Logits that one standard deviation of the least squares is worth, at most about so many: some classes separate."""
+"""Prior scale of the slope and the shift, in logits, which bounds them where classes separate."""
 
 
-def fit_closed_form(model: KernelRidge, task: NumberTask, train: MoleculeStore) -> None:
+def fit_closed_form(model: KernelRidge, task: Task, train: MoleculeStore) -> None:
     r"""Solve a model for a task.
 
-    Numbers are fitted as the network learns them, scaled. Classes are fitted as indicators, f, and counts as
-    logarithms; the outputs,
+    Numbers are fitted scaled, as for the network. Classes are fitted as indicators, f, and counts as logarithms; the
+    outputs,
 
     \[ z_c = a_c + b f_c, \qquad b \ge 0, \]
 
-    have the least loss where f is predicted by leaving out each row, so that probabilities are those of new molecules
-    (Platt 1999).
+    have the least loss for leave-one-out predictions f, so that probabilities are calibrated for new molecules (Platt
+    1999).
 
     Args:
-        model: what is solved.
-        task: fitted.
+        model: the kernel.
+        task: the fitted task.
         train: training molecules with targets in their own units; those without any value are left out.
 
     Raises:
-        InputError: the task has nothing that least squares can fit.
+        InputError: the task has no targets for least squares.
     """
     train = task.labelled(train)
     y = closed_form_targets(task, train)
-    if y is None:
+    if y is None or not isinstance(task, NumberTask):
         raise InputError(why_no_closed_form(task, train))
     left_out = model.solve(train, y, embeddings_of(model, train))
     if task.linked:
@@ -60,7 +60,7 @@ def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:
 
 
 def embeddings_of(model: KernelRidge, store: MoleculeStore) -> Tensor | None:
-    """Compute the embeddings that a kernel compares, of all molecules of a store, `[m, width]`; None if it does not."""
+    """Compute the embeddings of all molecules for a kernel, `[m, width]`; None if the kernel uses none."""
     if model.embeddings is None or model.embed is None:
         return None
     return _over_batches(model.embed, store)
@@ -82,16 +82,16 @@ def closed_form_targets(task: Task, train: MoleculeStore) -> Tensor | None:
 
 
 def why_no_closed_form(task: Task, train: MoleculeStore) -> str:
-    """Why a model in closed form can fit nothing."""
+    """Name the reason why a task has no closed form."""
     if train.weights is not None or train.bounds is not None:
-        return f"a closed form knows no {'weights' if train.weights is not None else 'bounds'}"
+        return f"a closed form supports no {'weights' if train.weights is not None else 'bounds'}"
     return f"the task {task.name} has no closed form"
 
 
 def _calibration(task: NumberTask, f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """The slope b and the shift a of each output, `[C]`."""
+    """Fit the slope b and the shift a of each output, `[C]`."""
     widths = torch.tensor(task.widths)
-    f = f.nan_to_num()  # what is blank has no say in the loss
+    f = f.nan_to_num()  # blanks are masked in the loss
     mean, sd = f.mean(0), f.std(0, correction=0).clamp(min=1e-9)
     spread = torch.stack([part.square().mean().sqrt() for part in sd.split(task.widths)]).clamp(min=1e-9)
     each = torch.arange(len(widths)).repeat_interleave(widths)
@@ -102,12 +102,12 @@ def _calibration(task: NumberTask, f: Tensor, y: Tensor) -> tuple[Tensor, Tensor
     def loss() -> Tensor:
         search.zero_grad()
         z = shift + slope[each] * (f - mean) / spread[each]
-        unlikely = (slope / PRIOR).square().sum() + (shift / PRIOR).square().sum()
-        found = masked_mean(task.plain.elementwise, z, y) + unlikely / (2 * len(f))
-        found.backward()
-        return found
+        penalty = (slope / PRIOR).square().sum() + (shift / PRIOR).square().sum()
+        value = masked_mean(task.plain.elementwise, z, y) + penalty / (2 * len(f))
+        value.backward()
+        return value
 
     with torch.enable_grad():
         search.step(loss)
-    by = slope.detach().clamp(min=0)[each] / spread[each]
-    return by, shift.detach() - by * mean
+    factor = slope.detach().clamp(min=0)[each] / spread[each]
+    return factor, shift.detach() - factor * mean

@@ -12,10 +12,10 @@ class InputError(ValueError):
     cells it quotes.
 
     Attributes:
-        speaks_for_all: True in the one process of a distributed training that prints the message.
+        reports_for_all: True in the one process of a distributed training that prints the message.
     """
 
-    speaks_for_all: bool = False
+    reports_for_all: bool = False
 
     def __init__(self, message: object = "") -> None:
         super().__init__(printable(str(message), None))

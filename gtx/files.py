@@ -1,12 +1,19 @@
-"""Writing of files that are complete or do not exist."""
+"""Files that are complete or do not exist; output folders, with a lock and a record of the files of gtx in them."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+import yaml
+from filelock import FileLock, Timeout
+
+from gtx.errors import InputError
 
 
 @contextmanager
@@ -48,3 +55,145 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file, see `whole_file`."""
     with whole_file(path, "w") as file:
         file.write(text)
+
+
+LOCK, CLAIMS = ".gtx.lock", ".gtx.json"
+MOST_DIFFERENCES = 5
+"""Number of differences that a message names."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes and threads; the lock is reentrant.
+
+    The operating system holds the lock, by a hidden file, so it ends with the process, however that ends.
+
+    Args:
+        folder: created if it does not exist, and removed again if it stays empty.
+
+    Raises:
+        InputError: another process has the lock, or the path is a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; --out must name a folder")
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder.resolve() / LOCK
+    lock = FileLock(file, blocking=False, is_singleton=True, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise InputError(
+            f"another process works in {folder}: wait until it has ended, or choose another --out"
+        ) from None
+    except OSError:  # a file system without locks, or a read-only one: writing fails later
+        yield
+        return
+    try:
+        yield
+    finally:
+        if lock.lock_counter == 1:
+            file.unlink(missing_ok=True)  # a process that has it open sees that it is gone
+            if made:
+                tidy(folder)
+        lock.release()
+
+
+def claim(folder: Path, names: Iterable[str]) -> None:
+    """Record that gtx writes these names in a folder.
+
+    Raises:
+        InputError: the folder holds one of them, and gtx did not write it.
+    """
+    known, names = _claimed(folder), set(names)
+    for name in sorted(names - known):
+        if (folder / name).exists() or (folder / name).is_symlink():
+            raise InputError(f"{folder / name} exists, and gtx did not write it: move it, or choose another --out")
+    if not names <= known:
+        write_text(folder / CLAIMS, json.dumps(sorted(known | names)))
+
+
+def discard(folder: Path, names: Iterable[str] | None = None, keep: Iterable[str] = ()) -> None:
+    """Delete the files and folders that gtx wrote in a folder, or those with the given names."""
+    known = _claimed(folder)
+    for name in (known if names is None else known & set(names)) - set(keep):
+        if (folder / name).is_dir() and not (folder / name).is_symlink():
+            shutil.rmtree(folder / name, ignore_errors=True)
+        else:
+            (folder / name).unlink(missing_ok=True)
+
+
+def tidy(folder: Path) -> None:
+    """Delete the record of a folder that gtx wrote nothing to, and the folder if it is empty."""
+    if not any((folder / name).exists() for name in _claimed(folder)):
+        (folder / CLAIMS).unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _claimed(folder: Path) -> set[str]:
+    try:
+        found = json.loads((folder / CLAIMS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return set()
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, list) or not all(map(_is_name, found)):
+        raise InputError(f"{folder / CLAIMS}, the record of what gtx wrote there, is damaged: choose another --out")
+    return set(found)
+
+
+def _is_name(name: Any) -> bool:
+    """Tell whether a name is that of an entry directly inside a folder."""
+    return isinstance(name, str) and name not in ("", "..") and Path(name).name == name
+
+
+def read_plain(file: Path) -> Any:
+    """Read a small YAML or JSON file; None if it is damaged or missing."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        return json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError, FileNotFoundError):
+        return None
+
+
+def check_same(there: Any, now: dict[str, Any], what: str, anew: str = "--overwrite to start anew") -> None:
+    """Raise an `InputError` if the settings in a folder differ from those of now; `what` names its content."""
+    if not isinstance(there, dict):
+        raise InputError(f"{what} whose settings cannot be read: choose another --out, or {anew}")
+    if differ := differences(there, now):
+        raise InputError(
+            f"{what} with other settings or data: {'; '.join(differ)}. "
+            f"Choose another --out, the same settings to resume, or {anew}."
+        )
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """List the first entries in which two configurations differ, each as `settings.lr (0.01 there, 0.02 now)`."""
+    there, now = dict(_flat(old)), dict(_flat(new))
+    names = [name for name in sorted(there.keys() | now.keys()) if not _agree(there, now, name)]
+    texts = [f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)" for name in names[:MOST_DIFFERENCES]]
+    if len(names) > MOST_DIFFERENCES:
+        texts.append(f"and {len(names) - MOST_DIFFERENCES} more")
+    return texts
+
+
+def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
+    """Compare an entry in two configurations; a missing entry equals one that was left at its default."""
+    if name in old and name in new:
+        return old[name] == new[name]
+    value = old.get(name, new.get(name))
+    return value is None or value is False or value in ("none", [])
+
+
+def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _shown(flat: dict[str, Any], name: str) -> str:
+    text = json.dumps(flat[name], ensure_ascii=False) if name in flat else "absent"
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -532,7 +532,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
     def guarantee(what: str, lesson: str) -> _Guarantee:
         return _Guarantee(type(task).__name__, what, lesson, "docs/your-own-task.md")
 
-    lesson = "`settle` and `parse` read cells, which are text; a blank is NaN."
+    lesson = "`infer_from_table` and `parse` read cells, which are text; a blank is NaN."
     with guarantee("cells become targets", lesson) as parsing, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
         with path.open("w", newline="") as file:

@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(command, module, words[1:]) or 0
     except InputError as error:
         # before processes that torchrun has started know of each other, all make the same mistake: the first says it
-        if error.speaks_for_all or "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0":
+        if error.reports_for_all or "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0":
             say(f"gtx: {error}", sys.stderr)
         return 2
     except (KeyboardInterrupt, Terminated) as end:

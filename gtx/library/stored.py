@@ -430,16 +430,16 @@ class DataOnDisk(MoleculeData):
         self, task: Task, train: MoleculesOnDisk, val: MoleculeStore, settings: TrainSettings, seed: int = 0
     ) -> None:
         super().__init__(task, train.sample, val, settings=settings, seed=seed)
-        self._trial, self.train = self.train, train
+        self._forecast_examples, self.train = self.train, train
 
     @property
-    def trial(self) -> Any:
-        return self._trial
+    def forecast_examples(self) -> Any:
+        return self._forecast_examples
 
     def setup(self, stage: str) -> None:
         assert self.trainer is not None, "Lightning sets it"
         device = self.trainer.strategy.root_device
-        self._trial, self.val = self._trial.to(device), self.val.to(device)
+        self._forecast_examples, self.val = self._forecast_examples.to(device), self.val.to(device)
 
     def train_dataloader(self) -> Iterable[Any]:
         assert self.trainer is not None, "Lightning sets it"

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 from gtx.data.columns import Row, Table
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError, printable
-from gtx.files import write_text
-from gtx.folders import LOCK, check_same, locked, read_plain
+from gtx.files import LOCK, check_same, locked, read_plain, write_text
 
 # --- Tables in shards.
 

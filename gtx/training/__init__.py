@@ -15,30 +15,17 @@ if TYPE_CHECKING:
     from gtx.training.settings import TrainSettings
     from gtx.training.weight_transfer import Member, WeightTransfer
 
-
 # `gtx train --help` reads the settings and must not wait for Lightning
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "weight_transfer": (
-            "WeightTransfer",
-            "Member",
-        ),
-        "module": ("PropertyModule",),
-        "ranks": (
-            "exclusive",
-            "from_main",
-            "is_main_process",
-            "main_first",
-            "distributed_group",
-        ),
-        "run": (
-            "RunFolder",
-            "run_config",
-        ),
         "data": ("MoleculeData",),
-        "settings": ("TrainSettings",),
         "fitting": ("fit",),
+        "module": ("PropertyModule",),
+        "ranks": ("distributed_group", "exclusive", "from_main", "is_main_process", "main_first"),
+        "run": ("RunFolder", "run_config"),
+        "settings": ("TrainSettings",),
+        "weight_transfer": ("Member", "WeightTransfer"),
     },
 )
 __all__ = [

@@ -1,4 +1,4 @@
-"""A whole step of training in constant shapes, without a word to the host, and on a GPU captured as a CUDA graph."""
+"""A whole training step in constant shapes, on a GPU captured as a CUDA graph, and its check before training."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from pytorch_lightning.plugins import Precision
+from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gtx.data import CapacityStore, MoleculeStore
 from gtx.errors import printable
-from gtx.training.data import OnDisk
+from gtx.training.data import MoleculeData, OnDisk, fixed_features_of
 from gtx.training.module import PropertyModule
 from gtx.training.optimise import adamw
 from gtx.training.settings import TrainSettings
 
 WARM_UP = 3
-"""Steps that run before a step is captured, so that libraries have made what they keep."""
+"""Number of steps before one is captured, in which libraries allocate their workspaces."""
 
 
 @lru_cache
 def side_stream(device: torch.device) -> torch.cuda.Stream:
-    """The stream on which steps are tried, warmed up and captured: gradient nodes remember where they were made."""
+    """Return the stream for trial, warm-up and capture of steps, as gradient nodes are bound to their stream."""
     return torch.cuda.Stream(device)
 
 
 @contextmanager
-def aside(device: torch.device) -> Iterator[None]:
-    """Work on the side stream of a CUDA device, between what came before and what follows; elsewhere, just work."""
+def on_side_stream(device: torch.device) -> Iterator[None]:
+    """Run the block on the side stream of a CUDA device, in order with the current stream; no effect elsewhere."""
     if device.type != "cuda":
         yield
         return
@@ -43,175 +45,187 @@ def aside(device: torch.device) -> Iterator[None]:
 
 
 def can_capture(device: torch.device) -> bool:
-    """Tell whether the device has CUDA graphs."""
+    """Return True for a device with CUDA graphs."""
     return device.type == "cuda"
 
 
-def record(function: Callable[[Tensor], Tensor], given: Tensor) -> tuple[Callable[[], None], Tensor]:
+def record(function: Callable[[Tensor], Tensor], argument: Tensor) -> tuple[Callable[[], None], Tensor]:
     """Capture a call of a function as a CUDA graph, without running it.
 
-    If that fails, the current stream and the generator of the device are what they were.
+    If that fails, the current stream and the generator of the device are restored.
 
     Returns:
-        What replays the call, and its result, which each replay overwrites.
+        The function that replays the call, and the result, which each replay overwrites.
     """
-    device, graph = given.device, torch.cuda.CUDAGraph()
+    device, graph = argument.device, torch.cuda.CUDAGraph()
     generator = torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
     state = generator.clone_state()
     try:
-        with aside(device), torch.cuda.graph(graph, stream=side_stream(device)):
-            result = function(given)
+        with on_side_stream(device), torch.cuda.graph(graph, stream=side_stream(device)):
+            result = function(argument)
     except BaseException:
-        generator.graphsafe_set_state(state)  # the one that it has may be left in the middle of the capture
+        generator.graphsafe_set_state(state)  # its own state may be left in the middle of the capture
         side_stream.cache_clear()  # so may the stream
         raise
     return graph.replay, result
 
 
 class Captured:
-    """A function of one tensor on a device; from its fourth call on a CUDA graph that is replayed.
+    """Function of one tensor on a device; from its fourth call on a CUDA graph that is replayed.
 
     Launching the kernels of a small model takes the host several times as long as the kernels themselves take the
-    GPU; a captured graph is one launch. The function must have constant shapes, read nothing back and give a tensor,
-    which the next call overwrites. Off a GPU, for a tensor smaller than others before, or where it cannot be
-    captured, the function itself runs.
+    GPU; a captured graph is one launch. The function must have constant shapes, transfer nothing to the host and return
+    a tensor, which the next call overwrites. Without a GPU, for a tensor smaller than an earlier one, or if the capture
+    fails, the function itself runs.
 
     Args:
-        function: of a tensor.
-        say: called with the reason, one line, if the function cannot be captured.
+        function: the function.
+        report: called with the reason, one line, if the function cannot be captured.
     """
 
-    def __init__(self, function: Callable[[Tensor], Tensor], say: Callable[[str], None]) -> None:
-        self.function, self.say = function, say
-        self.calls, self.shape, self.replay, self.failed = 0, None, None, False
+    def __init__(self, function: Callable[[Tensor], Tensor], report: Callable[[str], None]) -> None:
+        self.function, self.report = function, report
+        self.calls, self.failed = 0, False
+        self.shape: torch.Size | None = None
+        self.replay: Callable[[], None] | None = None
 
-    def __call__(self, given: Tensor) -> Tensor:
-        if self.shape is None or given.numel() > self.shape.numel():
-            self.shape, self.calls, self.replay = given.shape, 0, None
-        if self.failed or not can_capture(given.device):
-            return self.function(given)
-        if given.shape == self.shape and self.calls >= WARM_UP and (self.replay or self._record(given)):
-            self.given.copy_(given)
-            self.replay()
-            return self.result
-        self.calls += given.shape == self.shape
-        with aside(given.device):
-            return self.function(given)
+    def __call__(self, argument: Tensor) -> Tensor:
+        if self.shape is None or argument.numel() > self.shape.numel():
+            self.shape, self.calls, self.replay = argument.shape, 0, None
+        if self.failed or not can_capture(argument.device):
+            return self.function(argument)
+        if argument.shape == self.shape and self.calls >= WARM_UP:
+            if self.replay is None:
+                self._record(argument)
+            if self.replay is not None:
+                self.argument.copy_(argument)
+                self.replay()
+                return self.result
+        self.calls += argument.shape == self.shape
+        with on_side_stream(argument.device):
+            return self.function(argument)
 
-    def _record(self, given: Tensor) -> bool:
-        """Capture the function; return whether that worked."""
-        self.given = given.clone()
+    def _record(self, argument: Tensor) -> None:
+        """Capture the function; if that fails, report the reason and leave `replay` None."""
+        self.argument = argument.clone()
         try:
-            self.replay, self.result = record(self.function, self.given)
-        except Exception as error:  # out of memory, a question to the device, shapes that depend on data, ...
+            self.replay, self.result = record(self.function, self.argument)
+        except Exception as error:  # out of memory, a transfer to the host, shapes that depend on data, ...
             self.failed, reason = True, first_line(error)
-        if self.failed:  # only now nothing refers to what the capture has made
-            if given.device.type == "cuda":
+        if self.failed:  # only after the handler nothing refers to tensors of the capture
+            if argument.device.type == "cuda":
                 torch.cuda.synchronize()
                 torch.cuda.empty_cache()
-            self.say(reason)
-        return not self.failed
+            self.report(reason)
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an error's message, or its kind where it has none."""
+    """Return the first line of the message of an error, or the name of its class."""
     return printable(next(iter(str(error).splitlines()), "").strip() or type(error).__name__, 200)
 
 
 class WholeStep:
-    """Cut a batch, forward, loss, backward, clip, update: everything of a training step that the device does.
+    """Whole training step on the device: batch, forward, loss, backward, clipping, update.
 
     Args:
-        module: its model and task.
-        train: the training molecules.
-        optimiser: of the model's parameters.
-        usual_share: see `PropertyModule.training_step`.
+        module: module with the model and the task.
+        train: training molecules.
+        optimiser: optimiser of the parameters.
+        usual_share: mean share of a batch, see `PropertyModule.training_step`.
 
     Shapes:
-        which molecules, int64 `[capacity.molecules]` on the device, to the loss `[]`.
+        indices of molecules, int64 `[capacity.molecules]` on the device, to the loss `[]`.
     """
 
     def __init__(self, module: PropertyModule, train: CapacityStore, optimiser: Optimizer, usual_share: Tensor) -> None:
         self.module, self.train, self.optimiser, self.usual_share = module, train, optimiser, usual_share
-        self.learned = [p for group in optimiser.param_groups for p in group["params"]]
+        self.parameters = [p for group in optimiser.param_groups for p in group["params"]]
 
     def __call__(self, index: Tensor) -> Tensor:
-        self.optimiser.zero_grad(set_to_none=True)  # first, since a step may have failed behind its backward pass
-        torch.clear_autocast_cache()  # weights that were cast before hold gradient nodes of another step
+        self.optimiser.zero_grad(
+            set_to_none=True
+        )  # first, since the step before may have failed after its backward pass
+        torch.clear_autocast_cache()  # cached casts of weights hold gradient nodes of another step
         batch = self.train.batch(index)
         loss = self.module.loss(batch) * (self.module.task.share(batch) / self.usual_share)
         with torch.autocast(index.device.type, enabled=False):
             loss.backward()
             if self.module.settings.clip:
-                nn.utils.clip_grad_norm_(self.learned, self.module.settings.clip)
+                nn.utils.clip_grad_norm_(self.parameters, self.module.settings.clip)
             self.optimiser.step()
             self.optimiser.zero_grad(set_to_none=True)
         return loss.detach()
 
 
 class CapturedModule(PropertyModule):
-    """Trains as `PropertyModule` does, on batches of constant shape, with a whole step in one call.
+    """`PropertyModule` on batches of constant shape, with a whole step in one call.
 
-    Its `training_step` and `validation_step` take what `MoleculeData` yields where `constant` is set: which molecules
-    make the batch. What Lightning does between forward and update is part of the step, so its hooks do nothing.
+    Its `training_step` and `validation_step` take the indices of the molecules of a batch, which `MoleculeData` yields
+    if `constant` is set. The step includes the work of Lightning between forward and update, so its hooks do nothing.
     """
 
     in_whole_steps = True
 
-    def configure_optimizers(self) -> dict[str, Any]:
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         return self._scheduled(self.optimiser())
 
     def optimiser(self) -> Optimizer:
-        """AdamW whose rate is on the device, so that a captured step sees it change."""
+        """Make an AdamW with its rate on the device, so that a captured step sees it change."""
         s = self.settings
         lr, capturable = torch.tensor(s.lr, device=self.device), self.device.type != "cpu"
         return adamw(self.model, lr, s.weight_decay, capturable=capturable, rates=s.rates)
 
     def on_fit_start(self) -> None:
-        self.steps = self.validations = None
+        self.steps: Captured | None = None
+        self.validations: Captured | None = None
 
     def on_train_epoch_start(self) -> None:
         super().on_train_epoch_start()
         share = torch.tensor(float(self.usual_share), device=self.device)
         if self.steps is None:
-            self.shares = share
-            step = WholeStep(self, self.trainer.datamodule.train, self.optimizers(use_pl_optimizer=False), share)
-            self.steps = Captured(step, _say)
-        self.shares.copy_(share)
+            self.mean_share = share
+            (optimiser,) = self.trainer.optimizers
+            self.steps = Captured(WholeStep(self, self.data.train, optimiser, share), _report)
+        self.mean_share.copy_(share)
 
     def training_step(self, index: Tensor, _: int) -> Tensor:
+        if self.steps is None:
+            raise RuntimeError("training_step was called before on_train_epoch_start")
         return self.steps(index).clone().requires_grad_()
 
     def backward(self, *_: Any) -> None:
-        """Part of the step."""
+        """Do nothing: the step includes it."""
 
     def optimizer_zero_grad(self, *_: Any) -> None:
-        """Part of the step."""
+        """Do nothing: the step includes it."""
 
     def optimizer_step(self, epoch: int, batch: int, optimizer: Any, closure: Callable[[], Any] | None = None) -> None:
-        closure()  # the step
+        if closure is not None:
+            closure()  # the step
 
     def on_validation_epoch_start(self) -> None:
-        rows = len(self.trainer.datamodule.val) + 1
         if self.validations is None:
-            self.held = torch.full((rows, self.task.validation_channels), -torch.inf, device=self.device)
-            self.validations = Captured(self._validate, _say)
-        self.kept = self.held.fill_(-torch.inf)
+            shape = len(self.data.val) + 1, self.task.validation_channels
+            self.buffer = torch.full(shape, -torch.inf, device=self.device)
+            self.validations = Captured(self._validate, _report)
+        self.outputs = self.buffer.fill_(-torch.inf)
 
     def validation_step(self, index: Tensor, _: int) -> None:
+        if self.validations is None:
+            raise RuntimeError("validation_step was called before on_validation_epoch_start")
         self.validations(index)
 
     def _validate(self, index: Tensor) -> Tensor:
-        batch = self.trainer.datamodule.val.batch(index)
+        batch = self.data.val.batch(index)
         outputs = self.task.validation_outputs(self(batch), batch)
-        self.held[batch.row] = outputs  # the row after the last is for empty places
-        return self.held
+        self.buffer[batch.row] = outputs  # the row after the last is for empty places
+        return self.buffer
 
 
-def why_not(settings: TrainSettings, model: nn.Module, train: Any, processes: int) -> str | None:
-    """Why a training cannot have batches of constant shape; None if it can."""
+def obstacle_to_capture(settings: TrainSettings, model: nn.Module, train: Any, processes: int) -> str | None:
+    """Name the reason why a training cannot have batches of constant shape; None if it can."""
     if settings.precision in ("16-mixed", "16"):
-        return "16-mixed scales its loss by what it finds"
+        return "16-mixed scales its loss by its gradients"
     if processes > 1:
         return "several processes exchange gradients in every step"
     if settings.strategy.startswith("ddp"):
@@ -221,9 +235,159 @@ def why_not(settings: TrainSettings, model: nn.Module, train: Any, processes: in
     if not isinstance(train, MoleculeStore):
         return "the examples of the task are more than molecules"
     if not getattr(model, "constant_shapes", False):
-        return f"{type(model).__name__} does not say that it takes batches of constant shape (`constant_shapes`)"
+        return f"{type(model).__name__} does not declare that it takes batches of constant shape (`constant_shapes`)"
     return None
 
 
-def _say(reason: str) -> None:
+def _report(reason: str) -> None:
     print(f"the step is not captured as a CUDA graph, and runs without: {reason}", file=sys.stderr)
+
+
+# --- The check before training. A default must be safe: in a second or two, on a few dozen molecules, batches of constant
+# shape and replayed steps are compared with plain ones, which are used if anything differs or raises.
+
+MAX_MOLECULES = 32
+"""Largest number of molecules in a batch of the check."""
+LOSS, GRADIENT = 1e-3, 1e-2
+"""Relative tolerance of a loss, and of a gradient or an update. The order of sums and products in TF32 stay below, a
+missing molecule does not. In 16 bits the tolerance is 30 times as large."""
+
+
+def check_capture(module: CapturedModule, data: MoleculeData, precision: Precision, device: torch.device) -> str | None:
+    """Compare batches of constant shape and captured steps with plain ones, before a training.
+
+    Args:
+        module: module to be trained; it is moved to the device. Its weights and the random state are restored.
+        data: data module of the training, not yet moved to the device.
+        precision: precision of the training.
+        device: device of the training.
+
+    Returns:
+        The first difference or error, in a few words; None if all agree.
+    """
+    try:
+        precision.convert_module(module.to(device))
+        with precision.forward_context(), _unchanged(module, device):
+            train, batches = _sample(module, data, device)
+            reason = _compare_batches(module, train, batches[0]) or _compare_steps(module, train, batches)
+    except Exception as error:  # whatever it is, the plain way may work nevertheless
+        reason = first_line(error)
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    return reason
+
+
+def _sample(module: CapturedModule, data: MoleculeData, device: torch.device) -> tuple[CapacityStore, list[Tensor]]:
+    """Select training molecules of all sizes, and `WARM_UP` batches of them."""
+    train: MoleculeStore = data.train
+    affordable = int(data.budget / float(train.sizes.square().float().mean()))
+    molecules = max(1, min(MAX_MOLECULES, affordable, data.settings.molecules_per_batch(len(train))))
+    by_size = train.sizes.argsort(stable=True)
+    chosen = by_size[torch.linspace(0, len(by_size) - 1, min(len(by_size), WARM_UP * molecules)).long()]
+    examples = train.subset(chosen)
+    store = CapacityStore(examples.to(device), fixed_features_of(module.model, examples, device), data.seed)
+    sampler = store.sampler(molecules, seed=data.seed)
+    batches = [batch.to(device) for batch in sampler.batches() if len(batch) == sampler.capacity.molecules]
+    return store, [batches[i % len(batches)] for i in range(WARM_UP)]
+
+
+def _compare_batches(module: CapturedModule, train: CapacityStore, index: Tensor) -> str | None:
+    """Compare the batch of constant shape with the plain one, without dropout."""
+    module.eval()
+    with on_side_stream(index.device):
+        loss, gradient = _gradient(module, train.batch(index))
+        plain, expected = _gradient(module, train.store.batch(index[index >= 0]))
+    factor = _tolerance_factor(module)
+    if not _close(loss, plain, factor * LOSS):
+        return f"in constant shapes the loss of a batch is {loss:.6g}, otherwise {plain:.6g}"
+    if not float((gradient - expected).norm()) <= factor * GRADIENT * float(expected.norm()):
+        return f"in constant shapes the gradient norm is {float(gradient.norm()):.6g}, otherwise {expected.norm():.6g}"
+    return None
+
+
+def _gradient(module: CapturedModule, batch: object) -> tuple[float, Tensor]:
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    torch.clear_autocast_cache()
+    loss = module.loss(batch)
+    gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+    flat = [torch.zeros_like(p) if g is None else g for g, p in zip(gradients, parameters, strict=True)]
+    return float(loss.detach()), torch.cat([g.flatten() for g in flat])
+
+
+def _compare_steps(module: CapturedModule, train: CapacityStore, batches: list[Tensor]) -> str | None:
+    """Compare three replayed steps with three eager ones, and check that replays see dropout and the rate."""
+    failures: list[str] = []
+    optimiser = module.optimiser()
+    share = torch.as_tensor(float(module.task.share(train)) / len(batches), device=module.device)
+    step = WholeStep(module, train, optimiser, share)
+    start = _weights(module)
+
+    module.eval()  # without dropout, so that losses agree
+    replayed = Captured(step, failures.append)
+    losses = [float(replayed(index)) for index in batches]  # the warm-up, in which nothing is captured yet
+    moved = float((_weights(module) - start).norm())
+    _set_weights(module, start)
+    for state in optimiser.state.values():
+        for value in state.values():
+            value.zero_()
+    again = [float(replayed(index)) for index in batches]
+    if failures:
+        return failures[0]
+    for loss, expected in zip(again, losses, strict=True):
+        if not _close(loss, expected, _tolerance_factor(module) * LOSS):
+            return f"the loss of a replayed step is {loss:.6g}, not {expected:.6g}"
+    distance = float((_weights(module) - start).norm())
+    if not _close(distance, moved, 10 * GRADIENT):
+        return f"three replayed steps move the weights by {distance:.3g}, not {moved:.3g}"
+
+    for group in optimiser.param_groups:
+        group["lr"].zero_()
+    before = _weights(module)
+    replayed(batches[0])
+    module.train()
+    with_dropout = Captured(step, failures.append)
+    losses = [float(with_dropout(batches[0])) for _ in range(2 * WARM_UP)]
+    if failures:
+        return failures[0]
+    if not torch.equal(_weights(module), before):
+        return "a replayed step does not see that the rate is 0"
+    spread, expected = (max(some) - min(some) for some in (losses[WARM_UP:], losses[:WARM_UP]))
+    if expected > LOSS * abs(losses[0]) and not spread > LOSS * expected:
+        return "every replayed step has the same dropout"
+    return None
+
+
+def _tolerance_factor(module: CapturedModule) -> float:
+    return 30.0 if "16" in module.settings.precision else 1.0
+
+
+def _close(value: float, expected: float, tolerance: float) -> bool:
+    return abs(value - expected) <= tolerance * abs(expected)  # NaN is not
+
+
+@contextmanager
+def _unchanged(module: CapturedModule, device: torch.device) -> Iterator[None]:
+    """Restore weights, buffers and the random state after the block, and delete gradients."""
+    before = [(tensor, tensor.detach().clone()) for tensor in (*module.parameters(), *module.buffers())]
+    training = module.training
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        try:
+            yield
+        finally:
+            module.zero_grad(set_to_none=True)
+            module.train(training)
+            torch.clear_autocast_cache()
+            with torch.no_grad():
+                for tensor, value in before:
+                    tensor.copy_(value)
+
+
+def _weights(module: CapturedModule) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
+def _set_weights(module: CapturedModule, weights: Tensor) -> None:
+    parameters = list(module.parameters())
+    with torch.no_grad():
+        for parameter, values in zip(parameters, weights.split([p.numel() for p in parameters]), strict=True):
+            parameter.copy_(values.view_as(parameter))

@@ -1,4 +1,4 @@
-"""Checkpoints and history: what a training keeps to go on from."""
+"""Checkpoints and history: the files from which a training resumes."""
 
 from __future__ import annotations
 
@@ -14,32 +14,36 @@ from typing import Any
 import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.plugins.io import TorchCheckpointIO
+from torch import Tensor
 
 from gtx.errors import InputError, printable
 from gtx.files import whole_file
+from gtx.training.data import data_module
 from gtx.training.ranks import from_main
 
-# --- One row per epoch, kept with the checkpoint and written as CSV.
+# --- One row per epoch, part of the checkpoint and written as CSV.
 
 
 class History(Callback):
-    """Writes what became of each epoch to a CSV file, epoch by epoch.
+    """Record of the epochs, written to a CSV file after each.
 
     Columns: `epoch` (from 1), `seconds`, `cpu_seconds`, `batch_pairs` (the budget of a batch), `lr`, `train_loss` and
-    what the module logged. The rows are state of the checkpoint: a resumed run's file is that of a run never
-    interrupted.
+    the scores that the module logged. The rows are state of the checkpoint, so the file of a resumed run equals that
+    of an uninterrupted one.
 
     Args:
         file: the CSV file.
     """
 
     def __init__(self, file: Path) -> None:
-        self.file, self.rows = file, []
+        self.file = file
+        self.rows: list[dict[str, float]] = []
 
     def on_train_epoch_start(self, *_: Any) -> None:
-        self.began, self.losses = (time.perf_counter(), time.process_time()), []
+        self.start = time.perf_counter(), time.process_time()
+        self.losses: list[Tensor] = []
 
-    def on_train_batch_end(self, trainer: Trainer, module: LightningModule, outputs: dict, *_: Any) -> None:
+    def on_train_batch_end(self, trainer: Trainer, module: LightningModule, outputs: Any, *_: Any) -> None:
         self.losses.append(outputs["loss"])
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
@@ -49,11 +53,11 @@ class History(Callback):
                 f"training diverged: the loss is {loss} in epoch {trainer.current_epoch + 1}; a lower lr may help"
             )
         logged = {"lr": float(trainer.optimizers[0].param_groups[0]["lr"]), "train_loss": loss}
-        self.log_dict(logged, sync_dist=True)  # the same on every rank
+        module.log_dict(logged, sync_dist=True)  # the same on every rank
         validated = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("val_")}
-        wall, processor = self.began
-        spent = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - processor}
-        batches = {"batch_pairs": trainer.datamodule.budget}
+        wall, cpu = self.start
+        spent = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
+        batches = {"batch_pairs": data_module(trainer).budget}
         self.rows.append({"epoch": trainer.current_epoch + 1, **spent, **batches, **logged, **validated})
         if trainer.is_global_zero:
             self._write()
@@ -75,7 +79,7 @@ class History(Callback):
 
 
 def save_whole(contents: dict[str, Any], path: Path) -> None:
-    """Write with `torch.save` a file that is whole or not there.
+    """Write a file with `torch.save`, complete or not at all.
 
     Raises:
         OSError: it cannot be written.
@@ -84,12 +88,12 @@ def save_whole(contents: dict[str, Any], path: Path) -> None:
         try:
             torch.save(contents, file)
         except RuntimeError as error:
-            if isinstance(error.__context__, OSError):  # which torch puts into words of its own
+            if isinstance(error.__context__, OSError):  # hidden by torch behind its own message
                 raise error.__context__ from None
             raise
 
 
-# what `torch.load` raises, according to the bytes it meets
+# errors of `torch.load`, depending on the damage
 _DAMAGED = (OSError, EOFError, UnpicklingError, RuntimeError, ValueError, LookupError, TypeError, AttributeError)
 
 
@@ -98,7 +102,7 @@ def readable(path: Path) -> Iterator[None]:
     """Report a failure within the block as a damaged file.
 
     Raises:
-        InputError: it names the file and says how to go on without it.
+        InputError: names the file and how to continue without it.
     """
     try:
         yield
@@ -113,15 +117,18 @@ def readable(path: Path) -> Iterator[None]:
 
 
 class WholeCheckpointIO(TorchCheckpointIO):
-    """Lightning's own writes by way of the system's temporary folder, which may be on another disk: not atomic. And it
-    reads in every process; here the main one does, for all."""
+    """Checkpoint files that are written atomically, and read by the main process for all.
 
-    def load_checkpoint(self, path: str, *arguments: Any, **named: Any) -> dict[str, Any]:
+    Lightning's own plugin writes through the system's temporary folder, which may be on another disk, and reads in
+    every process.
+    """
+
+    def load_checkpoint(self, path: str | Path, *arguments: Any, **named: Any) -> dict[str, Any]:
         def read() -> dict[str, Any]:
             with readable(Path(path)):
                 return super(WholeCheckpointIO, self).load_checkpoint(path, *arguments, **named)
 
         return from_main(read)
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: str, storage_options: Any = None) -> None:
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         save_whole(checkpoint, Path(path))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import torch
-from pytorch_lightning import LightningDataModule
+from pytorch_lightning import LightningDataModule, Trainer
 from torch import Tensor, nn
+from torch_geometric.data import Batch
 
 from gtx.data import CapacitySampler, CapacityStore, FixedFeatures, MoleculeStore, PairBudgetSampler, keep
+from gtx.errors import InputError
 from gtx.tasks import Task
 from gtx.training.settings import TrainSettings
 
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that can be had on the device; where a system does not say, plenty."""
+    """Return the free memory of a device, in bytes; 1 TiB on a system that does not report it."""
     if device.type == "cuda":
-        torch.cuda.empty_cache()  # what is cached for tensors to come is free
+        torch.cuda.empty_cache()  # memory that torch reserved for later tensors is free
         return torch.cuda.mem_get_info(device)[0]
     meminfo = Path("/proc/meminfo")
     lines = meminfo.read_text().splitlines() if meminfo.exists() else []
@@ -37,7 +39,7 @@ def free_memory(device: torch.device) -> int:
 
 
 class Batches:
-    """The batches of one epoch. A batch is index arithmetic on tensors, so no DataLoader and no workers are needed."""
+    """Batches of one epoch. A batch is index arithmetic on tensors, so no DataLoader and no workers are needed."""
 
     def __init__(self, cut: Callable[[Tensor], Any], indices: list[Tensor]) -> None:
         self.cut, self.indices = cut, indices
@@ -50,27 +52,27 @@ class Batches:
 
 
 class MoleculeData(LightningDataModule):
-    """Training, validation and test molecules, held on the device they are used on.
+    """Training, validation and test molecules, on the device of the model.
 
-    Training batches are drawn anew each epoch, by seed and epoch; their number varies a little, so the Trainer is set
-    to ask for them anew (`reload_dataloaders_every_n_epochs=1`). Every rank gets the same number. `trainer.predict`
-    gets the test rows, in their order.
+    Training batches are drawn anew each epoch, by seed and epoch; their number varies a little, so the Trainer reloads
+    them each epoch (`reload_dataloaders_every_n_epochs=1`). Every rank gets the same number. `trainer.predict` gets the
+    test rows, in their order.
 
     Args:
-        task: what is learned, fitted.
+        task: the fitted task.
         train: training molecules, targets in their own units.
-        val, test: the same of others; either may be empty.
-        settings: the pair budget and its like.
-        seed: of this member.
+        val, test: validation and test molecules; either may be empty.
+        settings: training settings, such as the pairs of a batch.
+        seed: seed of this ensemble member.
 
     Attributes:
-        train, val, test: what batches are cut out of, see `Task.examples`.
+        train, val, test: examples that batches are cut from, see `Task.examples`.
         truth: the validation and test molecules with targets in their own units.
-        budget: pairs of a batch; as the settings say, or less where memory is short (see `ForecastFirst`).
-        constant: batches of training and validation have constant shapes, and the loaders yield which molecules
-            they hold, int64 on the device, to be `cut` in the step itself (see `gtx.training.capture`).
-        before_batches: called once, before the first training batches are drawn, and so before the number of steps is
-            known; it may lower the budget.
+        budget: pairs of a batch; from the settings, or less if memory is short (see `ForecastCallback`).
+        constant: True for training and validation batches of constant shape; the loaders then yield the indices of
+            their molecules, int64 on the device, and the step cuts the batch (see `gtx.training.capture`).
+        before_batches: called once, before the first training batches are drawn and their number is counted; it may
+            lower the budget.
     """
 
     def __init__(
@@ -86,18 +88,18 @@ class MoleculeData(LightningDataModule):
         self.task, self.settings, self.seed = task, settings or TrainSettings(), seed
         self.truth = {"val": val, "test": test}
         self.train, self.val = task.examples(train), task.examples(val)
-        self.test = None if test is None else task.examples(test)
+        self.test: Any = None if test is None else task.examples(test)
         self.budget = self.settings.batch_pairs
         self.constant = False
         self.before_batches: Callable[[], None] | None = None
 
     @classmethod
     def from_table(cls, data: DataSettings, settings: TrainSettings | None = None) -> Self:
-        """Read a table, divide its rows, and learn of the training rows what the task needs.
+        """Read a table, divide its rows, and fit the task to the training rows.
 
         Args:
-            data: which table and columns, how rows are divided, and the task.
-            settings: of batches.
+            data: table, columns, split and task.
+            settings: training settings.
 
         Raises:
             InputError: the table or the targets cannot be used.
@@ -109,25 +111,28 @@ class MoleculeData(LightningDataModule):
         return cls(dataset.task.fitted(train), train, val, test, settings)
 
     @property
-    def trial(self) -> Any:
-        """Training examples that tell what training will take."""
+    def forecast_examples(self) -> Any:
+        """Training examples on which time and memory are estimated."""
         return self.train
 
     def setup(self, stage: str) -> None:
-        self.trainer.reload_dataloaders_every_n_epochs = 1  # or every epoch would have the batches of the first
-        device = self.trainer.strategy.root_device
-        model = self.trainer.lightning_module.model
-        kept = [kept_features(model, part, device) for part in (self.train, self.val)] if self.constant else []
+        trainer = self._trainer
+        # otherwise every epoch would have the batches of the first
+        trainer.reload_dataloaders_every_n_epochs = 1  # type: ignore[attr-defined]  # set by Lightning's connector
+        device = trainer.strategy.root_device
+        stores = self.train, self.val
         self.train, self.val = self.train.to(device), self.val.to(device)
-        self.test = self.test and self.test.to(device)
+        self.test = None if self.test is None else self.test.to(device)
         if self.constant:
-            parts = zip((self.train, self.val), kept, strict=True)
-            self.train, self.val = (CapacityStore(part, features, self.seed) for part, features in parts)
+            model = trainer.lightning_module.get_submodule("model")
+            features = [fixed_features_of(model, store, device) for store in stores]
+            self.train = CapacityStore(self.train, features[0], self.seed)
+            self.val = CapacityStore(self.val, features[1], self.seed)
 
     def train_dataloader(self) -> Iterable[Any]:
         self._call_before_batches()
         sampler = self.sampler(self.train, shuffle=True)
-        sampler.set_epoch(self.trainer.current_epoch)
+        sampler.set_epoch(self._trainer.current_epoch)
         return self._loader(self.train, list(sampler))
 
     def val_dataloader(self) -> Iterable[Any]:
@@ -142,18 +147,24 @@ class MoleculeData(LightningDataModule):
         return self._loader(self.test, list(torch.arange(len(self.test)).split(counts)))
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        return batch  # the store is there already
+        return batch  # the store is on the device already
 
     def sampler(self, examples: Any, shuffle: bool) -> PairBudgetSampler | CapacitySampler:
-        """The batches of one epoch of these molecules."""
+        """Return the sampler of the batches of one epoch."""
         molecules = self.settings.molecules_per_batch(len(self.train))
-        options = {"shuffle": shuffle, "seed": self.seed}
-        options |= {"rank": self.trainer.global_rank, "replicas": self.trainer.world_size}
+        options: dict[str, Any] = {"shuffle": shuffle, "seed": self.seed}
+        options |= {"rank": self._trainer.global_rank, "replicas": self._trainer.world_size}
         if isinstance(examples, CapacityStore):
             affordable = int(self.budget / float(examples.sizes.square().float().mean()))
             return examples.sampler(max(1, min(molecules, affordable)), **options)
-        jitter = self.settings.jitter
-        return PairBudgetSampler(examples.sizes, self.budget, max_molecules=molecules, jitter=jitter, **options)
+        options |= {"max_molecules": molecules, "jitter": self.settings.jitter}
+        return PairBudgetSampler(examples.sizes, self.budget, **options)
+
+    @property
+    def _trainer(self) -> Trainer:
+        if not isinstance(self.trainer, Trainer):
+            raise InputError("the data module has no Trainer yet: call trainer.fit(module, data)")
+        return self.trainer
 
     def _call_before_batches(self) -> None:
         call, self.before_batches = self.before_batches, None
@@ -162,14 +173,41 @@ class MoleculeData(LightningDataModule):
 
     def _loader(self, examples: Any, indices: list[Tensor]) -> Batches:
         if isinstance(examples, CapacityStore):
-            there = torch.cat(indices).to(examples.device).split([len(index) for index in indices])  # one copy for all
-            return Batches(lambda index: index, list(there))
+            on_device = torch.cat(indices).to(examples.device).split([len(index) for index in indices])  # one transfer
+            return Batches(lambda index: index, list(on_device))
         return Batches(examples.batch, indices)
 
 
-def kept_features(model: nn.Module, examples: MoleculeStore, device: torch.device) -> FixedFeatures | None:
-    """Compute a model's fixed encodings for these molecules, as far as the device has room for them."""
-    if not model.fixed or len(examples) == 0:
+def data_module(trainer: Trainer) -> MoleculeData:
+    """Return the data module of a trainer.
+
+    Raises:
+        InputError: the Trainer was given loaders instead.
+    """
+    data = getattr(trainer, "datamodule", None)
+    if data is None:
+        raise InputError(
+            "the batches came from a DataLoader: PropertyModule scores rows of a gtx.training.MoleculeData, "
+            "expected trainer.fit(module, data) with one"
+        )
+    return data
+
+
+@runtime_checkable
+class HasFixedFeatures(Protocol):
+    """Model with encodings that are the same in every epoch, such as `gtx.models.GraphTransformer`."""
+
+    @property
+    def fixed(self) -> Mapping[str, bool]:
+        """Names of such encodings, True for those that a batch of constant shape needs."""
+
+    def fixed_features(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
+        """Compute these encodings for a batch."""
+
+
+def fixed_features_of(model: nn.Module, examples: MoleculeStore, device: torch.device) -> FixedFeatures | None:
+    """Compute the fixed encodings of a model for some molecules, up to a quarter of the free memory."""
+    if not isinstance(model, HasFixedFeatures) or not model.fixed or len(examples) == 0:
         return None
     needed = [name for name, needs in model.fixed.items() if needs]
     room = min(free_memory(device), free_memory(examples.device)) // 4
@@ -177,18 +215,18 @@ def kept_features(model: nn.Module, examples: MoleculeStore, device: torch.devic
 
 
 class OnDisk(ABC):
-    """Training molecules that are not held in memory, which bring batches of their own.
+    """Training molecules that stay on disk, with their own batches.
 
     Attributes:
-        sample: some thousands of them, drawn at random.
+        sample: a random sample of some thousands.
     """
 
     sample: MoleculeStore
 
     @abstractmethod
     def portions(self) -> Iterator[MoleculeStore]:
-        """All molecules, some at a time."""
+        """Yield all molecules, a portion at a time."""
 
     @abstractmethod
     def data(self, task: Task, val: MoleculeStore, settings: TrainSettings, seed: int = 0) -> MoleculeData:
-        """Batches of them, and of validation molecules, for Lightning."""
+        """Return the data module for Lightning, of these and of validation molecules."""

@@ -1,29 +1,43 @@
-"""Training, as one call."""
+"""Training as one call: an ensemble in a folder, each member by Lightning, resumed where it was stopped."""
 
 from __future__ import annotations
 
+import math
+import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+import torch
+from pytorch_lightning import Callback, Trainer
+from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.utilities.seed import isolate_rng
 from torch import nn
 
+from gtx.closed_form import fit_closed_form
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
+from gtx.kernel import KernelRidge
 from gtx.tasks import Task
-from gtx.training.data import OnDisk
-from gtx.training.logging import Watch
-from gtx.training.optimise import check_selection
-from gtx.training.ranks import distributed_group, exclusive
-from gtx.training.run import RunFolder, interruptible, quiet, run_config, threads
+from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture
+from gtx.training.checkpoints import History, WholeCheckpointIO, readable, save_whole
+from gtx.training.data import MoleculeData, OnDisk
+from gtx.training.forecast import ForecastCallback
+from gtx.training.logging import TrainingBar, Watch, WatchCallback, make_logger
+from gtx.training.module import PropertyModule, spread_seed
+from gtx.training.optimise import BestEpoch, WeightAverage, check_selection
+from gtx.training.ranks import distributed_group, exclusive, from_main, is_main_process
+from gtx.training.run import RunFolder, TerminationCallback, interruptible, quiet, run_config, torch_threads
 from gtx.training.settings import TrainSettings
-from gtx.training.trainer import Problem, train_member
 from gtx.training.weight_transfer import TRANSFER_MATCHING, Member, WeightTransfer
 
-ALONE = threading.RLock()
-"""Held by the fit that trains: torch draws for a whole process from one generator, so fits in threads take turns."""
+TRAINING_LOCK = threading.RLock()
+"""Lock of the training in progress: torch has one random generator per process, so fits in threads take turns."""
 
 
 @distributed_group()
@@ -42,37 +56,38 @@ def fit(
     transfer: WeightTransfer = TRANSFER_MATCHING,
     watch: Watch | None = None,
 ) -> list[Member]:
-    """Train an ensemble in a folder; called again with the same arguments it goes on where it was stopped.
+    """Train an ensemble in a folder; called again with the same arguments it resumes.
 
-    Members that are done are read, one that was killed goes on from its last whole epoch, and on one CPU thread the
-    weights end up the same to the last bit.
+    Finished members are read, an interrupted one continues from its last complete epoch, and on one CPU thread the
+    weights are the same to the last bit as without an interruption.
 
     Args:
-        model: maps a batch (see `gtx.data.MoleculeStore.batch`) to outputs `[B, task.out_channels]`. A module is
-            trained as it is given, and afterwards holds the weights of its best epoch; a function of no arguments makes
-            each member of an ensemble.
-        task: what is learned; where it has not learned its scales yet, it learns them of `train`.
+        model: model from a batch (see `gtx.data.MoleculeStore.batch`) to outputs `[B, task.out_channels]`. A module is
+            trained in place and has the weights of its best epoch afterwards; a function without arguments makes each
+            member of an ensemble.
+        task: the task; if it is not fitted yet, it is fitted to `train`.
         train: training molecules, with targets in their own units, NaN for blanks; those without any value are left
-            out. Those `OnDisk` are read as they are needed.
+            out. Molecules `OnDisk` are read as they are needed.
         val: validation molecules; may be empty.
-        settings: how to train.
-        folder: of the run.
-        marks: plain values that tell this run from any other (data, split, model), for `config.yaml`.
-        overwrite: train anew whatever the folder holds.
-        start: trained members to go on from; member k starts from `start[k % len(start)]`, and with fresh weights
-            where shapes differ.
-        transfer: which of their weights are taken over; default: those that fit.
-        watch: looks on after every epoch, and may end the training by an exception, see `gtx.training.logging`.
+        settings: settings of the training.
+        folder: folder of the run.
+        marks: plain values that identify the run (data, split, model), for `config.yaml`.
+        overwrite: train anew, whatever the folder contains.
+        start: trained members to start from; member k starts from `start[k % len(start)]`, with fresh weights where
+            shapes differ.
+        transfer: selection of their weights; default: those that fit.
+        watch: function that is called after every epoch and may end the training by an exception, see
+            `gtx.training.logging`.
 
     Returns:
         The trained members.
 
     Raises:
-        InputError: another process trains in the folder, it holds a run of other settings or data, a target has no
-            training value, there are no training molecules, the model, the precision or `keep_by` does not suit the
-            task, or training diverged.
+        InputError: another process trains in the folder, the folder contains a run with other settings or data, a
+            target has no training value, there are no training molecules, the model, the precision or `keep_by` does
+            not suit the task, or training diverged.
     """
-    settings = settings.settled(task.epochs)
+    settings = settings.resolved(task.epochs)
     if isinstance(model, nn.Module) and settings.ensemble > 1:
         raise InputError(f"an ensemble of {settings.ensemble} needs a function that makes a model, not one module")
     if task.writes and not ("mixed" in settings.precision or settings.precision.startswith("32")):
@@ -89,9 +104,221 @@ def fit(
     run = RunFolder(folder)
     run.open(run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
     problem = Problem(model, task, train, val, settings, start, transfer, watch)
-    with ALONE, isolate_rng(), quiet(), interruptible(), threads(settings.threads):
+    with TRAINING_LOCK, isolate_rng(), quiet(), interruptible(), torch_threads(settings.threads):
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
 
 
 def _name(model: nn.Module | Callable[[], nn.Module]) -> str:
     return type(model).__name__ if isinstance(model, nn.Module) else getattr(model, "__name__", repr(model))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Inputs of the training of every ensemble member.
+
+    Attributes:
+        model: a module, or a function that makes one.
+        task: the fitted task.
+        train, val: molecules with targets in their own units; `val` may be empty.
+        settings: settings of the training.
+        start: trained members to start from, in fine-tuning.
+        transfer: selection of their weights.
+        watch: function that is called after every epoch.
+    """
+
+    model: nn.Module | Callable[[], nn.Module]
+    task: Task
+    train: Any
+    val: Any
+    settings: TrainSettings
+    start: Sequence[Member] = ()
+    transfer: WeightTransfer = TRANSFER_MATCHING
+    watch: Watch | None = None
+
+    def make_model(self, number: int) -> nn.Module:
+        """Make the untrained model of member `number`."""
+        try:
+            model = self.model if isinstance(self.model, nn.Module) else self.model()
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the model cannot be made: {error}") from error
+        self._observe(model)  # models of gtx store which codes they were trained with, and the scale of descriptors
+        if self.start:
+            self.transfer.apply(model, self.start[number % len(self.start)].model)  # new descriptors keep their scale
+            self._observe(model, more=True)
+        return model
+
+    def _observe(self, model: nn.Module, more: bool = False) -> None:
+        """Have a model observe the training molecules; of those on disk a sample, and then the codes of all."""
+        if not isinstance(model, Observer):
+            return
+        train = self.train.sample if isinstance(self.train, OnDisk) else self.train
+        if more:
+            model.observe(train, more=True)
+        else:
+            model.observe(train)
+        for portion in self.train.portions() if isinstance(self.train, OnDisk) else ():
+            model.observe(portion, more=True)
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """Model that adapts to its training molecules before it is trained, such as `gtx.models.GraphTransformer`."""
+
+    def observe(self, molecules: Any, more: bool = False) -> None:
+        """Learn the codes and the scales of descriptors; with `more` only add codes."""
+
+
+def train_member(problem: Problem, number: int, folder: Path) -> Member:
+    """Train member `number`, resume it, or read it if it is finished.
+
+    Args:
+        problem: inputs of the training.
+        number: number of the member; its seed follows from it and that of the settings.
+        folder: folder for `log.csv`, for `last.ckpt` of the last complete epoch during training, and for `trained.pt`
+            afterwards.
+    """
+    settings = problem.settings
+    seed = spread_seed(settings.seed, number)
+    torch.manual_seed(seed)
+    model = problem.make_model(number)
+    problem.task.check(model, settings.ensemble)
+    if isinstance(model, KernelRidge):  # takes a second or so, and is deterministic
+        fit_closed_form(model, problem.task, problem.train)
+        return Member(model.eval(), problem.task, [], 0, math.inf)
+    file = folder / "trained.pt"
+    trained = from_main(lambda: _read(file))
+    if trained is not None:
+        with readable(file):
+            model.load_state_dict(trained.pop("weights"))
+            return Member(model.cpu().float().eval(), problem.task, **trained)
+    if isinstance(problem.train, OnDisk):
+        data = problem.train.data(problem.task, problem.val, settings, seed)
+    else:
+        data = MoleculeData(problem.task, problem.train, problem.val, settings=settings, seed=seed)
+    try:
+        module = PropertyModule(model, problem.task, settings, seed)
+    except ValueError as reason:
+        raise InputError(str(reason)) from None
+    watch = None if problem.watch is None else partial(problem.watch, number)
+    title = f"member {number + 1}/{settings.ensemble}"
+    trained = train_module(module, data, folder, title, number == 0, watch)
+    if is_main_process():
+        save_whole(trained, file)
+        (folder / "last.ckpt").unlink(missing_ok=True)
+    model.load_state_dict(trained.pop("weights"))
+    return Member(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    """Read the result of a finished member; None if it is not finished."""
+    if not file.exists():
+        return None
+    with readable(file):
+        return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def train_module(
+    module: PropertyModule,
+    data: MoleculeData,
+    folder: Path,
+    title: str,
+    verbose: bool = True,
+    watch: Callable[[Sequence[dict[str, float]]], None] | None = None,
+) -> dict[str, Any]:
+    """Train a module to the end, from the start or from its last complete epoch.
+
+    Args:
+        module: the module, whose `model` is trained.
+        data: training and validation examples; without validation the last epoch is kept.
+        folder: folder for `log.csv` and `last.ckpt`.
+        title: title of the progress bar.
+        verbose: print the forecast of time and memory.
+        watch: function that is called after every epoch with the rows of `log.csv`; an exception ends the training.
+
+    Returns:
+        `weights` of the best epoch, `history` per epoch, `best_epoch` and `best_score`.
+    """
+    settings = module.settings
+    last = folder / "last.ckpt"
+    resumed = from_main(last.exists)
+    validated = len(data.val) > 0
+    average = WeightAverage(settings.ema)
+    history, best = History(folder / "log.csv"), BestEpoch(average, settings.patience if validated else 0)
+    callbacks: list[Callback] = [
+        TerminationCallback(),
+        ForecastCallback(verbose and settings.progress),
+        average,
+        history,
+        best,
+    ]
+    callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
+    if watch is not None:
+        callbacks.append(WatchCallback(watch, history))
+    if settings.progress:
+        callbacks.append(TrainingBar(title, history, best))
+    logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else None
+    if logger is not None:
+        logger.log_hyperparams(settings.decisive())
+    limit = None if validated else 0
+    trainer = _trainer(
+        settings, callbacks=callbacks, logger=logger or False, limit_val_batches=limit, default_root_dir=folder
+    )
+    module = _captured(module, data, trainer, verbose)
+    trainer.fit(module, datamodule=data, ckpt_path=last if resumed else None, weights_only=True)
+    return {
+        "weights": {name: weight.cpu() for name, weight in best.weights.items()},
+        "history": history.rows,
+        "best_epoch": best.epoch + 1,
+        "best_score": best.score,
+    }
+
+
+def _captured(module: PropertyModule, data: MoleculeData, trainer: Trainer, verbose: bool) -> PropertyModule:
+    """Return the module with a captured step, if the settings allow it and the check succeeds; else the module."""
+    device, capture = trainer.strategy.root_device, module.settings.capture
+    if capture is False or (capture is None and device.type != "cuda"):
+        return module
+    captured = CapturedModule(module.model, module.task, module.settings, module.seed)
+    reason = obstacle_to_capture(module.settings, module.model, data.train, trainer.world_size)
+    reason = reason or check_capture(captured, data, trainer.precision_plugin, device)
+    if reason and verbose and trainer.is_global_zero:
+        print(f"the training step is not captured: {reason}", file=sys.stderr)
+    data.constant = not reason
+    return module if reason else captured
+
+
+def check_machine(settings: TrainSettings) -> None:
+    """Raise an `InputError` if this machine cannot train with these settings, before anything is read."""
+    if settings.accelerator == "gpu" and not torch.accelerator.is_available():
+        raise InputError("accelerator: this machine has no GPU that torch can use; leave it out, or take cpu")
+    alone = settings.devices in (1, "1") and settings.num_nodes in (None, 1) and "TORCHELASTIC_RUN_ID" not in os.environ
+    with quiet():
+        if alone:  # several processes are checked by Lightning when training begins
+            _trainer(settings, logger=False)
+
+
+def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
+    if settings.strategy.startswith(("fsdp", "deepspeed", "model_parallel", "xla")):
+        raise InputError(f"strategy {settings.strategy} splits the weights, and gtx cannot average them: use ddp")
+    try:
+        trainer = Trainer(
+            accelerator=settings.accelerator,
+            devices=settings.devices,
+            num_nodes=settings.num_nodes or 1,
+            strategy=settings.strategy,
+            precision=settings.precision,  # type: ignore[arg-type]  # checked by Lightning
+            max_epochs=settings.epochs,
+            gradient_clip_val=settings.clip or None,
+            plugins=[WholeCheckpointIO()],
+            num_sanity_val_steps=0,
+            log_every_n_steps=1,
+            reload_dataloaders_every_n_epochs=1,
+            enable_progress_bar=settings.progress,
+            enable_model_summary=False,
+            **arguments,
+        )
+        if launcher := getattr(trainer.strategy, "cluster_environment", None):
+            launcher.validate_settings(num_devices=trainer.num_devices, num_nodes=trainer.num_nodes)
+        return trainer
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        raise InputError(f"Lightning cannot train so: {error}") from error

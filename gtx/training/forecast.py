@@ -1,4 +1,4 @@
-"""An estimate of a training's memory and time, measured on its largest batch before it starts."""
+"""Forecast of the memory and time of a training, measured on its largest batch before it starts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from torch import Tensor, nn
 
 from gtx.data import CapacitySampler, PairBudgetSampler
 from gtx.errors import InputError
-from gtx.training.capture import WARM_UP, Captured, CapturedModule, aside
-from gtx.training.data import free_memory
+from gtx.training.capture import WARM_UP, Captured, CapturedModule, on_side_stream
+from gtx.training.data import MoleculeData, data_module, free_memory
+from gtx.training.module import PropertyModule
 
-STATES = 5  # numbers kept per weight: itself, its gradient, two moments of AdamW, its average
-SHARE = 0.7  # of the free memory that a batch may take
+NUMBERS_PER_WEIGHT = 5  # the weight, its gradient, two moments of AdamW, its average
+MEMORY_SHARE = 0.7  # largest share of the free memory for a batch
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,11 @@ class Forecast:
     """Estimated cost of an epoch.
 
     Attributes:
-        batches: batches of an epoch.
+        batches: batches per epoch.
         pairs: pairs of atoms of all molecules, the work of an epoch.
-        memory: bytes at the peak, of the largest batch: what is kept for the backward pass, and the weights' states.
-        seconds: of an epoch, training alone.
-        budget: pairs of a batch that the memory at hand holds; what was asked for, or less.
+        memory: peak memory in bytes: the activations of the largest batch, and the weights with their states.
+        seconds: training time per epoch, without validation.
+        budget: pairs of a batch that fit into the free memory; at most the budget of the settings.
     """
 
     batches: int
@@ -42,10 +43,10 @@ class Forecast:
     seconds: float
     budget: int
 
-    def times(self, many: float) -> Forecast:
-        """For so many times the molecules."""
-        counts = {name: round(many * getattr(self, name)) for name in ("batches", "pairs")}
-        return replace(self, seconds=many * self.seconds, **counts)
+    def scaled(self, factor: float) -> Forecast:
+        """Scale the counts and the time to `factor` times the molecules."""
+        counts = {"batches": round(factor * self.batches), "pairs": round(factor * self.pairs)}
+        return replace(self, seconds=factor * self.seconds, **counts)
 
     def __str__(self) -> str:
         return (
@@ -64,67 +65,67 @@ def forecast(
     free: int | None = None,
     captured: bool = False,
 ) -> Forecast:
-    """Try the batch with most pairs, forward and backward, twice; the model and the random numbers stay as they were.
+    """Measure the batch with most pairs, forward and backward, twice; model and random state are left unchanged.
 
     Args:
-        model: on the device it will be trained on.
-        cut: from which molecules, int64 on the device, to the batch.
-        sampler: says which molecules.
-        loss: of a batch, by the model.
-        device: of the model.
-        budget: pairs of a batch that were asked for.
-        free: bytes of memory at hand; default as the device says.
-        captured: the training will replay its step as a CUDA graph, so that is what is timed.
+        model: the model, on the device of the training.
+        cut: function from indices of molecules, int64 on the device, to their batch.
+        sampler: sampler of the batches.
+        loss: loss of a batch.
+        device: device of the model.
+        budget: pairs of a batch in the settings.
+        free: free memory in bytes; default: that of the device.
+        captured: time the replay of a CUDA graph, as the training will use it.
     """
     batches = sampler.batches()
     work = [sampler.work(batch) for batch in batches]
     rows = batches[work.index(max(work))].to(device)
-    timed = max(work)  # pairs of the batch whose seconds are taken
+    timed = max(work)  # pairs of the batch that is timed
     parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
-    kept: dict[int, int] = {}
+    saved: dict[int, int] = {}  # bytes by storage
 
-    def remember(tensor: Tensor) -> Tensor:
+    def note_size(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in parameters:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor.detach()  # the tensor itself would hold the node that holds it, and all that it keeps
+            saved[storage.data_ptr()] = storage.nbytes()
+        return tensor.detach()  # the tensor itself would form a reference cycle with its gradient node
 
     devices = [device] if device.type == "cuda" else []
     was_training = model.training
     try:
-        with torch.random.fork_rng(devices), aside(device) if captured else nullcontext():
+        with torch.random.fork_rng(devices), on_side_stream(device) if captured else nullcontext():
             model.train()
             largest = cut(rows)
             for _ in range(2):  # the first warms up
-                kept.clear()
-                begun = time.perf_counter()
-                with torch.autograd.graph.saved_tensors_hooks(remember, lambda tensor: tensor):
+                saved.clear()
+                start = time.perf_counter()
+                with torch.autograd.graph.saved_tensors_hooks(note_size, lambda tensor: tensor):
                     value = loss(largest)
                 value.backward()
                 if devices:
                     torch.cuda.synchronize()
-                seconds = time.perf_counter() - begun
-                del value  # its gradient nodes are of this pass: a capture must make its own
+                seconds = time.perf_counter() - start
+                del value  # a captured step must make gradient nodes of its own
             del largest
             if captured:
-                usual = max(batches, key=len)  # a molecule alone in its batch is not captured
+                usual = max(batches, key=len)  # a batch of a single molecule is not captured
                 timed = sampler.work(usual)
                 seconds = _replayed(lambda rows: _step(model, loss, cut(rows)), usual.to(device))
     finally:
         torch.clear_autocast_cache()
         model.zero_grad(set_to_none=True)
         model.train(was_training)
-    weights = STATES * sum(p.numel() * p.element_size() for p in model.parameters())
-    activations = sum(kept.values())
+    weights = NUMBERS_PER_WEIGHT * sum(p.numel() * p.element_size() for p in model.parameters())
+    activations = sum(saved.values())
     free = free_memory(device) if free is None else free
-    room = SHARE * free - weights
+    room = MEMORY_SHARE * free - weights
     if activations > room:
         budget = max(1, int(max(work) * max(room, 0) / activations))
     return Forecast(len(batches), sum(work), activations + weights, seconds * sum(work) / timed, budget)
 
 
 def _step(model: nn.Module, loss: Callable[[Any], Tensor], batch: Any) -> Tensor:
-    torch.clear_autocast_cache()  # weights that were cast before hold gradient nodes of another pass
+    torch.clear_autocast_cache()  # cached casts of weights hold gradient nodes of another pass
     value = loss(batch)
     value.backward()
     model.zero_grad(set_to_none=True)
@@ -132,51 +133,54 @@ def _step(model: nn.Module, loss: Callable[[Any], Tensor], batch: Any) -> Tensor
 
 
 def _replayed(step: Callable[[Tensor], Tensor], rows: Tensor) -> float:
-    """Seconds of a step that a CUDA graph replays, or of the step itself where there can be none."""
-    trial = Captured(step, lambda _: None)  # training says why it cannot
+    """Time a step that a CUDA graph replays, in seconds; the step itself if it cannot be captured."""
+    trial = Captured(step, lambda _: None)  # training reports why
     for _ in range(WARM_UP + 2):  # recorded in the last call but one
-        begun = time.perf_counter()
-        float(trial(rows))  # waits for it
-    return time.perf_counter() - begun
+        start = time.perf_counter()
+        float(trial(rows))  # waits for the device
+    return time.perf_counter() - start
 
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
 
 
-class ForecastFirst(Callback):
-    """Before training starts: says what an epoch will take, and lowers the budget of pairs where memory is short.
+class ForecastCallback(Callback):
+    """Forecast before training starts, which lowers the budget of pairs if memory is short.
 
-    The budget changes the result, so it is state of the checkpoint: a run that goes on keeps its batches, whatever
-    memory is at hand by then.
+    The budget changes the result, so it is state of the checkpoint: a resumed run has the same batches, whatever the
+    free memory is then.
 
     Args:
-        say: print it on standard error.
+        verbose: print the forecast on standard error.
 
     Attributes:
         budget: pairs of a batch; None before training starts.
     """
 
-    def __init__(self, say: bool = True) -> None:
-        self.say = say
+    def __init__(self, verbose: bool = True) -> None:
+        self.verbose = verbose
         self.budget: int | None = None
 
     def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
-        trainer.datamodule.before_batches = partial(self._forecast, trainer, module)
+        data_module(trainer).before_batches = partial(self._forecast, trainer, module)
 
     def _forecast(self, trainer: Trainer, module: LightningModule) -> None:
-        data = trainer.datamodule
-        begun_with, asked = self.budget, data.budget
-        data.budget = begun_with or asked
+        data = data_module(trainer)
+        resumed, requested = self.budget, data.budget
+        data.budget = resumed or requested
+        if not isinstance(module, PropertyModule):
+            raise TypeError(f"expected a PropertyModule, got {type(module).__name__}")
         with trainer.precision_plugin.forward_context():
-            found = self._try(module, data)
-        fits = int(trainer.strategy.reduce(torch.tensor(float(found.budget), device=module.device), reduce_op="min"))
-        self.budget = data.budget = begun_with or min(asked, fits)
-        if self.say and trainer.is_global_zero:
-            print(found, file=sys.stderr)
+            estimate = self._estimate(module, data)
+        budget = torch.tensor(float(estimate.budget), device=module.device)
+        fits = int(trainer.strategy.reduce(budget, reduce_op="min"))
+        self.budget = data.budget = resumed or min(requested, fits)
+        if self.verbose and trainer.is_global_zero:
+            print(estimate, file=sys.stderr)
             if fits < self.budget:
                 print(f"memory is short for batches of {self.budget:,} pairs, as this run began", file=sys.stderr)
-            elif self.budget < asked:
+            elif self.budget < requested:
                 print(f"memory is short: batches of {self.budget:,} pairs instead", file=sys.stderr)
 
     def state_dict(self) -> dict[str, Any]:
@@ -185,25 +189,25 @@ class ForecastFirst(Callback):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.budget = state["budget"]
 
-    def _try(self, module: LightningModule, data: Any) -> Forecast:
+    def _estimate(self, module: PropertyModule, data: MoleculeData) -> Forecast:
         """Forecast with the budget of the data, which is halved until the largest batch fits into the memory."""
         captured = isinstance(module, CapturedModule) and module.device.type == "cuda"
-        share, tried = float(module.task.share(data.train) / module.task.share(data.trial)), math.inf
+        examples, last_work = data.forecast_examples, math.inf
         while True:
-            sampler, found = data.sampler(data.trial, shuffle=True), None
+            sampler, estimate = data.sampler(examples, shuffle=True), None
             work = max(sampler.work(batch) for batch in sampler.batches())
-            if work >= tried:
+            if work >= last_work:
                 raise InputError(
                     f"the memory of {module.device} does not hold one training step of the largest molecule, of "
-                    f"{int(data.trial.sizes.max())} atoms: take a smaller model, or leave large molecules out by "
+                    f"{int(examples.sizes.max())} atoms: take a smaller model, or leave large molecules out by "
                     "--max-atoms"
                 )
-            with suppress(torch.OutOfMemoryError):  # outside, the error holds no tensor any more
-                found = forecast(
-                    *(module.model, data.trial.batch, sampler, module.loss, module.device, data.budget),
+            with suppress(torch.OutOfMemoryError):  # after the block the error refers to no tensor any more
+                estimate = forecast(
+                    *(module.model, examples.batch, sampler, module.loss, module.device, data.budget),
                     captured=captured,
                 )
-            if found is not None:
-                return found.times(share)
+            if estimate is not None:
+                return estimate.scaled(float(module.task.share(data.train) / module.task.share(examples)))
             torch.cuda.empty_cache()
-            tried, data.budget = work, max(1, min(data.budget, work) // 2)
+            last_work, data.budget = work, max(1, min(data.budget, work) // 2)

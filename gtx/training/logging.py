@@ -1,4 +1,4 @@
-"""Logging: loggers by name, the progress line, and epochs that are watched."""
+"""Logging: loggers by name, the progress bar, and a function that is called after each epoch."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from gtx.errors import InputError, did_you_mean
 from gtx.training.checkpoints import History
-from gtx.training.optimise import KeepBest
+from gtx.training.optimise import BestEpoch
 
 # --- Lightning's loggers, by name.
 
 LOGGERS = {"csv": "CSVLogger", "tensorboard": "TensorBoardLogger", "wandb": "WandbLogger", "mlflow": "MLFlowLogger"}
-"""The class of each in `pytorch_lightning.loggers`; what installs it is called as it is."""
+"""Class of each logger in `pytorch_lightning.loggers`; the extra of gtx that installs it has the same name."""
 
 
 def make_logger(name: str, arguments: dict[str, Any], folder: Path) -> Logger:
     """Make a logger.
 
     Args:
-        name: one of `LOGGERS`; or the path of a class of one's own, which must not come from a file: it is imported.
-        arguments: of the class; a `save_dir` it takes is `folder` unless it is given.
-        folder: of the run's member.
+        name: one of `LOGGERS`, or the dotted path of a class. It is imported, so it must not come from an untrusted
+            file.
+        arguments: arguments of the class; `save_dir`, if the class has it, defaults to `folder`.
+        folder: folder of the ensemble member.
 
     Raises:
-        InputError: there is no such logger, what it needs is not installed, or the arguments do not suit it.
+        InputError: the logger is unknown, its package is not installed, or it does not accept the arguments.
     """
-    module, _, own = name.rpartition(".")
+    module, _, class_name = name.rpartition(".")
     if name not in LOGGERS and not module:
         raise InputError(f"logger: expected one of {', '.join(LOGGERS)}, got {name!r}{did_you_mean(name, LOGGERS)}")
     try:
-        made = getattr(import_module(module or "pytorch_lightning.loggers"), LOGGERS.get(name, own))
-        if not (isinstance(made, type) and issubclass(made, Logger)):
+        logger = getattr(import_module(module or "pytorch_lightning.loggers"), LOGGERS.get(name, class_name))
+        if not (isinstance(logger, type) and issubclass(logger, Logger)):
             raise TypeError("expected a class of Lightning loggers")
-        if "save_dir" in inspect.signature(made).parameters:
+        if "save_dir" in inspect.signature(logger).parameters:
             arguments = {"save_dir": folder, **arguments}
-        return made(**arguments)
+        return logger(**arguments)
     except ModuleNotFoundError as error:
         how = f" is not installed: in the folder of gtx, pip install '.[{name}]'" if name in LOGGERS else f": {error}"
         raise InputError(f"logger {name}{how}") from error
@@ -55,33 +56,33 @@ def make_logger(name: str, arguments: dict[str, Any], folder: Path) -> Logger:
         raise InputError(f"logger {name}: {error}") from error
 
 
-# --- One bar for a whole training; where output goes to a file, a line now and then.
+# --- One bar for a whole training; if the output goes to a file, a line per minute.
 
-EVERY = 60.0
-"""Seconds between two lines, where no bar can be drawn."""
+SECONDS_BETWEEN_LINES = 60.0
+"""Least time between two lines where no bar can be drawn."""
 
 
 class TrainingBar(ProgressBar):
-    """Epochs done, the time left, the training loss, and a validation score: of this epoch, and of the one kept so far.
+    """Progress bar: epochs, time left, training loss, and the validation score of this epoch and of the best.
 
     The score is the first that the module logs, by its name in `metrics.json`:
     `val roc_auc 0.812 (0.825 in epoch 7, kept so far)`.
 
-    One bar for all epochs, on standard error, redrawn four times a second: epochs of small molecules last a fraction
-    of a second. Where standard error is no terminal, a plain line after the first epoch, after the last one, and a
-    minute or more after the line before.
+    One bar for all epochs, on standard error, redrawn four times a second, since epochs of small molecules last a
+    fraction of a second. If standard error is no terminal, a plain line after the first and the last epoch, and at most
+    one a minute between.
 
     Args:
-        title: e.g. "member 2/5".
-        history: of the epochs.
-        best: says which of them is kept.
+        title: title of the bar, such as "member 2/5".
+        history: record of the epochs.
+        best: selection of the best epoch.
     """
 
-    def __init__(self, title: str, history: History, best: KeepBest) -> None:
+    def __init__(self, title: str, history: History, best: BestEpoch) -> None:
         super().__init__()
         self.title, self.history, self.best, self.enabled = title, history, best, True
-        self.bar: Progress | None = None
-        self.told = -math.inf
+        self.bar = Progress(disable=True)
+        self.last_line = -math.inf
 
     def disable(self) -> None:
         self.enabled = False
@@ -100,8 +101,7 @@ class TrainingBar(ProgressBar):
         console = Console(stderr=True)
         self.drawn = console.is_terminal or console.is_jupyter
         self.bar = Progress(*columns, console=console, refresh_per_second=4, disable=not (self.enabled and self.drawn))
-        done = {"completed": trainer.current_epoch, "total": trainer.max_epochs}
-        self.task = self.bar.add_task(self.title, **done, scores="")
+        self.task = self.bar.add_task(self.title, total=trainer.max_epochs, completed=trainer.current_epoch, scores="")
         self.bar.start()
 
     def on_train_batch_end(
@@ -111,38 +111,37 @@ class TrainingBar(ProgressBar):
         self.bar.update(self.task, completed=done)
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
-        now, kept = self.history.rows[-1], self.history.rows[self.best.epoch]
+        now, best = self.history.rows[-1], self.history.rows[self.best.epoch]
         scores = f"loss {now['train_loss']:.4f}"
         if shown := next((name for name in now if name.startswith("val_")), None):
             scores += f", {shown.replace('_', ' ', 1)} {now[shown]:.4g}"
-            scores += f" ({kept.get(shown, math.nan):.4g} in epoch {kept['epoch']}, kept so far)"
+            scores += f" ({best.get(shown, math.nan):.4g} in epoch {best['epoch']}, kept so far)"
         self.bar.update(self.task, scores=scores)
         ends = now["epoch"] == trainer.max_epochs or trainer.should_stop
-        if self.enabled and not self.drawn and (ends or time.monotonic() - self.told >= EVERY):
-            self.told = time.monotonic()
+        if self.enabled and not self.drawn and (ends or time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES):
+            self.last_line = time.monotonic()
             print(f"{self.title} epoch {now['epoch']}/{trainer.max_epochs}: {scores}", file=sys.stderr, flush=True)
 
     def teardown(self, *_: Any, **__: Any) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        self.bar.stop()
 
     def on_exception(self, *_: Any) -> None:
-        self.teardown()  # which Lightning leaves out, and the terminal's cursor would stay hidden
+        self.teardown()  # Lightning does not, and the terminal's cursor would stay hidden
 
 
-# --- Somebody who looks on while a model trains, and may end it.
+# --- A function that observes the epochs and may end the training.
 
 Watch = Callable[[int, Sequence[dict[str, float]]], None]
-"""Called after every epoch with the number of the member and the rows of its `log.csv`, those from before an
-interruption too; what it raises ends the training."""
+"""Function of the number of the member and the rows of its `log.csv`, called after every epoch; an exception that it
+raises ends the training."""
 
 
-class Watched(Callback):
-    """Shows a history to whoever watches.
+class WatchCallback(Callback):
+    """Call of a function with the rows of the history after each epoch.
 
     Args:
-        watch: called with the rows of the history.
-        history: comes before this callback.
+        watch: the function.
+        history: record of the epochs, a callback that runs before this one.
     """
 
     def __init__(self, watch: Callable[[Sequence[dict[str, float]]], None], history: History) -> None:

@@ -4,44 +4,51 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 import torch
 from pytorch_lightning import LightningModule
+from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.tasks import Task
-from gtx.training.optimise import adamw, check_head_first, freeze, selecting, settle, warmup_cosine, warmup_inverse_sqrt
+from gtx.training.data import MoleculeData, data_module
+from gtx.training.optimise import adamw, adapt_to_device, check_head_first, freeze, validation_scorer, warmup_cosine
 from gtx.training.settings import TrainSettings
 
 
 class PropertyModule(LightningModule):
-    """Trains a model on a task; the Trainer's data module is a `gtx.training.MoleculeData`.
+    """Model that is trained on a task; the Trainer's data module is a `gtx.training.MoleculeData`.
 
-    Every molecule has the same say (or whatever the task counts, see `Task.share`): a batch's mean loss is weighted by
-    its share of molecules, since a budget of pairs makes batches of large molecules short, and one batch of an epoch
-    takes what was left. Nothing is logged, moved or synchronised per step, so that small molecules train at the speed
-    of the model.
+    Every molecule has the same weight (or whatever the task counts, see `Task.share`): the mean loss of a batch is
+    weighted by its number of molecules, since batches of large molecules hold fewer, and the last batch of an epoch
+    holds the rest. Nothing is logged, moved or synchronised per step, so small molecules train at the speed of the
+    model.
 
     Args:
-        model: gives one row of outputs per molecule, `[B, task.out_channels]`, of a batch.
-        task: the loss, and the scores of validation and test rows.
-        settings: of the optimiser and its schedule.
-        seed: of this member; with the epoch's number and the process's rank it decides all that is random in an epoch.
+        model: maps a batch of B molecules to outputs `[B, task.out_channels]`.
+        task: defines the loss, and the scores of validation and test rows.
+        settings: settings of the optimiser and its schedule.
+        seed: seed of this ensemble member; with the number of the epoch and the rank of the process it determines all
+            random numbers of an epoch.
     """
 
     in_whole_steps = False
 
     def __init__(self, model: nn.Module, task: Task, settings: TrainSettings | None = None, seed: int = 0) -> None:
         super().__init__()
-        if "lightning.pytorch" in sys.modules:  # its Trainer takes its own LightningModule alone, and says no more
+        if "lightning.pytorch" in sys.modules:  # its Trainer refuses this module, without a reason
             warnings.warn(
                 "gtx trains with pytorch_lightning: import Trainer from there, not from lightning", stacklevel=2
             )
         self.model, self.task, self.settings, self.seed = model, task, settings or TrainSettings(), seed
+        self.outputs: Tensor | None = None
+        self._scorers: dict[str, Callable[[Tensor], dict[str, float]]] = {}
         freeze(model, self.settings.rates or {})
         check_head_first(model, self.settings.rates or {}, self.settings.head_first)
 
@@ -50,45 +57,36 @@ class PropertyModule(LightningModule):
         """Read the weights of a checkpoint of Lightning's.
 
         Raises:
-            InputError: `model` or `task` is not given; a checkpoint holds weights alone.
+            InputError: `model` or `task` is missing; a checkpoint contains weights alone.
         """
-        if lacking := [name for name in ("model", "task") if name not in named]:
+        if missing := [name for name in ("model", "task") if name not in named]:
             raise InputError(
-                f"a checkpoint holds weights alone: give {' and '.join(f'{name}=' for name in lacking)} too, as in "
+                f"a checkpoint holds weights alone: give {' and '.join(f'{name}=' for name in missing)} too, as in "
                 "training; a file that gtx.load reads by itself is made by Predictor.of(...).save(path)"
             )
         return super().load_from_checkpoint(checkpoint_path, *arguments, **named)
 
     @property
-    def data(self) -> Any:
-        """The data module.
-
-        Raises:
-            InputError: the Trainer was given loaders in its place.
-        """
-        if getattr(self.trainer, "datamodule", None) is None:
-            raise InputError(
-                "the batches came from a DataLoader: PropertyModule scores rows of a gtx.training.MoleculeData, "
-                "expected trainer.fit(module, data) with one"
-            )
-        return self.trainer.datamodule
+    def data(self) -> MoleculeData:
+        """The data module of the trainer."""
+        return data_module(self.trainer)
 
     def forward(self, batch: Any) -> Any:
-        if self.dtype != torch.float32:  # precisions such as bf16-true convert the model, not what it reads
+        if self.dtype != torch.float32:  # precisions such as bf16-true convert the model, not its input
             batch = batch.apply(lambda t: t.to(self.dtype) if t.is_floating_point() else t)
         return self.task.forward(self.model, batch)
 
     def loss(self, batch: Any) -> Tensor:
-        """The mean loss of a batch."""
+        """Compute the mean loss of a batch."""
         return self.task.training_loss(self(batch), batch)
 
     def on_train_start(self) -> None:
         schedules = {id(s.scheduler.optimizer): s.scheduler for s in self.trainer.lr_scheduler_configs}
         for optimiser in self.trainer.optimizers:
-            settle(optimiser, schedules.get(id(optimiser)), self.device, self.in_whole_steps)
+            adapt_to_device(optimiser, schedules.get(id(optimiser)), self.device, self.in_whole_steps)
 
     def on_train_epoch_start(self) -> None:
-        # a resumed run draws what the uninterrupted one drew, whatever was drawn before
+        # a resumed run draws the same numbers as an uninterrupted one
         torch.manual_seed(spread_seed(self.seed, self.current_epoch, self.global_rank))
         batches = self.trainer.num_training_batches * self.trainer.world_size
         self.usual_share = self.task.share(self.data.train) / batches
@@ -97,19 +95,19 @@ class PropertyModule(LightningModule):
         return self.loss(batch) * (self.task.share(batch) / self.usual_share)
 
     def on_validation_epoch_start(self) -> None:
-        self.kept = None
+        self.outputs = None
 
     def validation_step(self, batch: Any, _: int) -> None:
-        self._keep(batch, len(self.data.val))
+        self._collect(batch, len(self.data.val))
 
     def on_validation_epoch_end(self) -> None:
         self.log_dict(self._scores("val"), sync_dist=True)  # the same on every rank
 
     def on_test_epoch_start(self) -> None:
-        self.kept = None
+        self.outputs = None
 
     def test_step(self, batch: Any, _: int) -> None:
-        self._keep(batch, len(self.data.test))
+        self._collect(batch, len(self.data.test))
 
     def on_test_epoch_end(self) -> None:
         scores = self._scores("test")
@@ -117,42 +115,40 @@ class PropertyModule(LightningModule):
 
     def predict_step(self, batch: Any, _: int) -> Any:
         """Predict in the targets' own units: float64 `[B, P]` of numbers or probabilities, else the task's answers."""
-        rows = self.data.truth["test"].subset(batch.row.cpu())
+        rows = self._truth("test").subset(batch.row.cpu())
         answers = self.task.decode(self.task.predict([self.model], batch).cpu(), rows)
         return torch.from_numpy(answers.mean) if hasattr(answers, "mean") else answers
 
-    def configure_optimizers(self) -> dict[str, Any]:
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         s = self.settings
         scaled = "mixed" in str(self.trainer.precision)
         return self._scheduled(adamw(self.model, s.lr, s.weight_decay, fused=not scaled, rates=s.rates))
 
-    def _scheduled(self, optimiser: Optimizer) -> dict[str, Any]:
-        s, steps, first = self.settings, int(self.trainer.estimated_stepping_batches), self.settings.head_first or 0.0
-        if s.schedule == "cosine":
-            schedule = warmup_cosine(optimiser, steps, s.warmup, first)
-        else:
-            schedule = warmup_inverse_sqrt(optimiser, max(1, round(s.warmup * steps)), round(first * steps))
+    def _scheduled(self, optimiser: Optimizer) -> OptimizerLRSchedulerConfig:
+        s, steps = self.settings, int(self.trainer.estimated_stepping_batches)
+        schedule = warmup_cosine(optimiser, steps, s.warmup, s.head_first or 0.0)
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def _keep(self, batch: Any, rows: int) -> None:
-        kept = self.task.validation_outputs(self(batch), batch)
-        if self.kept is None:
-            self.kept = kept.new_full((rows + 1, kept.shape[1]), -torch.inf)  # the last is nobody's
-        self.kept[batch.row] = kept
+    def _collect(self, batch: Any, rows: int) -> None:
+        outputs = self.task.validation_outputs(self(batch), batch)
+        if self.outputs is None:
+            self.outputs = outputs.new_full((rows + 1, outputs.shape[1]), -torch.inf)  # the last is for empty places
+        self.outputs[batch.row] = outputs
 
     def _scores(self, part: str) -> dict[str, float]:
+        if part not in self._scorers:
+            self._scorers[part] = validation_scorer(self.task, self._truth(part), self.settings.keep_by)
         # each rank filled in its rows, a few of them twice; the maximum over ranks has them all
-        kept = self.trainer.strategy.reduce(self.kept, reduce_op="max")
-        return self._judge(part)(kept[:-1])
+        outputs = self.trainer.strategy.reduce(self.outputs, reduce_op="max")
+        return self._scorers[part](outputs[:-1])
 
-    def _judge(self, part: str) -> Any:
-        """Return the scorer of a part of the split, made once."""
-        judges = self.__dict__.setdefault("_judges", {})
-        if part not in judges:
-            judges[part] = selecting(self.task, self.data.truth[part], self.settings.keep_by)
-        return judges[part]
+    def _truth(self, part: str) -> MoleculeStore:
+        store = self.data.truth[part]
+        if store is None:
+            raise InputError(f"the data module has no {part} molecules")
+        return store
 
 
 def spread_seed(*numbers: int) -> int:
-    """One seed out of several numbers, such that near numbers give unrelated seeds."""
+    """Hash several numbers to one seed, such that near numbers give unrelated seeds."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])

@@ -1,4 +1,4 @@
-"""Several processes that train one model: which of them writes and speaks, and how they end together."""
+"""Several processes that train one model: which of them writes files and messages, and how they end together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -26,20 +26,21 @@ from lightning_fabric.plugins.environments import (
 from torch.distributed.rendezvous import rendezvous
 
 from gtx.errors import InputError, printable
-from gtx.folders import locked
+from gtx.files import locked
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 PATIENCE = timedelta(days=7)
 """Longest wait of a process for the main one, which may read a large table or write a long report."""
-_waiting: list[dist.ProcessGroup] = []  # the group whose barriers have that patience, within `distributed_group`
+_barrier_groups: list[dist.ProcessGroup] = []  # the group whose barriers have that patience, in `distributed_group`
 
 
 def is_main_process() -> bool:
-    """Tell whether this process writes files and messages for the run; among several that train together, one does.
+    """Return True in the one process that writes the files and messages of the run.
 
-    A rank counts only where a launcher that Lightning heeds has set it: in an interactive SLURM session, say,
-    `SLURM_PROCID` means nothing.
+    A rank counts only if a launcher that Lightning supports has set it: `SLURM_PROCID` of an interactive SLURM session,
+    for instance, is ignored.
 
     Raises:
         InputError: Lightning does not work with the launcher's settings.
@@ -57,11 +58,11 @@ def machines() -> int:
 
 @contextmanager
 def distributed_group() -> Iterator[None]:
-    """Processes that torchrun has started are a group within, and end together.
+    """Make a group of the processes that torchrun has started, which end together.
 
-    The main process is the last to leave. If one fails, all end, and one of them says why: the first that failed. The
-    others exit with status 1, and torchrun ends or starts them all again. Without torchrun Lightning makes the group
-    when it trains; a process that it started, and whose main process is gone, exits with status 1 too.
+    The main process is the last to leave. If one fails, all end, and the first that failed prints the reason. The
+    others exit with status 1, and torchrun ends or restarts them all. Without torchrun Lightning makes the group when
+    it trains; a process that it started, and whose main process is gone, exits with status 1 too.
 
     Raises:
         InputError: another process was lost, or torchrun could not start processes again.
@@ -70,40 +71,41 @@ def distributed_group() -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            if not _lost(error):
+            if not _is_connection_error(error):
                 raise
-            if not is_main_process():  # the main one says why it has left
+            if not is_main_process():  # the main one reports the reason
                 raise SystemExit(1) from None
-            raise _loss(error) from error
+            raise _connection_error(error) from error
         return
     _check_restarts()
     store, rank, size = next(rendezvous("env://"))
-    kinds = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
-    dist.init_process_group(kinds, store=dist.PrefixStore("gtx", store), rank=rank, world_size=size)
-    _waiting.append(dist.new_group(backend="gloo", timeout=PATIENCE))
+    backends = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
+    dist.init_process_group(backends, store=dist.PrefixStore("gtx", store), rank=rank, world_size=size)
+    _barrier_groups.append(dist.new_group(backend="gloo", timeout=PATIENCE))
     try:
         yield
-        _wait()
+        _barrier()
     except BaseException as error:
-        silent = _another_spoke(store, isinstance(error, Exception))
+        silent = _reported_by_another(store, isinstance(error, Exception))
         _leave()  # so that the others fail too
-        _see_off(store, rank, size)
+        _wait_for_others(store, rank, size)
         if silent:
             raise SystemExit(1) from None
-        if _lost(error):
-            error = _loss(error)
+        if _is_connection_error(error):
+            error = _connection_error(error)
         if isinstance(error, InputError):
-            error.speaks_for_all = True
+            error.reports_for_all = True
         raise error from None
     _leave()
 
 
 def exclusive(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A decorator for a function that trains: it is called under the lock of the folder that its argument names. Where
-    several processes train together the main one holds it for all.
+    """Decorate a function that trains, so that it locks its output folder.
+
+    If several processes train together, the main one locks it for all.
 
     Args:
-        folder: name of the argument.
+        folder: name of the argument with the folder.
     """
 
     def decorate(train: Callable[P, T]) -> Callable[P, T]:
@@ -122,32 +124,37 @@ def exclusive(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 @contextmanager
 def main_first() -> Iterator[None]:
-    """The main process runs what is within before all others do, within `distributed_group`."""
+    """Run the block in the main process before all others, in a `distributed_group`."""
     if not is_main_process():
-        _wait()
+        _barrier()
     yield
     if is_main_process():
-        _wait()
+        _barrier()
 
 
-def from_main(find: Callable[[], T]) -> T:
-    """Return the result of `find` in the main process, broadcast to all processes of an existing group.
+def from_main(function: Callable[[], T]) -> T:
+    """Call a function in the main process, and broadcast its result to all processes of an existing group.
 
-    So only the main process reads the folder of the run, and all go the same way.
+    So only the main process reads the folder of the run, and all agree.
     """
     if not dist.is_initialized():
-        return find()
-    found = [find() if is_main_process() else None]
-    dist.broadcast_object_list(found)
-    return found[0]
+        return function()
+    results: list[Any] = [function() if is_main_process() else None]
+    dist.broadcast_object_list(results)
+    return results[0]
 
 
 def _launcher() -> ClusterEnvironment:
-    launchers = (TorchElasticEnvironment, SLURMEnvironment, LSFEnvironment, MPIEnvironment)
+    launchers: tuple[type[ClusterEnvironment], ...] = (
+        TorchElasticEnvironment,
+        SLURMEnvironment,
+        LSFEnvironment,
+        MPIEnvironment,
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is an `srun` which was not used
+        warnings.simplefilter("ignore")  # about an `srun` that was not used
         try:
-            return next((kind for kind in launchers if kind.detect()), LightningEnvironment)()
+            return next((launcher for launcher in launchers if launcher.detect()), LightningEnvironment)()
         except (RuntimeError, ValueError) as error:
             raise InputError(f"Lightning cannot train so: {error}") from error
 
@@ -162,39 +169,39 @@ def _check_restarts() -> None:
         )
 
 
-def _wait() -> None:
-    """For all others, where they are a group already."""
-    for group in _waiting:
+def _barrier() -> None:
+    """Wait for all other processes of the group, if there is one."""
+    for group in _barrier_groups:
         dist.barrier(group)
 
 
 def _leave() -> None:
-    _waiting.clear()
+    _barrier_groups.clear()
     dist.destroy_process_group()
 
 
-def _lost(error: BaseException) -> bool:
-    """Tell whether this process failed because another one is gone."""
+def _is_connection_error(error: BaseException) -> bool:
+    """Return True if this process failed because another one is gone."""
     return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error).lower())
 
 
-def _loss(error: BaseException) -> InputError:
+def _connection_error(error: BaseException) -> InputError:
     return InputError(
         "another of the processes that train together has ended or cannot be reached "
         f"({printable(str(error).splitlines()[0], 160)}); the same command goes on from the last whole epoch"
     )
 
 
-def _another_spoke(store: dist.Store, speak: bool) -> bool:
-    """Tell whether another process has reported why all end; if not, and `speak`, this one will."""
+def _reported_by_another(store: dist.Store, report: bool) -> bool:
+    """Return True if another process has reported the failure; if not, and `report`, this one will."""
     try:
-        return store.add("spoken", int(speak)) > int(speak)
-    except dist.DistError:  # the main process, which kept the store, has ended before
+        return store.add("reports", int(report)) > int(report)
+    except dist.DistError:  # the main process, which serves the store, has ended before
         return True
 
 
-def _see_off(store: dist.Store, rank: int, size: int) -> None:
-    """The main process keeps the store: it stays until all others have looked there who spoke, or 1 s."""
+def _wait_for_others(store: dist.Store, rank: int, size: int) -> None:
+    """Keep the main process, which serves the store, until all others have read the reports, at most 1 s."""
     with suppress(dist.DistError):
         store.add("ended", 1)
         deadline = time.monotonic() + 1

@@ -1,4 +1,4 @@
-"""A run: the folder of a training, what surrounds it, and how it ends."""
+"""A run: the folder of a training, its surroundings, and its end by a signal."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from gtx.errors import InputError
-from gtx.files import write_text
-from gtx.folders import check_same, claim, discard
+from gtx.files import check_same, claim, discard, write_text
 from gtx.tasks import Task
 from gtx.termination import Terminated, raise_terminated, terminable
 from gtx.training.ranks import is_main_process
@@ -30,37 +29,37 @@ from gtx.training.settings import TrainSettings
 # --- SIGTERM while Lightning trains, in one process or in several.
 
 
-class Ending(Callback):
-    """SIGTERM raises `Terminated` at once, and the processes that Lightning started do not outlive the first.
+class TerminationCallback(Callback):
+    """Handler by which SIGTERM raises `Terminated` at once and ends the processes that Lightning started.
 
-    Lightning's own handler waits for the end of the batch, and where several processes train it has them tell each
-    other by a broadcast: it never ends where another process waits for a gradient.
+    Lightning's own handler waits for the end of the batch, and in several processes for a broadcast, which never comes
+    if another process waits for a gradient.
     """
 
-    started: ClassVar[list[Popen]] = []  # by the first training of this process; later ones find them there
+    started: ClassVar[list[Popen]] = []  # by the first training of this process, for later ones
 
     def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
         self.handler = signal.getsignal(signal.SIGTERM)
         self.started.extend(getattr(trainer.strategy.launcher, "procs", ()))
 
     def on_train_start(self, *_: Any) -> None:
-        # Lightning has put its own handler in front
+        # Lightning has installed its own handler
         if self.handler is raise_terminated and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, raise_terminated)
 
     def on_exception(self, *_: Any) -> None:
-        # not before this process ends, or Lightning's observer of the others would kill it
+        # only when this process ends, or Lightning's observer of the others would kill it
         for process in self.started:
             atexit.register(process.kill)
         self.started.clear()
 
 
-# --- Notices, threads and signals of the process while a model trains; afterwards all are as before.
+# --- Notices, threads and signals of the process while a model trains; each is restored afterwards.
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No notices of Lightning (devices found, tips, "`Trainer.fit` stopped"), which a user of gtx does not need."""
+    """Suppress notices of Lightning (devices, tips, "`Trainer.fit` stopped"), which a user of gtx does not need."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -76,8 +75,8 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Torch computes with `count` threads within; None leaves them as they are."""
+def torch_threads(count: int | None) -> Iterator[None]:
+    """Let torch use `count` threads in the block; None keeps their number."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
@@ -88,10 +87,10 @@ def threads(count: int | None) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C raises `KeyboardInterrupt` and SIGTERM `Terminated`.
+    """Raise `KeyboardInterrupt` on Ctrl-C and `Terminated` on SIGTERM.
 
-    After the first Lightning would exit, and leave the process deaf to the next one; after the second it would exit
-    with status 0, as if the training had come to its end.
+    On Ctrl-C Lightning would exit and leave its own handler installed; on SIGTERM it would exit with status 0, as after
+    a complete training.
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -106,54 +105,55 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-# --- The folder of a run: its settings, and whether the run may continue.
+# --- The folder of a run: its settings, and the check that it may resume.
 
 CONFIG, MEMBERS = "config.yaml", "members"
 
 
 class RunFolder:
-    """`config.yaml`, the settings of the run, and `members/0`, `members/1`, ..., one per model.
+    """Folder of a run: `config.yaml` with its settings, and `members/0`, `members/1`, ..., one per network.
 
     Args:
         path: the folder; it need not exist.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.config_file = self.path / CONFIG
 
     def open(self, config: dict[str, Any], overwrite: bool = False) -> bool:
-        """Begin the run `config`, or go on with it. A run without a single whole epoch is nothing to go on with.
+        """Start a run, or resume it; a run without a complete epoch starts anew.
 
         Args:
-            config: plain values that decide the result: settings, data, split, model.
-            overwrite: forget what an earlier run left.
+            config: plain values that determine the result: settings, data, split, model.
+            overwrite: delete the results of an earlier run.
 
         Returns:
-            Whether the folder holds this run already, so that it goes on.
+            True if the folder contains this run already, so that it resumes.
 
         Raises:
-            InputError: the folder holds a run of another config, or such files that gtx did not write.
+            InputError: the folder contains a run with another config, or files that gtx did not write.
         """
         if not is_main_process():
-            return True  # the main process has checked; removing things twice would be a race
-        config = json.loads(json.dumps(config))  # tuples and the like as YAML gives them back
+            return True  # the main process has checked; two must not delete files
+        config = json.loads(json.dumps(config))  # tuples become lists, as YAML returns them
         claim(self.path, (CONFIG, MEMBERS))
         if overwrite:
             discard(self.path, (CONFIG, MEMBERS))
-        if not self.config_file.exists() and self._begun():
+        if not self.config_file.exists() and self._has_members():
             raise InputError(f"{self.path} holds members of a run but no config.yaml; --overwrite starts anew")
         for part in self.path.glob(f"{MEMBERS}/*/.*.part"):  # of a run that was killed while it wrote
             part.unlink(missing_ok=True)
-        if begun := self._begun() or self.finished:
+        resumed = self._has_members() or self.finished
+        if resumed:
             self._compare(config)
         else:
             self._write(config)
-        return begun
+        return resumed
 
     @property
     def finished(self) -> bool:
-        """True once `finish` was called."""
+        """True after `finish` was called."""
         return self._read().get("finished", False) if self.config_file.exists() else False
 
     def finish(self) -> None:
@@ -162,10 +162,10 @@ class RunFolder:
             self._write({**self._read(), "finished": True})
 
     def member(self, number: int) -> Path:
-        """The folder of one member."""
+        """Return the folder of one ensemble member."""
         return self.path / MEMBERS / str(number)
 
-    def _begun(self) -> bool:
+    def _has_members(self) -> bool:
         return any((self.path / MEMBERS).glob("*/*"))
 
     def _compare(self, config: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Every option of training, once: the command line, `config.yaml` and the estimators read it from here."""
+"""Options of training, from which the command line, `config.yaml` and the estimators are made."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ POSITIVE = Value("a finite number of 0 or more", number(0).holds)
 
 
 def option(default: Any, text: str, kind: Kind | None = None, harmless: bool = False) -> Any:
-    """A field with its help text, and what a value may be where its type does not say it all. A harmless option may
-    differ when a run is resumed: it changes no result."""
+    """Make a field of `TrainSettings`.
+
+    Args:
+        default: default value.
+        text: help text.
+        kind: accepted values, where the type alone does not define them.
+        harmless: True for an option that changes no result, so that it may differ when a run resumes.
+    """
     return field(default=default, metadata=_about(text, kind, harmless))
 
 
@@ -24,7 +30,7 @@ def _about(text: str, kind: Kind | None = None, harmless: bool = False) -> dict[
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """The options of `gtx train` that concern the model and its training; each field holds its own help text.
+    """Options of `gtx train` for the model and its training; each field contains its help text.
 
     Raises:
         InputError: a value is out of its range.
@@ -59,21 +65,18 @@ class TrainSettings:
     lr: float = option(1e-3, "Peak learning rate of AdamW.", ABOVE_0)
     weight_decay: float = option(1e-2, "Decay of weight matrices; norms, biases and embeddings have none.", POSITIVE)
     warmup: float = option(0.05, "Fraction of the steps over which the rate rises.", SHARE)
-    schedule: Literal["cosine", "inverse_sqrt"] = option(
-        "cosine", "Fall of the rate after its rise: half a cosine to 0, or the inverse square root of the step."
-    )
     rates: dict[str, float] | None = field(
         default=None,
         metadata=_about(
-            "Shares of the rate by part of the model, such as all=0.1 head=1 layers.0=0; 0 freezes a part, a part that "
-            "is not named has the whole rate; default: as --from says, else the whole rate for all.",
+            "Shares of the rate by module of the model, such as all=0.1 head=1 layers.0=0; 0 freezes a module, one "
+            "that is not named has the whole rate; default: that of the model of --from, else the whole rate for all.",
             MappingOf(POSITIVE),
         ),
     )
     head_first: float | None = option(
         None,
-        "Fraction of the steps, at first, in which only the parts with the whole rate learn; default: as --from says, "
-        "else 0.",
+        "Fraction of the steps, at first, in which only modules with the whole rate are trained; default: that of the "
+        "model of --from, else 0.",
         SHARE,
     )
     clip: float = option(1.0, "Largest gradient norm; 0 does not clip.", POSITIVE)
@@ -82,9 +85,9 @@ class TrainSettings:
     )
     keep_by: str | None = option(
         None,
-        "The validation score that decides which epoch is kept, and what --patience waits for: loss, or a metric of "
-        "the task, such as mae, of several targets their mean; default: what suits the task, such as the RMSE in "
-        "scaled units or 1 - ROC-AUC.",
+        "Validation score that selects the epoch to keep, also used by --patience: loss, or a metric of the task, such "
+        "as mae (for several targets their mean); default: depends on the task, such as the RMSE in scaled units or "
+        "1 - ROC-AUC.",
     )
     patience: int = option(
         0,
@@ -95,7 +98,7 @@ class TrainSettings:
 
     seed: int = option(
         0,
-        "Decides the first weights, the batches, dropout and, unless --split-seed is given, how rows are divided.",
+        "Random seed of the initial weights, the batches, dropout and, unless --split-seed is given, the split.",
         whole(0, 2**32 - 1),
     )
     ensemble: int = option(
@@ -106,15 +109,15 @@ class TrainSettings:
 
     blend: Literal["kernel", "no"] | None = option(
         None,
-        "What is blended with the network: a kernel of circular substructures and descriptors, solved in closed form, "
-        "whose share the validation rows decide, or no; default: kernel, where it can be done.",
+        "Model that is blended with the network: kernel, ridge regression on circular substructures and descriptors in "
+        "closed form, weighted by the validation rows; or no. Default: kernel, where the task allows it.",
     )
 
     kernel_parts: list[Literal["substructures", "descriptors", "foundation"]] | None = field(
         default=None,
         metadata=_about(
-            "What the kernel compares: substructures, always; descriptors; and foundation, the embedding by the "
-            "pretrained network that comes with gtx. Leave-one-out on training rows decides the share of each; "
+            "Inputs of the kernel: substructures, always; descriptors; and foundation, the embedding by the pretrained "
+            "network that comes with gtx. Their weights have the least leave-one-out error on training rows; "
             "default: substructures and descriptors."
         ),
     )
@@ -130,10 +133,10 @@ class TrainSettings:
         "32-true", "Number format: 32-true, 64-true, or bf16-mixed or 16-mixed, which are faster on a GPU."
     )
     accelerator: Literal["auto", "cpu", "gpu"] = option("auto", "Where to train; auto takes a GPU if there is one.")
-    devices: int | str = option(1, "How many GPUs, such as 2, or which, such as 0,2; several train together.")
+    devices: int | str = option(1, "Number of GPUs, such as 2, or their indices, such as 0,2; several train together.")
     num_nodes: int | None = option(
         None,
-        "How many machines train together, each with --devices; default: as many as torchrun has started, else 1.",
+        "Number of machines that train together, each with --devices; default: those that torchrun has started, else 1.",
         whole(1),
     )
     strategy: str = option(
@@ -143,8 +146,8 @@ class TrainSettings:
 
     capture: bool | None = option(
         None,
-        "Train in batches of constant shape, whose whole step is captured as a CUDA graph; default: on a GPU, where it "
-        "can be done and a check at the start finds nothing wrong.",
+        "Train in batches of constant shape, and capture the whole step as a CUDA graph; default: on a GPU, if the model "
+        "allows it and a check at the start succeeds.",
     )
 
     threads: int | None = option(
@@ -162,16 +165,17 @@ class TrainSettings:
         plain_fields(self)
 
     def molecules_per_batch(self, rows: int) -> int:
-        """The most molecules a batch holds, for so many training rows."""
+        """Return the maximum number of molecules in a batch, for a number of training rows."""
         return self.batch_molecules or min(128, max(16, round(rows**0.5)))
 
-    def settled(self, epochs: int) -> TrainSettings:
-        """With a number of epochs and of machines, where none was asked for; None machines are one."""
+    def resolved(self, epochs: int) -> TrainSettings:
+        """Fill in the number of epochs and of machines, if they are None; a single machine stays None."""
         from gtx.training.ranks import machines
 
         nodes = self.num_nodes or machines()
         return replace(self, epochs=self.epochs or epochs, num_nodes=nodes if nodes > 1 else None)
 
     def decisive(self) -> dict[str, Any]:
-        """The options that a result depends on, as plain values."""
-        return {f.name: asdict(self)[f.name] for f in fields(self) if not f.metadata["harmless"]}
+        """Return the options that a result depends on, as plain values."""
+        values = asdict(self)
+        return {f.name: values[f.name] for f in fields(self) if not f.metadata["harmless"]}

@@ -1,4 +1,4 @@
-"""Adopting: weights of an earlier model in a new one, and what comes out of a training."""
+"""Trained ensemble members, and the transfer of their weights to a new model."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gtx.tasks import Task
 
 @dataclass
 class Member:
-    """A trained model.
+    """Trained ensemble member.
 
     Attributes:
-        model: with the averaged weights of the best epoch, in evaluation mode, on the CPU.
-        task: what it learned, fitted: from its outputs to answers.
+        model: network with the averaged weights of the best epoch, in evaluation mode, on the CPU.
+        task: the fitted task.
         history: one row per epoch, as in `log.csv`.
-        best_epoch: the epoch kept, counted from 1; 0 where there are none.
+        best_epoch: best epoch, counted from 1; 0 for a model without epochs.
         best_score: its `val_score`; infinite without validation molecules.
     """
 
@@ -33,75 +33,75 @@ class Member:
 
     @property
     def batch_pairs(self) -> int | None:
-        """The budget of a batch that it was trained with, less than was asked for where memory was short."""
-        return self.history[-1].get("batch_pairs") if self.history else None
+        """Pairs of a batch in training, fewer than in the settings if memory was short; None without epochs."""
+        pairs = self.history[-1].get("batch_pairs") if self.history else None
+        return None if pairs is None else int(pairs)
 
 
-# --- The weights that a model takes over from a trained one.
+# --- Transfer of weights from a trained model.
 
-NAMED = 4  # tensors that a note names
+MAX_NAMES = 4  # tensors that a note names
 HEAD = "head"
 
 
 @dataclass(frozen=True)
 class WeightTransfer:
-    """Which weights a model takes over: those of modules whose tensors all have the same names and shapes.
+    """Transfer of the weights of those modules whose tensors all have the same names and shapes in both models.
 
     Attributes:
-        new_head: the head is made anew though it would fit.
-        outputs: of each output of the model its number among those of the trained one, -1 for none, so that the last
-            layer of the head keeps what it knows of some targets and is new for others; None where shapes decide.
+        new_head: keep the initial weights of the head though those of the trained model would fit.
+        outputs: for each output of the model its index in the trained one, -1 for none, by which rows of the last layer
+            of the head are transferred; None to transfer that layer if its shapes agree.
     """
 
     new_head: bool = False
     outputs: Sequence[int] | None = None
 
-    def transferable(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
-        """Names of the tensors that are taken over whole."""
-        unlike = {name for name, tensor in own.items() if name not in trained or trained[name].shape != tensor.shape}
+    def transferable(self, state: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
+        """List the tensors that are transferred whole, given both state dicts."""
+        unlike = {name for name, tensor in state.items() if name not in trained or trained[name].shape != tensor.shape}
         new = {_module(name) for name in unlike}
         if self.new_head:
-            new |= {_module(name) for name in own if name.startswith(f"{HEAD}.")}
+            new |= {_module(name) for name in state if name.startswith(f"{HEAD}.")}
         elif self.outputs is not None:
-            new.add(last_layer(own))
-        return [name for name in own if _module(name) not in new]
+            new.add(last_layer(state))
+        return [name for name in state if _module(name) not in new]
 
-    def partly_transferable(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
-        """Names of the tensors of which some rows are taken over: of the last layer, where all before it is."""
+    def partly_transferable(self, state: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> list[str]:
+        """List the tensors of the last layer, if some of their rows are transferred and all of the head before it."""
         if self.outputs is None or self.new_head:
             return []
-        last, kept = last_layer(own), set(self.transferable(own, trained))
-        before = [name for name in own if name.startswith(f"{HEAD}.") and _module(name) != last]
-        return [name for name in own if _module(name) == last and name in trained] if kept.issuperset(before) else []
+        last, whole = last_layer(state), set(self.transferable(state, trained))
+        before = [name for name in state if name.startswith(f"{HEAD}.") and _module(name) != last]
+        return [name for name in state if _module(name) == last and name in trained] if whole.issuperset(before) else []
 
     @torch.no_grad()
-    def take(self, model: nn.Module, trained: nn.Module) -> None:
-        """Take over the weights that fit."""
-        own, theirs = model.state_dict(), trained.state_dict()
-        taken = {name: theirs[name] for name in self.transferable(own, theirs)}
-        for name in self.partly_transferable(own, theirs):
-            number = torch.tensor(self.outputs)
-            known, taken[name] = number >= 0, own[name].clone()
-            taken[name][known] = theirs[name][number[known]]
-        model.load_state_dict({**own, **taken})
+    def apply(self, model: nn.Module, trained: nn.Module) -> None:
+        """Copy the weights that fit from a trained model."""
+        state, source = model.state_dict(), trained.state_dict()
+        copied = {name: source[name] for name in self.transferable(state, source)}
+        for name in self.partly_transferable(state, source):
+            index = torch.tensor(self.outputs)
+            shared, copied[name] = index >= 0, state[name].clone()
+            copied[name][shared] = source[name][index[shared]]
+        model.load_state_dict({**state, **copied})
 
-    def describe(self, own: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> str:
-        """Describe which tensors are taken over and which are new:
-        `61 of 63 tensors are kept, 2 are new: head.3.weight [1, 16], head.3.bias [1]`."""
-        kept, part = set(self.transferable(own, trained)), self.partly_transferable(own, trained)
-        new = [f"{name} {list(tensor.shape)}" for name, tensor in own.items() if name not in kept and name not in part]
-        lines = [
-            f"all {len(own)} tensors are kept"
-            if len(kept) == len(own)
-            else f"{len(kept)} of {len(own)} tensors are kept"
-        ]
-        if part:
-            known = sum(number >= 0 for number in self.outputs)
-            lines.append(f"{known} of {len(self.outputs)} outputs in {' and '.join(part)}")
+    def describe(self, state: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> str:
+        """Describe which tensors are transferred and which are new.
+
+        Such as `61 of 63 tensors are kept, 2 are new: head.3.weight [1, 16], head.3.bias [1]`.
+        """
+        whole, partial = set(self.transferable(state, trained)), self.partly_transferable(state, trained)
+        new = [f"{name} {[*tensor.shape]}" for name, tensor in state.items() if name not in {*whole, *partial}]
+        number = f"all {len(state)}" if len(whole) == len(state) else f"{len(whole)} of {len(state)}"
+        lines = [f"{number} tensors are kept"]
+        if partial and self.outputs is not None:
+            shared = sum(index >= 0 for index in self.outputs)
+            lines.append(f"{shared} of {len(self.outputs)} outputs in {' and '.join(partial)}")
         if new:
-            more = f" and {len(new) - NAMED} more" if len(new) > NAMED else ""
+            more = f" and {len(new) - MAX_NAMES} more" if len(new) > MAX_NAMES else ""
             verb = "is" if len(new) == 1 else "are"
-            lines.append(f"{len(new)} {verb} new: {', '.join(new[:NAMED])}{more}")
+            lines.append(f"{len(new)} {verb} new: {', '.join(new[:MAX_NAMES])}{more}")
         return ", ".join(lines)
 
 
@@ -109,7 +109,7 @@ TRANSFER_MATCHING = WeightTransfer()
 
 
 def last_layer(state: Mapping[str, Tensor]) -> str:
-    """The module of the head that has the outputs; an empty text where there is no head."""
+    """Return the name of the last layer of the head; an empty text if there is no head."""
     return _module(next((name for name in reversed(list(state)) if name.startswith(f"{HEAD}.")), ""))
 
 

@@ -18,14 +18,14 @@ from gtx.data.featurising import default_workers, in_workers
 from gtx.data.ledger import Ledger
 from gtx.dataset import Dataset, DataSettings, sha256
 from gtx.errors import InputError
-from gtx.folders import check_same, discard, tidy
+from gtx.files import check_same, discard, tidy
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
 from gtx.prediction import ModelHeader, Predictor, load_model, model_path, save_model
 from gtx.tasks import Inferred, Task
 from gtx.training import Member, TrainSettings, WeightTransfer, fit
-from gtx.training.trainer import check_machine
+from gtx.training.fitting import check_machine
 from gtx.training.weight_transfer import HEAD
 from gtx.workflow.specs import num_descriptors
 

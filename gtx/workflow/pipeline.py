@@ -13,8 +13,7 @@ from gtx.baselines import Baselines, score_baselines
 from gtx.data import column_index, write_split
 from gtx.dataset import Dataset, DataSettings, load
 from gtx.errors import InputError
-from gtx.files import write_text
-from gtx.folders import claim, discard, read_plain
+from gtx.files import claim, discard, read_plain, write_text
 from gtx.lazy import annex
 from gtx.schema import MappingOf, OrNone, Record, number
 from gtx.tasks import Task

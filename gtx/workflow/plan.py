@@ -74,7 +74,7 @@ class Plan:
         Raises:
             InputError: the training rows cannot teach the task.
         """
-        settings = settings.settled(molecules.task.epochs)
+        settings = settings.resolved(molecules.task.epochs)
         task = molecules.fitted()
         task = task if fine_tuning is None else fine_tuning.adopted(task)
         check_rows(task, settings)

@@ -18,8 +18,8 @@ from gtx.molecules import Featuriser
 from gtx.prediction.loading import foundation_spec
 from gtx.tasks import Task
 from gtx.training import TrainSettings
+from gtx.training.fitting import check_machine
 from gtx.training.optimise import check_head_first, freeze
-from gtx.training.trainer import check_machine
 
 WRITER = "molecule_to_sequence"
 KERNEL_PARTS = ("substructures", "descriptors")

@@ -17,11 +17,11 @@ from filelock import FileLock
 from gtx.data import MoleculeStore
 from gtx.dataset import Dataset, DataSettings, load
 from gtx.errors import InputError, printable
-from gtx.folders import locked
+from gtx.files import locked
 from gtx.tasks import NumberTask
 from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
-from gtx.training.optimise import selecting
+from gtx.training.optimise import validation_scorer
 from gtx.workflow.outputs import data_lines
 from gtx.workflow.plan import Plan, opened
 from gtx.workflow.specs import default_width
@@ -444,7 +444,7 @@ def validation_score(plan: Plan, folder: Path, pruning: Pruning) -> float:
     both, rows = plan.blend(members, header), plan.molecules.split["val"]
     val: MoleculeStore = plan.molecules.store.subset(rows)
     outputs = both.outputs[torch.from_numpy(rows)].mean(1)
-    return selecting(plan.task, val, plan.settings.keep_by)(outputs)["val_score"]
+    return validation_scorer(plan.task, val, plan.settings.keep_by)(outputs)["val_score"]
 
 
 def run_trial(studies: Studies, job: Job, space: Space, rows: Rows) -> None:

@@ -16,8 +16,7 @@ import yaml
 from gtx.data import TableWriter
 from gtx.dataset import DataSettings, fingerprint
 from gtx.errors import InputError
-from gtx.files import write_text
-from gtx.folders import LOCK, check_same, claim, discard, locked, read_plain, tidy
+from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
 from gtx.prediction import FOUNDATION
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_selection
@@ -154,7 +153,7 @@ def tune(
         for line in rows[name].lines if name == MAIN else ():
             describe(line)
         check_selection(dataset.task, settings.keep_by, validated=True)
-        base = settings.settled(dataset.task.epochs)
+        base = settings.resolved(dataset.task.epochs)
         return Space(base, len(dataset.split["train"]), starts, models, frozenset(chosen))
 
     config = fingerprint(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from gtx.training.optimise import KeepBest, WeightAverage
+from gtx.training.optimise import BestEpoch, WeightAverage
 
 
 class Wrapped(nn.Module):
@@ -67,7 +67,7 @@ def test_stands_in_and_gives_way_again(context: type) -> None:
 
 def test_keeps_the_averaged_weights_of_the_best_epoch() -> None:
     module, average = begun()
-    best, kept, averages = KeepBest(average), [], []
+    best, kept, averages = BestEpoch(average), [], []
     for epoch, score in enumerate([3.0, 1.0, 2.0, 1.5, 7.0, 6.0, 6.0, torch.nan]):
         step(module, average, epoch + 1)
         best.on_train_epoch_end(at(epoch=epoch, val_score=score), module)
@@ -90,7 +90,7 @@ def test_keeps_the_averaged_weights_of_the_best_epoch() -> None:
 )
 def test_patience_waits_for_the_epoch_that_is_kept(scores: dict[int, float], kept: tuple[int, int]) -> None:
     module, average = begun()
-    best, epoch = KeepBest(average, patience=10), 0
+    best, epoch = BestEpoch(average, patience=10), 0
     trainer = at(epochs=60)
     best.on_train_start(trainer, module)
     while not trainer.should_stop:
@@ -101,7 +101,7 @@ def test_patience_waits_for_the_epoch_that_is_kept(scores: dict[int, float], kep
         best.on_train_epoch_end(trainer, module)
         epoch += 1
     assert (best.epoch, epoch - 1) == kept
-    resumed = KeepBest(average, patience=10)
+    resumed = BestEpoch(average, patience=10)
     resumed.load_state_dict(best.state_dict())
     trainer.should_stop = False
     resumed.on_train_start(trainer, module)
@@ -110,7 +110,7 @@ def test_patience_waits_for_the_epoch_that_is_kept(scores: dict[int, float], kep
 
 def test_without_validation_the_last_epoch_is_kept() -> None:
     module, average = begun()
-    best = KeepBest(average)
+    best = BestEpoch(average)
     for epoch in range(3):
         step(module, average, epoch + 1)
         best.on_train_epoch_end(at(epoch=epoch, epochs=3), module)

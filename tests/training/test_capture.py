@@ -16,9 +16,9 @@ from torch.optim import AdamW
 from gtx.data import CapacityStore
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, capture
-from gtx.training.capture import WholeStep, why_not
+from gtx.training.capture import WholeStep, obstacle_to_capture
 from gtx.training.module import PropertyModule
-from gtx.training.optimise import adamw, settle, warmup_cosine
+from gtx.training.optimise import adamw, adapt_to_device, warmup_cosine
 
 from .task import LOGP, model, store, train
 from .test_forecast import stopped_in_epoch
@@ -91,7 +91,7 @@ def test_training_in_whole_steps_learns_as_well(tmp_path: Path) -> None:
 def test_what_cannot_be_captured_is_said(
     settings: dict[str, Any], kind: nn.Module | None, examples: Any, processes: int, reason: str | None
 ) -> None:
-    found = why_not(TrainSettings(**settings), kind or model(TASK), examples, processes)
+    found = obstacle_to_capture(TrainSettings(**settings), kind or model(TASK), examples, processes)
     assert (found is None) if reason is None else (reason in found)
 
 
@@ -158,12 +158,12 @@ def test_a_capture_that_fails_leaves_stream_and_generator_as_they_were(monkeypat
         generator.state = "capturing"
         raise ValueError("a question to the device")
 
-    with capture.aside(device):
+    with capture.on_side_stream(device):
         assert current[0] is made[0]
     with pytest.raises(RuntimeError, match="invalidated"):
         capture.record(function, SimpleNamespace(device=device))
     assert current == ["default"] and generator.state == "before" and len(made) == 1
-    with capture.aside(device):
+    with capture.on_side_stream(device):
         assert current[0] is made[1]  # the other may still be in the capture
     capture.side_stream.cache_clear()
 
@@ -174,7 +174,7 @@ def test_a_run_goes_on_in_the_other_way(
 ) -> None:
     """As where it was begun on a GPU and goes on on a processor, or the other way round."""
     found = iter(["no", None] if not captured_first else [None, "no"])
-    monkeypatch.setattr("gtx.training.trainer.check_capture", lambda *_: next(found))
+    monkeypatch.setattr("gtx.training.fitting.check_capture", lambda *_: next(found))
     with monkeypatch.context() as patch:
         patch.setattr(PropertyModule, "on_train_epoch_start", stopped_in_epoch(2))
         with pytest.raises(KeyboardInterrupt):
@@ -199,7 +199,7 @@ def test_an_optimiser_of_a_checkpoint_is_settled_on_its_device() -> None:
     optimiser = AdamW([weight], lr=0.1)
     optimiser.state[weight] = {"step": torch.tensor(7.0), "exp_avg": torch.zeros(3, device="meta")}
     schedule = warmup_cosine(optimiser, 10, 0.1)
-    settle(optimiser, schedule, weight.device, captured=True)
+    adapt_to_device(optimiser, schedule, weight.device, captured=True)
     (group,) = optimiser.param_groups
     assert group["capturable"] and group["lr"].device.type == "meta"
     assert optimiser.state[weight]["step"].device.type == "meta"

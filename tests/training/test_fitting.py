@@ -14,7 +14,7 @@ from gtx.errors import InputError
 from gtx.tasks import Classification, Regression, composition
 from gtx.tasks.metrics import masked_mean
 from gtx.training import TrainSettings
-from gtx.training.trainer import Problem
+from gtx.training.fitting import Problem
 
 from .task import LOGP, SMALL, SPLIT, model, store, train
 
@@ -82,7 +82,7 @@ def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Pat
 
 
 def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gtx.training.trainer.train_module", None)
+    monkeypatch.setattr("gtx.training.fitting.train_module", None)
     again = train(run, epochs=40, lr=5e-3, ensemble=2)
     for one, other in zip(members, again, strict=True):
         assert torch.equal(predictions(one), predictions(other)) and one.history == other.history

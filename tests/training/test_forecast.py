@@ -112,7 +112,7 @@ def test_a_trial_that_runs_out_of_memory_takes_smaller_batches(
         return cut(self, batch)
 
     monkeypatch.setattr(PropertyModule, "loss", loss)
-    monkeypatch.setattr("gtx.training.trainer.check_capture", lambda *_: None)
+    monkeypatch.setattr("gtx.training.fitting.check_capture", lambda *_: None)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(sys.exc_info()[0]))
     emptied: list[Any] = []
     room["pairs"] = 1500

@@ -13,7 +13,7 @@ import pytest
 
 from gtx.cli import main
 from gtx.errors import InputError
-from gtx.folders import CLAIMS, LOCK, claim, discard, locked
+from gtx.files import CLAIMS, LOCK, claim, discard, locked
 from gtx.training.ranks import exclusive
 from tests.tables import XTB9, molecules, write
 

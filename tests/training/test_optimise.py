@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from gtx.tasks import Regression
-from gtx.training.optimise import adamw, freeze, rate_of, warmup_cosine, warmup_inverse_sqrt
+from gtx.training.optimise import adamw, freeze, rate_of, warmup_cosine
 
 from .task import model as small
 
@@ -50,19 +50,6 @@ def test_one_step_is_not_too_few() -> None:
     optimiser = adamw(nn.Linear(2, 2), lr=0.01, weight_decay=0)
     schedule = warmup_cosine(optimiser, steps=1, warmup=0.05)
     assert 0 < schedule.get_last_lr()[0] <= 0.01
-
-
-def test_inverse_square_root_is_the_paper_s() -> None:
-    channels, warmup = 512, 40
-    optimiser = adamw(nn.Linear(2, 2), lr=(channels * warmup) ** -0.5, weight_decay=0)
-    schedule = warmup_inverse_sqrt(optimiser, warmup)
-    for step in range(1, 201):
-        expected = channels**-0.5 * min(step**-0.5, step * warmup**-1.5)
-        assert schedule.get_last_lr()[0] == pytest.approx(expected)
-        optimiser.step()
-        schedule.step()
-    with pytest.raises(ValueError, match="at least 1 step, got 0"):
-        warmup_inverse_sqrt(optimiser, 0)
 
 
 def test_the_smallest_part_decides_the_rate() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from gtx.training.checkpoints import History
 from gtx.training.logging import TrainingBar
-from gtx.training.optimise import KeepBest, WeightAverage
+from gtx.training.optimise import BestEpoch, WeightAverage
 
 
 @pytest.fixture
 def bar() -> TrainingBar:
-    bar = TrainingBar("member 1/1", History(None), KeepBest(WeightAverage(0.9)))
+    bar = TrainingBar("member 1/1", History(None), BestEpoch(WeightAverage(0.9)))
     bar.on_train_start(SimpleNamespace(current_epoch=0, max_epochs=3))
     return bar
 

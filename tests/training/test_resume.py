@@ -87,7 +87,7 @@ def test_a_damaged_file_is_named_with_what_to_do(
     file = tmp_path / "members" / "0" / name
     with monkeypatch.context() as patch:
         if name == "last.ckpt":
-            patch.setattr("gtx.training.trainer.save_whole", None)  # dies between its last epoch and its end
+            patch.setattr("gtx.training.fitting.save_whole", None)  # dies between its last epoch and its end
             with pytest.raises(TypeError):
                 train(tmp_path, epochs=1)
         else:
@@ -107,7 +107,7 @@ def test_what_had_come_to_its_last_epoch_does_not_train_on(
     noise = np.random.default_rng(0).normal(size=LOGP.shape)
     (whole,) = train(tmp_path / "whole", noise, **settings)
     with monkeypatch.context() as patch:
-        patch.setattr("gtx.training.trainer.save_whole", None)  # dies between its last epoch and its end
+        patch.setattr("gtx.training.fitting.save_whole", None)  # dies between its last epoch and its end
         with pytest.raises(TypeError):
             train(tmp_path / "cut", noise, **settings)
     (cut,) = train(tmp_path / "cut", noise, **settings)

@@ -11,7 +11,7 @@ from pytorch_lightning import Trainer
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from gtx.errors import InputError
-from gtx.folders import claim, differences
+from gtx.files import claim, differences
 from gtx.tasks import Regression
 from gtx.training import RunFolder, TrainSettings, is_main_process, run_config
 

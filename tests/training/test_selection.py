@@ -12,7 +12,7 @@ import torch
 from gtx.errors import InputError
 from gtx.tasks import Classification, Counts, Regression, ToSequence
 from gtx.tasks.scaling import TargetScaler
-from gtx.training.optimise import check_selection, selecting
+from gtx.training.optimise import check_selection, validation_scorer
 
 from .task import LOGP, SPLIT, store, train
 
@@ -52,10 +52,12 @@ def test_a_score_that_is_better_when_higher_counts_as_its_negative() -> None:
     task = Regression("y", scaler=TargetScaler.fit(torch.from_numpy(LOGP)))
     near, far = (task.scaled(val) + shift for shift in (0.1, 1.0))
     for name, sign in (("rmse", 1), ("mae", 1), ("r2", -1), ("loss", 1)):
-        score = selecting(task, val, name)
+        score = validation_scorer(task, val, name)
         assert score(near)["val_score"] == sign * score(near)[f"val_{name}"] < score(far)["val_score"]
-    assert selecting(task, val, "mae")(near)["val_mae"] == pytest.approx(0.1 * float(task.scaler.sd), rel=1e-5)
-    assert math.isnan(selecting(task, val, "mae")(torch.full((len(y), 1), torch.inf))["val_score"])  # it diverged
+    assert validation_scorer(task, val, "mae")(near)["val_mae"] == pytest.approx(0.1 * float(task.scaler.sd), rel=1e-5)
+    assert math.isnan(
+        validation_scorer(task, val, "mae")(torch.full((len(y), 1), torch.inf))["val_score"]
+    )  # it diverged
 
 
 def test_what_no_task_has_is_refused_before_training_and_its_metrics_are_named(tmp_path: Path) -> None:

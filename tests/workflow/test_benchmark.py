@@ -13,8 +13,7 @@ from gtx.dataset import Dataset, DataSettings, LabelledMolecules, load
 from gtx.molecules import scaffold
 from gtx.tasks import Classification, Regression
 from gtx.training import TrainSettings
-from gtx.workflow.benchmark import folds_of
-from gtx.workflow.fold import OWN, Fold, _words
+from gtx.workflow.benchmark import OWN, Fold, _words, folds_of
 from gtx.workflow.plan import Plan
 from tests.tables import molecules, write
 

@@ -19,7 +19,7 @@ from gtx.baselines import Baselines
 from gtx.cli import main
 from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
-from gtx.folders import claim
+from gtx.files import claim
 from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import pipeline, plan, tuning
 from gtx.workflow import trials as tuning_trial
