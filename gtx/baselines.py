@@ -1,7 +1,6 @@
 """Baselines without a neural network: the mean, a linear model, a random forest and kernel ridge regression.
 
-They learn from the rows and for the targets of the model they stand beside, and see the descriptors that it sees, so
-that its scores mean something.
+They have the training rows, the targets and the descriptors of the model that they are compared with.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ if TYPE_CHECKING:
     from gtx.tasks import Task
 
 RADIUS, BITS = 2, 2048
-MOST_ROWS = 50_000  # of more training rows, as many are drawn at random
-MOST_ROWS_OF_A_TREE = 20_000  # each tree draws its own
+MAX_ROWS = 50_000  # training rows; of more, a random sample
+MAX_ROWS_OF_A_TREE = 20_000  # rows that each tree draws
 CLIP = 5.0  # standard deviations of a descriptor
-FEWEST_TO_CHOOSE = 10  # measured validation rows for a penalty to be chosen on them
+MIN_VALIDATION_ROWS = 10  # measured validation rows on which a penalty is chosen
 SHARED_WORK = {False: 15e6, True: 500e6}  # rows × log2(rows) × trees × targets of numbers and classes: about a minute
 CHUNK = 10_000  # molecules whose counts are dense at a time
 
 
 class Method(NamedTuple):
-    """An estimator of one target, its inputs `[n, BITS + D]`, and the penalties to choose from, if it has one."""
+    """Estimator of one target, its inputs `[n, BITS + D]`, and the grid of its penalty, if it has one."""
 
     name: str
     inputs: sparse.csr_array
@@ -56,8 +55,8 @@ class Baselines(NamedTuple):
     """Scores and predictions of the baselines.
 
     Attributes:
-        scores: by baseline, `train`, `val` and `test` as of `NumberTask.evaluate`, and `settings`; all of it JSON.
-        predictions: by baseline, float64 `[n, P]` of all molecules, where the task has numbers or classes of them.
+        scores: by baseline, those of `train`, `val` and `test`, see `NumberTask.evaluate`, and `settings`, as JSON.
+        predictions: by baseline, float64 `[n, P]` of all molecules, for tasks of numbers or classes.
     """
 
     scores: dict[str, dict[str, Any]]
@@ -67,22 +66,22 @@ class Baselines(NamedTuple):
 def score_baselines(
     dataset: Dataset, task: Task, seed: int = 0, progress: bool = False, kernel: KernelRidge | None = None
 ) -> Baselines:
-    """Score the usual baselines on the rows of a data set, beside a model that learned the fitted task from them.
+    """Score the baselines on the rows of a data set.
 
     Args:
         dataset: molecules, targets and split.
-        task: fitted; one that is not of numbers or classes of molecules has its own baselines, if any.
-        seed: as of `baselines`.
-        progress: say on standard error what is under way.
-        kernel: as of `predict_baselines`.
+        task: the fitted task; one that is not of numbers or classes of molecules has its own baselines, if any.
+        seed: see `predict_baselines`.
+        progress: print the current baseline on standard error.
+        kernel: see `predict_baselines`.
     """
     from rich.console import Console
     from rich.markup import escape
 
     if isinstance(task, MultiLevel):
-        of_parts = [score_baselines(task.seen_by(part, dataset), part, seed, progress, kernel) for part in task.parts]
-        predictions = {name: each for part in of_parts for name, each in part.predictions.items()}
-        return Baselines(join_baselines([part.scores for part in of_parts], task.parts), predictions)
+        results = [score_baselines(task.seen_by(part, dataset), part, seed, progress, kernel) for part in task.parts]
+        predictions = {name: values for result in results for name, values in result.predictions.items()}
+        return Baselines(join_baselines([result.scores for result in results], task.parts), predictions)
     if not isinstance(task, NumberTask):
         return Baselines(task.baselines(dataset.store, dataset.split), {})
     console = Console(stderr=True, quiet=not progress)
@@ -91,25 +90,24 @@ def score_baselines(
         def show(line: str) -> None:
             status.update(escape(printable(line, None)))  # a target may be called "IC50 [nM]"
 
-        more = {"seed": seed, **beside(dataset.store, task), "kernel": kernel}
-        return baselines(dataset.smiles, dataset.y, dataset.split, task, progress=show, **more)
+        options = {"seed": seed, **baseline_inputs(dataset.store, task), "kernel": kernel}
+        return baselines(dataset.smiles, dataset.y, dataset.split, task, progress=show, **options)
 
 
 def baselines(
-    smiles: Sequence[str], y: np.ndarray, split: Mapping[str, np.ndarray], task: NumberTask, **more: Any
+    smiles: Sequence[str], y: np.ndarray, split: Mapping[str, np.ndarray], task: NumberTask, **options: Any
 ) -> Baselines:
-    """Score the usual baselines on the split of a model; arguments as of `predict_baselines`."""
-    y, found = np.asarray(y, dtype=np.float64), Baselines({}, {})
-    for name, prediction, settings in predict_baselines(smiles, y, split, task, **more):
+    """Score the baselines on a split; for the arguments see `predict_baselines`."""
+    y, results = np.asarray(y, dtype=np.float64), Baselines({}, {})
+    for name, prediction, settings in predict_baselines(smiles, y, split, task, **options):
         scores = {part: task.evaluate(y[rows], prediction[rows]) for part, rows in split.items()}
-        found.scores[name] = scores | {"settings": settings}
-        found.predictions[name] = prediction
-    return found
+        results.scores[name] = scores | {"settings": settings}
+        results.predictions[name] = prediction
+    return results
 
 
-def beside(store: MoleculeStore, task: NumberTask) -> dict[str, Any]:
-    """Collect the inputs that a model reads and its baselines shall read too, as arguments of `baselines`: `store`,
-    `descriptors`, `known`."""
+def baseline_inputs(store: MoleculeStore, task: NumberTask) -> dict[str, Any]:
+    """Collect the inputs that model and baselines share, as arguments `store`, `descriptors` and `known`."""
     return {"store": store, "descriptors": store.descriptors.cpu().numpy(), "known": task.known_part(store)}
 
 
@@ -125,35 +123,35 @@ def predict_baselines(
     store: MoleculeStore | None = None,
     kernel: KernelRidge | None = None,
 ) -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
-    """Each baseline's name, its predictions `[n, P]` of all rows (of classes, probabilities) and its settings.
+    """Yield the name of each baseline, its predictions `[n, P]` of all rows (for classes, probabilities) and settings.
 
-    `mean` predicts each target's mean over the training rows (for classes, their shares). The others read Morgan
+    `mean` predicts the mean of each target over the training rows (for classes, their shares). The others have Morgan
     counts (https://doi.org/10.1021/ci100050t) and, where there are any, descriptors as clipped z-scores of the training
-    rows, an unknown one at the mean; they learn each target from the training rows where it is measured:
+    rows, with the mean for an unknown one; each target is fitted to the training rows with a value:
 
     - `ridge`, for classes `logistic`, for counts `poisson`: a linear model. Its penalty is chosen on the validation
-      rows, as the epoch of the model is, or by 5-fold cross-validation on the training rows where fewer than ten of
-      those are measured.
-    - `random_forest` (Breiman 2001, https://doi.org/10.1023/A:1010933404324): fully grown trees, each split choosing
-      among a third of the columns, for classes among the root of their number; one forest per target, which scores
-      better than one forest for all.
-    - `kernel`: kernel ridge regression on circular substructures and descriptors (`gtx.kernel.KernelRidge`), where
-      there is a store.
+      rows, like the epoch of the model, or by 5-fold cross-validation on the training rows if fewer than ten validation
+      rows have a value.
+    - `random_forest` (Breiman 2001, https://doi.org/10.1023/A:1010933404324): fully grown trees, with a third of the
+      columns for each split, for classes the square root of their number; one forest per target, which scores better
+      than one forest for all.
+    - `kernel`: kernel ridge regression on circular substructures and descriptors (`gtx.kernel.KernelRidge`), if there
+      is a store.
 
-    On two cores 10,000 molecules with five targets take about two minutes. More of either takes little longer: there
-    are fewer trees then, and of more than 50,000 training rows as many are drawn at random.
+    On two cores 10,000 molecules with five targets take about two minutes. More of either takes little longer, as there
+    are fewer trees then, and a random sample of at most 50,000 training rows.
 
     Args:
-        smiles: n molecules that can be read.
-        y: `[n, T]` in the targets' own units, or numbers of classes; NaN for blanks.
+        smiles: n readable molecules.
+        y: `[n, T]` in the targets' own units, or indices of classes; NaN for blanks.
         split: row indices of "train", "val" and "test".
-        task: what is predicted.
-        seed: decides the forest, and which rows are drawn.
-        progress: called with a line of text whenever something new begins.
-        descriptors: `[n, D]`, NaN where one is unknown; None reads the counts alone.
-        known: `[n, T]`, what the model's reference per element says; all but `mean` learn the rest.
-        store: the molecules as the model reads them, with its targets.
-        kernel: that was solved for the task on the training rows; by default one is.
+        task: the fitted task.
+        seed: seed of the forest and of the sample of rows.
+        progress: function that is called with a line of text for each step.
+        descriptors: `[n, D]`, NaN for an unknown one; None to use the counts alone.
+        known: `[n, T]`, contribution of the model's reference per element; all but `mean` are fitted to the rest.
+        store: the molecules, with targets.
+        kernel: kernel fitted to the training rows; by default one is fitted.
     """
     progress = progress or (lambda line: None)
     y, names = np.asarray(y, dtype=np.float64), task.targets
@@ -162,8 +160,8 @@ def predict_baselines(
     progress(f"Morgan counts of {len(smiles)} molecules")
     counts = _counts(smiles)
     train = split["train"]
-    if len(train) > MOST_ROWS:
-        train = np.sort(np.random.default_rng(seed).choice(train, MOST_ROWS, replace=False))
+    if len(train) > MAX_ROWS:
+        train = np.sort(np.random.default_rng(seed).choice(train, MAX_ROWS, replace=False))
     read, scaled = f"Morgan counts, radius {RADIUS}, {BITS} bits", None
     if descriptors is not None and descriptors.shape[1]:
         read, scaled = f"{read}, and {descriptors.shape[1]} descriptors", _scaled(descriptors, train)
@@ -175,7 +173,7 @@ def predict_baselines(
     level = _level(rest[split["train"]], task)
     for method in _methods(counts, scaled, task, len(train), seed):
         prediction = np.tile(level, (len(y), 1))
-        settings = {"inputs": read, "training_rows": len(train)}
+        settings: dict[str, Any] = {"inputs": read, "training_rows": len(train)}
         settings |= _forest_settings(method.estimator)
         for t, (target, columns) in enumerate(task.places):
             progress(f"{TITLES[method.name]}: {target} ({t + 1} of {len(names)})")
@@ -202,7 +200,7 @@ def predict_baselines(
 def _by_similarity(
     store: MoleculeStore, train: np.ndarray, task: NumberTask, kernel: KernelRidge | None
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Predictions of a kernel, and its settings."""
+    """Predict with a kernel; also return its settings."""
     if kernel is None:
         kernel = CLOSED_FORM["kernel"](task.num_predictions, num_descriptors=store.descriptors.shape[1])
         fit_closed_form(kernel, task, store.subset(train))
@@ -233,7 +231,7 @@ def _methods(
         scoring = "neg_log_loss" if task.num_predictions == len(task.targets) else "balanced_accuracy"
         yield Method("logistic", joined(counts.log1p()), LogisticRegression(max_iter=2000), grid, scoring)
 
-    drawn = min(rows, MOST_ROWS_OF_A_TREE)
+    drawn = min(rows, MAX_ROWS_OF_A_TREE)
     forest, features = (RandomForestClassifier, "sqrt") if task.discrete else (RandomForestRegressor, 1 / 3)
     criterion = {"criterion": "poisson"} if task.log_linear else {}
     trees = int(np.clip(SHARED_WORK[task.discrete] / (len(task.targets) * drawn * np.log2(drawn + 1)), 25, 200))
@@ -251,7 +249,7 @@ def _methods(
 def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, task: NumberTask) -> dict[str, float]:
     if not method.grid:
         return {}
-    if len(val) >= FEWEST_TO_CHOOSE and _learnable(y[val], task):
+    if len(val) >= MIN_VALIDATION_ROWS and _learnable(y[val], task):
         folds = [(train, val)]
     else:
         folds = [(train[fit], train[score]) for fit, score in _folder(y[train], task).split(train, y[train])]
@@ -279,17 +277,17 @@ def _smallest_class(y: np.ndarray) -> int:
 
 
 def _predict(estimator: BaseEstimator, inputs: sparse.csr_array, width: int) -> np.ndarray:
-    """`[n, width]`: numbers, the probability of class 1, or that of each of several classes."""
+    """Predict `[n, width]`: numbers, the probability of class 1, or those of several classes."""
     if hasattr(estimator, "n_jobs"):
-        estimator.n_jobs = 1  # threads add up the trees in an order of their own, and the last digit with it
+        estimator.n_jobs = 1  # threads sum the trees in any order, which changes the last digit
     if not hasattr(estimator, "classes_"):
         return estimator.predict(inputs)[:, None]
-    found = estimator.predict_proba(inputs)
+    fitted = estimator.predict_proba(inputs)
     if width == 1:
-        return found[:, 1:]
-    every = np.zeros((len(found), width))
-    every[:, estimator.classes_.astype(int)] = found
-    return every
+        return fitted[:, 1:]
+    probabilities = np.zeros((len(fitted), width))
+    probabilities[:, estimator.classes_.astype(int)] = fitted
+    return probabilities
 
 
 def _forest_settings(estimator: BaseEstimator) -> dict[str, Any]:
@@ -299,7 +297,7 @@ def _forest_settings(estimator: BaseEstimator) -> dict[str, Any]:
 
 
 def _level(y: np.ndarray, task: NumberTask) -> np.ndarray:
-    """`[P]`: the mean of each target, or the share of each of several classes; NaN of nothing."""
+    """Compute the mean of each target, or the share of each of several classes, `[P]`; NaN without a value."""
     parts = []
     for column, place in zip(y.T, task.places, strict=True):
         width, measured = place.columns.stop - place.columns.start, column[~np.isnan(column)]
@@ -313,14 +311,14 @@ def _level(y: np.ndarray, task: NumberTask) -> np.ndarray:
 
 
 def _scaled(descriptors: np.ndarray, train: np.ndarray) -> sparse.csr_array:
-    """Clipped z-scores of the training rows `[n, D]`; 0 for what is unknown."""
+    """Scale descriptors to clipped z-scores of the training rows `[n, D]`; 0 for an unknown one."""
     values = np.where(np.isfinite(descriptors), descriptors, np.nan).astype(np.float64)
     z = StandardScaler().fit(values[train]).transform(values)
     return sparse.csr_array(np.nan_to_num(z.clip(-CLIP, CLIP), nan=0.0))
 
 
 def _counts(smiles: Sequence[str]) -> sparse.csr_array:
-    """Morgan counts `[n, BITS]`; sparse, which makes the forest 2 to 20 times as fast."""
+    """Compute Morgan counts `[n, BITS]`; sparse, which makes the forest 2 to 20 times as fast."""
     from gtx.molecules import morgan_counts
 
     parts = [

@@ -1,4 +1,4 @@
-"""SIGTERM, as `kill`, `timeout`, SLURM and `make` send it: the program ends where it stands, and says that it did."""
+"""SIGTERM, which `kill`, `timeout`, SLURM and `make` send: the program ends at once, with status 143."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from types import FrameType
 
 
 class Terminated(SystemExit):
-    """SIGTERM came. Where nobody catches it the process ends with status 143, which shells use for such an end."""
+    """Exception on SIGTERM; if it is not caught, the process ends with status 143, as shells expect."""
 
-    def __init__(self, status: int = 128 + signal.SIGTERM) -> None:  # the status is given by pickle alone
+    def __init__(self, status: int = 128 + signal.SIGTERM) -> None:  # only pickle passes the status
         super().__init__(status)
         self.status = status
 
 
 def raise_terminated(number: int, frame: FrameType | None) -> None:
-    """A handler of SIGTERM: files are closed and worker processes ended on the way out."""
+    """Raise `Terminated`, as the handler of SIGTERM, so that files are closed and worker processes end."""
     raise Terminated
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM raises `Terminated` within, unless the program around has a handler of its own."""
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+    """Raise `Terminated` on SIGTERM in the block, unless the program has a handler of its own."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
     signal.signal(signal.SIGTERM, raise_terminated)

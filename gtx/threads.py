@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 
-_LEAST = 5_000_000  # units of work worth a Python thread: torch's own, still spinning, keep it waiting for some 2 ms
+_LEAST = 5_000_000  # work worth a Python thread, in nanoseconds: spinning threads of torch delay its start by 2 ms
 
 
-def shares(work: np.ndarray, least: int) -> np.ndarray:
-    """Cut molecules into ranges of about the same work, at most as many as torch has threads.
+def split_work(work: np.ndarray, least: int) -> np.ndarray:
+    """Divide molecules into ranges of about the same work, at most as many as torch has threads.
 
     Args:
-        work: int64 `[B + 1]`, the work of all molecules before each (as `ptr` or `pair_ptr`), in nanoseconds or so.
-        least: work worth a thread.
+        work: int64 `[B + 1]`, cumulative work of the molecules before each (like `ptr`), in about nanoseconds.
+        least: smallest work worth a thread.
 
     Returns:
-        int64 `[T + 1]`: range t has the molecules `cuts[t]` to `cuts[t + 1]`.
+        int64 `[T + 1]`: range t contains the molecules `cuts[t]` to `cuts[t + 1]`.
     """
     last, total = len(work) - 1, int(work[-1] - work[0])
     parts = max(1, min(torch.get_num_threads(), total // least))
@@ -31,21 +31,20 @@ def shares(work: np.ndarray, least: int) -> np.ndarray:
     return np.concatenate([[0], inner, [last]]).astype(np.int64)
 
 
-def spread(kernel: Callable[..., None], work: np.ndarray, *arguments: Any) -> None:
-    """Call `kernel(first, last, *arguments)` on ranges of molecules that together are all of them.
+def run_in_threads(kernel: Callable[..., None], work: np.ndarray, *arguments: Any) -> None:
+    """Call `kernel(first, last, *arguments)` on ranges of molecules of about the same work, each in a thread.
 
-    The ranges hold about the same work, and each runs in a thread of its own, as many as `torch.get_num_threads()`.
+    There are at most `torch.get_num_threads()` threads.
 
     Args:
-        kernel: compiled by numba with `nogil=True`; it writes only what belongs to the molecules of its range.
-        work: int64 `[B + 1]`, the work of all molecules before each (as `ptr` or `pair_ptr`), in nanoseconds or so.
-        arguments: of the kernel.
+        kernel: function compiled by numba with `nogil=True`, which writes only to the molecules of its range.
+        work: int64 `[B + 1]`, cumulative work of the molecules before each (like `ptr`), in about nanoseconds.
+        arguments: further arguments of the kernel.
     """
-    own, *others = pairwise(shares(work, _LEAST).tolist())
-    pool = _pool(os.getpid(), len(others)) if others else None
-    running = [pool.submit(kernel, *each, *arguments) for each in others]
+    first, *others = pairwise(split_work(work, _LEAST).tolist())
+    running = [_pool(os.getpid(), len(others)).submit(kernel, *each, *arguments) for each in others]
     try:
-        kernel(*own, *arguments)
+        kernel(*first, *arguments)
     finally:
         for other in running:
             other.result()
@@ -53,5 +52,5 @@ def spread(kernel: Callable[..., None], work: np.ndarray, *arguments: Any) -> No
 
 @lru_cache(maxsize=4)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Threads of this process: a forked one has none of its parent's."""
+    """Return the threads of a process, as a forked one has none of its parent's."""
     return ThreadPoolExecutor(threads, thread_name_prefix="gtx")

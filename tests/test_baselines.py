@@ -120,8 +120,8 @@ def test_a_target_never_measured_in_training_has_no_prediction(y):
 
 
 def test_of_many_rows_some_are_drawn(y, monkeypatch):
-    monkeypatch.setattr(gtx.baselines, "MOST_ROWS", 40)
-    monkeypatch.setattr(gtx.baselines, "MOST_ROWS_OF_A_TREE", 30)
+    monkeypatch.setattr(gtx.baselines, "MAX_ROWS", 40)
+    monkeypatch.setattr(gtx.baselines, "MAX_ROWS_OF_A_TREE", 30)
     found = baselines(SMILES, y, SPLIT, NUMBERS).scores
     assert found["ridge"]["settings"]["training_rows"] == 40
     assert found["random_forest"]["settings"]["rows_per_tree"] == 30

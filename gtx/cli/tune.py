@@ -134,7 +134,7 @@ def _said(arguments: Namespace) -> dict[str, Any]:
 
 def _tell(tried: Tried, best: Tried | None) -> None:
     name = f"trial {tried.number}" if tried.study == "main" else f"{tried.study}, trial {tried.number}"
-    words = _words(tried.taken)
+    words = _words(tried.choices)
     if tried.error:
         note(f"{name}: failed: {tried.error} ({words})")
         return
@@ -157,7 +157,7 @@ def _print(found: Tuned) -> None:
     if best is None or found.scores is None:  # other processes are at the last trials
         return
     known = ", the defaults" if best.default else ""
-    say(f"best    trial {best.number}{known}, validation score {best.score:.4g}: {_words(best.taken)}")
+    say(f"best    trial {best.number}{known}, validation score {best.score:.4g}: {_words(best.choices)}")
     _score_table(found.scores)
     say(f"config  {found.out / 'best.yaml'}   (gtx train --config {found.out / 'best.yaml'} --out FOLDER)")
     say(f"model   {found.out / 'best' / 'model.gtx'}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gtx.data import File
-from gtx.dataset.loading import candidates, load, spread
+from gtx.dataset.loading import candidates, load, stratified_classes
 from gtx.dataset.settings import Dataset, DataSettings, LabelledMolecules, fingerprint, sha256
 
 __all__ = [
@@ -15,5 +15,5 @@ __all__ = [
     "fingerprint",
     "load",
     "sha256",
-    "spread",
+    "stratified_classes",
 ]

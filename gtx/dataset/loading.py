@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -36,22 +36,22 @@ from gtx.tasks import Inferred, NumberTask, Regression, Task
 
 # --- Outliers among the targets: typing errors, other units, or values that span magnitudes.
 
-FAR = 20
-"""Interquartile ranges from the median; of a normal distribution no value is so far off."""
+OUTLIER_RANGES = 20
+"""Distance of an outlier from the median, in interquartile ranges; a normal distribution has none."""
 
 
 def outlier_lines(dataset: Dataset) -> list[str]:
-    """Return a line for each target with such values."""
+    """Return a warning for each target with outliers."""
     if not isinstance(dataset.task, Regression):
         return []
     lines = []
     for name, y in zip(dataset.task.targets, dataset.y.T, strict=True):
-        known = np.flatnonzero(~np.isnan(y))
-        low, middle, high = np.percentile(y[known], (25, 50, 75)) if len(known) else (0, 0, 0)
-        off = np.abs(y[known] - middle)
-        far = int((off > FAR * (high - low)).sum())
+        measured = np.flatnonzero(~np.isnan(y))
+        low, median, high = np.percentile(y[measured], (25, 50, 75)) if len(measured) else (0, 0, 0)
+        distance = np.abs(y[measured] - median)
+        far = int((distance > OUTLIER_RANGES * (high - low)).sum())
         if high > low and far:
-            first = known[off.argmax()]
+            first = measured[distance.argmax()]
             most = f"{counted(far, 'value')} far from the others, half of which lie from {low:.4g} to {high:.4g}"
             lines.append(
                 f"warning: {name} has {most}; the farthest is {y[first]:.4g} in {dataset.describe_place(first)}: a "
@@ -62,28 +62,28 @@ def outlier_lines(dataset: Dataset) -> list[str]:
 
 # --- Molecules with conflicting rows.
 
-FIRST = 3  # molecules, and rows of each, that a line names
+MAX_NAMED = 3  # molecules, and rows of each, that a line names
 _LONGEST = 30  # characters of a value
 
 
 def describe_duplicates(dataset: Dataset) -> str:
     """Report the number of molecules in several rows, and the first conflicts of labels; "" if there are none."""
-    found = dataset.duplicates
-    if not found.molecules:
+    duplicates = dataset.duplicates
+    if not duplicates.molecules:
         return ""
-    each = []
-    for target, values in _conflicts(dataset):
-        said = [f"{value} in {place}" for _, _, place, value in values[:FIRST]]
-        more = f" and {len(values) - FIRST} more" if len(values) > FIRST else ""
-        each.append(f"{target} is {', '.join(said)}{more}")
-        if len(each) == FIRST:
-            break
-    named = f"{', the first' if len(found.conflicts) > FIRST else ''}: {'; '.join(each)}" if each else ""
-    return f"{found}{named}"
+    conflicts = []
+    for target, values in islice(_conflicts(dataset), MAX_NAMED):
+        rows = [f"{value} in {place}" for _, _, place, value in values[:MAX_NAMED]]
+        more = f" and {len(values) - MAX_NAMED} more" if len(values) > MAX_NAMED else ""
+        conflicts.append(f"{target} is {', '.join(rows)}{more}")
+    if not conflicts:
+        return str(duplicates)
+    first = ", the first" if len(duplicates.conflicts) > MAX_NAMED else ""
+    return f"{duplicates}{first}: {'; '.join(conflicts)}"
 
 
 def warn_of_conflicts(dataset: Dataset) -> None:
-    """Enter in the ledger each row that gives a molecule another value than another row, with that one."""
+    """Warn in the ledger of each row whose value differs from that of another row with the same molecule."""
     for target, values in _conflicts(dataset):
         for file, number, place, value in values:
             other = next(((p, v) for _, _, p, v in values if v != value), values[0][2:])
@@ -106,60 +106,65 @@ def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[File, int, st
 # --- The split.
 
 
-def divided(
-    files: Sequence[File], settings: DataSettings, labelled: np.ndarray, done: Featurised, task: Task, y: np.ndarray
+def divide(
+    files: Sequence[File],
+    settings: DataSettings,
+    labelled: np.ndarray,
+    molecules: Featurised,
+    task: Task,
+    y: np.ndarray,
 ) -> tuple[Split, str]:
-    """Row indices of each part, and how they were chosen, in words."""
+    """Divide the rows: the indices of each part, and a description of the split."""
     first = files[0]
     if settings.split_column is not None:
         if settings.val or settings.test:
             raise InputError("the split is given twice: by a column and by files; give one of them")
-        at = column_index(first.columns, settings.split_column)
-        cells = [row.cells[at] for row in first.rows]
+        index = column_index(first.columns, settings.split_column)
+        cells = [row.cells[index] for row in first.rows]
         return column_split(cells, first.ledger, settings.split_column), f"column {settings.split_column!r}"
-    own = {file.source: np.arange(file.start, file.start + len(file.rows)) for file in files}
-    fixed = {part: own[source] for part, source in (("val", settings.val), ("test", settings.test)) if source}
+    rows_of = {file.source: np.arange(file.start, file.start + len(file.rows)) for file in files}
+    fixed = {part: rows_of[source] for part, source in (("val", settings.val), ("test", settings.test)) if source}
     rest = labelled[labelled < len(first.rows)]
     if len(fixed) == 2:
         return {"train": rest, **fixed}, f"files {settings.val} and {settings.test}"
     split_settings = settings.split_settings
-    kept, rows = candidates(files, split_settings, rest, [done.smiles[i] for i in rest])
-    rest = rest[kept]
-    if fixed:  # the share of the part that a file gives falls to the one that is cut out here
+    usable, rows = candidates(files, split_settings, rest, [molecules.smiles[i] or "" for i in rest])
+    rest = rest[usable]
+    if fixed:  # both parts that are cut out here make the one without a file
         train, val, test = rows.sizes
         half = (val if "test" in fixed else test) / 2
         rows = replace(rows, sizes=(train, half, half))
-    part = split_settings.divide(rows, spread(task, y[rest]))
-    words = split_settings.describe(rows.smiles, part)
-    part = {name: rest[index] for name, index in part.items()}
+    parts = split_settings.divide(rows, stratified_classes(task, y[rest]))
+    summary = split_settings.describe(rows.smiles, parts)
+    parts = {name: rest[index] for name, index in parts.items()}
     if fixed:
-        held_out = np.sort(np.concatenate([part["val"], part["test"]]))
+        held_out = np.sort(np.concatenate([parts["val"], parts["test"]]))
         missing = "val" if "test" in fixed else "test"
         (name, source), *_ = [(name, getattr(settings, name)) for name in fixed]
-        return {"train": part["train"], missing: held_out, **fixed}, f"{words}; {name} from {source}"
-    return part, words
+        return {"train": parts["train"], missing: held_out, **fixed}, f"{summary}; {name} from {source}"
+    return parts, summary
 
 
 def candidates(
     files: Sequence[File], split_settings: SplitSettings, rows: np.ndarray, smiles: Sequence[str]
 ) -> tuple[np.ndarray, Candidates]:
-    """`SplitSettings.candidates` of `rows` of the table, whose ledger gets the warnings.
+    """Select the `rows` of the table that can be divided, see `SplitSettings.candidates`; warnings go to its ledger.
 
     Raises:
-        InputError: there is no such column, or no cell of it can be used.
+        InputError: the column of the split is missing, or none of its cells can be used.
     """
     table = files[0]
     cells: list[str] = []
     with named(table):
         if split_settings.by is not None:
-            at = column_index(table.columns, split_settings.by)
-            cells = [table.rows[row].cells[at] for row in rows]
+            index = column_index(table.columns, split_settings.by)
+            cells = [table.rows[row].cells[index] for row in rows]
         numbers = [table.rows[row].number for row in rows]
         return split_settings.candidates(cells, numbers, smiles, table.ledger)
 
 
-def spread(task: Task, y: np.ndarray) -> np.ndarray | None:
-    """Return the classes that folds spread evenly: those of a single target."""
+def stratified_classes(task: Task, y: np.ndarray) -> np.ndarray | None:
+    """Return the classes of a single target, by which folds are stratified; None for other tasks."""
     return y[:, 0].astype(int) if isinstance(task, NumberTask) and task.discrete and y.shape[1] == 1 else None
 
 
@@ -167,15 +172,15 @@ def spread(task: Task, y: np.ndarray) -> np.ndarray | None:
 
 
 def load(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
-    """Read, check, featurise and divide.
+    """Read the rows of a table, check them, featurise their molecules and divide them.
 
     Args:
-        settings: what and how.
+        settings: settings of the data.
         cache: folder for featurised molecules, see `gtx.data.featurise`.
         progress: show a progress bar.
 
     Raises:
-        InputError: for a file, column, target or split that cannot be used; with `on_error="fail"` for a bad row.
+        InputError: a file, column, target or split cannot be used; with `on_error="fail"` also for a bad row.
     """
     files = _read(settings)
     if not settings.target_columns:
@@ -185,39 +190,41 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
     lists = _lists(files, task)
     weights = _weights(files, settings, task)
     rows = [row for file in files for row in file.rows]
-    done = _featurise(files, rows, settings, cache, progress)
-    read = done.store if lists is None else _attach_lists(files, task, done, lists)
+    molecules = _featurise(files, rows, settings, cache, progress)
+    store = molecules.store if lists is None else _attach_lists(files, task, molecules, lists)
     if settings.on_error == "fail":
         for file in files:
-            if file.ledger.errors:  # the first by row, whichever check found it
+            if file.ledger.errors:  # the first by row, of any check
                 raise InputError(f"{file.source}: {file.ledger.errors[min(file.ledger.errors)]}")
     refused = np.array([file.ledger.errors.get(row.number) is not None for file in files for row in file.rows], bool)
-    keep = done.good[~refused[done.good]]  # molecules whose row has no error of another kind
-    if not len(keep):
-        raise _nothing(files)
-    labelled = keep[_labelled(y, bounds)[keep]]
-    by_row, words = divided(files, settings, labelled, done, task, y)
-    place = np.full(len(rows), -1)
-    place[keep] = np.arange(len(keep))
+    good = molecules.good[~refused[molecules.good]]  # rows with a readable molecule and no other error
+    if not len(good):
+        raise _no_usable_row(files)
+    labelled = good[_labelled(y, bounds)[good]]
+    rows_by_part, summary = divide(files, settings, labelled, molecules, task, y)
+    molecule_of = np.full(len(rows), -1)
+    molecule_of[good] = np.arange(len(good))
     usable = set(labelled.tolist())
-    split = {part: np.array([place[i] for i in index if i in usable], np.int64) for part, index in by_row.items()}
+    split = {
+        part: np.array([molecule_of[i] for i in index if i in usable], np.int64) for part, index in rows_by_part.items()
+    }
     if weights is not None:
-        split["train"] = split["train"][weights[keep][split["train"]] > 0]
+        split["train"] = split["train"][weights[good][split["train"]] > 0]
     if not len(split["train"]):
         raise InputError(f"none of the training rows can be used: {files[0].ledger.summary()}")
-    smiles = [done.smiles[i] for i in keep]
-    store = read.subset(np.searchsorted(done.good, keep)).with_targets(y[keep])
-    store = replace(store, bounds=_kept(bounds, keep), weights=_kept(weights, keep))
+    smiles = [text for text in (molecules.smiles[i] for i in good) if text is not None]
+    store = store.subset(np.searchsorted(molecules.good, good)).with_targets(y[good])
+    store = replace(store, bounds=_rows(bounds, good), weights=_rows(weights, good))
     dataset = Dataset(
         task=task,
         store=store,
         smiles=smiles,
         split=split,
-        split_summary=words,
+        split_summary=summary,
         smiles_column=files[0].smiles_column,
         files=files,
-        rows=keep,
-        duplicates=conflicting_duplicates(smiles, y[keep]),
+        rows=good,
+        duplicates=conflicting_duplicates(smiles, y[good]),
         leaked=leakage(smiles, split),
     )
     warn_of_conflicts(dataset)
@@ -242,70 +249,76 @@ def _read(settings: DataSettings) -> list[File]:
     if not files[0].rows:
         raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")
     if all(row.error for row in files[0].rows):
-        raise _nothing(files)
+        raise _no_usable_row(files)
     return files
 
 
 def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.ndarray, np.ndarray | None]:
-    """Infer the task, and parse the targets of all rows, and their bounds if there are any."""
+    """Infer the task, and parse the targets of all rows, `[n, T]`, and their bounds `[n, 2T]` if there are any."""
     for file in files:
         for name in (file.smiles_column, *settings.featuriser.components):
             if name in settings.target_columns:
                 raise InputError(f"{name!r} holds the molecules; it cannot be a target too")
-        if both := [
-            name for name in settings.target_columns if settings.features and name in settings.features.columns
-        ]:
-            raise InputError(f"{both[0]!r} is a target; it cannot be a feature too")
+        for name in settings.features.columns if settings.features else ():
+            if name in settings.target_columns:
+                raise InputError(f"{name!r} is a target; it cannot be a feature too")
     task = (settings.task or Inferred(settings.target_columns)).infer_from_table(files).reading(settings.features)
-    parts, bounds = [], []
+    targets, bounds = [], []
     for file in files:
         with named(file):
-            parts.append(task.parse(file.rows, file.columns, file.ledger))
-            bounds.append(task.parse_bounds(file.rows, file.columns))
-    known = None if bounds[0] is None else np.concatenate(bounds)
-    return task, np.concatenate(parts), None if known is None or np.isnan(known).all() else known
+            targets.append(task.parse(file.rows, file.columns, file.ledger))
+            file_bounds = task.parse_bounds(file.rows, file.columns)
+            if file_bounds is not None:
+                bounds.append(file_bounds)
+    has_bounds = any(not np.isnan(each).all() for each in bounds)
+    return task, np.concatenate(targets), np.concatenate(bounds) if has_bounds else None
 
 
 def _lists(files: Sequence[File], task: Task) -> list[dict[str, np.ndarray]] | None:
-    """Return the targets of atoms or bonds of all rows; None where the task has none."""
-    parts = [task.parse_lists(file.rows, file.columns) for file in files]
-    return None if parts[0] is None else list(chain(*parts))
+    """Return the targets of atoms or bonds of all rows; None if the task has none."""
+    lists: list[dict[str, np.ndarray]] = []
+    for file in files:
+        of_file = task.parse_lists(file.rows, file.columns)
+        if of_file is None:
+            return None
+        lists += of_file
+    return lists
 
 
 def _attach_lists(
-    files: Sequence[File], task: Task, done: Featurised, lists: Sequence[dict[str, np.ndarray]]
+    files: Sequence[File], task: Task, molecules: Featurised, lists: Sequence[dict[str, np.ndarray]]
 ) -> MoleculeStore:
     """Attach targets of atoms or bonds to the readable molecules.
 
     A list whose length does not fit its molecule is an error of the row.
     """
-    store, wrong = task.attach_lists(done.store, [lists[i] for i in done.good])
+    store, wrong = task.attach_lists(molecules.store, [lists[i] for i in molecules.good])
     for molecule, (target, reason) in wrong.items():
-        at = done.good[molecule]
-        file = next(file for file in reversed(files) if file.start <= at)
-        row = file.rows[at - file.start]
+        index = molecules.good[molecule]
+        file = next(file for file in reversed(files) if file.start <= index)
+        row = file.rows[index - file.start]
         cell = row.cells[column_index(file.columns, target)]
         file.ledger.error(row.number, target, cell, reason, kind="with a bad target")
     return store
 
 
 def _labelled(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
-    """bool `[n]`: the rows of which anything is known."""
-    known = ~np.isnan(y).all(axis=1)
-    return known if bounds is None else known | ~np.isnan(bounds).all(axis=1)
+    """Find the rows with a value or a bound, bool `[n]`."""
+    labelled = ~np.isnan(y).all(axis=1)
+    return labelled if bounds is None else labelled | ~np.isnan(bounds).all(axis=1)
 
 
-def _kept(values: np.ndarray | None, rows: np.ndarray) -> Tensor | None:
+def _rows(values: np.ndarray | None, rows: np.ndarray) -> Tensor | None:
     return None if values is None else torch.from_numpy(values[rows])
 
 
 def _weights(files: Sequence[File], settings: DataSettings, task: Task) -> np.ndarray | None:
-    """Return the weights of all rows, float64 `[n]`; a cell that is none is an error of its row."""
+    """Read the weights of all rows, float64 `[n]`; a cell that is not a weight is an error of its row."""
     name = settings.weight_column
     if name is None:
         return None
     if task.writes:
-        raise InputError(f"--weight-column: the task {task.name} knows no weights of rows")
+        raise InputError(f"--weight-column: the task {task.name} has no weights of rows")
     if name in task.targets:
         raise InputError(f"{name!r} is a target; it cannot be the weight of its row too")
     parts = []
@@ -319,9 +332,10 @@ def _featurise(
     files: Sequence[File], rows: Sequence[Row], settings: DataSettings, cache: str | Path | None, progress: bool
 ) -> Featurised:
     fail = settings.on_error == "fail"
-    if fail and (bad := [file.start + min(file.ledger.errors) for file in files if file.ledger.errors]):
-        rows, cache = rows[: bad[0]], None  # what follows the first bad row is not read
-    done = featurise(
+    bad = [file.start + min(file.ledger.errors) for file in files if file.ledger.errors]
+    if fail and bad:
+        rows, cache = rows[: bad[0]], None  # rows after the first bad one are not read
+    molecules = featurise(
         settings.featuriser,
         [row.readable for row in rows],
         [row.coordinates for row in rows] if any(row.coordinates is not None for row in rows) else None,
@@ -331,16 +345,17 @@ def _featurise(
         to_first_error=fail,
     )
     if settings.features:
-        done = settings.features.joined(done, [row.features for row in rows])
+        molecules = settings.features.joined(molecules, [row.features for row in rows])
     for file in files:
-        for i, row in enumerate(file.rows[: max(0, len(done.errors) - file.start)], file.start):
-            if done.errors[i] and not row.error:
-                file.ledger.error(row.number, *row.place(file.smiles_column), done.errors[i])
-            for warning in done.warnings[i]:
-                file.ledger.warn(row.number, *row.place(file.smiles_column), warning)
-    return done
+        for i, row in enumerate(file.rows[: max(0, len(molecules.errors) - file.start)], file.start):
+            error, (column, text) = molecules.errors[i], row.place(file.smiles_column)
+            if error and not row.error:
+                file.ledger.error(row.number, column, text, error)
+            for warning in molecules.warnings[i]:
+                file.ledger.warn(row.number, column, text, warning)
+    return molecules
 
 
-def _nothing(files: Sequence[File]) -> InputError:
+def _no_usable_row(files: Sequence[File]) -> InputError:
     first = next((message for file in files for message in file.ledger.errors.values()), "no error noted")
     return InputError(f"no row of {files[0].source} can be used; {files[0].ledger.summary()}: {first}")

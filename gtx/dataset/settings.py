@@ -1,4 +1,4 @@
-"""Settings and rows of a data set: which columns are read, and what came of each row."""
+"""Settings of a data set, and its molecules with their targets, split and rows."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex
 from gtx.molecules import Featuriser
 from gtx.tasks import Inferred, Task
+from gtx.tasks.classes import ClassTask
 
 # --- Settings.
 
-LONGEST_UNIT = 40
+LONGEST_UNIT = 40  # characters
 
 
 @dataclass(frozen=True)
@@ -38,26 +39,27 @@ class DataSettings:
     """Settings of the data: table, columns, featuriser, and split.
 
     Attributes:
-        data: what `gtx.data.open_table` reads.
-        target_columns: the targets, where `task` does not name them.
-        smiles_column: default as `gtx.data.open_table` says; of several components, see `featuriser`, their names are
-            those of their columns.
-        task: the kind of target; default: as `gtx.tasks.Inferred` says.
+        data: path or name that `gtx.data.open_table` reads.
+        target_columns: the targets, unless `task` names them.
+        smiles_column: column of the molecules; default: see `gtx.data.open_table`. Components of a row, see
+            `featuriser`, are named by their columns.
+        task: kind of target; default: inferred, see `gtx.tasks.Inferred`.
         split: a name of `gtx.data.SPLIT_METHODS`, unless a column or files define the split.
-        split_by: the column that a split reads: of groups for "group", of numbers or dates for "time".
-        split_column: the column that spells the split out.
-        val: a file of validation rows beside `data`.
-        test: a file of test rows beside `data`.
+        split_by: column for the split, of groups for "group", of numbers or dates for "time".
+        split_column: column that defines the split.
+        val: file of validation rows.
+        test: file of test rows.
         split_sizes: shares of train, val and test, which add up to 1.
-        folds: test on one of so many folds, a tenth of the other rows validates; None for a split by `split_sizes`.
-        fold: which one, 1 to `folds`; these are the folds of `gtx benchmark`, its first repeat.
-        seed: of the split.
-        group_duplicates: a molecule that the table holds more than once stays in one part of the random split.
+        folds: number of folds, of which one is the test part, and a tenth of the other rows the validation part; None
+            for a split by `split_sizes`.
+        fold: the test fold, 1 to `folds`; the folds are those of the first repeat of `gtx benchmark`.
+        seed: seed of the split.
+        group_duplicates: keep repeated molecules in one part of the random split.
         on_error: "report" keeps bad rows with their error, "fail" stops at the first.
-        featuriser: how molecules are read.
-        workers: processes that read molecules; default as many as there are cores.
-        units: of targets, by name, as people are to see them.
-        features: columns that the model reads beside the molecule.
+        featuriser: featuriser of the molecules.
+        workers: number of processes that read molecules; default: the number of cores.
+        units: units of targets, by name, for display.
+        features: further columns that the model reads.
         weight_column: weights of the rows in the loss, 0 or more; a training row of weight 0 is left out.
 
     Raises:
@@ -87,13 +89,13 @@ class DataSettings:
     features: FeatureColumns | None = None
 
     def __post_init__(self) -> None:
-        _ = self.split_settings  # is checked
+        _ = self.split_settings  # raises if it is out of range
         if self.smiles_column and self.featuriser.components:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
-        whole = not getattr(self.task, "writes", False) and getattr(self.task, "per", "molecule") == "molecule"
-        if self.featuriser.components and not (whole and not getattr(self.task, "also", None)):
-            raise InputError(f"task {self.task.name} reads one molecule a row: leave out --smiles-columns")
+        task = self.task if isinstance(self.task, Task) else None
+        if self.featuriser.components and task and (task.writes or task.per != "molecule" or task.also):
+            raise InputError(f"task {task.name} reads one molecule a row: leave out --smiles-columns")
         if self.features:
             self.features.check(self.featuriser)
         if self.folds is not None and (self.val or self.test or self.split_column):
@@ -119,9 +121,9 @@ class DataSettings:
 
 
 def fingerprint(settings: DataSettings) -> dict[str, Any]:
-    """Plain values that tell these data, read and divided this way, from any other; for a run's `config.yaml`."""
+    """Collect plain values that identify the data, their featuriser and split, for the `config.yaml` of a run."""
 
-    def described(source: str | None) -> dict[str, str] | None:
+    def file_marks(source: str | None) -> dict[str, str] | None:
         if source is None:
             return None
         path = Path(source)
@@ -129,17 +131,19 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
             return {"file": path.name, "sha256": annex("library", "a store").store_marks(path)}
         return {"file": path.name, "sha256": sha256(path)} if path.is_file() else None
 
-    how = {"split_column": settings.split_column} if settings.split_column else settings.split_settings.marks()
+    marks: dict[str, Any] = settings.split_settings.marks()
+    if settings.split_column:
+        marks = {"split_column": settings.split_column}
     if settings.weight_column:
-        how["weight_column"] = settings.weight_column
+        marks["weight_column"] = settings.weight_column
     if settings.features:
-        how["features"] = settings.features.to_dict()
+        marks["features"] = settings.features.to_dict()
     return {
-        "data": described(settings.data),
-        "val": described(settings.val),
-        "test": described(settings.test),
+        "data": file_marks(settings.data),
+        "val": file_marks(settings.val),
+        "test": file_marks(settings.test),
         "smiles_column": settings.smiles_column,
-        **how,
+        **marks,
         "featuriser": {**settings.featuriser.to_dict(), "hash": settings.featuriser.hash},
     }
 
@@ -155,15 +159,15 @@ def sha256(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class LabelledMolecules:
-    """Molecules with targets, divided into parts: all that training needs.
+    """Molecules with targets and a split, the data of a training.
 
     Attributes:
-        task: what is learned, settled by the table.
-        store: the m molecules that could be read, with targets `[m, T]` in their own units, NaN for blanks.
+        task: the task, inferred from the table but not fitted.
+        store: the m readable molecules, with targets `[m, T]` in their own units, NaN for blanks.
         smiles: their canonical SMILES.
-        split: molecule indices of "train", "val" and "test"; molecules without any label are in none.
-        split_summary: how the rows were divided.
-        smiles_column: what the column with the molecules is called.
+        split: indices of the molecules of "train", "val" and "test"; molecules without any label are in none.
+        split_summary: description of the split.
+        smiles_column: name of the column with the molecules.
     """
 
     task: Task
@@ -175,48 +179,54 @@ class LabelledMolecules:
 
     @property
     def y(self) -> np.ndarray:
-        """float64 `[m, T]`: the targets in their own units."""
+        """Targets in their own units, float64 `[m, T]`."""
+        if self.store.y is None:
+            raise ValueError("expected molecules with targets, got a store without")
         return self.store.y.numpy()
 
     @property
     def train(self) -> MoleculeStore:
-        """The molecules that train."""
+        """Training molecules."""
         return self.store.subset(self.split["train"])
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many molecules each part has."""
+        """Number of molecules in each part."""
         return {part: len(index) for part, index in self.split.items()}
 
     def fitted(self) -> Task:
-        """Return the task with what it learns of the training rows before the network is, see `Task.fitted`."""
+        """Fit the task to the training rows, see `Task.fitted`."""
         train = self.task.labelled(self.train)
         if not len(train):
             raise InputError("there are no training molecules with a target value")
         return self.task.fitted(train)
 
     def row_number(self, molecule: int) -> int:
-        """The number of a molecule's row, from 1."""
+        """Return the number of the row of a molecule, from 1."""
         return molecule + 1
 
     def cells(self, molecule: int) -> list[str]:
-        """Cells of a molecule in the target columns."""
+        """Format the targets of a molecule as cells of a table."""
         cells = []
         for t, value in enumerate(self.y[molecule].tolist()):
-            word = f"{value:.9g}" if not self.task.discrete or np.isnan(value) else self.task.labels(t)[int(value)]
-            cells.append("" if np.isnan(value) else word)
+            if np.isnan(value):
+                cells.append("")
+            elif isinstance(self.task, ClassTask):
+                cells.append(self.task.labels(t)[int(value)])
+            else:
+                cells.append(f"{value:.9g}")
         return cells
 
 
 @dataclass(frozen=True)
 class Dataset(LabelledMolecules):
-    """All rows of the files, and the molecules that could be read.
+    """Molecules with targets and a split, and the rows of their files.
 
     Attributes:
         files: the table, then the files of validation and test rows, if any.
-        rows: int64 `[m]`, the molecules' row indices among all rows.
-        duplicates: molecules found more than once.
-        leaked: molecules on both sides of two parts.
+        rows: int64 `[m]`, index of the row of each molecule among all rows.
+        duplicates: repeated molecules.
+        leaked: number of molecules that two parts share.
     """
 
     files: list[File]
@@ -227,9 +237,9 @@ class Dataset(LabelledMolecules):
     @property
     def unlabelled(self) -> int:
         """Number of readable molecules with neither a value nor a bound for any target."""
-        blank = self.store.y.isnan().all(1)
+        blank = np.isnan(self.y).all(1)
         if self.store.bounds is not None:
-            blank &= self.store.bounds.isnan().all(1)
+            blank &= self.store.bounds.isnan().all(1).numpy()
         return int(blank.sum())
 
     errors_stand: ClassVar[str] = "each stands in the row's predictions"
@@ -245,18 +255,18 @@ class Dataset(LabelledMolecules):
     @cached_property
     def nearest(self) -> Nearest | None:
         """Similarity of test molecules (or, without any, validation molecules) to the training molecules."""
-        judged = next((part for part in ("test", "val") if len(self.split[part])), None)
-        return None if judged is None else nearest(self.smiles, self.split, judged)
+        part = next((part for part in ("test", "val") if len(self.split[part])), None)
+        return None if part is None else nearest(self.smiles, self.split, part)
 
     def without_test(self) -> Dataset:
         """Leave out the test rows, so that no choice can depend on them."""
-        kept = np.sort(np.concatenate([self.split["train"], self.split["val"]]))
-        split = {part: np.searchsorted(kept, self.split[part]) for part in ("train", "val")}
+        index = np.sort(np.concatenate([self.split["train"], self.split["val"]]))
+        split = {part: np.searchsorted(index, self.split[part]) for part in ("train", "val")}
         return replace(
             self,
-            store=self.store.subset(kept),
-            rows=self.rows[kept],
-            smiles=[self.smiles[i] for i in kept],
+            store=self.store.subset(index),
+            rows=self.rows[index],
+            smiles=[self.smiles[i] for i in index],
             split={**split, "test": np.array([], np.int64)},
             leaked={parts: number for parts, number in self.leaked.items() if "test" not in parts},
         )

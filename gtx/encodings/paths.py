@@ -10,7 +10,7 @@ from gtx.encodings.encoding import Codes, Encoding, Values
 from gtx.encodings.neighbours import compiled, neighbours, ragged
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_sets import adjacency, flatten
-from gtx.threads import spread
+from gtx.threads import run_in_threads
 
 # --- Shortest-path distance, as a code of each pair.
 
@@ -57,7 +57,9 @@ class ShortestPath(Encoding):
         codes = edge_index.new_empty(graph.num_pairs, 1, dtype=torch.long)
         pair_ptr = graph.pair_ptr.numpy()
         work = pair_ptr * 4
-        spread(kernels.distances, work, graph.ptr.numpy(), pair_ptr, start, sender, self.largest, codes[:, 0].numpy())
+        run_in_threads(
+            kernels.distances, work, graph.ptr.numpy(), pair_ptr, start, sender, self.largest, codes[:, 0].numpy()
+        )
         return codes
 
     def _walked(self, edge_index: Tensor, graph: CompleteGraph) -> Tensor:
@@ -187,7 +189,7 @@ class EdgePath(Encoding):
         ptr, pair_ptr = graph.ptr.numpy(), graph.pair_ptr.numpy()
         work = pair_ptr * (10 + self.length * self.bond_size)
         flat, paths = counts.flatten(1).numpy(), (distance.numpy(), self.farthest)
-        spread(kernels.along, work, ptr, pair_ptr, *found, bond, self.bond_size, *paths, flat)
+        run_in_threads(kernels.along, work, ptr, pair_ptr, *found, bond, self.bond_size, *paths, flat)
         return counts
 
     def _summed(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from gtx.encodings.neighbours import compiled, neighbours
 from gtx.gelu import GELU
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_sets import adjacency
-from gtx.threads import spread
+from gtx.threads import run_in_threads
 
 # --- Random-walk probabilities, of nodes and of pairs.
 
@@ -72,7 +72,7 @@ class RandomWalk(Encoding):
         powers = nodes.new_empty(2 if self.pair is None else self.steps, graph.num_pairs)
         pair_ptr = graph.pair_ptr.numpy()
         work = pair_ptr * (self.steps // 2 + 1)
-        spread(kernels.walks, work, graph.ptr.numpy(), pair_ptr, start, sender, powers.numpy(), nodes.numpy())
+        run_in_threads(kernels.walks, work, graph.ptr.numpy(), pair_ptr, start, sender, powers.numpy(), nodes.numpy())
         return nodes, powers.T
 
     def _multiplied(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:

@@ -29,8 +29,8 @@ from gtx.estimators.inputs import (
     as_targets,
     as_weights,
     classes_of,
-    complaint_of,
     smiles_in,
+    unusable_smiles,
 )
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text
@@ -40,44 +40,44 @@ from gtx.schema import plain
 from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
 from gtx.tasks.calibration import fewest
 from gtx.training import TrainSettings
-from gtx.workflow.plan import Plan, opened
+from gtx.workflow.plan import Plan, prepare
 
 # --- Scores of several targets with blanks.
 
 
 def mean_score(score: Callable[..., float], y: np.ndarray, predicted: np.ndarray, weights: Any, fewest: int) -> float:
-    """The mean of a score over the targets that have `fewest` different values or more; blanks are left out.
+    """Average a score over the targets with at least `fewest` different values; blanks are left out.
 
     Args:
-        score: of `y`, predictions and `sample_weight`, `[m]` each, such as `sklearn.metrics.r2_score`.
+        score: function of `y`, predictions and `sample_weight`, `[m]` each, such as `sklearn.metrics.r2_score`.
         y: `[n]` or `[n, T]`; NaN and None are blanks.
-        predicted: of the same shape.
+        predicted: predictions of the same shape.
         weights: `[n]`, or None.
-        fewest: different values that the score takes to be defined.
+        fewest: number of different values for which the score is defined.
 
     Returns:
-        NaN, with a warning, where no target has so many.
+        The mean; NaN, with a warning, if it is defined for no target.
 
     Raises:
-        InputError: y is of another shape.
+        InputError: y has another shape.
     """
     if y.shape != predicted.shape:
         raise InputError(f"y must be of shape {list(predicted.shape)}, as the predictions are, not {list(y.shape)}")
     weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
-    found = []
-    for column, own in zip(as_columns(y).T, as_columns(predicted).T, strict=True):
-        known = ~pd.isna(column)
-        if len(pd.unique(column[known])) >= fewest:
-            found.append(float(score(column[known], own[known], sample_weight=weights[known])))
-    if not found:
+    scores = []
+    for column, prediction in zip(as_columns(y).T, as_columns(predicted).T, strict=True):
+        measured = ~pd.isna(column)
+        if len(pd.unique(column[measured])) >= fewest:
+            scores.append(float(score(column[measured], prediction[measured], sample_weight=weights[measured])))
+    if not scores:
         warnings.warn(
             f"the score is not defined: no target has {fewest} different values", UndefinedMetricWarning, stacklevel=3
         )
         return float("nan")
-    return float(np.mean(found))
+    return float(np.mean(scores))
 
 
-# --- What the estimators share: their parameters, and the way from SMILES to a trained model.
+# --- The base class: parameters, fit and predict.
 
 _DEFAULT = TrainSettings()
 
@@ -86,7 +86,8 @@ class MoleculeEstimator(BaseEstimator):
     """Base class of `MoleculeRegressor` and `MoleculeClassifier`.
 
     Attributes:
-        predictor_: the trained `gtx.prediction.Predictor`, which gives data frames, with the spread of an ensemble.
+        predictor_: the trained `gtx.prediction.Predictor`, which returns data frames, with the standard deviation of an
+            ensemble.
     """
 
     def __init__(
@@ -118,39 +119,38 @@ class MoleculeEstimator(BaseEstimator):
         workers: int | None = None,
         progress: bool = False,
     ) -> None:
-        """Defaults are those of `gtx train`.
+        """Set the parameters; the defaults are those of `gtx train`.
 
         Args:
-            epochs: passes over the training molecules; by default 60, for classification 20.
-            ensemble: networks trained from seeds of their own; their mean is the prediction.
+            epochs: passes over the training molecules; default 60, for classification 20.
+            ensemble: number of networks with seeds of their own; their mean is the prediction.
             lr: peak learning rate.
-            loss: of numbers: "auto" is "mse", the others are "mae" and "huber".
-            patience: stop after so many epochs without a better validation score; 0 never does.
-            model: a name that `gtx models` lists.
-            model_arguments: arguments of that model, such as `{"channels": 64, "layers": 4}`.
-            start: a model file to go on from, or "foundation", the pretrained model that comes with gtx; `model` and
-                `model_arguments` are then its own.
-            settings: any other field of `gtx.training.TrainSettings`, by name, such as `{"accelerator": "cpu"}`.
-            task_options: options of the task by name, such as `{"element_reference": False}` of numbers or
+            loss: loss of numbers: "auto", which is "mse", or "mae" or "huber".
+            patience: number of epochs without a better validation score after which training stops; 0 never stops.
+            model: name of an architecture that `gtx models` lists.
+            model_arguments: arguments of the architecture, such as `{"channels": 64, "layers": 4}`.
+            start: model file to start from, or "foundation", the pretrained model of gtx; it replaces `model` and
+                `model_arguments`.
+            settings: further fields of `gtx.training.TrainSettings`, by name, such as `{"accelerator": "cpu"}`.
+            task_options: options of the task, by name, such as `{"element_reference": False}` of numbers or
                 `{"class_weights": "balanced"}` of classes.
-            max_atoms: larger molecules are refused.
+            max_atoms: largest number of atoms of a molecule; larger ones are refused.
             standardise: keep the largest fragment of a molecule, neutralised.
-            descriptors: give the network cheap global descriptors too.
+            descriptors: also use global descriptors.
             conformers: make a conformer of every molecule, for models that use coordinates.
-            molecule_features: more of the whole molecule, names of `gtx.molecules.MOLECULE_FEATURES`.
-            ignore_stereo: do not read which way stereocentres and double bonds are.
-            smiles_columns: names of the molecules of a row where each has several, such as `("solute", "solvent")`; X
-                is then a pandas table with these columns, or rows of as many SMILES.
+            molecule_features: further features of the molecule, names of `gtx.molecules.MOLECULE_FEATURES`.
+            ignore_stereo: ignore stereocentres and the stereochemistry of double bonds.
+            smiles_columns: names of the components of a row, such as `("solute", "solvent")`; X is then a pandas table
+                with these columns, or rows of as many SMILES.
             feature_columns: columns of numbers, such as a temperature, that the model reads beside the molecule; X is
-                then a pandas table of them and the SMILES. Of more columns, the one called as in training or "smiles"
-                holds the SMILES.
+                then a pandas table of them and the SMILES, in a column with the name of training or "smiles".
             atom_feature_columns, bond_feature_columns: columns of lists of numbers, one for each atom or bond of the
-                molecule, that the model reads; X is then a table likewise.
-            missing_features: "error", or "blank": such a cell counts as the mean of training, and the model is told.
-            validation_fraction: share of the molecules that `fit` sets aside to choose the best epoch; 0 for none.
-            random_state: decides the molecules set aside, initial weights, batches and dropout: an int, a
+                molecule; X is then a table, too.
+            missing_features: "error", or "blank" to replace a blank by the mean of training, with an indicator.
+            validation_fraction: share of the molecules that `fit` holds out to select the best epoch; 0 for none.
+            random_state: seed of the molecules held out, initial weights, batches and dropout: an int, a
                 `numpy.random.RandomState`, or None for another result each time.
-            workers: processes that read molecules; by default none for a few, all cores for many.
+            workers: number of processes that read molecules; by default none for a few, all cores for many.
             progress: show progress bars.
         """
         self.epochs = epochs
@@ -185,47 +185,50 @@ class MoleculeEstimator(BaseEstimator):
         self.predictor_.save(path)
 
     def _fit(self, X: Any, y: np.ndarray, task: NumberTask, weights: Any = None) -> Self:
-        given = self._given
+        parameters = self._parameters
         featuriser = Featuriser(
-            given.max_atoms,
-            given.standardise,
-            descriptors=given.descriptors,
-            conformers=given.conformers,
-            molecule_features=tuple(given.molecule_features),
-            components=tuple(given.smiles_columns or ()),
-            ignore_stereo=given.ignore_stereo,
+            parameters.max_atoms,
+            parameters.standardise,
+            descriptors=parameters.descriptors,
+            conformers=parameters.conformers,
+            molecule_features=tuple(parameters.molecule_features),
+            components=tuple(parameters.smiles_columns or ()),
+            ignore_stereo=parameters.ignore_stereo,
         )
         data = DataSettings("", task=task, featuriser=featuriser, features=self._features())
-        smiles, features, column = self._inputs(X, featuriser.components, data.features, given.conformers)
+        smiles, features, column = self._inputs(X, featuriser.components, data.features, parameters.conformers)
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
-        data, settings, fine_tuning = opened(data, self._settings(), given.start)
-        done = featurise(data.featuriser, smiles, workers=given.workers, progress=given.progress)
-        done = done if features is None else data.features.joined(done, features)
-        if complaint := complaint_of(smiles, done.errors):
-            raise InputError(complaint)
-        store = replace(done.store.with_targets(y), weights=as_weights(weights, len(y)))
-        split, words = self._split(len(smiles), settings.seed)
-        molecules = LabelledMolecules(task, store, done.smiles, split, words, column or ModelHeader.smiles_column)
+        data, settings, fine_tuning = prepare(data, self._settings(), parameters.start)
+        read = featurise(data.featuriser, smiles, workers=parameters.workers, progress=parameters.progress)
+        if features is not None and data.features is not None:
+            read = data.features.joined(read, features)
+        message = unusable_smiles(smiles, read.errors)
+        if message:
+            raise InputError(message)
+        store = replace(read.store.with_targets(y), weights=as_weights(weights, len(y)))
+        split, summary = self._split(len(smiles), settings.seed)
+        canonical = [text for text in read.smiles if text is not None]
+        molecules = LabelledMolecules(task, store, canonical, split, summary, column or ModelHeader.smiles_column)
         plan = Plan.make(molecules, data, settings, fine_tuning)
         with TemporaryDirectory() as folder:
             members, header = plan.fit(Path(folder))
-        self._count_features(X, len(given.smiles_columns or "1"))
+        self._count_features(X, len(featuriser.components) or 1)
         self.predictor_ = plan.blend(members, header).predictor
         return self
 
     @property
-    def _given(self) -> SimpleNamespace:
-        """The parameters, with Python's own numbers and lists in place of numpy's."""
+    def _parameters(self) -> SimpleNamespace:
+        """Parameters, with Python's own numbers and lists in place of numpy's."""
         return SimpleNamespace(**plain(self.get_params(deep=False)))
 
     def _features(self) -> FeatureColumns | None:
-        given = self._given
-        if given.missing_features not in ("error", "blank"):
-            raise InputError(f"missing_features: expected 'error' or 'blank', got {given.missing_features!r}")
-        blanks = given.missing_features == "blank"
-        kinds = (given.feature_columns, given.atom_feature_columns, given.bond_feature_columns)
-        names, atoms, bonds = (kind or () for kind in kinds)
+        parameters = self._parameters
+        if parameters.missing_features not in ("error", "blank"):
+            raise InputError(f"missing_features: expected 'error' or 'blank', got {parameters.missing_features!r}")
+        blanks = parameters.missing_features == "blank"
+        names = parameters.feature_columns or ()
+        atoms, bonds = parameters.atom_feature_columns or (), parameters.bond_feature_columns or ()
         return FeatureColumns(names, blanks, atoms, bonds) if names or atoms or bonds else None
 
     def _inputs(
@@ -236,8 +239,10 @@ class MoleculeEstimator(BaseEstimator):
         coordinates: bool,
         usual: str | None = None,
     ) -> tuple[list[Text], list[RowFeatures] | None, str | None]:
-        """The SMILES, or the tuples of a row's; what is read beside them; and the name of a table's column of SMILES,
-        which was called `usual` in training."""
+        """Extract the SMILES (or tuples of components), the features of each row, and the name of the SMILES column.
+
+        `usual` is that name in training.
+        """
         X = as_frame(X)
         table = isinstance(X, pd.DataFrame)
         if features is not None and not table:
@@ -246,28 +251,29 @@ class MoleculeEstimator(BaseEstimator):
         if components:
             smiles = as_texts(component_rows(X, components), coordinates)
         else:
-            held = smiles_in(X, () if features is None else features.columns, usual) if table else X
-            smiles, column = as_smiles(held, coordinates), str(held.name) if table else None
+            molecules = smiles_in(X, () if features is None else features.columns, usual) if table else X
+            smiles, column = as_smiles(molecules, coordinates), str(molecules.name) if table else None
         return smiles, None if features is None else features.of_columns(X, len(smiles)), column
 
     def _options(self) -> dict[str, Any]:
-        given = self._given
-        return {"loss": None if given.loss == "auto" else given.loss, **(given.task_options or {})}
+        parameters = self._parameters
+        return {"loss": None if parameters.loss == "auto" else parameters.loss, **(parameters.task_options or {})}
 
     def _settings(self) -> TrainSettings:
-        given = self._given
-        seed = given.random_state
+        parameters = self._parameters
+        seed = parameters.random_state
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        named = {name: getattr(given, name) for name in ("epochs", "ensemble", "lr", "patience", "model", "progress")}
-        named |= {"model_arguments": given.model_arguments or {}, "seed": seed}
+        names = ("epochs", "ensemble", "lr", "patience", "model", "progress")
+        values = {name: getattr(parameters, name) for name in names}
+        values |= {"model_arguments": parameters.model_arguments or {}, "seed": seed}
         try:
-            return TrainSettings(**named, **(given.settings or {}))
-        except TypeError as reason:  # not a field, or one that has a parameter of its own
+            return TrainSettings(**values, **(parameters.settings or {}))
+        except TypeError as reason:  # not a field, or one that is also a parameter
             raise InputError(f"settings: {str(reason).removeprefix('TrainSettings.__init__() ')}") from None
 
     def _count_features(self, X: Any, columns: int) -> None:
-        """Note the columns of X as scikit-learn's estimators do."""
+        """Set the attributes for the columns of X, as scikit-learn's estimators do."""
         X = as_frame(X)
         self.n_features_in_ = X.shape[1] if isinstance(X, pd.DataFrame) else columns
         if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
@@ -279,45 +285,48 @@ class MoleculeEstimator(BaseEstimator):
         if not 0 <= self.validation_fraction < 1:
             raise InputError(f"validation_fraction: expected at least 0 and below 1, got {self.validation_fraction}")
         order = np.random.default_rng(seed).permutation(rows)
-        aside = int(np.ceil(rows * self.validation_fraction)) if rows > 1 else 0
-        parts = {"train": order[aside:], "val": order[:aside], "test": order[:0]}
+        held_out = int(np.ceil(rows * self.validation_fraction)) if rows > 1 else 0
+        parts = {"train": order[held_out:], "val": order[:held_out], "test": order[:0]}
         return {part: np.sort(index) for part, index in parts.items()}, f"random, seed {seed}"
 
-    def _predict(self, X: Any, *kinds: str) -> tuple[list[np.ndarray], str | None]:
-        """Return the named arrays of `gtx.tasks.predictions.Predictions`, `[n, ...]` each, with NaN for unusable
-        SMILES; and a warning about these, or None."""
+    def _predict(self, X: Any, *names: str) -> tuple[list[np.ndarray], str | None]:
+        """Predict arrays of `gtx.tasks.task.Predictions` by name, `[n, *]` each.
+
+        Rows with unusable SMILES are NaN; the message about them, or None, is returned too.
+        """
         check_is_fitted(self, "predictor_")
         header = self.predictor_.header
         smiles, features, _ = self._inputs(
             X, header.featuriser.components, header.features, header.featuriser.coordinates, header.smiles_column
         )
-        done = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
-        done = done if features is None else header.features.joined(done, features)
-        answers = self.predictor_.predict_store(done.store)
+        read = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
+        if features is not None and header.features is not None:
+            read = header.features.joined(read, features)
+        answers = self.predictor_.predict_store(read.store)
 
-        def placed(values: np.ndarray) -> np.ndarray:
-            every = np.full((len(smiles), values.shape[1]), np.nan)
-            every[done.good] = values
-            return every
+        def by_row(values: np.ndarray) -> np.ndarray:
+            rows = np.full((len(smiles), values.shape[1]), np.nan)
+            rows[read.good] = values
+            return rows
 
-        return [placed(getattr(answers, kind)) for kind in kinds], complaint_of(smiles, done.errors)
+        return [by_row(getattr(answers, name)) for name in names], unusable_smiles(smiles, read.errors)
 
-    def _warned(self, X: Any, *kinds: str) -> list[np.ndarray]:
-        """Return the same arrays and warn of SMILES that cannot be used."""
-        values, complaint = self._predict(X, *kinds)
-        if complaint:
-            warnings.warn(f"{complaint}; NaN is returned", stacklevel=3)
+    def _predict_with_warning(self, X: Any, *names: str) -> list[np.ndarray]:
+        """Predict the same arrays, and warn of unusable SMILES."""
+        values, message = self._predict(X, *names)
+        if message:
+            warnings.warn(f"{message}; NaN is returned", stacklevel=3)
         return values
 
-    def _readable(self, X: Any) -> np.ndarray:
-        """Predictions `[n, P]`, every SMILES of which can be used.
+    def _predict_all(self, X: Any) -> np.ndarray:
+        """Predict `[n, P]`.
 
         Raises:
-            InputError: one cannot.
+            InputError: a SMILES cannot be used.
         """
-        (values,), complaint = self._predict(X, "mean")
-        if complaint:
-            raise InputError(complaint)
+        (values,), message = self._predict(X, "mean")
+        if message:
+            raise InputError(message)
         return values
 
     def __sklearn_tags__(self) -> Tags:
@@ -332,7 +341,7 @@ class MoleculeEstimator(BaseEstimator):
 
 
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
-    """Numbers from SMILES, as a scikit-learn regressor.
+    """scikit-learn regressor of numbers from SMILES.
 
     MoleculeRegressor().fit(smiles, y).predict(smiles)
     """
@@ -343,10 +352,10 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         Args:
             X: n SMILES: a list, an array, a pandas column, or a table of one column.
             y: `[n]` or `[n, T]`; NaN is a blank, which is masked.
-            sample_weight: `[n]`, 0 or more, how much say each row has in the loss; by default the same.
+            sample_weight: `[n]`, 0 or more, weight of each row in the loss; by default uniform.
 
         Raises:
-            InputError: (a ValueError) a SMILES cannot be read, or the input or a parameter is otherwise at fault.
+            InputError: (a ValueError) a SMILES cannot be read, or the input or a parameter is invalid.
         """
         y, names = as_numbers(y)
         self.one_dimensional_ = y.ndim == 1
@@ -355,39 +364,37 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         return self._fit(X, as_columns(y), make(Regression, names, self._options()), sample_weight)
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Predictions in the targets' own units, float64 `[n]` or `[n, T]` as y was.
+        """Predict in the targets' own units, float64 `[n]` or `[n, T]`, the shape of y.
 
         A SMILES that cannot be read gives NaN, and all of them together one warning.
 
         Args:
-            X: SMILES, as `fit` takes them.
-            return_std: give standard deviations of the same shape too, as `(predictions, std)`.
+            X: SMILES, see `fit`.
+            return_std: also return standard deviations of the same shape, as `(predictions, std)`.
 
         Raises:
             InputError: the model has no standard deviations.
         """
         check_is_fitted(self, "predictor_")
         if not return_std:
-            return self._shaped(*self._warned(X, "mean"))
+            return self._shaped(*self._predict_with_warning(X, "mean"))
         if "std" not in self.predictor_.task.kinds(0, len(self.predictor_.members)):
             raise InputError(
                 "return_std: this model has no standard deviations; expected one fitted with "
                 'task_options={"uncertainty": "variance"}, another method of uncertainty, or ensemble=5'
             )
-        mean, std = self._warned(X, "mean", "std")
+        mean, std = self._predict_with_warning(X, "mean", "std")
         return self._shaped(mean), self._shaped(std)
 
     def predict_interval(self, X: Any) -> np.ndarray:
-        """Low and high bounds of intervals, float64 `[n, 2]`, or `[n, T, 2]` where y was `[n, T]`.
+        """Predict the lower and upper limits of intervals, float64 `[n, 2]`, or `[n, T, 2]` for y `[n, T]`.
 
-        They hold 90 % of the values, or what `task_options={"coverage": ...}` says.
-
-        They are split-conformal intervals, fitted on the rows that `fit` sets aside. A SMILES that cannot be read gives
-        NaN, and all of them together one warning. A target with fewer than nine of these rows (19 for a coverage of
-        0.95) has NaN too.
+        The intervals contain 90 % of the values, or `task_options={"coverage": ...}`. They are split-conformal, from
+        the rows that `fit` holds out. A SMILES that cannot be read gives NaN, and all of them together one warning; so
+        does a target with fewer than nine rows held out (19 for a coverage of 0.95).
 
         Raises:
-            InputError: no target has enough rows set aside.
+            InputError: no target has enough rows held out.
         """
         check_is_fitted(self, "predictor_")
         if not self.predictor_.task.has_intervals:
@@ -395,19 +402,20 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
                 f"this model has no intervals: they take {fewest(self.predictor_.task.coverage)} rows set aside or "
                 f"more, expected more rows or a larger validation_fraction than {self.validation_fraction}"
             )
-        low, high = self._warned(X, "low", "high")
+        low, high = self._predict_with_warning(X, "low", "high")
         return np.stack([self._shaped(low), self._shaped(high)], axis=-1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions. Blanks (NaN) are left out, and of several targets it is the mean over those that have
-        two different values or more.
+        """Compute R² of the predictions.
+
+        Blanks (NaN) are left out; for several targets it is the mean over those with two different values or more.
 
         Raises:
             InputError: a SMILES cannot be read.
         """
         check_is_fitted(self, "predictor_")
         y, _ = as_numbers(y)
-        return mean_score(r2_score, y, self._shaped(self._readable(X)), sample_weight, fewest=2)
+        return mean_score(r2_score, y, self._shaped(self._predict_all(X)), sample_weight, fewest=2)
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self.one_dimensional_ else values
@@ -417,12 +425,12 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
 
 class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
-    """One of several classes from SMILES, or several labels at once, as a scikit-learn classifier.
+    """scikit-learn classifier of SMILES, for one of several classes or for several labels at once.
 
     MoleculeClassifier().fit(smiles, labels).predict_proba(smiles)
 
-    `classes_` holds the classes in order. For several labels of zeros and ones it holds their numbers, as in
-    scikit-learn's own multi-label classifiers; for labels of other classes it is a list with the classes of each.
+    `classes_` is an array of the classes in order. For several labels of zeros and ones it is the array of their
+    indices, as in scikit-learn's own multi-label classifiers; for other labels a list with the classes of each.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -431,80 +439,80 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         Args:
             X: n SMILES: a list, an array, a pandas column, or a table of one column.
             y: `[n]` or `[n, T]`, two classes or more of any kind in each column; NaN is a blank, which is masked.
-            sample_weight: `[n]`, 0 or more, how much say each row has in the loss; by default the same.
+            sample_weight: `[n]`, 0 or more, weight of each row in the loss; by default uniform.
 
         Raises:
-            InputError: (a ValueError) a SMILES cannot be read, y holds no classes, or a parameter is at fault.
+            InputError: (a ValueError) a SMILES cannot be read, y contains no classes, or a parameter is invalid.
         """
         y, names = as_targets(y, object)
         self.multi_label_ = y.ndim == 2
         columns = as_columns(y)
         classes = [classes_of(column, name) for column, name in zip(columns.T, names, strict=True)]
-        words = tuple(tuple(map(str, each.tolist())) for each in classes)
+        labels = tuple(tuple(map(str, each.tolist())) for each in classes)
+        self.classes_: np.ndarray | list[np.ndarray] = classes
         if not self.multi_label_:
             self.classes_ = classes[0]
         elif all(each.tolist() == [0, 1] for each in classes):
             self.classes_ = np.arange(len(classes))
-            words = (("0", "1"),) * len(classes)
-        else:
-            self.classes_ = classes
-        kind = Multiclass if any(len(each) > 2 for each in classes) else Classification
-        task = replace(make(kind, names, self._options()), classes=words)
+            labels = (("0", "1"),) * len(classes)
+        kind: type[Multiclass | Classification] = Classification
+        if any(len(each) > 2 for each in classes):
+            kind = Multiclass
+        task = replace(make(kind, names, self._options()), classes=labels)
         numbers = np.full(columns.shape, np.nan)
         for t, each in enumerate(classes):
-            known = ~pd.isna(columns[:, t])
-            numbers[known, t] = np.searchsorted(each, np.array(columns[known, t].tolist()))
+            measured = ~pd.isna(columns[:, t])
+            numbers[measured, t] = np.searchsorted(each, np.array(columns[measured, t].tolist()))
         return self._fit(X, numbers, task, sample_weight)
 
     def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Probabilities, float64 `[n, C]` in the order of `classes_`. For several labels of two classes `[n, T]`, that
-        of the second class of each; where a label has more classes a list of T, `[n, C]` each, as scikit-learn's
-        forests give it.
+        """Predict probabilities, float64 `[n, C]` in the order of `classes_`.
+
+        For several labels of two classes, those of the second class of each, `[n, T]`; if a label has more classes, a
+        list of T arrays `[n, C]`, as of scikit-learn's forests.
 
         A SMILES that cannot be read gives NaN, and all of them together one warning.
         """
-        (values,) = self._warned(X, "mean")
+        (values,) = self._predict_with_warning(X, "mean")
         if not self.multi_label_:
             return np.concatenate([1 - values, values], axis=1) if values.shape[1] == 1 else values
         return self._by_label(values) if self._has_more_than_two() else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class `[n]`, or for several labels `[n, T]`: zeros and ones, or the classes of each as y had
-        them.
+        """Predict the most probable class `[n]`, or of each of several labels `[n, T]`, as in y.
 
         Raises:
-            InputError: a SMILES cannot be read; there is no class that says so.
+            InputError: a SMILES cannot be read; no class could stand for that.
         """
-        values = self._readable(X)
+        values = self._predict_all(X)
         if self._has_more_than_two():
-            places = np.stack([probabilities.argmax(1) for probabilities in self._by_label(values)], axis=1)
+            index = np.stack([probabilities.argmax(1) for probabilities in self._by_label(values)], axis=1)
         else:
-            places = (values > 0.5).astype(int)
-        if not self.multi_label_:
-            return self.classes_[places[:, 0]]
+            index = (values > 0.5).astype(int)
         if isinstance(self.classes_, np.ndarray):
-            return places
-        every = zip(self.classes_, places.T, strict=True)
-        return np.stack([classes.astype(object)[rows] for classes, rows in every], axis=1)
+            return index if self.multi_label_ else self.classes_[index[:, 0]]
+        labels = zip(self.classes_, index.T, strict=True)
+        return np.stack([classes.astype(object)[rows] for classes, rows in labels], axis=1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of right classes. Blanks (NaN) are left out, and of several labels it is the mean over those that
-        have values.
+        """Compute the accuracy.
+
+        Blanks (NaN) are left out; for several labels it is the mean over those with values.
 
         Raises:
             InputError: a SMILES cannot be read.
         """
         check_is_fitted(self, "predictor_")
         y, _ = as_targets(y, object)
-        return mean_score(_right, y, self.predict(X), sample_weight, fewest=1)
+        return mean_score(_accuracy, y, self.predict(X), sample_weight, fewest=1)
 
     def _has_more_than_two(self) -> bool:
         return isinstance(self.predictor_.task, Multiclass)
 
     def _by_label(self, values: np.ndarray) -> list[np.ndarray]:
-        """The probabilities of the classes of each label, `[n, C]` each, of those of all side by side."""
+        """Split the probabilities of all labels, side by side, into those of each label, `[n, C]`."""
         return np.split(values, np.cumsum(self.predictor_.task.widths)[:-1], axis=1)
 
 
-def _right(y: np.ndarray, predicted: np.ndarray, sample_weight: np.ndarray) -> float:
+def _accuracy(y: np.ndarray, predicted: np.ndarray, sample_weight: np.ndarray) -> float:
     return float(np.average(y == predicted, weights=sample_weight))

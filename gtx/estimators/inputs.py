@@ -1,4 +1,4 @@
-"""X, y and weights, as scikit-learn's users give them."""
+"""Conversion of X, y and weights of scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gtx.prediction.inputs import as_frame, as_texts, first_cells
 from gtx.tasks.labels import check_count
 
 
-def as_smiles(X: Any, coordinates: bool = False) -> list[str]:
-    """X as SMILES; an RDKit molecule as `gtx.molecules.reading.text_of` writes it.
+def as_smiles(X: Any, coordinates: bool = False) -> list[Text]:
+    """Convert X to SMILES, RDKit molecules by `gtx.molecules.reading.text_of`.
 
     Raises:
-        InputError: X is something else, or empty.
+        InputError: X contains something else, or is empty.
     """
     if text_of(X) is not None:
         raise InputError("X must be a list or an array of SMILES or RDKit molecules, not one of them")
@@ -39,27 +39,29 @@ def as_smiles(X: Any, coordinates: bool = False) -> list[str]:
 
 
 def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd.Series:
-    """The SMILES of a table: its only column beside those that the model reads or, with these, the one called so, or
-    else the only one whose cells read as molecules.
+    """Find the column of SMILES in a table.
+
+    It is the only column beside the feature columns, or else that with a usual name, or else the only one whose cells
+    are molecules.
 
     Args:
         table: X.
-        read: columns that the model reads beside the SMILES.
-        usual: what the column of SMILES was called in training.
+        read: feature columns of the model.
+        usual: name of the column of SMILES in training.
 
     Raises:
-        InputError: it cannot be told.
+        InputError: the column is ambiguous.
     """
     names = list(map(str, table.columns))
     rest = [i for i, name in enumerate(names) if name not in read]
     if not rest:
         raise InputError(f"X has no column of SMILES beside {listed(names)}" if names else "X has no columns")
     named = MoleculeColumn(None, usual).find([names[i] for i in rest]) if len(rest) > 1 else []
-    called = [rest[i] for i in named or molecule_columns(first_cells(table.iloc[:, rest]))]
-    found = rest if len(rest) == 1 else called
-    if len(found) == 1 and (read or len(rest) == 1):
-        return table.iloc[:, found[0]]
-    column = names[called[0] if called else rest[0]]
+    likely = [rest[i] for i in named or molecule_columns(first_cells(table.iloc[:, rest]))]
+    candidates = rest if len(rest) == 1 else likely
+    if len(candidates) == 1 and (read or len(rest) == 1):
+        return table.iloc[:, candidates[0]]
+    column = names[likely[0] if likely else rest[0]]
     more = [names[i] for i in rest if names[i] != column]
     if read:
         raise InputError(
@@ -73,17 +75,17 @@ def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd
 
 
 def as_numbers(y: Any) -> tuple[np.ndarray, list[str]]:
-    """`as_targets` of numbers, float64.
+    """Convert y to numbers, float64, see `as_targets`.
 
     Raises:
-        InputError: y holds something else.
+        InputError: y contains something else.
     """
     try:
         return as_targets(y, float)
     except (TypeError, ValueError) as error:
-        for place, value in np.ndenumerate(np.asarray(as_frame(y), dtype=object)):
+        for index, value in np.ndenumerate(np.asarray(as_frame(y), dtype=object)):
             if not _is_number(value):
-                where = f"row {place[0]}" + (f", column {place[1]}" if len(place) > 1 else "")
+                where = f"row {index[0]}" + (f", column {index[1]}" if len(index) > 1 else "")
                 raise InputError(
                     f"y must be numbers: {where}, counted from 0, holds {printable(repr(value))}; "
                     "for classes there is MoleculeClassifier"
@@ -100,10 +102,10 @@ def _is_number(value: Any) -> bool:
 
 
 def as_targets(y: Any, dtype: type) -> tuple[np.ndarray, list[str]]:
-    """y as an array `[n]` or `[n, T]`, and names for its columns; a table of one column is `[n]`."""
+    """Convert y to an array `[n]` or `[n, T]`, and name its columns; a table of one column is `[n]`."""
     y = as_frame(y)
     names = [str(name) for name in y.columns] if isinstance(y, pd.DataFrame) else None
-    array = np.asarray(y, dtype=dtype)
+    array: np.ndarray = np.asarray(y, dtype=dtype)
     array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if array.ndim not in (1, 2):
         raise InputError(f"y must be of shape [n] or [n, T], not {list(array.shape)}")
@@ -112,25 +114,25 @@ def as_targets(y: Any, dtype: type) -> tuple[np.ndarray, list[str]]:
 
 
 def classes_of(column: np.ndarray, name: str) -> np.ndarray:
-    """The classes in a column of y, in order; NaN and None are blanks.
+    """Find the classes in a column of y, in order; NaN and None are blanks.
 
     Args:
         column: `[n]`, objects.
-        name: of the column.
+        name: name of the column.
 
     Raises:
-        InputError: there are too few or too many, or it holds measured numbers, or text and numbers.
+        InputError: there are too few or too many classes, or the column contains measured numbers, or text and numbers.
     """
-    held = column[~pd.isna(column)].tolist()
-    if len({isinstance(value, str) for value in held}) > 1:
+    labels = column[~pd.isna(column)].tolist()
+    if len({isinstance(value, str) for value in labels}) > 1:
         raise InputError(f"{name}: expected classes that are all text or all numbers, got both")
-    values = np.array(held)
-    if len(held):
+    values = np.array(labels)
+    if len(labels):
         try:
             check_classification_targets(values)
         except ValueError as reason:
-            stated = str(reason).rstrip(".")
-            raise InputError(f"{name}: {stated}; for numbers there is MoleculeRegressor") from None
+            message = str(reason).rstrip(".")
+            raise InputError(f"{name}: {message}; for numbers there is MoleculeRegressor") from None
     classes = np.unique(values)
     if len(classes) < 2:
         shown = ", ".join(map(str, classes.tolist())) or "none"
@@ -139,30 +141,30 @@ def classes_of(column: np.ndarray, name: str) -> np.ndarray:
     return classes
 
 
-def as_weights(given: Any, rows: int) -> torch.Tensor | None:
-    """`sample_weight` as a tensor `[rows]`; None where it is None.
+def as_weights(sample_weight: Any, rows: int) -> torch.Tensor | None:
+    """Convert `sample_weight` to a tensor `[rows]`; None remains None.
 
     Raises:
-        InputError: another shape, or a weight that is negative or no number.
+        InputError: the shape is another, or a weight is negative or not finite.
     """
-    if given is None:
+    if sample_weight is None:
         return None
-    weights = np.asarray(given, dtype=float)
+    weights = np.asarray(sample_weight, dtype=float)
     if weights.shape != (rows,):
         raise InputError(f"sample_weight must be of shape [{rows}], one for each row, not {list(weights.shape)}")
     if not ((weights >= 0) & np.isfinite(weights)).all():
-        place = int((~((weights >= 0) & np.isfinite(weights))).argmax())
-        raise InputError(f"sample_weight must be numbers of 0 or more: number {place} is {weights[place]:g}")
+        index = int((~((weights >= 0) & np.isfinite(weights))).argmax())
+        raise InputError(f"sample_weight must be numbers of 0 or more: number {index} is {weights[index]:g}")
     return torch.from_numpy(weights)
 
 
 def as_columns(y: np.ndarray) -> np.ndarray:
-    """y `[n]` or `[n, T]` as `[n, T]`."""
+    """Convert y `[n]` or `[n, T]` to `[n, T]`."""
     return y[:, None] if y.ndim == 1 else y
 
 
-def complaint_of(smiles: Sequence[Text], errors: Sequence[str | None]) -> str | None:
-    """Return a message with the number of unusable SMILES and the first of them; None if all are usable."""
+def unusable_smiles(smiles: Sequence[Text], errors: Sequence[str | None]) -> str | None:
+    """Make a message with the number of unusable SMILES and the first of them; None if all are usable."""
     bad = [i for i, error in enumerate(errors) if error]
     if not bad:
         return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
     from gtx.data import File
+
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 class Inferred:
@@ -41,7 +43,7 @@ class Inferred:
         return make(Classification if found else Regression, self.targets, self.options).infer_from_table(files)
 
 
-def make(kind: type[Task], targets: Sequence[str], options: dict[str, object]) -> Task:
+def make(kind: type[AnyTask], targets: Sequence[str], options: Mapping[str, Any]) -> AnyTask:
     """A task with those of the options that were given (are not None).
 
     Raises:

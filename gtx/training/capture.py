@@ -243,8 +243,8 @@ def _report(reason: str) -> None:
     print(f"the step is not captured as a CUDA graph, and runs without: {reason}", file=sys.stderr)
 
 
-# --- The check before training. A default must be safe: in a second or two, on a few dozen molecules, batches of constant
-# shape and replayed steps are compared with plain ones, which are used if anything differs or raises.
+# --- The check before training. A default must be safe: in a second or two, on a few dozen molecules, batches of
+# constant shape and replayed steps are compared with plain ones, which are used if anything differs or raises.
 
 MAX_MOLECULES = 32
 """Largest number of molecules in a batch of the check."""

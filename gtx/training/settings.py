@@ -136,7 +136,7 @@ class TrainSettings:
     devices: int | str = option(1, "Number of GPUs, such as 2, or their indices, such as 0,2; several train together.")
     num_nodes: int | None = option(
         None,
-        "Number of machines that train together, each with --devices; default: those that torchrun has started, else 1.",
+        "Number of machines that train together, each with --devices; default: those started by torchrun, else 1.",
         whole(1),
     )
     strategy: str = option(
@@ -146,8 +146,8 @@ class TrainSettings:
 
     capture: bool | None = option(
         None,
-        "Train in batches of constant shape, and capture the whole step as a CUDA graph; default: on a GPU, if the model "
-        "allows it and a check at the start succeeds.",
+        "Train in batches of constant shape, and capture the whole step as a CUDA graph; default: on a GPU, if the "
+        "model allows it and a check at the start succeeds.",
     )
 
     threads: int | None = option(

@@ -18,10 +18,10 @@ from joblib.externals.loky import ProcessPoolExecutor
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from gtx.baselines import beside, predict_baselines
+from gtx.baselines import baseline_inputs, predict_baselines
 from gtx.data import Split, TableWriter, default_workers, fresh_name, leakage, nearest, process_pool, stop_workers
 from gtx.data.table_writer import output_header, output_row
-from gtx.dataset import Dataset, DataSettings, LabelledMolecules, candidates, fingerprint, load, spread
+from gtx.dataset import Dataset, DataSettings, LabelledMolecules, candidates, fingerprint, load, stratified_classes
 from gtx.dataset.loading import describe_duplicates
 from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
@@ -29,61 +29,79 @@ from gtx.prediction import library_versions
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare
 from gtx.report.kinds import TITLES, count, score
-from gtx.tasks import NumberTask
+from gtx.tasks import NumberTask, Task
 from gtx.training import RunFolder, TrainSettings, exclusive
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model
 
-OWN = "gtx"
-PATIENCE = 0.5  # seconds between looks at how far the splits have come
+GTX = "gtx"
+REFRESH_SECONDS = 0.5  # between two updates of the progress bar
 
 Results = list[dict[str, Any] | None]
 
 # --- One fold.
 
 
+def number_task(task: Task) -> NumberTask:
+    """Return a task of numbers or classes; raise an `InputError` for another."""
+    if not isinstance(task, NumberTask):
+        raise InputError(f"a benchmark is of numbers or classes; there are no baselines for the task {task.name}")
+    return task
+
+
 @dataclass(frozen=True)
 class Fold:
-    """One fold of a benchmark, with all it takes to run it in a process of its own.
+    """One fold of a benchmark, which can run in a process of its own.
 
     Attributes:
-        plan: how gtx trains; the seed of its settings also decides the forest.
-        folder: where its run lies.
+        plan: plan of the training; the seed of its settings is also that of the forest.
+        folder: folder of its run.
     """
 
     plan: Plan
     folder: Path
 
-    def found(self) -> dict[str, Any] | None:
-        """Return the scores that an earlier `run` found, if it was completed.
+    @property
+    def task(self) -> NumberTask:
+        """The task, of numbers or classes."""
+        return number_task(self.plan.task)
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs of all ensemble members."""
+        return (self.plan.settings.epochs or 0) * self.plan.settings.ensemble
+
+    def completed(self) -> dict[str, Any] | None:
+        """Return the result of an earlier, complete `run`; None if there is none.
 
         Raises:
-            InputError: the folder holds a run of other settings, data or rows.
+            InputError: the folder contains a run with other settings, data or rows.
         """
         run = RunFolder(self.folder)
         run.open(self.plan.config)
-        found = read_plain(self.result_file) if run.finished else None
-        return found if isinstance(found, dict) and {"test", "scores", "predictions"} <= found.keys() else None
+        result = read_plain(self.result_file) if run.finished else None
+        return result if isinstance(result, dict) and {"test", "scores", "predictions"} <= result.keys() else None
 
     def run(self) -> dict[str, Any]:
-        """Train and score; called again after an interruption it goes on.
+        """Train and score; called again after an interruption it resumes.
 
         Returns:
-            `rows` (how many of each part), `test` (their molecule indices), `scores` (by method, of the test rows, as
-            of `NumberTask.evaluate`), `predictions` (by method `[rows][outputs]`, None where there is no finite
-            number), `seconds`, `parameters` and `batch_pairs` (as trained with, of each member) of gtx.
+            `rows` (their number in each part), `test` (the indices of its molecules), `scores` (of the test rows by
+            method, see `NumberTask.evaluate`), `predictions` (by method `[rows][outputs]`, None for one that is not
+            finite), and of gtx `seconds`, `parameters` and `batch_pairs` (of each member).
 
         Raises:
-            InputError: the folder holds a run of other settings, data or rows, or training is impossible.
+            InputError: the folder contains a run with other settings, data or rows, or training is impossible.
         """
-        begun, plan = time.perf_counter(), self.plan
+        start, plan, task = time.perf_counter(), self.plan, self.task
         members, header = plan.fit(self.folder)
-        both = plan.blend(members, header)
-        molecules, task, test = plan.molecules, plan.task, plan.molecules.split["test"]
-        predictions = {OWN: both.answers.mean[test]}
-        seconds = time.perf_counter() - begun
-        y, more = molecules.y, {"seed": plan.settings.seed, **beside(molecules.store, task), "kernel": both.kernel}
-        for name, prediction, _ in predict_baselines(molecules.smiles, y, molecules.split, task, **more):
+        blended = plan.blend(members, header)
+        molecules, test = plan.molecules, plan.molecules.split["test"]
+        predictions = {GTX: blended.predictions.mean[test]}
+        seconds = time.perf_counter() - start
+        y, inputs = molecules.y, baseline_inputs(molecules.store, task)
+        options = {"seed": plan.settings.seed, **inputs, "kernel": blended.kernel}
+        for name, prediction, _ in predict_baselines(molecules.smiles, y, molecules.split, task, **options):
             predictions[name] = prediction[test]
         result = {
             "rows": molecules.counts,
@@ -100,19 +118,19 @@ class Fold:
 
     @property
     def result_file(self) -> Path:
-        """Where its result lies."""
+        """File of its result."""
         return self.folder / "result.json"
 
     def epochs_done(self) -> int:
-        """Epochs that gtx has come through, of `epochs` times `ensemble` of the settings; all where it is done."""
+        """Count the complete epochs of gtx, at most `epochs`."""
         if self.result_file.exists():
-            return self.plan.settings.epochs * self.plan.settings.ensemble
+            return self.epochs
         logs = self.folder.glob("members/*/log.csv")
         return sum(max(0, len(log.read_bytes().splitlines()) - 1) for log in logs)
 
 
 def seeded(settings: TrainSettings, number: int) -> TrainSettings:
-    """The settings of split `number`: another seed for each, and nothing on the terminal."""
+    """Return the settings of split `number`: with a seed of its own, without a progress bar."""
     return replace(settings, seed=settings.seed + number, progress=False)
 
 
@@ -124,21 +142,20 @@ def _plain(prediction: np.ndarray) -> list[list[float | None]]:
 
 
 def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, Any]]:
-    """Run every fold that has no result yet; the results of all, in their order.
+    """Run every fold that has no result yet, and return the results of all, in their order.
 
-    A split that fails stops the rest, and so does Ctrl-C; when this process is killed, those it started end too, or two
-    would write to one folder later.
+    A fold that fails stops the rest, and so does Ctrl-C; if this process is killed, its workers end too.
 
     Args:
-        folds: the splits.
-        jobs: how many at a time; 1 works in this process, more start one each.
+        folds: the folds.
+        jobs: number of folds at a time; with 1 they run in this process, otherwise each in a worker.
         progress: show a progress bar.
 
     Raises:
-        InputError: a folder holds a run of other settings or data (said before anything is trained), or training is
-            impossible.
+        InputError: a folder contains a run with other settings or data, which is checked before any training, or
+            training is impossible.
     """
-    results: Results = [fold.found() for fold in folds]
+    results: Results = [fold.completed() for fold in folds]
     left = {i: fold for i, fold in enumerate(folds) if results[i] is None}
     with _bar(folds, results, progress):
         if min(jobs, len(left)) < 2:
@@ -149,7 +166,7 @@ def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, 
                 numbers = {pool.submit(fold.run): i for i, fold in left.items()}
                 for done in as_completed(numbers):
                     results[numbers[done]] = done.result()
-    return results
+    return [result for result in results if result is not None]
 
 
 @contextmanager
@@ -165,7 +182,7 @@ def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _bar(folds: Sequence[Fold], results: Results, shown: bool) -> Iterator[None]:
-    """Epochs done of all splits, as their logs say, until the block ends."""
+    """Show the complete epochs of all folds, from their logs, until the block ends."""
     columns = (
         TextColumn("Benchmark"),
         BarColumn(20),
@@ -175,14 +192,14 @@ def _bar(folds: Sequence[Fold], results: Results, shown: bool) -> Iterator[None]
     )
     ended = threading.Event()
     with Progress(*columns, console=Console(stderr=True), disable=not shown, speed_estimate_period=600) as bar:
-        task = bar.add_task("", total=sum(f.plan.settings.epochs * f.plan.settings.ensemble for f in folds), scores="")
+        task = bar.add_task("", total=sum(fold.epochs for fold in folds), scores="")
 
         def refresh() -> None:
             completed = sum(fold.epochs_done() for fold in folds)
-            bar.update(task, completed=completed, scores=_words(results, folds[0].plan.task))
+            bar.update(task, completed=completed, scores=_summary(results, folds[0].task))
 
         def follow() -> None:
-            while not ended.wait(PATIENCE):
+            while not ended.wait(REFRESH_SECONDS):
                 refresh()
 
         follower = threading.Thread(target=follow, daemon=True)
@@ -195,26 +212,26 @@ def _bar(folds: Sequence[Fold], results: Results, shown: bool) -> Iterator[None]
             refresh()
 
 
-def _words(results: Results, task: NumberTask) -> str:
-    """Splits done, and the leading metric of gtx and of the best other method as far as they have come."""
-    found = [result["scores"] for result in results if result]
-    words = f"{len(found)}/{len(results)} splits"
-    if not found:
-        return words
+def _summary(results: Results, task: NumberTask) -> str:
+    """Summarise the complete folds: their number, and the leading metric of gtx and of the best other method."""
+    scores = [result["scores"] for result in results if result]
+    summary = f"{len(scores)}/{len(results)} splits"
+    if not scores:
+        return summary
     metric, lead = next(iter(task.metrics.items()))
-    rows = compare(found, 1.0, [metric])[-len(found[0]) :]  # of several targets the last are of their mean
+    rows = compare(scores, 1.0, [metric])[-len(scores[0]) :]  # for several targets the last rows are of their mean
     means = {row["method"]: row["mean"] for row in rows}
-    label = lead.title + " ÷ the mean's" * (rows[0]["target"] == MEAN and metric in IN_UNITS)
-    others = [mean for method, mean in means.items() if method != OWN and mean is not None]
+    label = f"{lead.title} ÷ the mean's" if rows[0]["target"] == MEAN and metric in IN_UNITS else lead.title
+    others = [mean for method, mean in means.items() if method != GTX and mean is not None]
     best = (min if lead.lower else max)(others, default=None)
-    return f"{words}; {label} {score(means[OWN], metric)}, best baseline {score(best, metric)}"
+    return f"{summary}; {label} {score(means[GTX], metric)}, best baseline {score(best, metric)}"
 
 
 # --- The files of a benchmark.
 
 
 def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], results: Sequence[dict[str, Any]]) -> None:
-    """Every row as it was, then `<target>_<method>` from models that had not seen it, then error and warning."""
+    """Write every row, then `<target>_<method>` from models that were not trained on it, then error and warning."""
     (file,) = dataset.files
     methods = list(results[0]["predictions"])
     mean, times = _out_of_fold(len(dataset.smiles), methods, results)
@@ -225,7 +242,8 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
         if np.isnan(dataset.y[m]).all():
             file.ledger.warn(row.number, None, None, "there is no target value; the row is in no fold")
         elif times[m] and np.isnan(mean[m]).any():
-            file.ledger.warn(row.number, *row.place(file.smiles_column), f"of a method: {NOT_FINITE}")
+            column, text = row.place(file.smiles_column)
+            file.ledger.warn(row.number, column, text, f"of a method: {NOT_FINITE}")
     columns = list(file.columns)
     for name in names:
         for method in methods:
@@ -237,7 +255,7 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
 
 
 def write_comparison(path: Path, table: Sequence[dict[str, Any]]) -> None:
-    """The rows of `gtx.report.comparison.compare`; an empty cell is what is not defined."""
+    """Write the rows of `gtx.report.comparison.compare`; a score that is not defined is an empty cell."""
 
     def cell(value: Any) -> str:
         return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -247,25 +265,25 @@ def write_comparison(path: Path, table: Sequence[dict[str, Any]]) -> None:
             writer.write([cell(value) for value in row.values()])
 
 
-def write_picture(
+def write_figures(
     path: Path,
     results: Sequence[dict[str, Any]],
     table: Sequence[dict[str, Any]],
     task: NumberTask,
     units: dict[str, str],
 ) -> None:
-    """The leading metric, split by split, and the differences."""
+    """Plot the leading metric by split, and the differences."""
     from gtx.report.comparison import comparison_figure, write_figure
 
     metric, lead = next(iter(task.metrics.items()))
     scores = [result["scores"] for result in results]
-    write_figure(comparison_figure(scores, table, metric, {OWN: OWN} | TITLES, lead.title, units), path)
+    write_figure(comparison_figure(scores, table, metric, {GTX: GTX} | TITLES, lead.title, units), path)
 
 
 def _out_of_fold(
     molecules: int, methods: Sequence[str], results: Sequence[dict[str, Any]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean predictions `[m, T * methods]` over repeats, target by target, and how often a molecule was test, `[m]`."""
+    """Average predictions over repeats, `[m, T * methods]`, and count the test parts of each molecule, `[m]`."""
     targets = len(results[0]["predictions"][methods[0]][0])
     total, times = np.zeros((molecules, targets, len(methods))), np.zeros(molecules, int)
     for result in results:
@@ -276,12 +294,12 @@ def _out_of_fold(
     return mean.reshape(molecules, -1), times
 
 
-# --- gtx and the baselines on many splits of one table: the whole of `gtx benchmark`, as one function.
+# --- gtx and the baselines on many splits of one table: `gtx benchmark` as one function.
 
 FEW = 5
-"""Fewer splits leave the t-distribution so wide that hardly any difference is one."""
-MOST = 10_000
-"""No count that is asked for is larger."""
+"""Number of splits below which the t-distribution is so wide that hardly any difference is significant."""
+MAX_COUNT = 10_000
+"""Largest number of folds, repeats and jobs."""
 OUTPUTS = ("benchmark.json", "benchmark.csv", "benchmark.png", "predictions.csv")
 
 
@@ -290,10 +308,10 @@ class Benchmark:
     """Outcome of a benchmark.
 
     Attributes:
-        out: its folder.
-        task: what was learned.
-        table: rows as of `gtx.report.comparison.compare`.
-        notes: what was said of the data and the folds, a line each.
+        out: folder of the benchmark.
+        task: the task.
+        table: rows of `gtx.report.comparison.compare`.
+        notes: notes about the data and the folds, a line each.
     """
 
     out: Path
@@ -313,33 +331,32 @@ def benchmark(
     jobs: int = 1,
     overwrite: bool = False,
 ) -> Benchmark:
-    """Cross-validate gtx beside the baselines; called again it goes on where it was stopped.
+    """Cross-validate gtx beside the baselines; called again it resumes.
 
-    The rows are dealt to folds, `repeats` times anew; each fold is test once, a tenth of the other rows chooses the
-    epoch (and the ridge's penalty), the rest trains. With `data.split` "random" a molecule measured twice stays in one
-    fold, and of a single classification target both classes are spread evenly; with "scaffold", "cluster", "kmeans"
-    and "group" what the split keeps together stays in one fold. All methods learn from the same rows and predict the
-    same others.
+    The rows are divided into folds, `repeats` times; each fold is the test part once, a tenth of the other rows is the
+    validation part, the rest the training part. With `data.split` "random" a molecule that was measured twice stays in
+    one fold, and both classes of a single classification target are spread evenly; with "scaffold", "cluster", "kmeans"
+    and "group" each group stays in one fold. All methods are trained and tested on the same rows.
 
     Writes `benchmark.json` (everything), `benchmark.csv` (the table), `benchmark.png`, and `predictions.csv`: every row
-    of the table as it was, with each method's mean prediction from models that had not seen it, or an error.
+    of the table, with the mean prediction of each method from models that were not trained on it, or an error.
 
     Args:
-        data: the table; columns and files that spell out a split have no meaning here.
-        settings: how gtx trains.
-        out: the benchmark's folder.
-        folds: of each repeat.
-        repeats: how often the rows are dealt anew; more can be added later.
-        jobs: splits at a time, each in a process of its own.
-        overwrite: start anew whatever `out` holds.
+        data: the table; columns and files that define a split are not used.
+        settings: settings of gtx.
+        out: folder of the benchmark.
+        folds: number of folds of each repeat.
+        repeats: number of divisions into folds; more can be added later.
+        jobs: number of folds at a time, each in a process of its own.
+        overwrite: start anew, whatever `out` contains.
 
     Raises:
         InputError: the input, the settings or `out` cannot be used, or another process trains there.
     """
     out = Path(out)
     for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("folds", folds, 2)):
-        if not least <= value <= MOST:
-            raise InputError(f"{name}: expected {least} to {MOST:,}, got {value}")
+        if not least <= value <= MAX_COUNT:
+            raise InputError(f"{name}: expected {least} to {MAX_COUNT:,}, got {value}")
     data.split_settings.grouping()
     check_model(settings, data.featuriser, data.features)
     claim(out, (*OUTPUTS, "cache", "splits"))
@@ -350,22 +367,19 @@ def benchmark(
         cache=out / "cache",
         progress=settings.progress,
     )
-    if not isinstance(dataset.task, NumberTask):
-        raise InputError(
-            f"a benchmark is of numbers or classes; there are no baselines for the task {dataset.task.name}"
-        )
-    settings = settings.resolved(dataset.task.epochs)
+    task = number_task(dataset.task)
+    settings = settings.resolved(task.epochs)
     runs = _folds(dataset, data, settings, out, folds, repeats, jobs)
     if overwrite:
         discard(out, keep=("cache",))
     results = run_all(runs, jobs, settings.progress)
-    table = compare([result["scores"] for result in results], 1 / (folds - 1), list(dataset.task.metrics))
+    table = compare([result["scores"] for result in results], 1 / (folds - 1), list(task.metrics))
     notes = list(_notes(dataset, data, runs, folds, repeats))
-    write_out_of_fold(out / "predictions.csv", dataset, dataset.task.prediction_names, results)
+    write_out_of_fold(out / "predictions.csv", dataset, task.prediction_names, results)
     write_comparison(out / "benchmark.csv", table)
-    write_picture(out / "benchmark.png", results, table, dataset.task, data.units)
+    write_figures(out / "benchmark.png", results, table, task, data.units)
     record = {
-        **dataset.task.config(),
+        **task.config(),
         **_marks(data),
         "rows": {file.source: file.ledger.summary() for file in dataset.files},
         "folds": folds,
@@ -378,7 +392,7 @@ def benchmark(
         "versions": library_versions(),
     }
     write_text(out / "benchmark.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
-    return Benchmark(out, dataset.task, table, notes)
+    return Benchmark(out, task, table, notes)
 
 
 def _folds(
@@ -386,15 +400,15 @@ def _folds(
 ) -> list[Fold]:
     threads = settings.threads or max(1, default_workers() // jobs)
     marks = _marks(data) | {"folds": folds}
-    runs, dealt = [], folds_of(dataset, data, folds, repeats)
+    runs, splits = [], folds_of(dataset, data, folds, repeats)
     for repeat in range(repeats):
-        for fold, split in enumerate(dealt[repeat]):
-            own = replace(seeded(settings, repeat * folds + fold), threads=threads)
-            words = f"fold {fold + 1} of {folds}, repeat {repeat + 1}"
+        for fold, split in enumerate(splits[repeat]):
+            fold_settings = replace(seeded(settings, repeat * folds + fold), threads=threads)
+            title = f"fold {fold + 1} of {folds}, repeat {repeat + 1}"
             molecules = LabelledMolecules(
-                dataset.task, dataset.store, dataset.smiles, split, words, dataset.smiles_column
+                dataset.task, dataset.store, dataset.smiles, split, title, dataset.smiles_column
             )
-            plan = Plan.make(molecules, data, own, marks=marks | {"repeat": repeat, "fold": fold})
+            plan = Plan.make(molecules, data, fold_settings, marks=marks | {"repeat": repeat, "fold": fold})
             runs.append(Fold(plan, out / "splits" / f"{repeat}-{fold}"))
     return runs
 
@@ -406,13 +420,13 @@ def _marks(data: DataSettings) -> dict[str, Any]:
 
 
 def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> list[list[Split]]:
-    """Molecule indices, of each repeat and fold; molecules without any label are in none."""
+    """Divide the molecules with a label into folds: the indices of each part, by repeat and fold."""
     labelled = np.flatnonzero(~np.isnan(dataset.y).all(axis=1))
-    smiles = [dataset.smiles[i] for i in labelled]
-    kept, rows = candidates(dataset.files, data.split_settings, dataset.rows[labelled], smiles)
-    labelled = labelled[kept]
-    dealt = data.split_settings.repeated(rows, folds, repeats, spread(dataset.task, dataset.y[labelled]))
-    return [[{part: labelled[index] for part, index in split.items()} for split in repeat] for repeat in dealt]
+    smiles = [dataset.smiles[i] for i in labelled.tolist()]
+    usable, rows = candidates(dataset.files, data.split_settings, dataset.rows[labelled], smiles)
+    labelled = labelled[usable]
+    splits = data.split_settings.repeated(rows, folds, repeats, stratified_classes(dataset.task, dataset.y[labelled]))
+    return [[{part: labelled[index] for part, index in split.items()} for split in repeat] for repeat in splits]
 
 
 def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: int, repeats: int) -> Iterator[str]:
@@ -420,11 +434,12 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     for file in dataset.files:
         yield f"{file.source}: {file.ledger.summary()}"
     if dataset.duplicates.molecules:
-        yield f"repeated: {describe_duplicates(dataset)}" + "; each molecule stays in one fold" * (not any(leaked))
-    kind = data.split if data.split_by is None else f"{data.split} (column {data.split_by!r})"
+        grouped = "" if any(leaked) else "; each molecule stays in one fold"
+        yield f"repeated: {describe_duplicates(dataset)}{grouped}"
+    method = data.split if data.split_by is None else f"{data.split} (column {data.split_by!r})"
     sizes = [run.plan.molecules.counts["test"] for run in runs]
-    dealt = f"{repeats} × {folds} {kind} folds of {min(sizes)} to {max(sizes)} molecules"
-    yield f"{dataset.task.name}; {dealt}, seed {data.seed}"
+    division = f"{repeats} × {folds} {method} folds of {min(sizes)} to {max(sizes)} molecules"
+    yield f"{dataset.task.name}; {division}, seed {data.seed}"
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
         yield f"warning: up to {most} molecules stand in two parts of one fold's split, which flatters the scores"
@@ -432,5 +447,6 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"
-    if unlabelled := len(dataset.smiles) - int((~np.isnan(dataset.y).all(axis=1)).sum()):
+    unlabelled = int(np.isnan(dataset.y).all(axis=1).sum())
+    if unlabelled:
         yield f"in no fold: {count(unlabelled, 'molecule')} without any target value"

@@ -1,4 +1,4 @@
-"""The network and a kernel in closed form, blended and calibrated as validation rows say."""
+"""Blend of the network and a kernel in closed form, weighted and calibrated on validation rows."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from gtx.prediction.kernel_member import KernelMember, blend_outputs
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import NumberTask, Task
-from gtx.tasks.task import Answers
+from gtx.tasks.task import Answers, Predictions
 from gtx.training import Member, TrainSettings
 from gtx.workflow.specs import kernel_parts, kernel_spec, learned_spec
 
-FEWEST = 10
-"""Validation rows of a target, for it to say anything of a share."""
-LEAST = 0.05
-"""A smaller share is none: the file need not hold a kernel for it."""
-SHARES = torch.linspace(0, 1, 101, dtype=torch.float64)
+MIN_ROWS = 10
+"""Smallest number of validation rows of a target on which a weight is fitted."""
+MIN_WEIGHT = 0.05
+"""Smallest weight of a kernel; with a smaller one the network is used alone."""
+WEIGHTS = torch.linspace(0, 1, 101, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,26 @@ class Blended:
     """Predictions of trained networks blended with a kernel, for all molecules of a store.
 
     Attributes:
-        predictor: of both; its intervals, spread and probabilities are calibrated on validation rows.
+        predictor: predictor of both; its intervals, deviations and probabilities are calibrated on validation rows.
         answers: its answers for all molecules of the store.
-        outputs: its outputs, see `gtx.prediction.Predictor.outputs`; for validation rows those of a kernel that has not
-            seen them.
-        alone: answers of the parts by name, not calibrated, where there is more than one.
-        kernel: as solved for the training rows alone, whether it has a share or not; None where it was not.
-        note: what there is to say of it.
+        outputs: its outputs, see `gtx.prediction.Predictor.outputs`; for validation rows those of a kernel fitted to
+            the training rows alone.
+        alone: answers of network and kernel by name, not calibrated; empty for a network alone.
+        kernel: kernel fitted to the training rows alone, also if its weight is 0; None if none was fitted.
+        note: a line about the blend.
     """
 
     predictor: Predictor
     answers: Answers
     outputs: Any
-    alone: Mapping[str, Answers]
+    alone: Mapping[str, Predictions]
     kernel: KernelRidge | None
     note: str | None
+
+    @property
+    def predictions(self) -> Predictions:
+        """Answers of a task of numbers or classes."""
+        return _predictions(self.answers)
 
     @classmethod
     def calibrated(
@@ -66,20 +71,20 @@ class Blended:
         note: str | None,
         alone: Mapping[str, Tensor] | None = None,
     ) -> Self:
-        """With what the task learns of validation rows.
+        """Calibrate a predictor on validation rows.
 
         Args:
             store: all molecules, with targets in their own units.
-            val: rows of the store.
-            unseen, outputs: what the predictor says of the store, see `gtx.prediction.Predictor.outputs`.
-            predictor: not calibrated yet.
+            val: validation rows of the store.
+            unseen, outputs: warnings and outputs for the store, see `gtx.prediction.Predictor.outputs`.
+            predictor: the predictor, not calibrated yet.
             kernel, note: see the attributes.
-            alone: outputs of the parts by name.
+            alone: outputs of network and kernel by name.
         """
         answers = predictor.answers(store, outputs, unseen)
-        task = predictor.task.calibrated(answers.subset(val), store.y.numpy()[val])
+        task = predictor.task.calibrated(answers.subset(val), targets_of(store).numpy()[val])
         fitted = predictor.with_header(replace(predictor.header, task=task))
-        parts = {name: predictor.answers(store, own, unseen) for name, own in (alone or {}).items()}
+        parts = {name: _predictions(predictor.answers(store, each, unseen)) for name, each in (alone or {}).items()}
         return cls(fitted, fitted.answers(store, outputs, unseen), outputs, parts, kernel, note)
 
 
@@ -91,21 +96,20 @@ def blend(
     settings: TrainSettings,
     learned: Callable[[], TrainingRows] | None = None,
 ) -> Blended:
-    """Trained networks with a kernel that learned from the same training rows, as far as validation rows ask for one;
-    and intervals, spread and probabilities of both, calibrated on validation rows.
+    """Blend trained networks with a kernel of the same training rows, and calibrate both on validation rows.
 
-    When the shares are settled, the kernel is solved anew for the training and the validation rows together: there is
-    nothing left to decide, and more rows make it better. What it says of a validation row is kept from before, so that
-    scores and intervals of these rows are those of molecules that it has not seen.
+    Once the weights are fixed, the kernel is fitted again to the training and the validation rows, as more rows make it
+    better. Its outputs for validation rows remain those of the first fit, so that their scores and intervals are those
+    of new molecules.
 
     Args:
-        members: trained.
-        header: of their file.
+        members: trained networks.
+        header: header of their model file.
         store: all molecules, with targets in their own units.
         split: rows of "train" and "val".
-        settings: whether to blend, and where the networks run.
-        learned: gives the rows that the model file keeps in place of the header's where the kernel learns from
-            validation rows.
+        settings: settings of the blend, and the device of the networks.
+        learned: function that collects the rows for the model file, in place of those of the header, if the kernel is
+            fitted to validation rows too.
     """
     device = "cpu" if settings.accelerator == "cpu" else None
     predictor = Predictor([member.model for member in members], header, device)
@@ -114,66 +118,85 @@ def blend(
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     if isinstance(members[0].model, KernelRidge):
         return calibrated(predictor, outputs, members[0].model, None)
-    if settings.blend == "no" or (reason := why_not(header.task, train, val)):
-        usual = settings.blend == "no" or header.task.writes or header.task.per != "molecule"
+    task = header.task
+    reason = None if settings.blend == "no" else obstacle_to_blend(task, train, val)
+    if settings.blend == "no" or reason is not None or not isinstance(task, NumberTask):
+        usual = settings.blend == "no" or task.writes or task.per != "molecule"
         note = None if usual else f"the network alone: {reason}"
         return calibrated(predictor, outputs, None, note)
-    spec = kernel_spec(header.task, header.featuriser, header.features, parts=kernel_parts(settings, header.featuriser))
-    kernel = fitted_kernel(spec, header.task, train)
+    spec = kernel_spec(task, header.featuriser, header.features, parts=kernel_parts(settings, header.featuriser))
+    kernel = fitted_kernel(spec, task, train)
     rows = torch.from_numpy(split["val"])
     held_out = outputs_of(kernel, val)
-    share = shares(header.task, outputs[rows].mean(1), held_out, val)
-    if (share < LEAST).all():
+    weight = blend_weights(task, outputs[rows].mean(1), held_out, val)
+    if (weight < MIN_WEIGHT).all():
         note = "the network alone: blending with a kernel would not improve the validation score"
         return calibrated(predictor, outputs, kernel, note)
-    whole = fitted_kernel(spec, header.task, store.subset(np.sort(np.concatenate([split["train"], split["val"]]))))
-    own = outputs_of(whole, store)
-    own[rows] = held_out
-    kernel_member = KernelMember(whole, share.float())
-    header = replace(header, partner=learned_spec(spec, whole), training=learned() if learned else header.training)
-    alone = {"network": outputs, "kernel": blend_outputs(outputs, own, torch.ones_like(share))}
-    note = (
-        f"prediction = {kernel_member.describe(header.task)}; weights chosen on {counted(len(val), 'validation row')}"
-    )
-    few = [name for name, known in zip(header.task.targets, (~val.y.isnan()).sum(0), strict=True) if known < FEWEST]
-    note += f"; {listed(few)}: too few of them have a value to weigh a kernel, which takes {FEWEST}" if few else ""
+    refitted = fitted_kernel(spec, task, store.subset(np.sort(np.concatenate([split["train"], split["val"]]))))
+    kernel_outputs = outputs_of(refitted, store)
+    kernel_outputs[rows] = held_out
+    kernel_member = KernelMember(refitted, weight.float())
+    header = replace(header, partner=learned_spec(spec, refitted), training=learned() if learned else header.training)
+    alone = {"network": outputs, "kernel": blend_outputs(outputs, kernel_outputs, torch.ones_like(weight))}
+    note = f"prediction = {kernel_member.describe(task)}; weights chosen on {counted(len(val), 'validation row')}"
+    values = (~targets_of(val).isnan()).sum(0).tolist()
+    few = [name for name, number in zip(task.targets, values, strict=True) if number < MIN_ROWS]
+    if few:
+        note += f"; {listed(few)}: too few of them have a value to weigh a kernel, which takes {MIN_ROWS}"
     both = Predictor(predictor.members, header, device, kernel_member)
-    return calibrated(both, kernel_member.blend(outputs, own), kernel, note, alone)
+    return calibrated(both, kernel_member.blend(outputs, kernel_outputs), kernel, note, alone)
 
 
 def fitted_kernel(spec: Mapping[str, Any], task: NumberTask, molecules: MoleculeStore) -> KernelRidge:
-    """A kernel that has learned a fitted task from molecules."""
+    """Make a kernel and fit it to molecules with a fitted task."""
     kernel = attach_foundation(build_model(spec))
+    if not isinstance(kernel, KernelRidge):
+        raise TypeError(f"expected the specification of a kernel, got {spec['name']}")
     fit_closed_form(kernel, task, molecules)
     return kernel
 
 
-def why_not(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
-    """Why no kernel can have a share; None if one can."""
+def obstacle_to_blend(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
+    """Name the reason why no kernel can be blended; None if one can."""
     if not isinstance(task, NumberTask) or closed_form_targets(task, train) is None:
         return why_no_closed_form(task, train)
-    most = int((~val.y.isnan()).sum(0).max()) if len(val) else 0
-    if most < FEWEST:
+    most = int((~targets_of(val).isnan()).sum(0).max()) if len(val) else 0
+    if most < MIN_ROWS:
         few = f"{counted(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"
-        return f"{few}, which takes {FEWEST}; --model kernel needs none, and gtx benchmark compares them"
+        return f"{few}, which takes {MIN_ROWS}; --model kernel needs none, and gtx benchmark compares them"
     return None
 
 
-def shares(task: NumberTask, network: Tensor, kernel: Tensor, val: MoleculeStore) -> Tensor:
-    r"""The share of a kernel in each prediction, float64 `[P]`, from 0 to 1.
+def blend_weights(task: NumberTask, network: Tensor, kernel: Tensor, val: MoleculeStore) -> Tensor:
+    r"""Fit the weight of the kernel in each prediction, float64 `[P]`, from 0 to 1.
 
-    A target's share is the mean of what is likely after its validation rows were seen, if before all shares are
-    equally likely: \(\int s\, p(y \mid s)\, ds / \int p(y \mid s)\, ds\). Few rows leave it near 1/2, many lead it to
-    the best. A target of fewer than `FEWEST` rows has the network alone.
+    The weight of a target is its posterior mean given the validation rows, for a uniform prior,
+
+    \[ \frac{\int_0^1 s\, p(y \mid s)\, ds}{\int_0^1 p(y \mid s)\, ds}. \]
+
+    With few rows it stays near 1/2. A target with fewer than `MIN_ROWS` rows has weight 0.
 
     Args:
-        task: fitted.
-        network, kernel: their outputs for validation rows, float64 `[m, C]` and `[m, P]`.
-        val: these, with targets in their own units.
+        task: the fitted task.
+        network, kernel: outputs for validation rows, float64 `[m, C]` and `[m, P]`.
+        val: validation rows, with targets in their own units.
     """
     y = task.scaled(val).double()
     network = network[:, : task.num_predictions]
-    surprise = torch.stack([task.nll(torch.lerp(network, kernel.double(), share), y) for share in SHARES])
-    likely = torch.softmax(-surprise, 0)  # [shares, T]
-    each = (SHARES[:, None] * likely).sum(0) * ((~y.isnan()).sum(0) >= FEWEST)
-    return each.repeat_interleave(torch.tensor(task.widths))
+    nll = torch.stack([task.nll(torch.lerp(network, kernel.double(), weight), y) for weight in WEIGHTS])
+    posterior = torch.softmax(-nll, 0)  # [weights, T]
+    mean = (WEIGHTS[:, None] * posterior).sum(0) * ((~y.isnan()).sum(0) >= MIN_ROWS)
+    return mean.repeat_interleave(torch.tensor(task.widths))
+
+
+def targets_of(store: MoleculeStore) -> Tensor:
+    """Return the targets of a store, float64 `[m, T]`; raise a `ValueError` if it has none."""
+    if store.y is None:
+        raise ValueError("expected molecules with targets, got a store without")
+    return store.y
+
+
+def _predictions(answers: Answers) -> Predictions:
+    if not isinstance(answers, Predictions):
+        raise TypeError(f"expected predictions of numbers or classes, got {type(answers).__name__}")
+    return answers

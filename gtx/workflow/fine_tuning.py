@@ -1,7 +1,8 @@
-"""Fine-tuning: training that starts from a model file, and adapting without labels."""
+"""Fine-tuning: training that starts from a model file, and adaptation without labels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
@@ -23,31 +24,31 @@ from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
 from gtx.prediction import ModelHeader, Predictor, load_model, model_path, save_model
-from gtx.tasks import Inferred, Task
+from gtx.tasks import Inferred, NumberTask, Regression, Task
 from gtx.training import Member, TrainSettings, WeightTransfer, fit
 from gtx.training.fitting import check_machine
 from gtx.training.weight_transfer import HEAD
 from gtx.workflow.specs import num_descriptors
 
-# --- Going on from a trained model.
+# --- Training that starts from a trained model.
 
 
 @dataclass(frozen=True)
 class FineTuning:
-    """A trained model that is to be trained further: its architecture and featuriser are kept.
+    """Trained model from which a training starts, with its architecture and featuriser.
 
-    A pretrained one says in its header how it is best tuned, under `settings.tuning`: `rates` and `head_first`, as
-    `TrainSettings` has them. Its readout is made anew, with the descriptors and counts of substructures that a model
-    from scratch has.
+    The header of a pretrained model contains its best settings for fine-tuning, `rates` and `head_first` of
+    `TrainSettings`, under `settings.tuning`. It gets a new readout, with the descriptors and counts of substructures of
+    a model from scratch.
 
     Attributes:
-        header: of its file.
+        header: header of the model file.
         members: its networks.
-        featuriser: how molecules are read.
-        file: the name of its file, or `foundation`.
-        sha256: of its file.
-        features: the columns that are read beside the molecules.
-        new_head: its head is made anew though it would fit, and so are the scales of targets.
+        featuriser: featuriser of the molecules.
+        file: name of the file, or `foundation`.
+        sha256: hash of the file.
+        features: feature columns.
+        new_head: use a new head, and new scales of targets, though the old head would fit.
     """
 
     header: ModelHeader
@@ -63,72 +64,72 @@ class FineTuning:
         """Read a model file.
 
         Raises:
-            InputError: it cannot be used, or what is asked contradicts what it decides.
+            InputError: the file cannot be used, or the settings contradict the model.
         """
         networks, header = load_model(path)
         _refuse_contradictions(data, settings, header)
         members = [Member(network, header.task, [], 0, np.inf) for network in networks]
-        joined = data.featuriser.descriptors if "tuning" in header.settings else header.featuriser.descriptors
-        featuriser = replace(header.featuriser, descriptors=joined)
-        features = data.features if "tuning" in header.settings else header.features
+        source = data if "tuning" in header.settings else header  # a pretrained model gets a new readout
+        featuriser = replace(header.featuriser, descriptors=source.featuriser.descriptors)
+        features = source.features
         if new_head and not hasattr(networks[0], HEAD):
             raise InputError(f"--new-head: model {header.model['name']} has no head that could be made anew")
         return cls(header, members, featuriser, Path(path).name, sha256(model_path(path)), features, new_head)
 
     def tuned(self, settings: TrainSettings, task: Task | Inferred | None = None) -> TrainSettings:
-        """The settings, with what its header says where nothing was asked for.
+        """Fill in the settings for fine-tuning of the header, where the user has set none.
 
         Args:
-            settings: as asked for.
-            task: what is learned.
+            settings: settings of the user.
+            task: the task.
         """
-        usual = dict(self.header.settings.get("tuning", {}))
-        if "rates" in usual:
-            if getattr(task, "per", "molecule") != "molecule":  # its counts are of molecules, see `spec`
-                usual["rates"] = {part: rate for part, rate in usual["rates"].items() if part != "substructures"}
+        tuning = dict(self.header.settings.get("tuning", {}))
+        if "rates" in tuning:
+            if getattr(task, "per", "molecule") != "molecule":  # `substructures` are of molecules
+                tuning["rates"] = {part: rate for part, rate in tuning["rates"].items() if part != "substructures"}
             if getattr(task, "also", None):  # as new as the head
-                usual["rates"] = usual["rates"] | {"also": usual["rates"].get("head", 1.0)}
-        unsaid = [name for name in ("rates", "head_first") if name in usual and getattr(settings, name) is None]
-        tuned = replace(settings, **{name: usual[name] for name in unsaid})
+                tuning["rates"] = tuning["rates"] | {"also": tuning["rates"].get("head", 1.0)}
+        unset = [name for name in ("rates", "head_first") if name in tuning and getattr(settings, name) is None]
+        tuned = replace(settings, **{name: tuning[name] for name in unset})
         waits = any(0 < share < 1 for share in (tuned.rates or {}).values())
         return tuned if waits else replace(tuned, head_first=settings.head_first)
 
     def warnings(self, dataset: Dataset) -> list[str]:
         """Return warnings of validation and test molecules on which the start model was trained."""
-        kept = self.header.training
-        if kept is None:
+        training = self.header.training
+        if training is None:
             return []
-        known, least = set(kept.smiles), "at least " * (len(kept) < kept.trained)
-        counts = {
-            words: (sum(dataset.smiles[i] in known for i in rows), len(rows))
-            for words, rows in (("validation", dataset.split["val"]), ("test", dataset.split["test"]))
-        }
-        return [
-            f"warning: {self.file} was trained on {least}{taught} of these {rows} {words} molecules, which flatters "
-            "their scores; --split-column, --val and --test keep parts as they were"
-            for words, (taught, rows) in counts.items()
-            if taught
-        ]
+        trained, least = set(training.smiles), "at least " if len(training) < training.trained else ""
+        warnings = []
+        for title, rows in (("validation", dataset.split["val"]), ("test", dataset.split["test"])):
+            shared = sum(dataset.smiles[i] in trained for i in rows)
+            if shared:
+                warnings.append(
+                    f"warning: {self.file} was trained on {least}{shared} of these {len(rows)} {title} molecules, "
+                    "which flatters their scores; --split-column, --val and --test keep parts as they were"
+                )
+        return warnings
 
     def adopted(self, task: Task) -> Task:
-        """A task, fitted, with what the model's own has learned of the targets that both have.
+        """Give a fitted task the scales and classes of the targets that it shares with the model's task.
 
         Raises:
-            InputError: the table contradicts what was learned, e.g. has other classes.
+            InputError: the table contradicts them, for instance by other classes.
         """
-        return task.adopting(self.header.task) if self._knows(task) else task
+        return task.adopting(self.header.task) if self._shares_targets(task) else task
 
     def transfer(self, task: Task) -> WeightTransfer:
-        """Which weights a model for a task takes over."""
-        return WeightTransfer(self.new_head, task.outputs_of(self.header.task) if self._knows(task) else None)
+        """Select the weights that a model for a task takes over."""
+        outputs = task.outputs_of(self.header.task) if self._shares_targets(task) else None
+        return WeightTransfer(self.new_head, outputs)
 
-    def _knows(self, task: Task) -> bool:
-        """Tell whether the start model's knowledge of targets of the same names is of use to the task."""
+    def _shares_targets(self, task: Task) -> bool:
+        """Return True if targets of the same name are the same; a pretrained model's are descriptors."""
         pretrained = "tuning" in self.header.settings and self.header.task.targets != task.targets
         return not self.new_head and not pretrained
 
     def spec(self, task: Task) -> dict[str, Any]:
-        """Its architecture, with outputs for a task."""
+        """Specify a model of its architecture for a task."""
         arguments = self.header.model["arguments"] | {"out_channels": task.out_channels}
         if task.per != self.header.task.per:
             arguments["per"] = task.per
@@ -142,11 +143,11 @@ class FineTuning:
         return self.header.model | {"arguments": arguments}
 
     def origin(self, spec: dict[str, Any], task: Task) -> dict[str, str]:
-        """Where a model of that architecture for a task comes from, and how much of it: for the header of its file."""
+        """Describe the origin of the weights of a model for a task, for the header of its file."""
         with torch.device("meta"):  # names and shapes, without memory
-            own = build_model(spec).state_dict()
-        words = self.transfer(task).describe(own, self.members[0].model.state_dict())
-        return {"file": self.file, "sha256": self.sha256, "weights": words}
+            state = build_model(spec).state_dict()
+        weights = self.transfer(task).describe(state, self.members[0].model.state_dict())
+        return {"file": self.file, "sha256": self.sha256, "weights": weights}
 
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelHeader) -> None:
@@ -158,29 +159,29 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
             "a model that is trained further keeps its architecture: leave out model and model_arguments "
             "(--model, --model-arguments)"
         )
-    asked = data.task.config() if isinstance(data.task, Task) else getattr(data.task, "options", {})
-    if asked.get("element_reference") is not None and header.targets == list(data.target_columns):
+    options = data.task.config() if isinstance(data.task, Task) else getattr(data.task, "options", {})
+    if options.get("element_reference") is not None and header.targets == list(data.target_columns):
         raise InputError(
             "a model that is trained further keeps its scale: leave out element_reference (--element-reference)"
         )
     if data.featuriser.components not in ((), header.featuriser.components):
-        kept = " and ".join(header.featuriser.components) or "a single molecule"
-        raise InputError(f"a model that is trained further keeps its inputs: of a row it reads {kept}")
-    asked, kept, usual = data.featuriser.to_dict(), header.featuriser.to_dict(), type(data.featuriser)().to_dict()
+        components = " and ".join(header.featuriser.components) or "a single molecule"
+        raise InputError(f"a model that is trained further keeps its inputs: of a row it reads {components}")
     if data.features not in (None, header.features) and "tuning" not in header.settings:
-        options = ", ".join((header.features or data.features).options)
-        kept = ", ".join(header.features.columns) if header.features else "none"
-        raise InputError(f"a model that is trained further keeps its inputs: of {options} it has {kept}")
-    for name, value in asked.items():
-        if value not in (usual[name], kept[name]):
-            raise InputError(f"the trained model reads molecules with {name} {kept[name]}, not {value}")
+        names = ", ".join((header.features or data.features).options)
+        columns = ", ".join(header.features.columns) if header.features else "none"
+        raise InputError(f"a model that is trained further keeps its inputs: of {names} it has {columns}")
+    old, usual = header.featuriser.to_dict(), type(data.featuriser)().to_dict()
+    for name, value in data.featuriser.to_dict().items():
+        if value not in (usual[name], old[name]):
+            raise InputError(f"the trained model reads molecules with {name} {old[name]}, not {value}")
 
 
-# --- `gtx adapt`: a pretrained model goes on with its descriptors, on the user's own molecules, without labels.
+# --- `gtx adapt`: further pretraining on the descriptors of the user's molecules, without labels.
 
-CHUNK = 500
-HELD_OUT = 0.1
-FEWEST = 10
+CHUNK = 500  # molecules of a job
+HELD_OUT = 0.1  # share of the molecules that validates
+MIN_MOLECULES = 10
 
 
 @dataclass(frozen=True)
@@ -188,10 +189,10 @@ class Adapted:
     """Outcome of an adaptation.
 
     Attributes:
-        ledger: the rows that could not be used, and why; None where the file was there already.
+        ledger: ledger of the table; None if the file was complete before.
         before, after: root mean square error of the descriptors of held-out molecules, in standard deviations.
-        molecules: how many it learned from.
-        was_finished: whether there was nothing left to do.
+        molecules: number of training molecules.
+        was_finished: True if the file was complete before.
     """
 
     ledger: Ledger | None
@@ -213,49 +214,58 @@ def adapt(
 ) -> Adapted:
     """Train a pretrained model further on the molecules of a table, with RDKit's descriptors as targets.
 
-    Called again it goes on, or says that it is done. A tenth of the molecules is held out and chooses the epoch. A
-    molecule that several rows have is one.
+    Called again it resumes or returns at once. A tenth of the molecules is held out to select the epoch. Repeated
+    molecules count once.
 
     Args:
-        model: a file whose targets are descriptors of RDKit, or `foundation`.
-        table: what `gtx.data.open_table` reads; targets in it are not looked at.
-        out: the model file to write; until it is there, a folder beside it, `.<name>.run`, holds what is needed to go
-            on.
-        settings: of training.
-        smiles_column: default as `open_table` says.
-        workers: processes that compute descriptors; default: as many as there are cores.
-        overwrite: begin anew, whatever an interrupted call left, and whatever `out` is.
+        model: model file whose targets are descriptors of RDKit, or `foundation`.
+        table: table that `gtx.data.open_table` reads; its targets are not used.
+        out: model file to write; until it is complete, a folder beside it, `.<name>.run`, contains the checkpoints.
+        settings: settings of the training.
+        smiles_column: column of the molecules; default: see `open_table`.
+        workers: number of processes that compute descriptors; default: the number of cores.
+        overwrite: start anew, whatever an interrupted call has left, and whatever `out` is.
 
     Raises:
-        InputError: the model was pretrained otherwise, fewer than ten molecules can be used, or `out` is another model.
+        InputError: the targets of the model are not descriptors, fewer than ten molecules can be used, or `out` is
+            another model.
     """
     check_machine(settings)
     out, origin = Path(out), {"file": Path(model).name, "sha256": sha256(model_path(model))}
-    told = settings.decisive() | {
+    marks = settings.decisive() | {
         "table": sha256(table) if Path(table).is_file() else None,
         "smiles_column": smiles_column,
     }
     if out.exists() and not overwrite:
-        return _found(out, origin["sha256"], told)
+        return _finished(out, origin["sha256"], marks)
     networks, header = load_model(model)
-    if strange := [name for name in header.targets if name not in RDKIT_DESCRIPTORS]:
+    others = [name for name in header.targets if name not in RDKIT_DESCRIPTORS]
+    if others or not isinstance(header.task, NumberTask):
         raise InputError(
-            f"{model} predicts {strange[0]}: gtx adapt goes on with models that predict RDKit's descriptors"
+            f"{model} predicts {(others or header.targets)[0]}: gtx adapt goes on with models that predict RDKit's "
+            "descriptors"
         )
-    store, ledger = labelled(header, table, smiles_column, workers, settings.progress)
-    if len(store) < FEWEST:
+    store, ledger = described_molecules(header, table, smiles_column, workers, settings.progress)
+    if len(store) < MIN_MOLECULES:
         raise InputError(
-            f"{table}: expected at least {FEWEST} molecules that can be used, got {len(store)}; {ledger.summary()}"
+            f"{table}: expected at least {MIN_MOLECULES} molecules that can be used, got {len(store)}; "
+            f"{ledger.summary()}"
         )
     order = np.random.default_rng(settings.seed).permutation(len(store))
-    aside = round(HELD_OUT * len(store))
-    val, train = store.subset(np.sort(order[:aside])), store.subset(np.sort(order[aside:]))
-    task = header.task
-    folder = out.with_name(f".{out.name}.run")
-    marks = {"from": origin["sha256"], "molecules": store.checksum(), "model": header.model}
-    first = [Member(network, task, [], 0, np.inf) for network in networks]
-    make, how = partial(build_model, header.model), {"marks": marks, "overwrite": overwrite, "start": first}
-    members = fit(make, task, train, val, settings, folder, **how)
+    held_out = round(HELD_OUT * len(store))
+    val, train = store.subset(np.sort(order[:held_out])), store.subset(np.sort(order[held_out:]))
+    folder, task = out.with_name(f".{out.name}.run"), header.task
+    members = fit(
+        partial(build_model, header.model),
+        task,
+        train,
+        val,
+        settings,
+        folder,
+        marks={"from": origin["sha256"], "molecules": store.checksum(), "model": header.model},
+        overwrite=overwrite,
+        start=[Member(network, task, [], 0, np.inf) for network in networks],
+    )
     score = task.validation(val)
     before, after = (
         score(Predictor([network], header).outputs(val)[0][:, 0])["val_score"]
@@ -263,48 +273,50 @@ def adapt(
     )
     origin |= {"weights": f"all, adapted to {len(train)} molecules"}
     adapted = {"before": before, "after": after, "molecules": len(train)}
-    words = header.settings | {"start": origin, "adapted": told | adapted}
-    save_model(out, [member.model for member in members], replace(header, settings=words, training=None), half=True)
+    header = replace(header, settings=header.settings | {"start": origin, "adapted": marks | adapted}, training=None)
+    save_model(out, [member.model for member in members], header, half=True)
     discard(folder)
     tidy(folder)
     return Adapted(ledger, before, after, len(train))
 
 
-def _found(out: Path, start: str, told: dict[str, Any]) -> Adapted:
-    """Return the adaptation in the file, if the same call made it.
+def _finished(out: Path, start: str, marks: dict[str, Any]) -> Adapted:
+    """Return the outcome of the adaptation in a file.
 
     Raises:
-        InputError: another did.
+        InputError: a call with other arguments wrote the file.
     """
     settings = load_model(out)[1].settings
-    kept = dict(settings.get("adapted", {}))
-    adapted = {name: kept.pop(name, None) for name in ("before", "after", "molecules")}
-    there, here = kept | {"from": settings.get("start", {}).get("sha256")}, told | {"from": start}
-    check_same(there, here, f"{out} is a model")
+    old = dict(settings.get("adapted", {}))
+    adapted = {name: old.pop(name, None) for name in ("before", "after", "molecules")}
+    check_same(old | {"from": settings.get("start", {}).get("sha256")}, marks | {"from": start}, f"{out} is a model")
     return Adapted(None, **adapted, was_finished=True)
 
 
-def labelled(
+def described_molecules(
     header: ModelHeader, table: str, smiles_column: str | None, workers: int | None, progress: bool
 ) -> tuple[MoleculeStore, Ledger]:
-    """The molecules of a table, each once, with their descriptors, winsorised, and what became of its rows."""
-    opened, ledger = open_table(table, smiles_column), Ledger()
-    rows = list(opened.rows)
+    """Read the different molecules of a table, with winsorised descriptors as targets; also return its ledger."""
+    source, ledger = open_table(table, smiles_column), Ledger()
+    rows = list(source.rows)
     ledger.enter(rows)
     texts = [row.readable for row in rows]
-    found = featurise(header.featuriser, texts, workers=workers, progress=progress)
-    for row, error in zip(rows, found.errors, strict=True):
+    molecules = featurise(header.featuriser, texts, workers=workers, progress=progress)
+    for row, error in zip(rows, molecules.errors, strict=True):
         if error and not row.error:
-            ledger.error(row.number, opened.smiles_column, row.shown, error)
-    once = np.sort(np.unique([found.smiles[i] for i in found.good], return_index=True)[1])  # of those that can be read
-    good = [texts[i] for i in found.good[once]]
+            ledger.error(row.number, source.smiles_column, row.shown, error)
+    readable = [molecules.smiles[i] for i in molecules.good]
+    unique = np.sort(np.unique(readable, return_index=True)[1])
+    good = [texts[i] for i in molecules.good[unique]]
     if workers is None:
         workers = default_workers() if len(good) > CHUNK else 0
     chunks = [(good[i : i + CHUNK],) for i in range(0, len(good), CHUNK)]
-    described = partial(rdkit_descriptors_of, header.featuriser.read)
-    made = in_workers(described, chunks, workers) if workers else starmap(described, chunks)
-    made = track(made, "Computing descriptors", len(chunks), console=Console(stderr=True)) if progress else made
+    describe = partial(rdkit_descriptors_of, header.featuriser.read)
+    parts: Iterable[np.ndarray] = in_workers(describe, chunks, workers) if workers else starmap(describe, chunks)
+    if progress:
+        parts = track(parts, "Computing descriptors", len(chunks), console=Console(stderr=True))
     columns = [RDKIT_DESCRIPTORS.index(name) for name in header.targets]
-    y = np.concatenate([np.empty((0, len(RDKIT_DESCRIPTORS))), *made])[:, columns]
-    store = found.store.subset(once)
-    return store.with_targets(header.task.scaler.winsorised(torch.from_numpy(y))), ledger
+    y = torch.from_numpy(np.concatenate([np.empty((0, len(RDKIT_DESCRIPTORS))), *parts])[:, columns])
+    if isinstance(header.task, Regression) and header.task.scaler is not None:
+        y = header.task.scaler.winsorised(y)
+    return molecules.store.subset(unique).with_targets(y), ledger

@@ -1,4 +1,4 @@
-"""The files of a finished run: predictions of every row, and what every report says."""
+"""Files of a finished run: predictions of every row, and the facts of its report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data import TableWriter, fresh_name
+from gtx.data import Nearest, TableWriter, fresh_name
 from gtx.data.ledger import counted
 from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
@@ -21,7 +21,7 @@ from gtx.tasks.task import Answers
 from gtx.training import Member
 from gtx.workflow.specs import describe_model
 
-FIRST = 20  # messages that the report quotes
+MAX_MESSAGES = 20  # messages that the report quotes
 
 
 def data_lines(dataset: Dataset) -> list[str]:
@@ -51,7 +51,7 @@ def data_lines(dataset: Dataset) -> list[str]:
         lines.append(f"warning: {stand} in both {one} and {other}, which flatters the scores")
     lines += outlier_lines(dataset)
     if dataset.nearest is not None:
-        lines.append(_nearness(dataset))
+        lines.append(_nearness(dataset, dataset.nearest))
     lines += _shared_components(dataset)
     if not counts["val"]:
         lines.append(
@@ -65,12 +65,12 @@ def _unlabelled(dataset: Dataset) -> str:
     return f"in no part: {counted(dataset.unlabelled, _unit(dataset))} without any target value"
 
 
-def _nearness(dataset: Dataset) -> str:
-    judged = "test" if len(dataset.split["test"]) else "validation"
+def _nearness(dataset: Dataset, nearest: Nearest) -> str:
+    part = "test" if len(dataset.split["test"]) else "validation"
     leak = "" if dataset.leaked else f"no {_unit(dataset)} stands in two parts; "
-    judges = counted(len(dataset.nearest.rows), f"{judged} {_unit(dataset)}")
-    whose = f"{judges} to their nearest training {_unit(dataset)}s"
-    return f"leakage: {leak}Tanimoto similarity of {whose}: {dataset.nearest.summary()}"
+    number = counted(len(nearest.rows), f"{part} {_unit(dataset)}")
+    pairs = f"{number} to their nearest training {_unit(dataset)}s"
+    return f"leakage: {leak}Tanimoto similarity of {pairs}: {nearest.summary()}"
 
 
 def _unit(dataset: Dataset) -> str:
@@ -80,18 +80,18 @@ def _unit(dataset: Dataset) -> str:
 
 def _shared_components(dataset: Dataset) -> list[str]:
     """State, for each component, how many validation or test rows share a molecule with training rows."""
-    names, judged = dataset.files[0].components, "test" if len(dataset.split["test"]) else "val"
-    if not names or not len(dataset.split[judged]):
+    names, scored = dataset.files[0].components, "test" if len(dataset.split["test"]) else "val"
+    if not names or not len(dataset.split[scored]):
         return []
-    own, known = (
+    rows, train = (
         [(row.text, *row.others) for row in (dataset.place(i)[1] for i in dataset.split[part])]
-        for part in (judged, "train")
+        for part in (scored, "train")
     )
     counts = []
     for k, name in enumerate(names):
-        seen = {row[k] for row in known}
-        counts.append(f"{sum(row[k] in seen for row in own)} have a {name} of the training rows")
-    return [f"leakage: of {len(own)} {judged} rows {', '.join(counts)}, as written; --split group keeps either apart"]
+        seen = {row[k] for row in train}
+        counts.append(f"{sum(row[k] in seen for row in rows)} have a {name} of the training rows")
+    return [f"leakage: of {len(rows)} {scored} rows {', '.join(counts)}, as written; --split group keeps either apart"]
 
 
 def _row_numbers(dataset: Dataset) -> np.ndarray:
@@ -100,13 +100,13 @@ def _row_numbers(dataset: Dataset) -> np.ndarray:
 
 
 def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers: Answers) -> None:
-    """`predictions.csv`, every row of the table as it was with an answer or an error; and one for each further file.
+    """Write `predictions.csv`, every row of the table with an answer or an error, and one for each further file.
 
-    A column `split` before the error says train, val or test; it is empty for a row in no part.
+    A column `split` before the error names the part, train, val or test; it is empty for a row in no part.
     """
     part_of = {row: part for part, index in dataset.split.items() for row in dataset.rows[index].tolist()}
-    said = zip(answer_rows(answers), answers.finite.tolist(), answers.warnings, strict=True)
-    by_row = dict(zip(dataset.rows.tolist(), said, strict=True))
+    answered = zip(answer_rows(answers), answers.finite.tolist(), answers.warnings, strict=True)
+    by_row = dict(zip(dataset.rows.tolist(), answered, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *further_names(dataset)), strict=True):
         named, ledger = predictor.output_columns(file.columns), file.ledger
         split = fresh_name([*file.columns, *named], "split")
@@ -115,8 +115,8 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
                 cells, *notes = by_row.get(i, ([None] * len(named), True, []))
                 record_answer(ledger, file.smiles_column, row, *notes)
                 error, warnings = ledger.errors.get(row.number), ledger.warnings.get(row.number, [])
-                *answered, said_wrong, said_odd = output_row(row, cells, error, warnings)
-                writer.write([*answered, part_of.get(i, ""), said_wrong, said_odd])
+                *columns, last_error, last_warning = output_row(row, cells, error, warnings)
+                writer.write([*columns, part_of.get(i, ""), last_error, last_warning])
 
 
 def further_names(dataset: Dataset) -> list[str]:
@@ -155,21 +155,25 @@ def report_facts(
 
     ledgers = [file.ledger for file in dataset.files]
     num_atoms, elements = count_atoms(dataset.store)
+    unlabelled = [_unlabelled(dataset)] if dataset.unlabelled else []
+    model = predictor.header.model
+    description = describe_model(model["name"], members[0].model, len(members))
+    if predictor.kernel_member is not None:
+        description += f"; prediction = {predictor.kernel_member.describe(predictor.task)}"
     card = DataCard(
         source=", ".join(Path(file.source).name for file in dataset.files),
         rows=sum(ledger.rows for ledger in ledgers),
         errors=sum(ledger.num_errors for ledger in ledgers),
-        summary="; ".join([ledger.summary() for ledger in ledgers] + [_unlabelled(dataset)] * bool(dataset.unlabelled)),
+        summary="; ".join([ledger.summary() for ledger in ledgers] + unlabelled),
         split=dataset.split_summary,
         num_atoms=num_atoms,
         elements=elements,
-        first_errors=[message for ledger in ledgers for message in ledger.errors.values()][:FIRST],
-        warnings=[m for ledger in ledgers for messages in ledger.warnings.values() for m in messages][:FIRST],
+        first_errors=[message for ledger in ledgers for message in ledger.errors.values()][:MAX_MESSAGES],
+        warnings=[m for ledger in ledgers for messages in ledger.warnings.values() for m in messages][:MAX_MESSAGES],
         cautions=[line.removeprefix("warning: ") for line in notes if line.startswith("warning: ")],
         repeated=describe_duplicates(dataset),
         leaked=dataset.leaked,
     )
-    model = predictor.header.model
     return {
         "title": Path(dataset.files[0].source).stem,
         "smiles": dataset.smiles,
@@ -181,12 +185,7 @@ def report_facts(
         "settings": {"model": model, "training": predictor.header.settings},
         "versions": library_versions(),
         "model_file": str(out / "model.gtx"),
-        "model": describe_model(model["name"], members[0].model, len(members))
-        + (
-            f"; prediction = {kernel_member.describe(predictor.task)}"
-            if (kernel_member := predictor.kernel_member)
-            else ""
-        ),
+        "model": description,
         "alone": metrics["alone"],
         "nearest": dataset.nearest,
         "row_numbers": _row_numbers(dataset),

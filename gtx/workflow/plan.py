@@ -1,4 +1,4 @@
-"""The plan of a training: from molecules and their split to a model and its header, for commands and estimators."""
+"""Plan of a training: from molecules and their split to a model and its header, for commands and estimators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gtx.prediction import FOUNDATION, ModelHeader, describe_seen
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows, draw, nearest_similarity
 from gtx.tasks import NumberTask, Task
-from gtx.training import Member, TrainSettings, fit, run_config
+from gtx.training import Member, TrainSettings, WeightTransfer, fit, run_config
 from gtx.training.logging import Watch
 from gtx.workflow.blending import Blended, blend
 from gtx.workflow.fine_tuning import FineTuning
@@ -36,16 +36,16 @@ from gtx.workflow.specs import (
 
 @dataclass(frozen=True)
 class Plan:
-    """A model, its settings and the rows that it learns from.
+    """Molecules, model and settings of a training.
 
     Attributes:
-        molecules: with targets and a split, and whatever their table says.
-        data: the table, its molecules read as the model needs them.
-        settings: of the model and its training.
-        fine_tuning: the trained model to go on from, if any.
-        task: what is learned, fitted on the training rows.
-        spec: of the model, as of `gtx.workflow.model_spec`.
-        marks: plain values that tell its data and model from any other.
+        molecules: molecules with targets and a split.
+        data: settings of the data, with the featuriser of the model.
+        settings: settings of the model and its training.
+        fine_tuning: trained model to start from, if any.
+        task: the task, fitted to the training rows.
+        spec: specification of the model, see `gtx.workflow.model_spec`.
+        marks: plain values that identify data and model.
     """
 
     molecules: LabelledMolecules
@@ -65,14 +65,15 @@ class Plan:
         fine_tuning: FineTuning | None = None,
         marks: dict[str, Any] | None = None,
     ) -> Self:
-        """Settle what the rows decide; `data`, `settings` and `fine_tuning` as `opened` gives them.
+        """Fit the task to the training rows and specify the model.
 
         Args:
-            molecules, data, settings, fine_tuning: see the attributes.
-            marks: of data and split, where `data` does not tell them.
+            molecules: see the attributes.
+            data, settings, fine_tuning: results of `prepare`.
+            marks: plain values that identify data and split; default: those of `data`.
 
         Raises:
-            InputError: the training rows cannot teach the task.
+            InputError: the task cannot be fitted to the training rows.
         """
         settings = settings.resolved(molecules.task.epochs)
         task = molecules.fitted()
@@ -89,17 +90,17 @@ class Plan:
 
     @property
     def config(self) -> dict[str, Any]:
-        """Return the content of the run's `config.yaml`."""
+        """Content of the run's `config.yaml`."""
         return run_config(self.task, self.settings, self.marks)
 
     @property
     def origin(self) -> dict[str, Any]:
-        """`{"start": ...}`, from which file the model goes on; empty where it is from scratch."""
+        """File that the model starts from, as `{"start": ...}`; empty for a model from scratch."""
         return {} if self.fine_tuning is None else {"start": self.fine_tuning.origin(self.spec, self.task)}
 
     @cached_property
     def seen(self) -> dict[str, str]:
-        """`{"seen": ...}`, how many test molecules are in the foundation's corpus; empty where that has no part."""
+        """Number of test molecules in the corpus of the foundation, as `{"seen": ...}`; empty if that is not used."""
         start = self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION
         used = start or "foundation" in kernel_parts(self.settings, self.data.featuriser)
         test = [self.molecules.smiles[i] for i in self.molecules.split["test"]]
@@ -107,26 +108,31 @@ class Plan:
 
     @property
     def units(self) -> dict[str, str]:
-        """Return the units of targets, by name: from the user or the public data set, otherwise from the start
-        model."""
-        known = {} if self.fine_tuning is None else self.fine_tuning.header.units
-        return {name: unit for name, unit in (known | self.data.units).items() if name in self.task.targets}
+        """Units of targets, by name: from the user or the public data set, otherwise from the start model."""
+        units = {} if self.fine_tuning is None else self.fine_tuning.header.units
+        return {name: unit for name, unit in (units | self.data.units).items() if name in self.task.targets}
 
     @property
     def dropped(self) -> list[str]:
-        """Targets of the model to go on from that the table's task has not, where it has others of them."""
-        theirs = () if self.fine_tuning is None else self.fine_tuning.header.targets
-        kept = set(theirs) & set(self.task.targets)
-        return [name for name in theirs if name not in kept] if kept else []
+        """Targets of the start model that the task lacks; empty if it has none of them."""
+        old = [] if self.fine_tuning is None else self.fine_tuning.header.targets
+        shared = set(old) & set(self.task.targets)
+        return [name for name in old if name not in shared] if shared else []
 
     def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[Member], ModelHeader]:
-        """Train in a folder, or go on there, as `gtx.training.fit` does; the members, and the header of their file."""
-        train, val = self.molecules.train, self.molecules.store.subset(self.molecules.split["val"])
-        start = {}
-        if self.fine_tuning is not None:
-            start = {"start": self.fine_tuning.members, "transfer": self.fine_tuning.transfer(self.task)}
-        make, how = partial(_build, self.spec), {"marks": self.marks, "watch": watch}
-        members = fit(make, self.task, train, val, self.settings, out, **how, **start)
+        """Train in a folder or resume there, see `gtx.training.fit`; return the members and their header."""
+        members = fit(
+            partial(_build, self.spec),
+            self.task,
+            self.molecules.train,
+            self.molecules.store.subset(self.molecules.split["val"]),
+            self.settings,
+            out,
+            marks=self.marks,
+            watch=watch,
+            start=() if self.fine_tuning is None else self.fine_tuning.members,
+            transfer=WeightTransfer() if self.fine_tuning is None else self.fine_tuning.transfer(self.task),
+        )
         header = ModelHeader(
             self.task,
             self.data.featuriser,
@@ -175,36 +181,33 @@ def _build(spec: dict[str, Any]) -> nn.Module:
     return attach_foundation(build_model(spec))
 
 
-def opened(
+def prepare(
     data: DataSettings, settings: TrainSettings, start: str | Path | None, new_head: bool = False
 ) -> tuple[DataSettings, TrainSettings, FineTuning | None]:
-    """The data read as the model needs them, the settings as the model asks for, and the model to go on from.
+    """Adapt the settings of data and training to the model, and open the model to start from.
 
     Raises:
-        InputError: there is no such model, or what is asked does not suit it.
+        InputError: the model does not exist, or the settings do not suit it.
     """
     if start is None:
         if new_head:
             raise InputError("--new-head: there is no trained model whose head could be made anew; name it with --from")
-        return _suited(data, settings), settings, None
+        return _checked(data, settings), settings, None
     check_machine(settings)
     fine_tuning = FineTuning.open(start, data, settings, new_head)
     data = replace(data, featuriser=fine_tuning.featuriser, features=fine_tuning.features)
     return data, fine_tuning.tuned(settings, data.task), fine_tuning
 
 
-def _suited(data: DataSettings, settings: TrainSettings) -> DataSettings:
-    if getattr(data.task, "writes", False):
+def _checked(data: DataSettings, settings: TrainSettings) -> DataSettings:
+    task = data.task
+    if isinstance(task, Task) and task.writes:
         usual = TrainSettings()
         for name in ("model", "ensemble"):
             if getattr(settings, name) != getattr(usual, name):
-                raise InputError(
-                    f"task {data.task.name} knows no other {name} than {getattr(usual, name)}; leave it out"
-                )
+                raise InputError(f"task {task.name} has no other {name} than {getattr(usual, name)}; leave it out")
         if data.features:
-            raise InputError(
-                f"task {data.task.name} reads molecules alone: leave out {', '.join(data.features.options)}"
-            )
+            raise InputError(f"task {task.name} reads molecules alone: leave out {', '.join(data.features.options)}")
         check_machine(settings)
         featuriser = replace(data.featuriser, descriptors=False)
         check_size(WRITER, featuriser, {"size": 100} | settings.model_arguments)

@@ -1,4 +1,4 @@
-"""Which model is trained, and whether it suits the molecules."""
+"""Specifications of models, and checks that a model suits the molecules."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import nn
 from gtx.data import FeatureColumns
 from gtx.data.columns import listed
 from gtx.errors import InputError, did_you_mean
+from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, CLOSED_FORM, GraphTransformer, build_model
 from gtx.molecules import Featuriser
 from gtx.prediction.loading import foundation_spec
@@ -23,16 +24,16 @@ from gtx.training.optimise import check_head_first, freeze
 
 WRITER = "molecule_to_sequence"
 KERNEL_PARTS = ("substructures", "descriptors")
-"""What the kernel compares by default."""
-MOST_WEIGHTS = 10**9
-"""With their gradients, moments and average these take 20 GB."""
+"""Default inputs of the kernel."""
+MAX_WEIGHTS = 10**9
+"""Largest number of weights; with gradients, moments and average they take 20 GB."""
 
 
 def check_model(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None = None) -> None:
-    """Say before the molecules are read whether there is such a model and it suits them.
+    """Check, before the molecules are read, that the model exists and suits them.
 
     Raises:
-        InputError: the model is unknown, an argument is misspelt, or the model needs coordinates that are not kept, or
+        InputError: the model is unknown, an argument is misspelt, or the model needs coordinates that are not read, or
             does not use those that are.
     """
     name = settings.model
@@ -49,12 +50,12 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
         _check_kernel(settings, featuriser, features)
         return
     if name not in ARCHITECTURES:
-        every = [*ARCHITECTURES, *CLOSED_FORM]
-        near = did_you_mean(name, every)
-        raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(every)}")
-    known = {*signature(ARCHITECTURES[name].make).parameters, *signature(GraphTransformer).parameters}
+        names = [*ARCHITECTURES, *CLOSED_FORM]
+        near = did_you_mean(name, names)
+        raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(names)}")
+    arguments = {*signature(ARCHITECTURES[name].make).parameters, *signature(GraphTransformer).parameters}
     for argument in settings.model_arguments:
-        if argument not in known and (near := did_you_mean(argument, known)):
+        if argument not in arguments and (near := did_you_mean(argument, arguments)):
             raise InputError(f"model {name} has no argument {argument!r}{near}")
     use = ARCHITECTURES[name].coordinates
     if use == "needed" and not featuriser.coordinates:
@@ -70,8 +71,7 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
 
 def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> None:
     """Raise an `InputError` if a model cannot be made, or would not fit into any memory."""
-    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    spec = {"name": name, "arguments": {**sizes, "coordinates": featuriser.coordinates, **arguments}}
+    spec = {"name": name, "arguments": input_sizes(featuriser) | {"coordinates": featuriser.coordinates} | arguments}
     try:
         with torch.device("meta"):  # shapes, without memory
             weights = sum(p.numel() for p in build_model(spec).parameters())
@@ -79,24 +79,24 @@ def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> 
         raise
     except (TypeError, ValueError, RuntimeError, ArithmeticError) as reason:
         raise InputError(f"the model cannot be made: {reason}") from None
-    if weights > MOST_WEIGHTS:
-        raise InputError(f"model {name} would have {weights:,} weights, and gtx trains up to {MOST_WEIGHTS:,}")
+    if weights > MAX_WEIGHTS:
+        raise InputError(f"model {name} would have {weights:,} weights, and gtx trains up to {MAX_WEIGHTS:,}")
 
 
 def check_rows(task: Task, settings: TrainSettings) -> None:
     """Raise an `InputError` if a task needs training rows that are to be left out of the model file."""
     if task.reads_similarity and settings.training_rows is False:
         raise InputError(
-            f"uncertainty {task.uncertainty} compares with training rows: leave out "
+            f"uncertainty {getattr(task, 'uncertainty', '')} compares with training rows: leave out "
             "training_rows=False (--no-training-rows)"
         )
 
 
 def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
-    """Say before anything is written whether a model has the parts that are to learn slower.
+    """Check, before anything is written, that the model has the modules named in `rates`.
 
     Raises:
-        InputError: it has not, or nothing would learn, or nothing would wait.
+        InputError: a module is missing, no module would be trained, or `head_first` would have no effect.
     """
     if spec["name"] in CLOSED_FORM or not (settings.rates or settings.head_first):
         return
@@ -110,15 +110,16 @@ def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
 
 
 def without_all_rows(settings: TrainSettings) -> TrainSettings:
-    """The settings of a training whose rows are never held together.
+    """Return the settings of a training whose rows stay on disk.
 
     Raises:
-        InputError: something is asked for that needs all of them.
+        InputError: a setting needs all rows in memory.
     """
     if settings.model in CLOSED_FORM:
         raise InputError(f"model {settings.model} needs all training rows in memory: train it on a table")
-    for option, given in (("--blend kernel", settings.blend == "kernel"), ("--training-rows", settings.training_rows)):
-        if given:
+    options = {"--blend kernel": settings.blend == "kernel", "--training-rows": settings.training_rows}
+    for option, is_set in options.items():
+        if is_set:
             raise InputError(f"{option} needs all training rows in memory, which a store is not for: leave it out")
     return replace(settings, blend="no", training_rows=False)
 
@@ -143,17 +144,24 @@ def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: Fea
 def model_spec(
     settings: TrainSettings, featuriser: Featuriser, task: Task, rows: int, features: FeatureColumns | None = None
 ) -> dict[str, Any]:
-    """`{"name": ..., "arguments": ...}` of the model for a task, fitted, and so many training rows."""
-    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    sizes["coordinates"] = featuriser.coordinates
-    given = dict(settings.model_arguments)
+    """Return the specification of a model, `{"name": ..., "arguments": ...}`.
+
+    Args:
+        settings: name and arguments of the model.
+        featuriser: featuriser of the molecules.
+        task: the fitted task.
+        rows: number of training rows, which sets the default width.
+        features: further columns that the model reads.
+    """
+    sizes = input_sizes(featuriser) | {"coordinates": featuriser.coordinates}
+    chosen = dict(settings.model_arguments)
     if task.writes:
-        return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **given}}
+        return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **chosen}}
     if settings.model in CLOSED_FORM:
         parts = kernel_parts(settings, featuriser)
         spec = kernel_spec(task, featuriser, features, settings.model, parts)
-        return spec | {"arguments": spec["arguments"] | given}
-    arguments = {
+        return spec | {"arguments": spec["arguments"] | chosen}
+    arguments: dict[str, Any] = {
         "out_channels": task.out_channels,
         **sizes,
         "num_descriptors": num_descriptors(featuriser, features),
@@ -166,27 +174,32 @@ def model_spec(
         arguments["per"] = task.per
     elif settings.model == "standard":
         arguments["substructures"] = featuriser.constitution
-    spec = {"name": settings.model, "arguments": arguments | given}
+    spec = {"name": settings.model, "arguments": arguments | chosen}
     return spec | components_spec(settings, featuriser, features)
 
 
 def components_spec(
     settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None
 ) -> dict[str, dict[str, Any]]:
-    """The entry of a specification for rows of several molecules; none where a row has one."""
+    """Return the entry of a specification for rows of several molecules; empty for rows of one."""
     if not featuriser.components:
         return {}
     count, width = len(featuriser.components), features.width if features else 0
     return {"components": {"count": count, "separate": settings.separate_encoders, "further": width}}
 
 
+def input_sizes(featuriser: Featuriser) -> dict[str, Any]:
+    """Return the numbers of codes of atoms and bonds, as arguments of a model."""
+    return {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+
+
 def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> int:
-    """D, of the molecule and of the columns beside it."""
+    """Return the number D of descriptors and further feature columns."""
     return featuriser.num_descriptors + (features.width if features else 0)
 
 
 def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, ...]:
-    """Return what a kernel of these settings compares: substructures, descriptors, foundation.
+    """Return the inputs of the kernel: substructures, descriptors, foundation.
 
     Raises:
         InputError: substructures are left out, or the foundation cannot read such molecules.
@@ -212,32 +225,34 @@ def kernel_spec(
     parts: Sequence[str] = KERNEL_PARTS,
 ) -> dict[str, Any]:
     """Return the `model_spec` of a kernel; of several molecules a row, it reads the descriptors of all side by side."""
-    sizes: dict[str, Any] = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    sizes = input_sizes(featuriser)
     if "foundation" in parts:
         sizes["foundation"] = foundation_spec()
     if name == "kernel" and "descriptors" in parts:
-        own = featuriser.num_descriptors * max(1, len(featuriser.components))
-        sizes["num_descriptors"] = own + (features.width if features else 0)
+        descriptors = featuriser.num_descriptors * max(1, len(featuriser.components))
+        sizes["num_descriptors"] = descriptors + (features.width if features else 0)
     return {"name": name, "arguments": {"out_channels": task.num_predictions, **sizes}}
 
 
 def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
-    """The specification of a trained model: some, solved in closed form, are as large as what they have learned."""
+    """Return the specification of a trained model; the size of one in closed form depends on its training rows."""
     return spec | {"arguments": spec["arguments"] | getattr(model, "learned_arguments", {})}
 
 
 def describe_model(name: str, model: nn.Module, count: int) -> str:
-    """A model in a few words, and how many there are of it."""
-    if name in CLOSED_FORM:
-        compares = f" by {listed(model.kernel_names)}" if "foundation" in model.kernel_names else ""
-        return f"{'Tanimoto ' * (name == 'tanimoto')}kernel of {len(model.row):,} training molecules{compares}"
+    """Describe a model, of which an ensemble has `count`, in a few words."""
+    if isinstance(model, KernelRidge):
+        title = "Tanimoto kernel" if name == "tanimoto" else "kernel"
+        inputs = f" by {listed(model.kernel_names)}" if "foundation" in model.kernel_names else ""
+        return f"{title} of {len(model.row):,} training molecules{inputs}"
     weights = sum(p.numel() for p in model.parameters())
-    return f"{count} × " * (count > 1) + f"{name} graph transformer, {weights:,} weights"
+    each = f"{name} graph transformer, {weights:,} weights"
+    return f"{count} × {each}" if count > 1 else each
 
 
 def default_width(rows: int) -> int:
-    """Channels of the nodes where nothing else is asked for: 64 for under 8,000 training rows, 128 from there on.
+    """Return the default number of channels: 64 for fewer than 8,000 training rows, otherwise 128.
 
-    So that a run on a set such as Tox21 takes minutes on two cores.
+    A run on a set such as Tox21 then takes minutes on two cores.
     """
     return 64 if rows < 8000 else 128

@@ -1,4 +1,4 @@
-"""Trials: the space of settings, the study that remembers them, the training of one."""
+"""Trials of a study: the search space, the record of trials, the training of one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import validation_scorer
 from gtx.workflow.outputs import data_lines
-from gtx.workflow.plan import Plan, opened
+from gtx.workflow.plan import Plan, prepare
 from gtx.workflow.specs import default_width
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial
 
 
-# --- What a study varies: the choices, the defaults among them, and the settings that a choice stands for.
+# --- The search space: choices, their defaults, and the settings that follow from them.
 
 SCRATCH = "scratch"
 ARCHITECTURE = ("channels", "layers", "dropout", "encodings")
-"""Choices that are arguments of the model."""
+"""Names of the choices that are arguments of the model."""
 ENCODINGS = ("bonds path walk degree", "bonds path walk degree ring", "bonds path degree", "bonds walk degree", "bonds")
 
 
@@ -43,9 +43,9 @@ class Choice(NamedTuple):
     """Values that one setting can take: one of several, or a number in a range.
 
     Attributes:
-        values: these, or None.
-        low, high: ends of the range; whole numbers for a whole number.
-        log: whether the range is drawn from by its logarithm.
+        values: the values; None for a range.
+        low, high: ends of the range; integers for an integer.
+        log: True to draw on a logarithmic scale.
     """
 
     values: tuple[Any, ...] | None = None
@@ -53,16 +53,17 @@ class Choice(NamedTuple):
     high: float = 0
     log: bool = False
 
-    def drawn(self, name: str, trial: Suggests) -> Any:
+    def draw(self, name: str, trial: Suggests) -> Any:
         """Draw a value with a trial of Optuna."""
         if self.values is not None:
             return trial.suggest_categorical(name, self.values)
-        suggest = trial.suggest_int if isinstance(self.low, int) else trial.suggest_float
-        return suggest(name, self.low, self.high, log=self.log)
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return trial.suggest_int(name, self.low, self.high, log=self.log)
+        return trial.suggest_float(name, self.low, self.high, log=self.log)
 
 
 class Suggests(Protocol):
-    """Subset of `optuna.Trial` that is used here."""
+    """Methods of `optuna.Trial` that are used here."""
 
     def suggest_categorical(self, name: str, choices: tuple[Any, ...]) -> Any: ...
     def suggest_int(self, name: str, low: int, high: int, *, log: bool = False) -> int: ...
@@ -71,18 +72,17 @@ class Suggests(Protocol):
 
 @dataclass(frozen=True)
 class Space:
-    """The choices of a study.
+    """Search space of a study.
 
-    `start` (from scratch, or from a model file), `model`, `channels`, `layers`, `dropout` and `encodings` (of
-    `standard`) exist only from scratch: a trained model keeps its architecture. `lr`, `batch_molecules` and `epochs`
-    always do. Numbers lie around the defaults.
+    `model`, `channels`, `layers`, `dropout` and `encodings` (of `standard`) are varied only from scratch, as a trained
+    model keeps its architecture; `start`, `lr`, `batch_molecules` and `epochs` always. Ranges lie around the defaults.
 
     Attributes:
-        base: settings of all trials, but for what is chosen; with a number of epochs.
-        rows: of training.
+        base: settings that all trials share; with a number of epochs.
+        rows: number of training rows.
         starts: `scratch`, `foundation` or a model file; the first is the default.
         models: names of architectures; the first is the default.
-        chosen: settings that are not varied because the user gave them.
+        chosen: names of settings that the user has fixed.
     """
 
     base: TrainSettings
@@ -93,9 +93,9 @@ class Space:
 
     @property
     def choices(self) -> dict[str, Choice]:
-        """By name, in the order in which they are drawn; those of the architecture are for a start from scratch."""
-        epochs, batch = self.base.epochs, self.base.molecules_per_batch(self.rows)
-        every = {
+        """Choices by name, in the order in which they are drawn."""
+        epochs, batch = self.base.epochs or 1, self.base.molecules_per_batch(self.rows)
+        choices = {
             "start": Choice(self.starts),
             "model": Choice(self.models),
             "channels": Choice(tuple(sorted({32, 64, 96, 128, default_width(self.rows)}))),
@@ -106,10 +106,10 @@ class Space:
             "batch_molecules": Choice(tuple(sorted({max(4, batch // 2), batch, batch * 2}))),
             "epochs": Choice(tuple(sorted({max(1, epochs // 2), epochs, epochs * 2}))),
         }
-        return {name: choice for name, choice in every.items() if name not in self._settled(every)}
+        return {name: choice for name, choice in choices.items() if name not in self._fixed(choices)}
 
     def defaults_of(self, start: str) -> dict[str, Any]:
-        """The choices that stand for what `gtx train` does from this start without being told."""
+        """Return the choices that equal the defaults of `gtx train` from a start."""
         usual = {
             "start": start,
             "model": self.models[0],
@@ -123,74 +123,74 @@ class Space:
         }
         return {name: usual[name] for name in self.choices if self._applies(name, usual)}
 
-    def drawn(self, trial: Suggests) -> dict[str, Any]:
+    def draw(self, trial: Suggests) -> dict[str, Any]:
         """Draw a value for each choice that applies to a trial."""
-        taken: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, choice in self.choices.items():
-            if self._applies(name, taken):
-                taken[name] = choice.drawn(name, trial)
-        return taken
+            if self._applies(name, values):
+                values[name] = choice.draw(name, trial)
+        return values
 
-    def settings(self, taken: Mapping[str, Any]) -> tuple[TrainSettings, str | None]:
-        """The settings of training, and the model file to start from, that choices stand for."""
-        options = self.options(taken)
+    def settings(self, values: Mapping[str, Any]) -> tuple[TrainSettings, str | None]:
+        """Convert choices to the settings of a training and the model file to start from."""
+        options = self.options(values)
         start = options.pop("from", None)
         return replace(self.base, **options), start
 
-    def options(self, taken: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Convert choices to options of `gtx train`."""
-        start = taken.get("start", self.starts[0])
-        options = {name: taken[name] for name in ("lr", "batch_molecules", "epochs") if name in taken}
+        start = values.get("start", self.starts[0])
+        options = {name: values[name] for name in ("lr", "batch_molecules", "epochs") if name in values}
         if start != SCRATCH:
             return {"from": start, **options}
-        arguments = {name: taken[name] for name in ARCHITECTURE if name in taken}
+        arguments = {name: values[name] for name in ARCHITECTURE if name in values}
         if "encodings" in arguments:
             arguments["encodings"] = arguments["encodings"].split()
-        model = taken.get("model", self.models[0])
+        model = values.get("model", self.models[0])
         return {"model": model, "model_arguments": {**self.base.model_arguments, **arguments}, **options}
 
-    def _settled(self, every: Mapping[str, Choice]) -> set[str]:
-        """Names of what leaves no choice."""
-        single = {name for name, choice in every.items() if choice.values is not None and len(choice.values) == 1}
+    def _fixed(self, choices: Mapping[str, Choice]) -> set[str]:
+        """Return the names of choices with a single value, and of those that the user has fixed."""
+        single = {name for name, choice in choices.items() if choice.values is not None and len(choice.values) == 1}
         return single | self.chosen | set(self.base.model_arguments)
 
-    def _applies(self, name: str, taken: Mapping[str, Any]) -> bool:
+    def _applies(self, name: str, values: Mapping[str, Any]) -> bool:
         if name not in ("model", *ARCHITECTURE):
             return True
-        if taken.get("start", self.starts[0]) != SCRATCH:
+        if values.get("start", self.starts[0]) != SCRATCH:
             return False
-        return name != "encodings" or taken.get("model", self.models[0]) == "standard"
+        return name != "encodings" or values.get("model", self.models[0]) == "standard"
 
 
-# --- Optuna's studies in a folder: what was tried, what is being tried in which process, and what is tried next.
+# --- Studies of Optuna in a folder: complete, running and next trials.
 
 JOURNAL = "journal.log"
-STEPS = 10
-"""Stages of a training at which it is compared with others; they have different numbers of epochs."""
-FREE, EARLY = 4, 4
-"""Trials that are never pruned, so that there is something to compare with, and stages before which none is."""
+STAGES = 10
+"""Number of stages of a training, at which trials with different numbers of epochs are compared."""
+UNPRUNED_TRIALS, UNPRUNED_STAGES = 4, 4
+"""Numbers of trials that are never pruned, for comparison, and of first stages at which no trial is pruned."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial of a study.
+    """Record of a trial.
 
     Attributes:
-        study: its name.
-        number: in the study.
+        study: name of the study.
+        number: number in the study.
         state: "complete", "pruned", "failed", "interrupted", "running" or "waiting".
-        taken: the choices, as of `Space.drawn`.
-        score: of validation, lower is better; of a pruned one, the best until then.
-        seconds: that it took; None before its end.
-        default: whether the choices are the defaults.
-        error: why it failed.
-        folder: where it was trained.
+        choices: values of the choices, see `Space.draw`.
+        score: validation score, lower is better; of a pruned trial the best until then.
+        seconds: duration; None before the end.
+        default: True if the choices are the defaults.
+        error: reason of a failure.
+        folder: folder of the training.
     """
 
     study: str
     number: int
     state: str
-    taken: dict[str, Any]
+    choices: dict[str, Any]
     score: float | None
     seconds: float | None
     default: bool
@@ -200,11 +200,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class Job:
-    """A trial to be run: Optuna's, its choices, and the folder, which is locked."""
+    """Trial to be run: that of Optuna, its choices, and its folder, which is locked."""
 
     study: str
     trial: Trial
-    taken: dict[str, Any]
+    choices: dict[str, Any]
     folder: Path
     default: bool
 
@@ -212,13 +212,13 @@ class Job:
 class Studies:
     """Studies in a folder, which several processes may share.
 
-    A trial whose process was killed is begun anew with the same choices, in the folder where it was: training goes on.
+    A trial whose process was killed resumes: it starts again with the same choices in the same folder.
 
     Args:
-        folder: with a journal of Optuna's.
-        names: of the studies.
-        space: the space of a study, by its name; asked for only when a trial begins.
-        seed: of the sampler; with the number of trials before it, it decides what a trial tries.
+        folder: folder with a journal of Optuna's.
+        names: names of the studies.
+        space: function from the name of a study to its search space, called when a trial starts.
+        seed: seed of the sampler, which with the number of earlier trials determines the choices of a trial.
 
     Raises:
         InputError: Optuna is not installed, or the journal cannot be read.
@@ -247,21 +247,21 @@ class Studies:
             raise InputError(f"{folder / JOURNAL} cannot be read ({why}); --overwrite starts anew") from error
 
     def _study(self, name: str, storage: Any) -> Study:
-        pruner = self.optuna.pruners.MedianPruner(n_startup_trials=FREE, n_warmup_steps=EARLY)
+        pruner = self.optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=UNPRUNED_STAGES)
         return self.optuna.create_study(study_name=name, storage=storage, pruner=pruner, load_if_exists=True)
 
     @contextmanager
     def begin(self, trials: int, hours: float | None) -> Iterator[Job | None]:
-        """The next trial, of the study that has had fewest; None where all have had `trials`, or `hours` are spent."""
-        with ExitStack() as held:
+        """Start the next trial, of the study with fewest; None after `trials` of each, or `hours` in all."""
+        with ExitStack() as stack:
             with self.lock:
                 job = self._next(trials, hours)
                 if job is not None:
-                    held.enter_context(locked(job.folder))
+                    stack.enter_context(locked(job.folder))
             yield job
 
     def tried(self, name: str | None = None) -> list[Tried]:
-        """The trials of a study, or of all."""
+        """List the trials of a study, or of all."""
         names = self.studies if name is None else [name]
         return [self._tried(each, frozen) for each in names for frozen in self._trials(each)]
 
@@ -272,23 +272,26 @@ class Studies:
     def running(self) -> int:
         """Count the trials that other processes are running."""
         with self.lock:
-            self._reap()
+            self._requeue()
         return sum(tried.state == "running" for tried in self.tried())
 
     def best(self, name: str) -> Tried | None:
-        """That with the lowest score, the earliest of equals."""
-        return min((t for t in self.tried(name) if t.state == "complete"), key=lambda t: t.score, default=None)
+        """Return the complete trial with the lowest score, the earliest of equals; None if there is none."""
+        scores = [(t.score, t.number, t) for t in self.tried(name) if t.state == "complete" and t.score is not None]
+        return min(scores)[2] if scores else None
 
     def importances(self, name: str) -> dict[str, float]:
-        """The share of each choice in what made trials good, by PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255);
-        empty where too few trials have come to their end."""
+        """Compute the importance of each choice by PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255).
+
+        It is empty if too few trials are complete.
+        """
         complete = [tried for tried in self.tried(name) if tried.state == "complete"]
-        if len(complete) <= FREE:
+        if len(complete) <= UNPRUNED_TRIALS:
             return {}
         return self.optuna.importance.get_param_importances(self.studies[name])
 
     def _next(self, trials: int, hours: float | None) -> Job | None:
-        self._reap()
+        self._requeue()
         counts = {name: self._count(name) for name in self.studies}
         name = min(counts, key=counts.__getitem__)
         spent = sum(tried.seconds or 0 for tried in self.tried())
@@ -301,14 +304,14 @@ class Studies:
         if not self._trials(name):
             for number, start in enumerate(space.starts):
                 study.enqueue_trial(space.defaults_of(start), user_attrs={"default": number == 0})
-        place = list(self.studies).index(name)
-        study.sampler = self.optuna.samplers.TPESampler(seed=spread_seed(self.seed, place, count))
+        index = list(self.studies).index(name)
+        study.sampler = self.optuna.samplers.TPESampler(seed=spread_seed(self.seed, index, count))
         trial = study.ask()
-        taken = space.drawn(trial)
-        return Job(name, trial, taken, self._folder(name, trial), bool(trial.user_attrs.get("default")))
+        choices = space.draw(trial)
+        return Job(name, trial, choices, self._folder(name, trial), bool(trial.user_attrs.get("default")))
 
-    def _reap(self) -> None:
-        """Have trials whose process has ended begun anew."""
+    def _requeue(self) -> None:
+        """Put trials whose process has ended back into the queue."""
         for name, study in self.studies.items():
             for frozen in self._trials(name):
                 if frozen.state.name != "RUNNING" or not _free(self._folder(name, frozen)):
@@ -328,25 +331,30 @@ class Studies:
         return self.folder / "trials" / name / trial.user_attrs.get("folder", str(trial.number))
 
     def _tried(self, name: str, frozen: FrozenTrial) -> Tried:
-        told, state = frozen.user_attrs, frozen.state.name.lower()
+        attributes, state = frozen.user_attrs, frozen.state.name.lower()
         if state == "fail":
-            state = "failed" if "error" in told else "interrupted"
-        score = frozen.value if state in ("complete", "pruned") else None
-        more = {"default": bool(told.get("default")), "error": told.get("error")}
-        folder = self._folder(name, frozen)
-        return Tried(name, frozen.number, state, frozen.params, score, told.get("seconds"), folder=folder, **more)
+            state = "failed" if "error" in attributes else "interrupted"
+        return Tried(
+            study=name,
+            number=frozen.number,
+            state=state,
+            choices=frozen.params,
+            score=frozen.value if state in ("complete", "pruned") else None,
+            seconds=attributes.get("seconds"),
+            default=bool(attributes.get("default")),
+            error=attributes.get("error"),
+            folder=self._folder(name, frozen),
+        )
 
 
 def _drop_torn_line(journal: Path) -> None:
-    """Cut off what a process that was killed, or a full disk, has left of a last line: what it said never was."""
+    """Delete an incomplete last line, which a killed process or a full disk has left."""
     if journal.exists():
-        content = journal.read_bytes()
-        if torn := len(content) - content.rfind(b"\n") - 1:
-            os.truncate(journal, len(content) - torn)
+        os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
 
 
 def optuna() -> Any:
-    """The library, which says nothing of its own.
+    """Import Optuna, without its messages.
 
     Raises:
         InputError: it is not installed.
@@ -360,7 +368,7 @@ def optuna() -> Any:
 
 
 def _free(folder: Path) -> bool:
-    """Tell whether no process trains in a folder."""
+    """Return True if no process trains in a folder."""
     try:
         with locked(folder):
             return True
@@ -368,17 +376,17 @@ def _free(folder: Path) -> bool:
         return False
 
 
-# --- One trial of a study: a training as `gtx train` does it, watched, and scored by its validation rows.
+# --- One trial of a study: a training as of `gtx train`, pruned if it is bad, scored by its validation rows.
 
 
 @dataclass
 class Rows:
-    """The rows by which one study chooses: those that train and validate. Its test rows are not among them.
+    """Training and validation rows of a study, without its test rows.
 
     Attributes:
-        data: the table and its division; the test part is for the one score at the end.
+        data: settings of the table and its split; the test part is scored once, at the end.
         cache: folder of featurised molecules.
-        lines: what there is to say of the table that was read last, its test rows included.
+        lines: notes about the table, its test rows included.
     """
 
     data: DataSettings
@@ -387,84 +395,85 @@ class Rows:
     _read: dict[str, Dataset] = field(default_factory=dict)
 
     def dataset(self, data: DataSettings) -> Dataset:
-        """Load the rows that trials may see, read by `data`, divided by `self.data`; cached for each way of reading.
+        """Load the rows for trials, with the split of `self.data` and the featuriser of `data`; each is cached.
 
         Raises:
-            InputError: the table cannot be used, no row validates, or the task is not of numbers or classes.
+            InputError: the table cannot be used, there are no validation rows, or the task is not of numbers or
+                classes.
         """
-        way = str((data.featuriser.to_dict(), data.features))
-        if way not in self._read:
+        inputs = str((data.featuriser.to_dict(), data.features))
+        if inputs not in self._read:
             whole = load(replace(self.data, featuriser=data.featuriser, features=data.features), cache=self.cache)
             if not isinstance(whole.task, NumberTask):
                 raise InputError(f"gtx tune is for numbers and classes, not for the task {whole.task.name}")
             if not len(whole.split["val"]):
                 raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
             self.lines = data_lines(whole)
-            self._read[way] = whole.without_test()
-        return self._read[way]
+            self._read[inputs] = whole.without_test()
+        return self._read[inputs]
 
     def plan(self, settings: TrainSettings, start: str | None) -> Plan:
-        """A training that learns from the training rows."""
-        data, settings, fine_tuning = opened(self.data, settings, start)
+        """Plan a training on the training rows."""
+        data, settings, fine_tuning = prepare(self.data, settings, start)
         return Plan.make(self.dataset(data), data, settings, fine_tuning)
 
 
 class Pruning:
-    """Tells Optuna the best validation score at each stage of a training, and ends the training of a bad trial.
+    """Report of the best validation score at each stage of a training, and the end of a bad trial.
 
     Args:
-        trial: Optuna's.
-        epochs: of the training.
-        spared: whether it goes on however bad it is.
+        trial: trial of Optuna.
+        epochs: epochs of the training.
+        enabled: False for a trial that is never pruned.
     """
 
-    def __init__(self, trial: Trial, epochs: int, spared: bool) -> None:
-        self.trial, self.epochs, self.spared, self.stage = trial, epochs, spared, 0
+    def __init__(self, trial: Trial, epochs: int, enabled: bool) -> None:
+        self.trial, self.epochs, self.enabled, self.stage = trial, epochs, enabled, 0
 
     def __call__(self, member: int, rows: Sequence[dict[str, float]]) -> None:
-        """See `gtx.training.logging.Watch`."""
+        """Report new stages, see `gtx.training.logging.Watch`."""
         if member > 0:
             return
         best, before = math.inf, self.stage
         for row in rows:
-            best = min(best, row["val_score"])  # NaN never is the smaller one
-            stage = STEPS * int(row["epoch"]) // self.epochs
+            best = min(best, row["val_score"])  # NaN is never smaller
+            stage = STAGES * int(row["epoch"]) // self.epochs
             for each in range(self.stage + 1, stage + 1):
                 self.trial.report(best, each)
             self.stage = max(self.stage, stage)
-        if self.stage > before and not self.spared and self.trial.should_prune():
+        if self.stage > before and self.enabled and self.trial.should_prune():
             from optuna import TrialPruned
 
             raise TrialPruned
 
 
 def validation_score(plan: Plan, folder: Path, pruning: Pruning) -> float:
-    """Train, and score the prediction for validation rows, the kernel's share included; lower is better."""
+    """Train, and score the predictions of network and kernel for validation rows; lower is better."""
     members, header = plan.fit(folder, pruning)
-    both, rows = plan.blend(members, header), plan.molecules.split["val"]
+    blended, rows = plan.blend(members, header), plan.molecules.split["val"]
     val: MoleculeStore = plan.molecules.store.subset(rows)
-    outputs = both.outputs[torch.from_numpy(rows)].mean(1)
+    outputs = blended.outputs[torch.from_numpy(rows)].mean(1)
     return validation_scorer(plan.task, val, plan.settings.keep_by)(outputs)["val_score"]
 
 
 def run_trial(studies: Studies, job: Job, space: Space, rows: Rows) -> None:
-    """Run a trial and note what became of it; an error is noted too, and the study goes on."""
+    """Run a trial and record its result; after an error, which is recorded too, the study continues."""
     from optuna import TrialPruned
     from optuna.trial import TrialState
 
-    study, begun = studies.studies[job.study], time.perf_counter()
-    settings, start = space.settings(job.taken)
+    study, begin = studies.studies[job.study], time.perf_counter()
+    settings, start = space.settings(job.choices)
     value, state = None, TrialState.COMPLETE
     try:
         plan = rows.plan(replace(settings, progress=False), start)
-        value = validation_score(plan, job.folder, Pruning(job.trial, plan.settings.epochs, job.default))
+        value = validation_score(plan, job.folder, Pruning(job.trial, plan.settings.epochs or 1, not job.default))
         if not math.isfinite(value):
             raise InputError(f"the validation score is {value}")
     except TrialPruned:
         state = TrialState.PRUNED
     except Exception as error:
         value, state = None, TrialState.FAIL
-        kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        job.trial.set_user_attr("error", f"{kind}{error}")
-    job.trial.set_user_attr("seconds", time.perf_counter() - begun)
+        name = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+        job.trial.set_user_attr("error", f"{name}{error}")
+    job.trial.set_user_attr("seconds", time.perf_counter() - begin)
     study.tell(job.trial, value, state)

@@ -18,10 +18,11 @@ from gtx.dataset import DataSettings, fingerprint
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
 from gtx.prediction import FOUNDATION
+from gtx.tasks import Task
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_selection
 from gtx.workflow.pipeline import train
-from gtx.workflow.plan import opened
+from gtx.workflow.plan import prepare
 from gtx.workflow.trials import JOURNAL, SCRATCH, Rows, Space, Studies, Tried, optuna, run_trial
 
 # --- The files of a study.
@@ -37,33 +38,32 @@ def write_best(path: Path, best: Tried, options: Mapping[str, Any]) -> None:
 
 
 def write_trials(path: Path, tried: Sequence[Tried]) -> None:
-    """A row for each trial, with its choices, its score and its error."""
-    names = list(dict.fromkeys(name for each in tried for name in each.taken))
+    """Write a row for each trial, with its choices, its score and its error."""
+    names = list(dict.fromkeys(name for each in tried for name in each.choices))
     with TableWriter(path, ["study", "trial", "state", "score", "seconds", *names, "error"]) as writer:
         for each in tried:
             seconds = None if each.seconds is None else round(each.seconds, 1)
-            cells = [each.study, each.number, each.state, each.score, seconds, *map(each.taken.get, names)]
+            cells = [each.study, each.number, each.state, each.score, seconds, *map(each.choices.get, names)]
             writer.write(["" if cell is None else str(cell) for cell in [*cells, each.error]])
 
 
-def write_picture(path: Path, tried: Sequence[Tried], importances: Mapping[str, float]) -> None:
+def write_figure_of_trials(path: Path, tried: Sequence[Tried], importances: Mapping[str, float]) -> None:
     """Plot the importance of each setting, and the scores by trial."""
     from gtx.report.comparison import write_figure
     from gtx.report.figures import tuning_figure
 
-    done = [each for each in tried if each.score is not None]
-    scores = [(each.number, each.score, each.state == "complete") for each in done]
-    default = next((each.score for each in done if each.default), None)
+    scores = [(each.number, each.score, each.state == "complete") for each in tried if each.score is not None]
+    default = next((each.score for each in tried if each.default and each.score is not None), None)
     write_figure(tuning_figure(importances, scores, default), path)
 
 
-# --- A study of settings: the whole of `gtx tune`, as one function.
+# --- A study of settings: `gtx tune` as one function.
 
 MAIN, STUDY, BEST = "main", "study.yaml", "best"
-OWN = ("trials", BEST, "cache", JOURNAL, "study.lock", RECORD, CONFIG, STUDY, "trials.csv", "importance.png")
+FILES = ("trials", BEST, "cache", JOURNAL, "study.lock", RECORD, CONFIG, STUDY, "trials.csv", "importance.png")
 """Names of the files that a study writes to its folder."""
 MODELS = ("standard", "gps")
-"""The architectures that a study tries where none is asked for."""
+"""Architectures of a study by default."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ class Tuned:
     """Outcome of a study.
 
     Attributes:
-        out: its folder.
+        out: folder of the study.
         tried: all trials.
-        best: the trial chosen, by its validation score; None while other processes are at the last trials.
+        best: trial with the best validation score; None while other processes run the last trials.
         scores: by study `{"tuned": ..., "default": ..., "default from foundation": ...}`, each with the parts "val" and
-            "test" of `metrics.json`; those of test rows had no part in choosing.
-        running: how many trials other processes are at.
-        was_finished: whether there was nothing left to do.
-        notes: what else to say, a line each.
+            "test" of `metrics.json`; the test scores are not used for any choice.
+        running: number of trials that other processes run.
+        was_finished: True if the study was finished before.
+        notes: further notes, a line each.
     """
 
     out: Path
@@ -106,33 +106,33 @@ def tune(
     tell: Callable[[Tried, Tried | None], None] = lambda tried, best: None,
     describe: Callable[[str], None] = lambda line: None,
 ) -> Tuned:
-    """Search for settings that are better than the defaults; called again it goes on, or says that it is done.
+    """Search for settings that are better than the defaults; called again it resumes or returns at once.
 
-    Each trial is a training as of `gtx.workflow.train` and is scored by the validation rows. The defaults are the first
-    trial, those of the foundation the second; TPE (Bergstra et al. 2011) draws the others, and the median rule ends
-    what is worse than half of the trials at the same stage. The test rows are not in the data that trials get. They
-    score two models once, when all is chosen: the best trial's and the defaults'.
+    Each trial is a training as of `gtx.workflow.train`, scored by the validation rows. The first trial has the
+    defaults, the second those of the foundation; TPE (Bergstra et al. 2011) draws the others, and the median rule stops
+    trials that are worse than half of the others at the same stage. Trials do not get the test rows, which score two
+    models once, at the end: that of the best trial and that of the defaults.
 
-    With `folds`, that many studies more are made, each without one fold of the rows, which then scores what it has
-    chosen: together these scores say what is to be expected of the whole procedure, on every row of the table.
+    With `folds` there are as many further studies, each without one fold of the rows, which is its test part: together
+    they estimate the scores of the whole procedure on every row of the table.
 
     Several processes may share `out`. Writes `best.yaml`, `best/` (as of `train`), `trials.csv`, `tuning.json` and
     `importance.png`.
 
     Args:
-        data: the table, and what is learned of it.
-        settings: of all trials, but for what is varied.
-        out: the study's folder.
-        trials: how many there are to be in each study, with those that are there.
-        hours: begin no trial when all trials together have taken so long.
-        folds: of the nested studies; None for none.
-        start: a model file that all trials go on from; default: from scratch, or from the foundation where that suits.
-        models: names of the architectures to try; default: those of `MODELS` that suit the molecules.
+        data: table, with its columns, task and split.
+        settings: settings that all trials share.
+        out: folder of the study.
+        trials: number of trials of each study, earlier ones included.
+        hours: total time of all trials after which none is started.
+        folds: number of nested studies; None for none.
+        start: model file that all trials start from; default: from scratch, or from the foundation where that suits.
+        models: names of architectures; default: those of `MODELS` that suit the molecules.
         chosen: names of settings that are not varied.
-        options: what else `best.yaml` says, by the names of `gtx train`'s options.
-        overwrite: start anew whatever `out` holds.
-        tell: called after each trial with it and with the best of its study.
-        describe: called with what there is to say of the data, a line each, when the table has been read.
+        options: further options of `gtx train` for `best.yaml`.
+        overwrite: start anew, whatever `out` contains.
+        tell: function that is called after each trial with it and with the best of its study.
+        describe: function that is called with each note about the data.
 
     Raises:
         InputError: Optuna is not installed, the input cannot be used, `out` holds a study of other settings or data, or
@@ -143,13 +143,13 @@ def tune(
     _check(data, trials, hours, folds)
     starts = (start,) if start else _starts(data, settings)
     models = (settings.model,) if "model" in chosen or start else _models(data, settings, models)
-    every = {MAIN: data} | {f"fold-{k}": replace(data, folds=folds, fold=k) for k in range(1, (folds or 0) + 1)}
-    rows = {name: Rows(each, out / "cache") for name, each in every.items()}
+    studies_data = {MAIN: data} | {f"fold-{k}": replace(data, folds=folds, fold=k) for k in range(1, (folds or 0) + 1)}
+    rows = {name: Rows(each, out / "cache") for name, each in studies_data.items()}
 
     @cache
     def space(name: str) -> Space:
-        own, _, _ = opened(data, settings, None if starts[0] == SCRATCH else starts[0])
-        dataset = rows[name].dataset(own)
+        prepared, _, _ = prepare(data, settings, None if starts[0] == SCRATCH else starts[0])
+        dataset = rows[name].dataset(prepared)
         for line in rows[name].lines if name == MAIN else ():
             describe(line)
         check_selection(dataset.task, settings.keep_by, validated=True)
@@ -158,15 +158,15 @@ def tune(
 
     config = fingerprint(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
     config |= {"task": data.task and (data.task.config() if hasattr(data.task, "config") else dict(data.task.options))}
-    claim(out, OWN)
+    claim(out, FILES)
     try:
         if overwrite or not (out / STUDY).exists():
-            space(MAIN)  # a table that cannot be used begins no study, and ends none
+            space(MAIN)  # with a table that cannot be used, nothing is started or deleted
     finally:
         tidy(out)
-    claim(out, OWN)
+    claim(out, FILES)
     _open(out, config | {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}, overwrite)
-    studies = Studies(out, list(every), space, settings.seed)
+    studies = Studies(out, list(studies_data), space, settings.seed)
     while True:
         with studies.begin(trials, hours) as job:
             if job is None:
@@ -178,7 +178,7 @@ def tune(
         return Tuned(out, studies.tried(), running=running)
     try:
         with locked(out):
-            return _results(studies, space, every, settings, out, options or {})
+            return _results(studies, space, studies_data, settings, out, options or {})
     except InputError as error:
         if "another process" not in str(error):
             raise
@@ -188,53 +188,57 @@ def tune(
 def _results(
     studies: Studies,
     space: Callable[[str], Space],
-    every: Mapping[str, DataSettings],
+    studies_data: Mapping[str, DataSettings],
     settings: TrainSettings,
     out: Path,
     options: Mapping[str, Any],
 ) -> Tuned:
-    """Score what was chosen by test rows, and write all files; nothing is done twice."""
-    chosen = {name: _best(studies, name) for name in every}
+    """Score the best trials on test rows, and write all files; finished work is not repeated."""
+    chosen = {name: _best(studies, name) for name in studies_data}
     stamp = {name: [best.number, len(studies.finished(name))] for name, best in chosen.items()}
-    found = read_plain(out / RECORD)  # one that is damaged is written anew
-    if isinstance(found, dict) and found.get("stamp") == stamp and isinstance(found.get("scores"), dict):
-        return Tuned(out, studies.tried(), chosen[MAIN], found["scores"], was_finished=True)
+    earlier = read_plain(out / RECORD)  # None if it is damaged
+    if isinstance(earlier, dict) and earlier.get("stamp") == stamp and isinstance(earlier.get("scores"), dict):
+        return Tuned(out, studies.tried(), chosen[MAIN], earlier["scores"], was_finished=True)
     scores: dict[str, dict[str, Any]] = {}
-    for name, data in every.items():
+    for name, data in studies_data.items():
         scores[name] = {}
-        for word, tried in {"tuned": chosen[name], **_defaults(studies.tried(name), space(name))}.items():
+        for title, tried in {"tuned": chosen[name], **_defaults(studies.tried(name), space(name))}.items():
             if tried is not None:
-                with_report = name == MAIN and word == "tuned"
-                own, start = space(name).settings(tried.taken)
-                how = {"start": start, "baselines": with_report, "report": with_report}
-                outcome = train(data, replace(own, progress=settings.progress), tried.folder, **how)
-                scores[name][word] = {part: outcome.metrics[part] for part in ("val", "test")}
+                report = name == MAIN and title == "tuned"
+                trial_settings, start = space(name).settings(tried.choices)
+                trial_settings = replace(trial_settings, progress=settings.progress)
+                outcome = train(data, trial_settings, tried.folder, start=start, baselines=report, report=report)
+                if outcome is not None:
+                    scores[name][title] = {part: outcome.metrics[part] for part in ("val", "test")}
     best = chosen[MAIN]
     discard(out / BEST)
-    left_out = shutil.ignore_patterns(LOCK, "cache")
-    shutil.copytree(best.folder, out / BEST, ignore=left_out, dirs_exist_ok=True)
-    write_best(out / CONFIG, best, options | space(MAIN).options(best.taken) | {"out": str(out / BEST)})
+    excluded = shutil.ignore_patterns(LOCK, "cache")
+    shutil.copytree(best.folder, out / BEST, ignore=excluded, dirs_exist_ok=True)
+    write_best(out / CONFIG, best, {**options, **space(MAIN).options(best.choices), "out": str(out / BEST)})
     write_trials(out / "trials.csv", studies.tried())
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")
         importances = studies.importances(MAIN)
-    few = "importance.png: too few trials came to their end to say what mattered"
-    notes = [few] * (not importances) + [f"{few} for sure"] * bool(importances and doubts)
+    notes = []
+    if not importances:
+        notes.append("importance.png: too few trials came to their end to say what mattered")
+    elif doubts:
+        notes.append("importance.png: too few trials came to their end to say what mattered for sure")
     if importances:
-        write_picture(out / "importance.png", studies.tried(MAIN), importances)
-    record = {"stamp": stamp, "chosen": best.taken, "score": best.score, "importances": importances, "scores": scores}
+        write_figure_of_trials(out / "importance.png", studies.tried(MAIN), importances)
+    record = {"stamp": stamp, "chosen": best.choices, "score": best.score, "importances": importances, "scores": scores}
     write_text(out / RECORD, json.dumps(record, indent=2, allow_nan=False) + "\n")
     return Tuned(out, studies.tried(), best, scores, notes=notes)
 
 
-def _defaults(every: Sequence[Tried], space: Space) -> dict[str, Tried | None]:
-    """The trials of the defaults, from each start; None for one that did not come to its end."""
-    done = [tried for tried in every if tried.state == "complete"]
-    found: dict[str, Tried | None] = {"default": next((tried for tried in done if tried.default), None)}
+def _defaults(trials: Sequence[Tried], space: Space) -> dict[str, Tried | None]:
+    """Return the complete trials of the defaults, from each start; None for one that is not complete."""
+    complete = [tried for tried in trials if tried.state == "complete"]
+    defaults: dict[str, Tried | None] = {"default": next((tried for tried in complete if tried.default), None)}
     for start in space.starts[1:]:
         usual = space.defaults_of(start)
-        found[f"default from {start}"] = next((tried for tried in done if tried.taken == usual), None)
-    return found
+        defaults[f"default from {start}"] = next((tried for tried in complete if tried.choices == usual), None)
+    return defaults
 
 
 def _best(studies: Studies, name: str) -> Tried:
@@ -252,43 +256,43 @@ def _check(data: DataSettings, trials: int, hours: float | None, folds: int | No
     if hours is not None and not hours > 0:
         raise InputError(f"hours: expected a value above 0, got {hours}")
     if folds is not None:
-        replace(data, folds=folds)  # is checked
-    if getattr(data.task, "writes", False):
+        replace(data, folds=folds)  # raises if it is out of range
+    if isinstance(data.task, Task) and data.task.writes:
         raise InputError(f"gtx tune is for numbers and classes, not for the task {data.task.name}")
 
 
 def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:
-    """From scratch; and from the foundation, where what was asked for allows it."""
+    """Return the default starts: from scratch, and from the foundation if the settings allow it."""
     try:
-        opened(data, settings, FOUNDATION)
+        prepare(data, settings, FOUNDATION)
     except InputError:
         return (SCRATCH,)
     return SCRATCH, FOUNDATION
 
 
-def _models(data: DataSettings, settings: TrainSettings, asked: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the models asked for, checked; otherwise the usual ones that suit the data."""
+def _models(data: DataSettings, settings: TrainSettings, requested: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the models requested, checked; by default those of `MODELS` that suit the data."""
     suited = []
-    for model in asked or MODELS:
+    for model in requested or MODELS:
         try:
-            opened(data, replace(settings, model=model), None)
+            prepare(data, replace(settings, model=model), None)
             suited.append(model)
         except InputError:
-            if asked:
+            if requested:
                 raise
     return tuple(suited)
 
 
 def _open(out: Path, config: dict[str, Any], overwrite: bool) -> None:
-    """Begin the study `config`, or go on with it.
+    """Start a study, or resume it.
 
     Raises:
-        InputError: the folder holds a study of another config.
+        InputError: the folder contains a study with another config.
     """
     file = out / STUDY
     if overwrite:
         discard(out / BEST)
-        discard(out, OWN, keep=(BEST,))
+        discard(out, FILES, keep=(BEST,))
     config = json.loads(json.dumps(config))
     if not file.exists():
         write_text(file, yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=120))

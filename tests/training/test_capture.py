@@ -84,7 +84,7 @@ def test_training_in_whole_steps_learns_as_well(tmp_path: Path) -> None:
         ({}, None, EXAMPLES, 2, "several processes"),
         ({"strategy": "ddp"}, None, EXAMPLES, 1, "strategy ddp"),
         ({}, None, [1, 2], 1, "more than molecules"),
-        ({}, nn.Linear(1, 1), EXAMPLES, 1, "Linear does not say"),
+        ({}, nn.Linear(1, 1), EXAMPLES, 1, "Linear does not declare"),
         ({}, None, EXAMPLES, 1, None),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_training_that_cannot_be_captured_takes_the_plain_way(
 ) -> None:
     train(tmp_path, epochs=1, capture=True, model_arguments={"edge_list": True})
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("the training step is not captured: GraphTransformer does not say")
+    assert line.startswith("the training step is not captured: GraphTransformer does not declare")
 
 
 def test_a_capture_that_fails_leaves_stream_and_generator_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from gtx.dataset import Dataset, DataSettings, LabelledMolecules, load
 from gtx.molecules import scaffold
 from gtx.tasks import Classification, Regression
 from gtx.training import TrainSettings
-from gtx.workflow.benchmark import OWN, Fold, _words, folds_of
+from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
 from gtx.workflow.plan import Plan
 from tests.tables import molecules, write
 
@@ -63,7 +63,7 @@ def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dat
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     task, settings = replace(dataset.task, calibration="isotonic"), TrainSettings(model="tanimoto", threads=1)
     molecules = LabelledMolecules(task, dataset.store, dataset.smiles, split, "a fold", "smiles")
-    predicted = Fold(Plan.make(molecules, data, settings), tmp_path).run()["predictions"][OWN]
+    predicted = Fold(Plan.make(molecules, data, settings), tmp_path).run()["predictions"][GTX]
     assert len(np.unique(predicted)) < len(predicted) / 2  # they are steps
 
 
@@ -75,5 +75,5 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
         unit = np.array([1.0, factor])
         guesses = {"gtx": y * (1 - worse), "ridge": y * 0.6, "mean": np.zeros_like(y)}
         scores = {name: Regression(["a", "b"]).evaluate(y * unit, guess * unit) for name, guess in guesses.items()}
-        results.append(_words([{"scores": scores}, None], Regression(["a"])))
+        results.append(_summary([{"scores": scores}, None], Regression(["a"])))
     assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"

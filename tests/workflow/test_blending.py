@@ -23,7 +23,7 @@ from gtx.prediction import Predictor, load_model
 from gtx.tasks import Classification, Multiclass, Regression
 from gtx.training import TrainSettings
 from gtx.workflow import train
-from gtx.workflow.blending import fitted_kernel, shares, why_not
+from gtx.workflow.blending import blend_weights, fitted_kernel, obstacle_to_blend
 from gtx.workflow.specs import kernel_spec
 from tests.molecules_for_tests import store
 from tests.tables import TINY, molecules, read, write
@@ -66,12 +66,12 @@ def test_shares_follow_the_errors_and_are_a_half_where_both_are_alike() -> None:
     y = task.scaled(val).double()
     noise = torch.randn(3, 40, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     good, bad, other = y + 0.1 * noise[0], y + 3 * noise[1], y + 0.1 * noise[2]
-    assert shares(task, bad, good, val)[0] > 0.9 > 0.1 > shares(task, good, bad, val)[0]
-    assert shares(task, good, good, val)[0] == pytest.approx(0.5)
-    assert 0.3 < shares(task, good, other, val)[0] < 0.7
+    assert blend_weights(task, bad, good, val)[0] > 0.9 > 0.1 > blend_weights(task, good, bad, val)[0]
+    assert blend_weights(task, good, good, val)[0] == pytest.approx(0.5)
+    assert 0.3 < blend_weights(task, good, other, val)[0] < 0.7
     few = val.subset(np.arange(10))
-    assert 0.5 < shares(task, bad[:10], good[:10], few)[0] < shares(task, bad, good, val)[0]
-    assert shares(task, bad[:9], good[:9], few.subset(np.arange(9)))[0] == 0
+    assert 0.5 < blend_weights(task, bad[:10], good[:10], few)[0] < blend_weights(task, bad, good, val)[0]
+    assert blend_weights(task, bad[:9], good[:9], few.subset(np.arange(9)))[0] == 0
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -84,9 +84,9 @@ def test_classes_of_a_target_share_alike(several: bool) -> None:
         right = torch.cat([torch.nn.functional.one_hot(column.long(), 3) for column in y.T], 1).double() * 4 - 2
     else:
         right = 4 * y - 2
-    found = shares(task, -right, right, val)
+    found = blend_weights(task, -right, right, val)
     assert len(found) == task.out_channels and (found > 0.9).all() and (found <= 1).all()
-    assert (shares(task, right, -right, val) < 0.1).all()
+    assert (blend_weights(task, right, -right, val) < 0.1).all()
 
 
 def test_a_blend_is_both_and_describes_itself(runs: dict[str, Path], table: Path) -> None:
@@ -192,7 +192,7 @@ def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path
         def regressands(self, store: MoleculeStore) -> None:
             return None
 
-    assert why_not(Own(("y",)), val, val) == "the task own has no closed form"
+    assert obstacle_to_blend(Own(("y",)), val, val) == "the task own has no closed form"
 
 
 def test_the_nearest_training_molecules_explain_it(

@@ -104,9 +104,9 @@ def test_a_study_resumes_where_it_was_killed(
     again = tune(data, settings, tmp_path / "out", **HOW)
     assert epochs[0] == 1  # of the killed trial, the first epoch is not trained twice
     assert [one.state for one in again.tried] == ["complete", "interrupted", "complete"]
-    scores = {str(one.taken): one.score for one in again.tried if one.score is not None}
-    assert scores == {str(one.taken): one.score for one in whole.tried} and len(scores) == 2
-    assert again.best.taken == whole.best.taken and yaml.safe_load((tmp_path / "out" / "best.yaml").read_text())
+    scores = {str(one.choices): one.score for one in again.tried if one.score is not None}
+    assert scores == {str(one.choices): one.score for one in whole.tried} and len(scores) == 2
+    assert again.best.choices == whole.best.choices and yaml.safe_load((tmp_path / "out" / "best.yaml").read_text())
     trainings = len(epochs)
     assert tune(data, settings, tmp_path / "out", **HOW).was_finished and len(epochs) == trainings
     with pytest.raises(InputError, match=r"another settings|settings.lr \(0.001 there, 0.002 now\)"):
@@ -117,7 +117,7 @@ def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(
     data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
 ) -> None:
     first = tune(data, SETTINGS, tmp_path, **HOW)
-    assert first.best.default and first.best.taken["lr"] == SETTINGS.lr and first.best.score == 0
+    assert first.best.default and first.best.choices["lr"] == SETTINGS.lr and first.best.score == 0
     assert not first.was_finished and (tmp_path / "best").is_dir()
     more = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 8})
     assert len(more.tried) == 8 and more.tried[:2] == first.tried and not more.was_finished
@@ -166,14 +166,14 @@ def test_a_bad_trial_is_pruned_at_a_stage_and_the_defaults_never() -> None:
         return [{"epoch": i + 1.0, "val_score": score} for i in range(epochs)]
 
     first = study.ask()
-    Pruning(first, 20, spared=False)(0, rows(20, 1.0))
+    Pruning(first, 20, enabled=True)(0, rows(20, 1.0))
     study.tell(first, 1.0)
-    bad = Pruning(study.ask(), 40, spared=False)
+    bad = Pruning(study.ask(), 40, enabled=True)
     for epochs in range(1, 12):  # as far as the second stage of ten
         bad(0, rows(epochs, 2.0))
     with pytest.raises(optuna.TrialPruned):
         bad(0, rows(12, 2.0))
-    spared, good = Pruning(study.ask(), 40, spared=True), Pruning(study.ask(), 40, spared=False)
+    spared, good = Pruning(study.ask(), 40, enabled=False), Pruning(study.ask(), 40, enabled=True)
     spared(0, rows(40, 2.0))
     good(0, rows(40, 0.5))
     assert study.trials[0].intermediate_values == dict.fromkeys(range(1, 11), 1.0)
@@ -197,7 +197,7 @@ def test_a_trial_that_another_process_is_at_is_left_alone(
 
     def other() -> None:
         with Studies(tmp_path, ["main"], lambda _: space, SETTINGS.seed).begin(2, None) as job:
-            taken.append(job.taken)
+            taken.append(job.choices)
             begun.set()
             over.wait(60)
 
@@ -212,7 +212,7 @@ def test_a_trial_that_another_process_is_at_is_left_alone(
     assert [one.state for one in now.tried] == ["running", "complete"] and now.running == 1 and now.best is None
     later = tune(data, SETTINGS, tmp_path, **HOW)
     assert [one.state for one in later.tried] == ["interrupted", "complete", "complete"]
-    assert later.tried[2].taken == taken[0] and later.tried[2].default and later.best is not None
+    assert later.tried[2].choices == taken[0] and later.tried[2].default and later.best is not None
 
 
 def test_damaged_files_are_written_anew_or_named(
@@ -222,7 +222,7 @@ def test_damaged_files_are_written_anew_or_named(
     journal = tmp_path / "journal.log"
     journal.write_bytes(journal.read_bytes() + b'{"op_code": 5, "worker_i')  # of a process that was killed
     again = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 3})
-    assert [(one.taken, one.score) for one in again.tried[:2]] == [(one.taken, one.score) for one in first.tried]
+    assert [(one.choices, one.score) for one in again.tried[:2]] == [(one.choices, one.score) for one in first.tried]
     assert len(again.tried) == 3 and again.scores is not None
     for damaged in ("{", "[]", '{"stamp": {"main": [1, 3]}}'):
         (tmp_path / "tuning.json").write_text(damaged)
@@ -269,7 +269,7 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
     how = HOW | {"trials": 1, "folds": 2}
     whole, changed = (tune(each, SETTINGS, tmp_path / name, **how) for name, each in (("a", data), ("b", other)))
     assert not seen["fold-2"] & {outer.smiles[i] for i in outer.split["test"]} and len(seen["fold-2"]) > 15
-    one, two = ([(t.taken, t.score) for t in s.tried if t.study == "fold-2"] for s in (whole, changed))
+    one, two = ([(t.choices, t.score) for t in s.tried if t.study == "fold-2"] for s in (whole, changed))
     assert one == two and len(one) == 1
     one, two = ([t.score for t in s.tried if t.study == "fold-1"] for s in (whole, changed))
     assert one != two  # where these rows train
@@ -281,7 +281,7 @@ def test_choices_apply_to_what_they_can_change() -> None:
     assert space.defaults_of(SCRATCH).keys() == names
     assert space.defaults_of("foundation").keys() == {"start", "lr", "batch_molecules", "epochs"}
     fixed = optuna.trial.FixedTrial({**space.defaults_of(SCRATCH), "model": "gps"})
-    assert set(space.drawn(fixed)) == names - {"encodings"}
+    assert set(space.draw(fixed)) == names - {"encodings"}
     settings, start = space.settings(space.defaults_of("foundation"))
     assert start == "foundation" and not settings.model_arguments
     settings, start = space.settings(space.defaults_of(SCRATCH))

@@ -20,7 +20,7 @@ from gtx.attention.fast.derivatives import plain_gradients
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
 from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.threads import shares
+from gtx.threads import split_work
 
 _SOURCE = Path(__file__).with_name("ragged.c")
 _MOST = 64  # channels per head for which the loops were written
@@ -178,7 +178,7 @@ def _run(
 def _cuts(graph: CompleteGraph, query: Tensor, value: Tensor, features: Tensor | None) -> np.ndarray:
     """Ranges of molecules with about the same work, a thread each."""
     nanoseconds = max(1, query.shape[1] * (query.shape[2] + value.shape[2] + _channels(features)) // 10)  # a pair
-    return shares(graph.pair_ptr.numpy() * nanoseconds, 50_000)
+    return split_work(graph.pair_ptr.numpy() * nanoseconds, 50_000)
 
 
 def _library(dtype: torch.dtype, heads: int, key: int, value: int, features: int) -> ctypes.CDLL | None:
