@@ -52,7 +52,7 @@ def test_values_that_cannot_be_are_named(name: str, value: object) -> None:
 
 
 def test_epochs_are_settled_by_the_task_unless_asked_for() -> None:
-    assert TrainSettings().settled(20).epochs == 20 and TrainSettings(epochs=3).settled(20).epochs == 3
+    assert TrainSettings().resolved(20).epochs == 20 and TrainSettings(epochs=3).resolved(20).epochs == 3
 
 
 def test_reading_settings_does_not_wait_for_torch() -> None:
