@@ -150,10 +150,10 @@ def test_what_joins_a_trained_model_learns_its_scales(members: list) -> None:
     bare = replace(members[0], model=model(task, num_descriptors=0))
     counted = {"substructures": {"folded": 64}}
     fresh = Problem(lambda: model(task, **counted), task, molecules, molecules, TrainSettings())
-    joined, further = replace(fresh, start=[bare]).make(0), replace(fresh, start=members).make(0)
+    joined, further = replace(fresh, start=[bare]).make_model(0), replace(fresh, start=members).make_model(0)
     for part in ("descriptor_scaler.mean", "descriptor_scaler.scale", "substructures.used"):
-        assert joined.state_dict()[part].equal(fresh.make(0).state_dict()[part]), part
-    half = replace(fresh, train=molecules.subset(np.arange(9)), start=members).make(0)
+        assert joined.state_dict()[part].equal(fresh.make_model(0).state_dict()[part]), part
+    half = replace(fresh, train=molecules.subset(np.arange(9)), start=members).make_model(0)
     assert half.descriptor_scaler.mean.equal(members[0].model.descriptor_scaler.mean)
     assert half.atom_vocabulary.seen.equal(further.atom_vocabulary.seen)
 

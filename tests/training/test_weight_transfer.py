@@ -10,7 +10,7 @@ def test_what_fits_is_taken_over_and_said() -> None:
         return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, outputs, bias=outputs > 1))
 
     own, same, trained = made(2), made(2), made(5)
-    WeightTransfer().take(own, trained)
+    WeightTransfer().apply(own, trained)
     assert own[0].weight.equal(trained[0].weight) and own[1].weight.shape == (2, 4)
     states = [model.state_dict() for model in (own, same, trained)]
     assert WeightTransfer().describe(states[0], states[1]) == "all 4 tensors are kept"

@@ -101,8 +101,8 @@ def test_any_text_will_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("training", "message"),
     [
-        ({"ensemble": 2}, "knows no other ensemble than 1"),
-        ({"model": "gat"}, "knows no other model than standard"),
+        ({"ensemble": 2}, "has no other ensemble than 1"),
+        ({"model": "gat"}, "has no other model than standard"),
         ({"model_arguments": {"wings": 2}}, "the model cannot be made: .*wings"),
         ({"model_arguments": {"channels": 15}}, "the model cannot be made: .*15 channels"),
     ],

@@ -24,7 +24,7 @@ from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import pipeline, plan, tuning
 from gtx.workflow import trials as tuning_trial
 from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies
-from gtx.workflow.tuning import OWN, tune
+from gtx.workflow.tuning import FILES, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
 SETTINGS = TrainSettings(**TINY | {"epochs": 2, "blend": "no"})
@@ -193,7 +193,7 @@ def test_a_trial_that_another_process_is_at_is_left_alone(
     """A thread stands for the other process; when it has gone without a result, its trial is begun anew."""
     space = Space(SETTINGS, 32, (SCRATCH,), ("standard",), frozenset({"epochs"}))
     begun, over, taken = threading.Event(), threading.Event(), []
-    claim(tmp_path, OWN)  # the folder is that of the other process's study
+    claim(tmp_path, FILES)  # the folder is that of the other process's study
 
     def other() -> None:
         with Studies(tmp_path, ["main"], lambda _: space, SETTINGS.seed).begin(2, None) as job:
