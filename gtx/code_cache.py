@@ -101,24 +101,24 @@ def _shared(folder: Path) -> Path | None:
     """Return the folder, or parent, in which another user could replace its entries; None if there is none."""
     if os.name != "posix":  # elsewhere a user's folders are closed to others by default
         return None
-    own = folder.stat()
-    if own.st_uid != os.geteuid() or own.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    status = folder.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return folder
     owners = {0, os.geteuid(), Path(folder.anchor).stat().st_uid}  # in a container the root folder need not be root's
     for parent in folder.parents:
-        found = parent.stat()
-        by_group = found.st_mode & stat.S_IWGRP and found.st_gid != found.st_uid  # the user's own group does not count
-        open_to_others = (by_group or found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
-        if found.st_uid not in owners or open_to_others:
+        status = parent.stat()
+        by_group = status.st_mode & stat.S_IWGRP and status.st_gid != status.st_uid  # not the user's private group
+        open_to_others = (by_group or status.st_mode & stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
+        if status.st_uid not in owners or open_to_others:
             return parent
     return None
 
 
 def _is_own(file: Path) -> bool:
-    found = file.lstat()
-    if not stat.S_ISREG(found.st_mode):
+    status = file.lstat()
+    if not stat.S_ISREG(status.st_mode):
         return False
-    return os.name != "posix" or (found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    return os.name != "posix" or (status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""The exception for unusable input, and functions that format its messages."""
+"""Exception for unusable input, and functions that format its messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def did_you_mean(name: str, names: Iterable[str], show: Callable[[str], str] = r
 
     Args:
         name: the unknown name.
-        names: the known names; case does not count.
+        names: valid names; case does not count.
         show: formats the similar name.
     """
     from difflib import get_close_matches

@@ -105,18 +105,18 @@ def claim(folder: Path, names: Iterable[str]) -> None:
     Raises:
         InputError: the folder holds one of them, and gtx did not write it.
     """
-    known, names = _claimed(folder), set(names)
-    for name in sorted(names - known):
+    claimed, names = _claimed(folder), set(names)
+    for name in sorted(names - claimed):
         if (folder / name).exists() or (folder / name).is_symlink():
             raise InputError(f"{folder / name} exists, and gtx did not write it: move it, or choose another --out")
-    if not names <= known:
-        write_text(folder / CLAIMS, json.dumps(sorted(known | names)))
+    if not names <= claimed:
+        write_text(folder / CLAIMS, json.dumps(sorted(claimed | names)))
 
 
 def discard(folder: Path, names: Iterable[str] | None = None, keep: Iterable[str] = ()) -> None:
     """Delete the files and folders that gtx wrote in a folder, or those with the given names."""
-    known = _claimed(folder)
-    for name in (known if names is None else known & set(names)) - set(keep):
+    claimed = _claimed(folder)
+    for name in (claimed if names is None else claimed & set(names)) - set(keep):
         if (folder / name).is_dir() and not (folder / name).is_symlink():
             shutil.rmtree(folder / name, ignore_errors=True)
         else:
@@ -133,18 +133,18 @@ def tidy(folder: Path) -> None:
 
 def _claimed(folder: Path) -> set[str]:
     try:
-        found = json.loads((folder / CLAIMS).read_text(encoding="utf-8"))
+        names = json.loads((folder / CLAIMS).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return set()
     except (OSError, ValueError):
-        found = None
-    if not isinstance(found, list) or not all(map(_is_name, found)):
+        names = None
+    if not isinstance(names, list) or not all(map(_is_name, names)):
         raise InputError(f"{folder / CLAIMS}, the record of what gtx wrote there, is damaged: choose another --out")
-    return set(found)
+    return set(names)
 
 
 def _is_name(name: Any) -> bool:
-    """Tell whether a name is that of an entry directly inside a folder."""
+    """Return True for the name of an entry directly inside a folder."""
     return isinstance(name, str) and name not in ("", "..") and Path(name).name == name
 
 

@@ -100,8 +100,8 @@ def fingerprint(function: FunctionType, callers: frozenset[FunctionType] = froze
     code, callers = function.__code__, callers | {function}
     cells = {name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)}
     scope = {**function.__globals__, **cells}
-    found = tuple((name, _plain(scope[name], callers)) for name in _names(code) if name in scope)
-    return function.__module__, _parts(code), found
+    references = tuple((name, _plain(scope[name], callers)) for name in _names(code) if name in scope)
+    return function.__module__, _parts(code), references
 
 
 def _plain(value: Any, callers: frozenset[FunctionType]) -> Any:

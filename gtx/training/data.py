@@ -1,4 +1,4 @@
-"""The Lightning data module: batches of training and validation molecules."""
+"""Lightning data module: batches of training and validation molecules."""
 
 from __future__ import annotations
 

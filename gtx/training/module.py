@@ -68,7 +68,7 @@ class PropertyModule(LightningModule):
 
     @property
     def data(self) -> MoleculeData:
-        """The data module of the trainer."""
+        """Data module of the trainer."""
         return data_module(self.trainer)
 
     def forward(self, batch: Any) -> Any:

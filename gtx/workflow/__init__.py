@@ -1,4 +1,4 @@
-"""The main job from end to end: a table to a trained, scored and reported model."""
+"""Workflow: from a table to a trained, scored and reported model, with benchmark and tuning."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Fold:
 
     @property
     def task(self) -> NumberTask:
-        """The task, of numbers or classes."""
+        """Task of numbers or classes."""
         return number_task(self.plan.task)
 
     @property
