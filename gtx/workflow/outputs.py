@@ -17,7 +17,7 @@ from gtx.prediction import Predictor, library_versions
 from gtx.prediction.neighbours import BANDS, MOST_MEASURED, draw, measure_bands, nearest_similarity
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH
-from gtx.tasks.task import Answers
+from gtx.tasks.task import Answers, Predictions
 from gtx.training import Member
 from gtx.workflow.specs import describe_model
 
@@ -130,7 +130,7 @@ def further_names(dataset: Dataset) -> list[str]:
 def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> dict[str, Any]:
     """Return the rows and errors of the bands of the domain on validation and test rows, see `gtx.report.RunReport`."""
     domain, task = predictor.header.domain, predictor.task
-    if domain is None:
+    if domain is None or not isinstance(answers, Predictions):
         return {}
     found = {"val": {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
     test = draw(dataset.split["test"], MOST_MEASURED)

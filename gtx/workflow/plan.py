@@ -163,7 +163,7 @@ class Plan:
             return blended
         val = draw(split["val"], MOST_MEASURED)
         similarity = nearest_similarity(store.subset(split["train"]), store.subset(val))
-        domain = Domain.measure(task, similarity, self.molecules.y[val], blended.answers.mean[val])
+        domain = Domain.measure(task, similarity, self.molecules.y[val], blended.predictions.mean[val])
         return replace(
             blended, predictor=blended.predictor.with_header(replace(blended.predictor.header, domain=domain))
         )
