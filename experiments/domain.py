@@ -30,7 +30,7 @@ SETS = (
     "scaffold/bace",
     "scaffold/bbbp",
     "moleculeace/CHEMBL204_Ki",
-    "moleculeace/CHEMBL233_Ki",
+    "moleculeace/CHEMBL2034_Ki",
 )
 
 
