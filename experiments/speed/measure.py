@@ -85,7 +85,7 @@ class Result:
         self.peaks.append(max(0, peak - before) if own.peak is None else own.peak)
         self.columns = own.columns
 
-    def counted(self, values: Sequence[float]) -> Sequence[float]:
+    def plural(self, values: Sequence[float]) -> Sequence[float]:
         """Leave out the turn that warms up."""
         return values[1:] or values
 
@@ -93,12 +93,12 @@ class Result:
         """Write the cells of the table; ratios to the first of the group are medians over turns."""
         if self.failed:
             return [self.case.group, self.case.name, self.failed, "", "", "", ""]
-        seconds, peak = statistics.median(self.counted(self.seconds)), max(self.counted(self.peaks))
+        seconds, peak = statistics.median(self.plural(self.seconds)), max(self.plural(self.peaks))
         times = memory = ""
         if not first.failed:
-            turns = zip(self.counted(self.seconds), first.counted(first.seconds), strict=False)
+            turns = zip(self.plural(self.seconds), first.plural(first.seconds), strict=False)
             times = f"{statistics.median(a / b for a, b in turns):.2f}x"
-            memory = f"{peak / max(1, *first.counted(first.peaks)):.2f}x"
+            memory = f"{peak / max(1, *first.plural(first.peaks)):.2f}x"
         figures = [f"{seconds * 1e3:,.4g} ms", f"{self.case.count / seconds:,.0f}", f"{peak / 2**20:,.0f} MiB"]
         return [self.case.group, self.case.name, *figures, times, memory]
 

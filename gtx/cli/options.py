@@ -255,7 +255,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
     settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
     named = resolve(given["data"])
     if named and "split_column" in more and not any(_divided(given, more)):
-        more["split_column"] = named.own_split
+        more["split_column"] = named.default_split
     targets = tuple(given["target_columns"] or (named and named.targets) or ())
     task, known = task_from(given, targets), named.units if named else {}
     data = DataSettings(

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
         CapacityStore,
         FixedFeatures,
         PairBudgetSampler,
+        compute_fixed_features,
         cut_to_capacity,
         fitting_capacity,
-        keep,
     )
     from gtx.data.columns import Row, Table, column_index
     from gtx.data.feature_columns import FeatureColumns
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
         featurise_stream,
         from_pyg,
         in_workers,
+        min_chunks_for_workers,
         process_pool,
         stop_workers,
-        worth_workers,
     )
     from gtx.data.ledger import File, Ledger, describe
     from gtx.data.named_sets import SETS, NamedSet, load_set
@@ -115,7 +115,7 @@ __getattr__, __dir__ = lazy_names(
             "in_workers",
             "process_pool",
             "stop_workers",
-            "worth_workers",
+            "min_chunks_for_workers",
         ),
         "store": ("MoleculeStore",),
         "batches": (
@@ -125,7 +125,7 @@ __getattr__, __dir__ = lazy_names(
             "PairBudgetSampler",
             "cut_to_capacity",
             "fitting_capacity",
-            "keep",
+            "compute_fixed_features",
         ),
     },
 )
@@ -157,6 +157,7 @@ __all__ = [
     "cluster_groups",
     "column_index",
     "column_split",
+    "compute_fixed_features",
     "conflicting_duplicates",
     "cross_splits",
     "cut_to_capacity",
@@ -170,11 +171,11 @@ __all__ = [
     "grouped",
     "in_workers",
     "k_folds",
-    "keep",
     "kennard_stone_split",
     "kmeans_groups",
     "leakage",
     "load_set",
+    "min_chunks_for_workers",
     "nearest",
     "nearest_tanimoto",
     "open_table",
@@ -190,6 +191,5 @@ __all__ = [
     "time_split",
     "times",
     "with_components",
-    "worth_workers",
     "write_split",
 ]

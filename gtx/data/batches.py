@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from torch_geometric.data import Batch
 
-from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, widened
+from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, widen
 from gtx.graph.capacity import Capacity, CapacityGraph, owners
 from gtx.graph.packing import alike
 
@@ -44,7 +44,7 @@ class FixedFeatures(NamedTuple):
         return {name: (_rows(self.atoms.get(name), atom), _rows(self.pairs.get(name), pair)) for name in sorted(names)}
 
 
-def keep(
+def compute_fixed_features(
     store: MoleculeStore,
     features: Callable[[Batch, Sequence[str]], dict[str, FixedValues]],
     names: Sequence[str],
@@ -206,12 +206,12 @@ class CapacityStore:
 
     Args:
         store: the molecules, on the device where batches are used.
-        kept: features that were computed before, on the same device.
+        fixed: features that were computed before, on the same device.
         seed: of the random batches by which the capacity is chosen.
     """
 
-    def __init__(self, store: MoleculeStore, kept: FixedFeatures | None = None, seed: int = 0) -> None:
-        self.store, self.kept, self.seed = store, kept, seed
+    def __init__(self, store: MoleculeStore, fixed: FixedFeatures | None = None, seed: int = 0) -> None:
+        self.store, self.fixed, self.seed = store, fixed, seed
         self.per_batch = 0
         self.capacity: Capacity | None = None
 
@@ -233,7 +233,7 @@ class CapacityStore:
             raise RuntimeError("a batch of constant shape has no capacity before `sampler` has chosen one")
         if len(index) != self.capacity.molecules:
             return self.store.batch(index)
-        return cut_to_capacity(self.store, index, self.capacity, self.kept)
+        return cut_to_capacity(self.store, index, self.capacity, self.fixed)
 
     @property
     def sizes(self) -> Tensor:
@@ -259,7 +259,7 @@ class CapacityStore:
 
 
 def cut_to_capacity(
-    store: MoleculeStore, index: Tensor, capacity: Capacity, kept: FixedFeatures | None = None
+    store: MoleculeStore, index: Tensor, capacity: Capacity, fixed: FixedFeatures | None = None
 ) -> Batch:
     """Cut molecules out of a store as one PyG batch of constant shape, without synchronising device and host.
 
@@ -272,12 +272,12 @@ def cut_to_capacity(
         index: which molecules, int64 `[capacity.molecules]` on the store's device, the largest first as
             `CapacitySampler` orders them; -1 for an empty slot.
         capacity: of the batch.
-        kept: features that were computed before.
+        fixed: features that were computed before.
 
     Returns:
         As `MoleculeStore.batch`, with `num_graphs` of `capacity.molecules + 1`, `row` -1 for empty slots and the
         ghost, and `graph`, the `gtx.graph.CapacityGraph` of the molecules, `molecules`, their number, int64 `[]`, and
-        `kept`, the features of atoms and pairs by name.
+        `fixed`, these features of atoms and pairs by name.
     """
     taken = index >= 0
     which = index.clamp(min=0)
@@ -309,15 +309,15 @@ def cut_to_capacity(
     }
     places = {"molecule": (row, real), "atom": (atom, real_atom), "bond": (bond, real_bond)}
     for name, level in LEVELS.items():
-        if name in ("bonds", "parts") or (values := getattr(store, name)) is None:
+        if name in ("bonds", "component_sizes") or (values := getattr(store, name)) is None:
             continue
         at, there = places[level]
         empty = torch.nan if values.is_floating_point() and name != "weights" else 0
-        values = widened(values[at])
+        values = widen(values[at])
         contents[IN_BATCH.get(name, name)] = torch.where(there if values.dim() == 1 else there[:, None], values, empty)
-    if kept is not None:
-        pair, _ = rows(kept.pair_ptr, graph.pair_ptr, owners(graph.pair_ptr, capacity.pairs), capacity.pairs)
-        contents["kept"] = kept.cut(atom, pair)
+    if fixed is not None:
+        pair, _ = rows(fixed.pair_ptr, graph.pair_ptr, owners(graph.pair_ptr, capacity.pairs), capacity.pairs)
+        contents["fixed"] = fixed.cut(atom, pair)
     return as_batch(contents, _num_graphs=ghost + 1)
 
 

@@ -150,7 +150,7 @@ class Row(NamedTuple):
         record: typed cells of a Parquet file: a batch of its rows, and the index in it.
         features: inputs beside the molecule, see `gtx.data.FeatureColumns`.
         others: texts of further components, see `gtx.data.with_components`.
-        fault: category of the error, see `gtx.data.Ledger.error`.
+        category: category of the error, see `gtx.data.Ledger.error`.
     """
 
     number: int
@@ -161,7 +161,7 @@ class Row(NamedTuple):
     record: Record | None = None
     features: RowFeatures | None = None
     others: tuple[str, ...] = ()
-    fault: str = "with a broken row"
+    category: str = "with a broken row"
 
     @property
     def weight(self) -> int:
@@ -176,16 +176,16 @@ class Row(NamedTuple):
         return "" if self.error else self.text
 
     @property
-    def shown(self) -> str | None:
+    def message_text(self) -> str | None:
         """Text of the molecule for a message; None for a mol block."""
         return None if "\nM  END" in self.text else self.text
 
-    def place(self, column: str) -> tuple[str | None, str | None]:
+    def locate(self, column: str) -> tuple[str | None, str | None]:
         """Return the column and the text of the molecule, for a message.
 
         Both are None for several components, of which the message itself names the one at fault.
         """
-        return (None, None) if self.others else (column, self.shown)
+        return (None, None) if self.others else (column, self.message_text)
 
 
 @dataclass(frozen=True)

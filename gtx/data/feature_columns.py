@@ -229,7 +229,7 @@ class FeatureColumns:
         return [f"--{kind}-columns" for kind, names in kinds.items() if names]
 
     @property
-    def unknown(self) -> RowFeatures:
+    def blank_row(self) -> RowFeatures:
         """Features of a row without any."""
         return RowFeatures(np.zeros(self.width, np.float32), {}, {})
 
@@ -253,7 +253,7 @@ class FeatureColumns:
         if featuriser.standardise:
             raise InputError(f"{option} are of the atoms as they are written: leave out --standardise")
 
-    def of_table(self, table: Table) -> Table:
+    def read_table(self, table: Table) -> Table:
         """Add `features` to the rows of a table; a cell that cannot be used is an error of its row.
 
         Raises:
@@ -271,11 +271,11 @@ class FeatureColumns:
                 except _UnusableError as wrong:
                     cell = printable(row.cells[places[wrong.number]])
                     name = printable(self.columns[wrong.number])
-                    yield row._replace(error=f'column "{name}", value "{cell}": {wrong}', fault=BAD_FEATURE)
+                    yield row._replace(error=f'column "{name}", value "{cell}": {wrong}', category=BAD_FEATURE)
 
         return replace(table, rows=rows())
 
-    def of_columns(self, given: Mapping[str, Sequence[Any]], count: int) -> list[RowFeatures]:
+    def read_columns(self, given: Mapping[str, Sequence[Any]], count: int) -> list[RowFeatures]:
         """Read the features of n molecules that are not rows of a table.
 
         Args:
@@ -303,7 +303,7 @@ class FeatureColumns:
                 raise InputError(f"{said}: {wrong}") from None
         return rows
 
-    def of_one(self, given: Mapping[str, Any]) -> list[RowFeatures]:
+    def read_one(self, given: Mapping[str, Any]) -> list[RowFeatures]:
         """Read the features of one molecule, given by name.
 
         Raises:
@@ -312,7 +312,7 @@ class FeatureColumns:
         if missing := [name for name in self.columns if name not in given]:
             option = f"--features {printable(missing[0])}=VALUE, or features={{{missing[0]!r}: VALUE}} in Python"
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
-        return self.of_columns({name: [value] for name, value in given.items()}, 1)
+        return self.read_columns({name: [value] for name, value in given.items()}, 1)
 
     def joined(self, done: Featurised, rows: Sequence[RowFeatures | None]) -> Featurised:
         """Attach the features of rows to featurised molecules.

@@ -234,7 +234,7 @@ def chunk_size(featuriser: Featuriser) -> int:
     return 20 if featuriser.conformers else 500
 
 
-def worth_workers(featuriser: Featuriser) -> int:
+def min_chunks_for_workers(featuriser: Featuriser) -> int:
     """Return the least number of chunks for which worker processes save time; they take a second or two to start."""
     return 2 if featuriser.conformers else 20
 
@@ -285,7 +285,7 @@ def featurise(
         featuriser: settings of reading.
         texts: SMILES or mol blocks; of several components, tuples of them.
         coordinates: per text, positions in Å as `Featuriser` takes them, or None.
-        workers: processes; 0 works in this one. Default: as many as the cores, but none below `worth_workers`.
+        workers: processes; 0 works in this one. Default: as many as the cores, but none below `min_chunks_for_workers`.
         cache: a folder of results, each under a hash of the featuriser and of the texts and coordinates; a damaged file
             is replaced.
         progress: show a progress bar.
@@ -297,7 +297,7 @@ def featurise(
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
     if file is not None and (kept := _open(file)) is not None:
         return kept
-    if workers is None and len(texts) < worth_workers(featuriser) * chunk:
+    if workers is None and len(texts) < min_chunks_for_workers(featuriser) * chunk:
         workers = 0
     chunks = (
         (texts[i : i + chunk], None if coordinates is None else coordinates[i : i + chunk])

@@ -23,7 +23,7 @@ class Ledger:
 
     Attributes:
         rows: number of rows entered.
-        kinds: number of rows with an error, by the kind of the first one.
+        error_counts: number of rows with an error, by the category of the first one.
         warned: number of rows with a warning.
         errors, warnings: message or messages by row number, of the rows not yet popped.
     """
@@ -33,7 +33,7 @@ class Ledger:
             raise InputError(f"on_error must be 'report' or 'fail', not {on_error!r}")
         self.on_error = on_error
         self.rows = 0
-        self.kinds: Counter[str] = Counter()
+        self.error_counts: Counter[str] = Counter()
         self.warned = 0
         self.errors: dict[int, str] = {}
         self.warnings: dict[int, list[str]] = {}
@@ -43,7 +43,7 @@ class Ledger:
         for row in rows:
             self.rows += 1
             if row.error:
-                self.error(row.number, None, None, row.error, row.fault)
+                self.error(row.number, None, None, row.error, row.category)
 
     def read(
         self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]
@@ -58,12 +58,12 @@ class Ledger:
         self.enter(rows)
         for row, error, several in zip(rows, errors, warnings, strict=True):
             if error and not row.error:
-                self.error(row.number, *row.place(column), error)
+                self.error(row.number, *row.locate(column), error)
             for warning in several:
-                self.warn(row.number, *row.place(column), warning)
+                self.warn(row.number, *row.locate(column), warning)
 
     def error(
-        self, row: int, column: str | None, value: str | None, reason: str, kind: str = "with an unusable molecule"
+        self, row: int, column: str | None, value: str | None, reason: str, category: str = "with an unusable molecule"
     ) -> None:
         """Note that a row cannot be used.
 
@@ -71,7 +71,7 @@ class Ledger:
             row: its number, from 1, the header not counted.
             column, value: the cell at fault, if it is one cell.
             reason: what is wrong, in one line.
-            kind: category in the summary; it should read well after a number.
+            category: of the error in the summary; it should read well after a number.
 
         Raises:
             InputError: if `on_error` is "fail".
@@ -83,7 +83,7 @@ class Ledger:
             self.errors[row] += f"; {message}"
         else:
             self.errors[row] = message
-            self.kinds[kind] += 1
+            self.error_counts[category] += 1
 
     def warn(self, row: int, column: str | None, value: str | None, reason: str) -> None:
         """Note something about a row that can be used all the same."""
@@ -97,13 +97,13 @@ class Ledger:
     @property
     def num_errors(self) -> int:
         """Number of rows with an error."""
-        return self.kinds.total()
+        return self.error_counts.total()
 
     def summary(self) -> str:
         """Summarise: `12050 rows: 12000 read, 50 errors (48 with an unusable molecule, ...), 7 with warnings`."""
-        line = f"{counted(self.rows, 'row')}: {self.rows - self.num_errors} read, {counted(self.num_errors, 'error')}"
-        if self.kinds:
-            line += f" ({', '.join(f'{n} {kind}' for kind, n in self.kinds.most_common())})"
+        line = f"{plural(self.rows, 'row')}: {self.rows - self.num_errors} read, {plural(self.num_errors, 'error')}"
+        if self.error_counts:
+            line += f" ({', '.join(f'{n} {category}' for category, n in self.error_counts.most_common())})"
         return line + (f", {self.warned} with warnings" if self.warned else "")
 
 
@@ -117,7 +117,7 @@ def describe(row: int, column: str | None, value: str | None, reason: str) -> st
     return f"{place}: {printable(reason, None)}"
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Write a number and its noun: `1 row`, `17 rows`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 

@@ -223,7 +223,7 @@ class NamedSet:
     validated: bool = True
 
     @property
-    def own_split(self) -> str | None:
+    def default_split(self) -> str | None:
         """Column by which `gtx train` divides the rows by default: the usual one, if it names validation rows."""
         return self.split_columns[0] if self.split_columns and self.validated else None
 

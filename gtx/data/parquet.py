@@ -90,7 +90,7 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str, first: int = 0) -
     return Table(columns, columns[smiles], skip_rows(rows(), first), file.metadata.num_rows, given)
 
 
-def gathered(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.ChunkedArray]:
+def gather(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.ChunkedArray]:
     """Return the columns of some rows of a Parquet file, given as `Row.record`; nulls where a row has none."""
     runs = []  # neighbours are copied together
     numbered = enumerate(records)

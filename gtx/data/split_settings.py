@@ -157,7 +157,7 @@ class SplitSettings:
             parts.append("each repeated molecule in one part")
         return ", ".join(parts)
 
-    def marks(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values; different splits have different ones."""
         marks: dict[str, Any] = {"split": self.split, "split_sizes": list(self.sizes), "split_seed": self.seed}
         if self.split == "random" and self.group_duplicates:

@@ -111,7 +111,7 @@ def column_split(values: Sequence[str], ledger: Ledger | None = None, column: st
     """
     parts: dict[str, list[int]] = {name: [] for name in SPLITS}
     for i, value in enumerate(values):
-        part = spelled(value)
+        part = parse_split(value)
         if part:
             parts[part].append(i)
         elif ledger:
@@ -122,7 +122,7 @@ def column_split(values: Sequence[str], ledger: Ledger | None = None, column: st
     return {name: np.array(part, np.int64) for name, part in parts.items()}
 
 
-def spelled(cell: str) -> str | None:
+def parse_split(cell: str) -> str | None:
     """Return the part that a cell names: train, val or test; None for any other text."""
     return _SPELLINGS.get(cell.strip().lower())
 

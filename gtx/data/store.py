@@ -35,7 +35,7 @@ LEVELS = {
     "weights": "molecule",
     "atom_y": "atom",
     "bond_y": "bond",
-    "parts": "molecule",
+    "component_sizes": "molecule",
     "atom_features": "atom",
     "bond_features": "bond",
 }
@@ -69,7 +69,7 @@ class MoleculeStore:
         weights: float64 `[M]`, weight of each molecule in the loss; None for uniform weights.
         atom_y: float64 `[N, T]`, targets of atoms in the units of the table, NaN for blanks, or None.
         bond_y: float64 `[E, T]`, the same of bonds, equal in both directions, or None.
-        parts: int64 `[M, K]`, atoms of each of the K components of a row, see `as_molecules`; None for single
+        component_sizes: int64 `[M, K]`, atoms of each of the K components of a row, see `as_molecules`; None for single
             molecules. Descriptors are then those of the components, side by side, and the features of the row.
         atom_features: float32 `[N, K]`, features of atoms, NaN for blanks, see `gtx.data.FeatureColumns`; or None.
         bond_features: float32 `[E, K]`, the same of bonds, equal in both directions, or None.
@@ -88,21 +88,22 @@ class MoleculeStore:
     weights: Tensor | None = None
     atom_y: Tensor | None = None
     bond_y: Tensor | None = None
-    parts: Tensor | None = None
+    component_sizes: Tensor | None = None
     atom_features: Tensor | None = None
     bond_features: Tensor | None = None
 
     @classmethod
-    def from_flat(cls, parts: Sequence[FlatMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
-        """Lay featurised molecules end to end.
+    def from_flat(cls, chunks: Sequence[FlatMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
+        """Concatenate featurised molecules.
 
         Args:
-            parts: what `gtx.molecules.featurise_texts` made, with one featuriser; the molecules that could be read.
-            y: targets `[M, T]` of those molecules in their own units, NaN for blanks.
+            chunks: results of `gtx.molecules.featurise_texts` with one featuriser; the store has the molecules that
+                could be read.
+            y: targets `[M, T]` of those molecules in the units of the table, NaN for blanks.
         """
         from gtx.molecules import ATOM_COLUMNS, FlatMolecules
 
-        flat = FlatMolecules.join(parts)._asdict()
+        flat = FlatMolecules.join(chunks)._asdict()
         store = cls(
             **{name: torch.from_numpy(flat[name]) for name in LEVELS if flat.get(name) is not None},
             atom_ptr=_offsets(flat["atom_counts"]),
@@ -170,10 +171,10 @@ class MoleculeStore:
         Args:
             further: number of the last descriptors that belong to the row; each component gets a copy of them.
         """
-        if self.parts is None:
-            raise ValueError("expected molecules of several components, got a store without parts")
-        count = self.parts.shape[1]
-        atom_ptr = _offsets(self.parts.flatten())
+        if self.component_sizes is None:
+            raise ValueError("expected molecules of several components, got a store of single molecules")
+        count = self.component_sizes.shape[1]
+        atom_ptr = _offsets(self.component_sizes.flatten())
         row = torch.repeat_interleave(torch.arange(len(self), device=self.device), self.bond_ptr.diff())
         ends = self.bonds + self.atom_ptr[row]  # numbered through the store
         owner = torch.bucketize(ends[0].contiguous(), atom_ptr, right=True) - 1
@@ -200,7 +201,7 @@ class MoleculeStore:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
             `[e, F]`, `u` `[B, D]`, `row` `[B]` (the molecule's number here), `batch`, `ptr`, and, where the store has
             them, `pos` `[n, 3]`, `y` `[B, T]`, `bounds` `[B, 2T]`, `weights` `[B]`, `atom_y` `[n, T]`, `bond_y`
-            `[e, T]`, `atom_features` `[n, K]` and `bond_features` `[e, K]`, float32, and `parts` `[B, K]`;
+            `[e, T]`, `atom_features` `[n, K]` and `bond_features` `[e, K]`, float32, and `component_sizes` `[B, K]`;
             `to_data_list()` gives the molecules back.
 
         Raises:
@@ -276,7 +277,7 @@ class MoleculeStore:
             raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {wrong[0]}") from None
         looped = dict(zip(_IN_LOOPS, (*made, pos, y), strict=True))
         others = self._rows(index, [name for name in self._names if name not in _IN_LOOPS])
-        tensors = {name: looped[name] if name in looped else widened(others[name]) for name in self._names}
+        tensors = {name: looped[name] if name in looped else widen(others[name]) for name in self._names}
         return ptr, bond_ptr, batch, tensors
 
     @cached_property
@@ -290,7 +291,7 @@ class MoleculeStore:
     def _cut_by_indices(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """Return the same as `_cut_in_loops`, by index arithmetic, on any device."""
         some = self.subset(index)
-        tensors = {name: widened(getattr(some, name)) for name in self._names}
+        tensors = {name: widen(getattr(some, name)) for name in self._names}
         tensors["bonds"] += torch.repeat_interleave(some.atom_ptr[:-1], some.bond_ptr.diff())
         batch = torch.repeat_interleave(torch.arange(len(some), device=self.device), some.sizes)
         return some.atom_ptr, some.bond_ptr, batch, tensors
@@ -302,7 +303,7 @@ def stored_texts(path: str | Path) -> dict[str, str]:
         return json.loads((file.metadata() or {}).get("words", "{}"))
 
 
-def widened(values: Tensor) -> Tensor:
+def widen(values: Tensor) -> Tensor:
     """Convert numbers to the types of a batch: float32 or int64."""
     return values.float() if values.is_floating_point() else values.long()
 

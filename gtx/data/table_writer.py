@@ -145,7 +145,7 @@ class TableWriter:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from gtx.data.parquet import gathered
+        from gtx.data.parquet import gather
 
         given = list(self.schema or ())
         kinds = {str: pa.string(), float: pa.float64(), bool: pa.bool_()}
@@ -160,7 +160,7 @@ class TableWriter:
             if group:
                 columns = zip(further, zip(*group, strict=True), strict=True)
                 made = [pa.array(map(_as_typed, column), field.type) for field, column in columns]
-                old = gathered(records, self.schema) if given else []
+                old = gather(records, self.schema) if given else []
                 file.write_table(pa.Table.from_arrays([*old, *made], schema=schema))
                 group.clear()
                 records.clear()

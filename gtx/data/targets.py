@@ -13,7 +13,7 @@ import numpy as np
 
 from gtx.data.columns import Row, Table, column_index, damage
 from gtx.data.delimited import LARGEST
-from gtx.data.ledger import Ledger, counted
+from gtx.data.ledger import Ledger, plural
 from gtx.errors import printable
 
 # --- Rows with several components, such as a solute and a solvent, one per column.
@@ -93,7 +93,7 @@ class Duplicates(NamedTuple):
     conflicts: Sequence[tuple[int, list[int]]] = ()
 
     def __str__(self) -> str:
-        filled = f"{counted(self.molecules, 'molecule')} {'fills' if self.molecules == 1 else 'fill'} {self.rows} rows"
+        filled = f"{plural(self.molecules, 'molecule')} {'fills' if self.molecules == 1 else 'fill'} {self.rows} rows"
         return f"{filled}, {len(self.conflicts)} of them with conflicting labels"
 
 
@@ -130,5 +130,5 @@ def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger:
     bad = ~((weights >= 0) & (weights <= LARGEST))
     for i in np.flatnonzero(bad).tolist():
         reason = "is no weight: a number of 0 or more was expected"
-        ledger.error(rows[i].number, name, rows[i].cells[place], reason, kind="with a bad weight")
+        ledger.error(rows[i].number, name, rows[i].cells[place], reason, category="with a bad weight")
     return np.where(bad, 0, weights)

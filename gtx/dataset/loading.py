@@ -28,7 +28,7 @@ from gtx.data import (
     with_components,
 )
 from gtx.data.columns import listed
-from gtx.data.ledger import File, counted, named
+from gtx.data.ledger import File, named, plural
 from gtx.data.targets import read_weights
 from gtx.dataset.settings import Dataset, DataSettings
 from gtx.errors import InputError, printable
@@ -52,7 +52,7 @@ def outlier_lines(dataset: Dataset) -> list[str]:
         far = int((distance > OUTLIER_RANGES * (high - low)).sum())
         if high > low and far:
             first = measured[distance.argmax()]
-            most = f"{counted(far, 'value')} far from the others, half of which lie from {low:.4g} to {high:.4g}"
+            most = f"{plural(far, 'value')} far from the others, half of which lie from {low:.4g} to {high:.4g}"
             lines.append(
                 f"warning: {name} has {most}; the farthest is {y[first]:.4g} in {dataset.describe_place(first)}: a "
                 "typing error, or another unit? Of values that span magnitudes, train on the logarithm"
@@ -241,7 +241,7 @@ def _read(settings: DataSettings) -> list[File]:
         table = open_table(source, first)
         table = with_components(table, others) if others else table
         if settings.features:
-            table = settings.features.of_table(table)
+            table = settings.features.read_table(table)
         rows, ledger = list(table.rows), Ledger()
         ledger.enter(rows)
         files.append(File(source, table.columns, table.smiles_column, rows, ledger, start, components))
@@ -298,7 +298,7 @@ def _attach_lists(
         file = next(file for file in reversed(files) if file.start <= index)
         row = file.rows[index - file.start]
         cell = row.cells[column_index(file.columns, target)]
-        file.ledger.error(row.number, target, cell, reason, kind="with a bad target")
+        file.ledger.error(row.number, target, cell, reason, category="with a bad target")
     return store
 
 
@@ -348,7 +348,7 @@ def _featurise(
         molecules = settings.features.joined(molecules, [row.features for row in rows])
     for file in files:
         for i, row in enumerate(file.rows[: max(0, len(molecules.errors) - file.start)], file.start):
-            error, (column, text) = molecules.errors[i], row.place(file.smiles_column)
+            error, (column, text) = molecules.errors[i], row.locate(file.smiles_column)
             if error and not row.error:
                 file.ledger.error(row.number, column, text, error)
             for warning in molecules.warnings[i]:

@@ -131,7 +131,7 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
             return {"file": path.name, "sha256": annex("library", "a store").store_marks(path)}
         return {"file": path.name, "sha256": sha256(path)} if path.is_file() else None
 
-    marks: dict[str, Any] = settings.split_settings.marks()
+    marks: dict[str, Any] = settings.split_settings.to_dict()
     if settings.split_column:
         marks = {"split_column": settings.split_column}
     if settings.weight_column:

@@ -253,7 +253,7 @@ class MoleculeEstimator(BaseEstimator):
         else:
             molecules = smiles_in(X, () if features is None else features.columns, usual) if table else X
             smiles, column = as_smiles(molecules, coordinates), str(molecules.name) if table else None
-        return smiles, None if features is None else features.of_columns(X, len(smiles)), column
+        return smiles, None if features is None else features.read_columns(X, len(smiles)), column
 
     def _options(self) -> dict[str, Any]:
         parameters = self._parameters

@@ -13,25 +13,25 @@ from sklearn.utils.multiclass import check_classification_targets
 from gtx.data.columns import MoleculeColumn, listed, molecule_columns
 from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text
-from gtx.molecules.reading import text_of
+from gtx.molecules.reading import molecule_text
 from gtx.prediction.inputs import as_frame, as_texts, first_cells
 from gtx.tasks.labels import check_count
 
 
 def as_smiles(X: Any, coordinates: bool = False) -> list[Text]:
-    """Convert X to SMILES, RDKit molecules by `gtx.molecules.reading.text_of`.
+    """Convert X to SMILES, RDKit molecules by `gtx.molecules.reading.molecule_text`.
 
     Raises:
         InputError: X contains something else, or is empty.
     """
-    if text_of(X) is not None:
+    if molecule_text(X) is not None:
         raise InputError("X must be a list or an array of SMILES or RDKit molecules, not one of them")
     array = np.asarray(X, dtype=object)
     if array.ndim != 1 and not (array.ndim == 2 and array.shape[1] == 1):
         raise InputError(f"X must be SMILES [n], or a table of one column, not of shape {list(array.shape)}")
     molecules = array.ravel().tolist()
     for i, one in enumerate(molecules):
-        if text_of(one) is None:
+        if molecule_text(one) is None:
             raise InputError(f"X must be SMILES or RDKit molecules: number {i} is {printable(repr(one))}")
     if not molecules:
         raise InputError("X holds no SMILES")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.data.ledger import counted
+from gtx.data.ledger import plural
 from gtx.explain.relevance import (
     Removal,
     dense,
@@ -177,7 +177,7 @@ def headline(
     smiles: str, atoms: int, quantity: str, prediction: float, blend: str | None = None, beside: str = ""
 ) -> list[str]:
     """Name the molecule and its prediction; for a blend, the prediction of the whole model first."""
-    lines = [f"{smiles}: {counted(atoms, 'atom')}"]
+    lines = [f"{smiles}: {plural(atoms, 'atom')}"]
     if blend is None:
         return [*lines, f"predicted {quantity}: {prediction:.4g}{beside}"]
     lines.append(f"{quantity}: {blend}")

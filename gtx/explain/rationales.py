@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gtx.data import featurise
-from gtx.data.ledger import counted
+from gtx.data.ledger import plural
 from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
@@ -163,13 +163,13 @@ class Rationale(Drawn):
         names = " ".join(f"{self.mol.GetAtomWithIdx(i).GetSymbol()}{i}" for i in self.atoms.tolist())
         found = f"none of at most {self.most} atoms stays {side} it"
         if self.part is not None:
-            named = f"{counted(len(self.atoms), 'atom')}: {names}"
+            named = f"{plural(len(self.atoms), 'atom')}: {names}"
             found = f"the smallest that stays {side} it, {self.part_prediction:.4g}: {self.part} ({named})"
         threshold = f"; threshold {self.threshold:.4g}"
         return "\n".join(
             [
                 *headline(self.smiles, self.mol.GetNumAtoms(), self.quantity, self.prediction, beside=threshold),
-                f"of {counted(self.tried, 'substructure')}, each predicted alone, {found}",
+                f"of {plural(self.tried, 'substructure')}, each predicted alone, {found}",
                 CAVEAT,
                 *self.neighbours,
             ]
@@ -245,7 +245,7 @@ def rationale(
         """Predict SMILES, `[k]`; NaN for one that cannot be read."""
         done = featurise(featuriser, list(texts), workers=0, smiles=False)
         if header.features:
-            done = header.features.joined(done, header.features.of_one(features or {}) * len(texts))
+            done = header.features.joined(done, header.features.read_one(features or {}) * len(texts))
         values = np.full(len(texts), np.nan)
         values[done.good] = mean_predictions(predictor, task, done.store)[:, column]
         return values

@@ -90,7 +90,7 @@ def open_subject(
     model = deepcopy(_explained(predictor, index("member", member, members))[1]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
     if header.features:
-        done = header.features.joined(done, header.features.of_one(features or {}))
+        done = header.features.joined(done, header.features.read_one(features or {}))
     if done.errors[0]:
         raise InputError(f"{smiles!r} {done.errors[0]}")
     kernel_member = predictor.kernel_member

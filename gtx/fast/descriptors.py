@@ -44,7 +44,7 @@ from gtx.fast.graphs import (
     Graphs,
 )
 from gtx.jit import njit
-from gtx.molecules.descriptors import PROPERTY_NAMES, descriptors, rounded
+from gtx.molecules.descriptors import PROPERTY_NAMES, descriptors, to_float32
 
 _LOGP_EDGES = np.array([-0.4, -0.2, 0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6])  # as in RDKit's `MolSurf.cpp`
 _REFRACTIVITY_EDGES = np.array([1.29, 1.82, 2.24, 2.45, 2.75, 3.05, 3.63, 3.8, 4.0])
@@ -62,7 +62,7 @@ def tabulate(graphs: Graphs, mols: Sequence[Chem.Mol]) -> np.ndarray:
     near, ptr = find_neighbours(graphs), graphs.atom_ptr
     surface, surface_areas = surfaces(graphs, RADII)
     logp, refractivity = crippen(graphs, near)
-    values = rounded(
+    values = to_float32(
         np.concatenate(
             [
                 properties(graphs, near, surface_areas),

@@ -23,10 +23,10 @@ from gtx.molecules.graphs import (
     FlatMolecules,
     atom_code,
     bond_code,
+    clean_stereo,
     copy_labels,
-    finish,
-    label_of,
     label_stereo,
+    stereo_label,
 )
 from gtx.molecules.settings import Settings
 
@@ -95,7 +95,7 @@ def _perceive(
         try:
             molecules.append(_parse(settings, text, None if coordinates is None else coordinates[i], smiles))
         except (RuntimeError, ValueError) as error:
-            errors[i] = plain.reason(error)
+            errors[i] = plain.error_message(error)
     pieces: list[FlatMolecules] = []
     while molecules or not pieces:
         count, graphs, bare = _read_graphs(settings, molecules)
@@ -112,7 +112,7 @@ def _perceive(
 def _parse(settings: Settings, text: str, coordinates: np.ndarray | None, smiles: bool) -> ParsedMolecule:
     mol, finished = plain.read_molecule(settings, text, coordinates, skim=True)
     if smiles and not finished:
-        finish(mol)
+        clean_stereo(mol)
     form, conformer = binary(mol), plain.given_conformer(settings, mol)
     if not settings.hydrogens:
         return ParsedMolecule(mol, mol, [], (form, form), finished or smiles, conformer)
@@ -122,7 +122,7 @@ def _parse(settings: Settings, text: str, coordinates: np.ndarray | None, smiles
 
 def _finished(molecule: ParsedMolecule) -> ParsedMolecule:
     if not molecule.finished:
-        finish(molecule.mol)
+        clean_stereo(molecule.mol)
     return molecule
 
 
@@ -200,7 +200,7 @@ def encode_labels(mol: Chem.Mol, atoms: np.ndarray, bonds: np.ndarray) -> bool:
     """
     centre, axis = atoms[:, CHIRALITY], bonds[:, STEREO]
     for i in np.flatnonzero(centre == 0).tolist():
-        centre[i] = atom_code("chirality", label_of(mol.GetAtomWithIdx(i)))
+        centre[i] = atom_code("chirality", stereo_label(mol.GetAtomWithIdx(i)))
     for k in np.flatnonzero(axis == 0).tolist():
-        axis[k] = bond_code("stereo", label_of(mol.GetBondWithIdx(k)))
+        axis[k] = bond_code("stereo", stereo_label(mol.GetBondWithIdx(k)))
     return bool(centre.all() and axis.all())

@@ -89,7 +89,7 @@ class FramePredictor:
         table = Table(columns, columns[place], rows(), len(frame))
         if components:
             table = with_components(table, components[1:])
-        return header.features.of_table(table) if header.features else table
+        return header.features.read_table(table) if header.features else table
 
 
 def _lines(rows: list[Row], done: ChunkAnswers, answers: int) -> Iterator[tuple[Any, ...]]:

@@ -23,7 +23,7 @@ from gtx.data import Duplicates, Ledger, MoleculeStore, PairBudgetSampler, Row, 
 from gtx.data.columns import listed
 from gtx.data.ledger import File
 from gtx.data.parquet import strings
-from gtx.data.splits import spelled
+from gtx.data.splits import parse_split
 from gtx.data.targets import read_weights
 from gtx.dataset.settings import Dataset, DataSettings
 from gtx.errors import InputError, printable
@@ -180,7 +180,7 @@ class _Reading:
         assert name is not None
         for made in shards:
             for found in pc.value_counts(self._table(made, [name]).column(name)).to_pylist():
-                counts[spelled(str(found["values"] or ""))] += found["counts"]
+                counts[parse_split(str(found["values"] or ""))] += found["counts"]
         self.val, self.test = (min(1.0, MOST / max(counts[part], 1)) for part in PARTS[1:])
         self.sampled = min(1.0, MOST / molecules)
         many = [f"of {counts[part]:,} {part} rows {MOST:,} at random" for part in PARTS[1:] if counts[part] > MOST]
@@ -257,7 +257,7 @@ class _Reading:
         if self.settings.split_column is None:
             return torch.where(drawn < self.test, 2, torch.where(drawn < self.test + self.val, 1, 0)).to(torch.uint8)
         name, place = self.settings.split_column, self.columns.index(self.settings.split_column)
-        parts = [spelled(row.cells[place]) for row in rows]
+        parts = [parse_split(row.cells[place]) for row in rows]
         for row, part in zip(rows, parts, strict=True):
             if part is None:
                 reason = "is none of train, val and test; the row is left out"
@@ -270,7 +270,7 @@ class _Reading:
         """Add the counts of a shard; the first few messages are kept, under negative row numbers."""
         total = self.ledger
         total.rows += made.done.rows
-        total.kinds += Counter(made.done.kinds) + ledger.kinds
+        total.error_counts += Counter(made.done.error_counts) + ledger.error_counts
         total.warned += made.done.warned + ledger.warned
         for message in islice([*errors, *ledger.errors.values()], FIRST - len(total.errors)):
             total.errors[len(total.errors) - FIRST] = f"{made.shard.file}, {message}"

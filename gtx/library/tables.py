@@ -56,13 +56,13 @@ class ShardResult(NamedTuple):
     """Counts of a processed shard.
 
     Attributes:
-        rows, kinds, warned: as in `gtx.data.Ledger`.
+        rows, error_counts, warned: as in `gtx.data.Ledger`.
         kept: number of rows, or molecules, written.
         problem: the reason if the shard has no output, else None.
     """
 
     rows: int
-    kinds: dict[str, int]
+    error_counts: dict[str, int]
     warned: int
     kept: int
     problem: str | None = None

@@ -99,7 +99,7 @@ def shard_result(shard: Shard, ledger: Ledger, kept: int) -> ShardResult:
         raise UnreadableFile(
             f"has changed: {shard.rows} rows were expected from {shard.first + 1} on, {ledger.rows} came"
         )
-    return ShardResult(ledger.rows, dict(ledger.kinds), ledger.warned, kept)
+    return ShardResult(ledger.rows, dict(ledger.error_counts), ledger.warned, kept)
 
 
 # --- Engines: this process, or processes of this machine.
@@ -422,7 +422,7 @@ class LibraryOutcome:
             return
         self.done.append(shard)
         self.ledger.rows += result.rows
-        self.ledger.kinds += Counter(result.kinds)
+        self.ledger.error_counts += Counter(result.error_counts)
         self.ledger.warned += result.warned
         self.kept += result.kept
 

@@ -18,7 +18,7 @@ from gtx.nn import TrainingSet
 
 
 class ComponentSet(TrainingSet, Protocol):
-    """Training rows of several molecules, such as a `gtx.data.MoleculeStore` with `parts`."""
+    """Training rows of several molecules, such as a `gtx.data.MoleculeStore` with `component_sizes`."""
 
     def as_molecules(self, further: int = 0) -> ComponentSet:
         """Return the molecules of all rows, one after the other."""
@@ -47,8 +47,8 @@ class Components(nn.Module):
         InputError: `make` makes no such module.
 
     Shapes:
-        a batch of B rows, of which each is one molecule made of its components (`parts` `[B, K]`, atoms of each; `u`
-        `[B, K D + further]`), otherwise as for `GraphTransformer`, to `[B, out_channels]`.
+        a batch of B rows, of which each is one molecule made of its components (`component_sizes` `[B, K]`, atoms of
+        each; `u` `[B, K D + further]`), otherwise as for `GraphTransformer`, to `[B, out_channels]`.
     """
 
     def __init__(self, make: Callable[[], nn.Module], count: int, separate: bool = False, further: int = 0) -> None:
@@ -98,21 +98,21 @@ def separate_components(batch: Batch, count: int, further: int = 0) -> Batch:
     """Return a batch of B rows as one of B K molecules, component by component within a row.
 
     Args:
-        batch: of rows with `parts` `[B, K]`.
+        batch: of rows with `component_sizes` `[B, K]`.
         count: K.
         further: how many of the last columns of `u` are no component's; each of a row's gets them.
 
     Raises:
         InputError: the batch does not say which atoms are whose.
     """
-    parts = getattr(batch, "parts", None)
-    if parts is None or parts.shape[1] != count:
-        came = "none" if parts is None else f"{list(parts.shape)}"
+    component_sizes = getattr(batch, "component_sizes", None)
+    if component_sizes is None or component_sizes.shape[1] != count:
+        came = "none" if component_sizes is None else f"{list(component_sizes.shape)}"
         raise InputError(
-            f"batch.parts: expected the atoms of each of {count} components, [B, {count}], as gtx.molecules.Featuriser "
-            f"makes them with components; got {came}"
+            f"batch.component_sizes: expected the atoms of each of {count} components, [B, {count}], as "
+            f"gtx.molecules.Featuriser makes them with components; got {came}"
         )
-    sizes = parts.flatten()
+    sizes = component_sizes.flatten()
     contents = {name: batch[name] for name in ("x", "edge_index", "edge_attr", "pos") if name in batch}
     if "u" in batch:
         own, rest = batch.u.tensor_split([batch.u.shape[1] - further], 1)

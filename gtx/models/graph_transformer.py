@@ -323,9 +323,9 @@ class GraphTransformer(nn.Module):
     def _features(self, batch: Batch, graph: CompleteGraph) -> tuple[Tensor, list[Tensor]]:
         """Embed the atoms, `[N, channels]`, and list the raw features of the pairs, `[num_pairs, *]` each."""
         x = self.atom_features(batch, self.atom_embedding(self.atom_vocabulary(batch.x)))
-        pairs, kept = [], batch.kept if "kept" in batch else {}
+        pairs, fixed = [], batch.fixed if "fixed" in batch else {}
         for i, (encoding, of_node) in enumerate(zip(self.encodings, self.node_embeddings, strict=True)):
-            node, pair = kept[str(i)] if str(i) in kept else encoding(batch, graph)
+            node, pair = fixed[str(i)] if str(i) in fixed else encoding(batch, graph)
             if node is not None:
                 x = x + of_node(_as(node, x))
             if pair is not None:

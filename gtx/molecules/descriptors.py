@@ -127,7 +127,7 @@ quantum numbers (Nguyen et al. 2009)."""
 def descriptors(mol: Chem.Mol) -> np.ndarray:
     """Compute `DESCRIPTORS` of one molecule: float32 `[len(DESCRIPTORS)]`, NaN where RDKit cannot compute one."""
     contributions = np.array(rd._CalcCrippenContribs(mol)).reshape(-1, 2)
-    return rounded(
+    return to_float32(
         np.concatenate(
             [
                 _ASK.ComputeProperties(mol),
@@ -141,7 +141,7 @@ def descriptors(mol: Chem.Mol) -> np.ndarray:
     )
 
 
-def rounded(values: np.ndarray) -> np.ndarray:
+def to_float32(values: np.ndarray) -> np.ndarray:
     """Round to float32, with NaN for values outside its range."""
     return np.where(abs(values) < np.finfo(np.float32).max, values, np.nan).astype(np.float32)
 
@@ -209,7 +209,7 @@ def with_molecule_features(
         if error is not None:
             continue
         mol = read(i)
-        rows.append(rounded(np.concatenate([features.compute(mol) for features in several]).astype(np.float64)))
+        rows.append(to_float32(np.concatenate([features.compute(mol) for features in several]).astype(np.float64)))
         if missing := [names[j] for j in np.flatnonzero(np.isnan(rows[-1]))]:
             warnings[i] += (f"features RDKit cannot compute: {', '.join(missing)}",)
     values = np.array(rows, np.float32).reshape(len(rows), len(names))

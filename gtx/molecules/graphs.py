@@ -52,7 +52,9 @@ class FlatMolecules(NamedTuple):
     smiles: list[str | None]  # canonical; None where the text could not be read, or none was asked for
     errors: list[str | None]  # why it could not be read
     warnings: list[tuple[str, ...]]
-    parts: np.ndarray | None = None  # int64 [m, K], atoms of each component; None where a text is one molecule
+    component_sizes: np.ndarray | None = (
+        None  # int64 [m, K], atoms of each component; None where a text is one molecule
+    )
 
     @classmethod
     def of(cls, molecule: Molecule) -> FlatMolecules:
@@ -114,18 +116,18 @@ BOND_COLUMNS: dict[str, tuple] = {
 
 def atom_code(name: str, value: object) -> int:
     """Return the code of a value in a column of atoms."""
-    return _ATOM[ATOM_PLACE[name]].get(value, 0)
+    return _ATOM[ATOM_INDEX[name]].get(value, 0)
 
 
 def bond_code(name: str, value: object) -> int:
     """Return the code of a value in a column of bonds."""
-    return _BOND[BOND_PLACE[name]].get(value, 0)
+    return _BOND[BOND_INDEX[name]].get(value, 0)
 
 
 _ATOM = [{value: code for code, value in enumerate(values, 1)} for values in ATOM_COLUMNS.values()]
 _BOND = [{value: code for code, value in enumerate(values, 1)} for values in BOND_COLUMNS.values()]
-ATOM_PLACE = {name: place for place, name in enumerate(ATOM_COLUMNS)}
-BOND_PLACE = {name: place for place, name in enumerate(BOND_COLUMNS)}
+ATOM_INDEX = {name: place for place, name in enumerate(ATOM_COLUMNS)}
+BOND_INDEX = {name: place for place, name in enumerate(BOND_COLUMNS)}
 
 
 # --- Names of codes.
@@ -201,14 +203,14 @@ def label_stereo(mol: Chem.Mol) -> None:
             centre.SetProp(LABEL, UNDECIDED)
 
 
-def label_of(centre: Chem.Atom | Chem.Bond) -> str:
+def stereo_label(centre: Chem.Atom | Chem.Bond) -> str:
     """Return the label that `label_stereo` gave; else "none", or `UNDECIDED` for a centre that is not tetrahedral."""
     if centre.HasProp(LABEL):
         return centre.GetProp(LABEL)
     return "none" if isinstance(centre, Chem.Bond) or centre.GetChiralTag() in _TETRAHEDRAL_OR_NONE else UNDECIDED
 
 
-def finish(mol: Chem.Mol) -> None:
+def clean_stereo(mol: Chem.Mol) -> None:
     """Drop centres that are none in a molecule that was read without looking, as RDKit does when it reads a SMILES."""
     Chem.AssignStereochemistry(mol, cleanIt=True, force=True, flagPossibleStereoCenters=True)
 
@@ -236,13 +238,13 @@ _ATOM_CODES: dict[str, Callable[[Chem.Atom], object]] = {
     "hybridisation": lambda atom: atom.GetHybridization().name,
     "aromatic": Chem.Atom.GetIsAromatic,
     "ring": lambda atom: atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx()),
-    "chirality": label_of,
+    "chirality": stereo_label,
     "radical": Chem.Atom.GetNumRadicalElectrons,
     "isotope": lambda atom: atom.GetIsotope() > 0,
 }
 _BOND_CODES: dict[str, Callable[[Chem.Bond], object]] = {
     "type": lambda bond: bond.GetBondType().name,
-    "stereo": label_of,
+    "stereo": stereo_label,
     "conjugated": Chem.Bond.GetIsConjugated,
     "ring": Chem.Bond.IsInRing,
 }

@@ -24,9 +24,9 @@ from gtx.molecules.coordinates import (
 from gtx.molecules.descriptors import DESCRIPTORS, descriptors, missing_descriptors, with_molecule_features
 from gtx.molecules.graphs import (
     ATOM_COLUMNS,
-    ATOM_PLACE,
+    ATOM_INDEX,
     BOND_COLUMNS,
-    BOND_PLACE,
+    BOND_INDEX,
     FlatMolecules,
     Molecule,
     atom_codes,
@@ -126,13 +126,13 @@ def perceive(
         settings: how molecules are read.
         texts, coordinates, smiles: as `featurise_texts` takes them.
     """
-    parts = [nothing(settings)]
+    parts = [no_molecules(settings)]
     for i, text in enumerate(texts):
         try:
             mol, _ = read_molecule(settings, text, None if coordinates is None else coordinates[i])
             parts.append(FlatMolecules.of(describe(settings, mol, smiles)))
         except (RuntimeError, ValueError) as error:  # RDKit may give up on a molecule that it has read
-            parts.append(nothing(settings, reason(error)))
+            parts.append(no_molecules(settings, error_message(error)))
     return FlatMolecules.join(parts)
 
 
@@ -148,7 +148,7 @@ def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
     if order is not None:
         copy_labels(bare, mol, order)
     atoms, bonds = atom_codes(mol), bond_codes(mol)
-    named = atoms[:, ATOM_PLACE["chirality"]].all() and bonds[:, BOND_PLACE["stereo"]].all()
+    named = atoms[:, ATOM_INDEX["chirality"]].all() and bonds[:, BOND_INDEX["stereo"]].all()
     values = descriptors(bare) if settings.descriptors else np.zeros(0, np.float32)
     written = Chem.MolToSmiles(bare) if smiles else None
     positions, notes = conformer or (make_conformer(mol) if settings.conformers else (None, ()))
@@ -156,7 +156,7 @@ def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
     return Molecule(atoms, bond_ends(mol), bonds, positions, values, written, warnings)
 
 
-def nothing(settings: Settings, *errors: str) -> FlatMolecules:
+def no_molecules(settings: Settings, *errors: str) -> FlatMolecules:
     """Return the outcome of texts that cannot be read, or of no text.
 
     Args:
@@ -209,7 +209,7 @@ def read_molecule(
     return mol, finished
 
 
-def reason(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """Return the error message of a molecule from the exception of reading or describing it."""
     return str(error if isinstance(error, MoleculeError) else MoleculeError.because("cannot be featurised", error))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rdkit import Chem, rdBase
 from rdkit.Chem.MolStandardize import rdMolStandardize
 
-from gtx.molecules.graphs import finish, quietly
+from gtx.molecules.graphs import clean_stereo, quietly
 
 # --- The exception for one unusable molecule.
 
@@ -288,7 +288,7 @@ def parse_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     """
     mol, finished = skim_smiles(text, remove_hydrogens)
     if not finished:
-        finish(mol)
+        clean_stereo(mol)
     return mol
 
 
@@ -320,7 +320,7 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
         raise MoleculeError.because("cannot be read", error) from None
     finished = "@" not in text
     if hydrogens or "/" in text or "\\" in text or (numbered and not finished):  # numbers on atoms may make a centre
-        finish(mol)
+        clean_stereo(mol)
         finished = True
     if numbered:
         for atom in mol.GetAtoms():
@@ -328,7 +328,7 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
     return mol, finished
 
 
-def text_of(molecule: Any, coordinates: bool = False) -> str | None:
+def molecule_text(molecule: Any, coordinates: bool = False) -> str | None:
     """Write a molecule as a text that can be read; return None for any other object.
 
     Args:

@@ -65,8 +65,8 @@ def flatten_components(
 def join_components(names: Sequence[str], texts: Sequence[str], molecules: FlatMolecules) -> FlatMolecules:
     """Join the K components of each of n rows to one molecule.
 
-    The atoms of a row are those of its components, one after the other, and `parts` counts those of each; descriptors
-    `[K D]` and SMILES likewise. An error of one component is an error of the row.
+    The atoms of a row are those of its components, one after the other, and `component_sizes` counts those of each;
+    descriptors `[K D]` and SMILES are concatenated too. An error of one component is an error of the row.
 
     Args:
         names: of the K components.
@@ -102,7 +102,7 @@ def join_components(names: Sequence[str], texts: Sequence[str], molecules: FlatM
         smiles=smiles,
         errors=errors,
         warnings=warnings,
-        parts=atoms,
+        component_sizes=atoms,
     )
 
 
@@ -170,7 +170,7 @@ class Settings:
         return hashlib.sha256(f"{self.hash} {rdBase.rdkitVersion}".encode()).hexdigest()
 
     @property
-    def simplest(self) -> str | tuple[str, ...]:
+    def example(self) -> str | tuple[str, ...]:
         """A text that can be read: methane."""
         return ("C",) * len(self.components) or "C"
 

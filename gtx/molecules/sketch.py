@@ -9,7 +9,7 @@ from rdkit import Chem
 from rdkit.Chem import BondDir, BondStereo, BondType, rdDepictor
 from rdkit.Geometry import Point3D
 
-from gtx.molecules.graphs import finish, quietly
+from gtx.molecules.graphs import clean_stereo, quietly
 from gtx.molecules.reading import MoleculeError, check_graph, read_smiles, shortened
 
 MOST_ATOMS, MOST_BONDS = 200, 300
@@ -91,7 +91,7 @@ def read_sketch(sketch: Sketch) -> Chem.Mol:
             if bond.GetBondType() == BondType.SINGLE:
                 bond.SetBondDir(BondDir.NONE)
         Chem.DetectBondStereochemistry(mol)
-        finish(mol)
+        clean_stereo(mol)
     return mol.GetMol()
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, column_index, molecule_columns, smiles_index
 from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text
-from gtx.molecules.reading import text_of
+from gtx.molecules.reading import molecule_text
 
 
 def as_frame(table: Any) -> Any:
@@ -30,7 +30,7 @@ def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
         InputError: the column of molecules in a table is ambiguous, or there are no molecules.
     """
     smiles = as_frame(smiles)
-    if text_of(smiles) is not None:
+    if molecule_text(smiles) is not None:
         return [smiles]
     if isinstance(smiles, pd.DataFrame):
         return smiles.iloc[:, _column(smiles, usual)].tolist()
@@ -74,11 +74,11 @@ def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
 
     Args:
         given: molecules, or tuples of the molecules of a row.
-        coordinates: keep the coordinates of RDKit's molecules, see `gtx.molecules.reading.text_of`.
+        coordinates: keep the coordinates of RDKit's molecules, see `gtx.molecules.reading.molecule_text`.
     """
 
     def text(one: Any) -> str:
-        return text_of(one, coordinates) or ""
+        return molecule_text(one, coordinates) or ""
 
     return [tuple(map(text, one)) if isinstance(one, tuple) else text(one) for one in given]
 
@@ -86,7 +86,7 @@ def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
 def first_cells(table: pd.DataFrame) -> list[list[str]]:
     """Return the cells of the first rows as texts."""
     rows = table.head(FIRST_ROWS).astype(object).to_numpy().tolist()
-    return [[text_of(cell) or str(cell) for cell in row] for row in rows]
+    return [[molecule_text(cell) or str(cell) for cell in row] for row in rows]
 
 
 def _column(table: pd.DataFrame, usual: str | None) -> int:

@@ -15,7 +15,7 @@ from gtx.data.columns import Row
 from gtx.data.targets import parse_number
 from gtx.errors import InputError
 from gtx.kernel import TanimotoKernel
-from gtx.molecules.graphs import ATOM_PLACE, BOND_PLACE
+from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX
 from gtx.schema import Kind, ListOf, MappingOf, OrNone, Record, number, text, whole
 from gtx.tasks.task import Answers, Task
 
@@ -166,8 +166,8 @@ class OverlapCounter:
 
 MORGAN = {
     "radius": 2,
-    "atoms": [ATOM_PLACE[name] for name in ("element", "charge", "hydrogens", "degree")],
-    "bonds": [BOND_PLACE["type"]],
+    "atoms": [ATOM_INDEX[name] for name in ("element", "charge", "hydrogens", "degree")],
+    "bonds": [BOND_INDEX["type"]],
 }
 """Substructures that are counted: circular, within 2 bonds, as in Morgan's fingerprint, unfolded."""
 CHUNK = 256  # molecules that are compared at a time

@@ -24,7 +24,7 @@ from torch_geometric.data import Batch
 from gtx.data import Featurised, MoleculeStore, PairBudgetSampler, featurise, fresh_name
 from gtx.errors import InputError
 from gtx.molecules.graphs import name_code
-from gtx.molecules.reading import text_of
+from gtx.molecules.reading import molecule_text
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelHeader, save_model
@@ -399,7 +399,7 @@ class Predictor:
         if features:
             table = smiles if isinstance(smiles, pd.DataFrame) else pd.DataFrame()
             columns = {name: list(table[name]) for name in features.columns if name in table}
-            rows = features.of_columns(columns, len(molecules))
+            rows = features.read_columns(columns, len(molecules))
             done = features.joined(done, rows)
         return molecules, done
 
@@ -415,7 +415,7 @@ class Predictor:
         columns = (
             {name: [row[k] for row in molecules] for k, name in enumerate(names)} if names else {"smiles": molecules}
         )
-        return {name: [text_of(one) or one for one in column] for name, column in columns.items()}
+        return {name: [molecule_text(one) or one for one in column] for name, column in columns.items()}
 
     def _batches(self, sizes: Tensor) -> list[Tensor]:
         """Divide molecules of these numbers of atoms into batches."""

@@ -22,7 +22,15 @@ import numpy as np
 import torch
 from joblib.externals.loky.backend.reduction import dumps
 
-from gtx.data import Featurised, MoleculeStore, chunk_size, default_workers, featurise_stream, in_workers, worth_workers
+from gtx.data import (
+    Featurised,
+    MoleculeStore,
+    chunk_size,
+    default_workers,
+    featurise_stream,
+    in_workers,
+    min_chunks_for_workers,
+)
 from gtx.data.columns import Row, RowFeatures, Table, column_index
 from gtx.data.ledger import Ledger
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row
@@ -263,7 +271,7 @@ def predict_stream(
         return
     wanted = predictor.header.features
     # compiles and caches the loops before the workers start, each of which would compile them
-    _answer(predictor, [predictor.header.featuriser.simplest], [None], [wanted.unknown if wanted else None])
+    _answer(predictor, [predictor.header.featuriser.example], [None], [wanted.blank_row if wanted else None])
     with TemporaryDirectory(prefix="gtx-") as folder:
         file = Path(folder, "predictor")
         file.write_bytes(dumps(predictor))
@@ -401,7 +409,7 @@ def open_for_model(
 ) -> Table:
     """Open a table from row `first` on, with all columns that the model reads."""
     table = _with_molecules(header, source, smiles_column, smiles_columns, first)
-    return header.features.of_table(table) if header.features else table
+    return header.features.read_table(table) if header.features else table
 
 
 def predict_rows(
@@ -463,9 +471,9 @@ def output_rows(
 def record_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
     """Record the warnings of an answer, and an answer that is not finite, in the ledger."""
     for remark in remarks:
-        ledger.warn(row.number, *row.place(column), remark)
+        ledger.warn(row.number, *row.locate(column), remark)
     if not finite:
-        ledger.error(row.number, *row.place(column), NOT_FINITE, "without a finite output")
+        ledger.error(row.number, *row.locate(column), NOT_FINITE, "without a finite output")
 
 
 def _answered(
@@ -473,7 +481,7 @@ def _answered(
 ) -> Generator[tuple[list[Row], ChunkAnswers]]:
     """Yield chunks of rows with their answers, while workers predict the next ones."""
     featuriser = predictor.header.featuriser
-    chunks, least = table.chunks(chunk_size(featuriser)), worth_workers(featuriser)
+    chunks, least = table.chunks(chunk_size(featuriser)), min_chunks_for_workers(featuriser)
     first = list(islice(chunks, least)) if workers is None else []
     if workers is None:
         workers = 0 if len(first) < least else default_workers()

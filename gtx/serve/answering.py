@@ -280,7 +280,7 @@ def _cells(result: Answer, rows: Sequence[Row], answered: ChunkAnswers) -> list[
 
 
 def _too_long(row: Row, most: int) -> str | None:
-    longest = max(map(len, (row.shown or "", *row.others)))
+    longest = max(map(len, (row.message_text or "", *row.others)))
     return f"cannot be read: it has {longest:,} characters; the limit is {most:,}" if longest > most else None
 
 

@@ -252,7 +252,7 @@ def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
 def _simplest(predictor: Predictor) -> Any:
     """Make a chunk of one molecule that every model with such inputs can read."""
     columns = predictor.header.features
-    return [predictor.header.featuriser.simplest], [None], [columns and columns.unknown]
+    return [predictor.header.featuriser.example], [None], [columns and columns.blank_row]
 
 
 def _check_type(request: Request, *expected: str) -> None:

@@ -121,7 +121,7 @@ def read_json(header: ModelHeader, body: bytes) -> Table:
     table = Table(names, molecules[0], rows(), lengths.pop())
     if len(molecules) > 1:
         table = with_components(table, molecules[1:])
-    return header.features.of_table(table) if header.features else table
+    return header.features.read_table(table) if header.features else table
 
 
 def read_text(header: ModelHeader, body: bytes) -> Table:

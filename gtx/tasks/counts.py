@@ -169,7 +169,7 @@ class Shares(NumberTask, ShareOptions):
         y = super().parse(rows, columns, ledger)
         whole = self.joined(y)
         for i in np.flatnonzero(np.isinf(whole).any(1)):
-            ledger.error(rows[i].number, None, None, self._fault(y[i]), kind=BAD_TARGET)
+            ledger.error(rows[i].number, None, None, self._fault(y[i]), category=BAD_TARGET)
         whole[np.isinf(whole)] = np.nan
         return whole
 

@@ -15,7 +15,7 @@ from torch_geometric.utils import softmax
 
 from gtx.data.feature_columns import parse_list
 from gtx.errors import InputError, did_you_mean
-from gtx.molecules.graphs import ATOM_COLUMNS, ATOM_PLACE
+from gtx.molecules.graphs import ATOM_COLUMNS, ATOM_INDEX
 from gtx.schema import MappingOf, OrNone, Record, Value, anything, number
 from gtx.tasks.levels import LevelTask, OfAtoms, OfBonds
 from gtx.tasks.metrics import LOSSES, Target, constants
@@ -219,7 +219,7 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
             return descriptors[:, self.place].to(like.dtype)
         if self.sum_to != CHARGE:
             return like.new_full((count,), self.sum_to)
-        code = atoms[:, ATOM_PLACE[CHARGE]].to(like.dtype)
+        code = atoms[:, ATOM_INDEX[CHARGE]].to(like.dtype)
         formal = torch.where(code > 0, code - 1 + ATOM_COLUMNS[CHARGE][0], torch.nan)
         return like.new_zeros(count).index_add(0, molecule, formal)
 
@@ -240,7 +240,7 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
             self.reading(None)  # which says what is missing
         if self.sum_to is None or own.gap is not None:
             return own
-        if self.sum_to == CHARGE and train.atom_columns[ATOM_PLACE[CHARGE] :][:1] != (CHARGE,):
+        if self.sum_to == CHARGE and train.atom_columns[ATOM_INDEX[CHARGE] :][:1] != (CHARGE,):
             columns = list(train.atom_columns)
             raise InputError(f"sum_to: expected molecules with formal charges, got atoms with {columns}")
         y, owner = self.values(train).cpu().double(), self.owner(train).cpu()

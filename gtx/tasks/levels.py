@@ -16,7 +16,7 @@ from gtx.data import CapacityStore, MoleculeStore
 from gtx.data.columns import Row, column_index
 from gtx.data.feature_columns import attach_lists, list_text
 from gtx.errors import InputError
-from gtx.molecules.graphs import ATOM_PLACE, BOND_PLACE, name_code
+from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX, name_code
 from gtx.tasks.metrics import Target, evaluate, masked_mean
 from gtx.tasks.numbers import BAD_TARGET
 from gtx.tasks.task import Task, fresh_columns
@@ -236,7 +236,7 @@ class LevelTask(Task):
                 try:
                     found.append(self.read(t, row.cells[place]))
                 except InputError as reason:
-                    ledger.error(row.number, self.targets[t], row.cells[place], str(reason), kind=BAD_TARGET)
+                    ledger.error(row.number, self.targets[t], row.cells[place], str(reason), category=BAD_TARGET)
                     break
             else:
                 y[i] = [_mean(values) for values in found]
@@ -401,7 +401,7 @@ class OfAtoms(LevelTask):
         return batch.batch
 
     def kinds(self, store: MoleculeStore) -> list[str]:
-        column = ATOM_PLACE["element"]
+        column = ATOM_INDEX["element"]
         return [name_code("atom", column, code).removeprefix("element ") for code in store.atoms[:, column].tolist()]
 
     def codes(self, store: MoleculeStore) -> np.ndarray:
@@ -426,7 +426,7 @@ class OfBonds(LevelTask):
         return batch.batch[batch.edge_index[0]]
 
     def kinds(self, store: MoleculeStore) -> list[str]:
-        column = BOND_PLACE["type"]
+        column = BOND_INDEX["type"]
         return [name_code("bond", column, code) for code in store.bond_codes[:, column].tolist()]
 
     def codes(self, store: MoleculeStore) -> np.ndarray:

@@ -261,7 +261,9 @@ class NumberTask(Task, WeightOptions):
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
         bad = np.isinf(y)
         for i, t in zip(*np.nonzero(bad), strict=True):
-            ledger.error(rows[i].number, self.targets[t], cells[t][i], self.complaint(t, cells[t][i]), kind=BAD_TARGET)
+            ledger.error(
+                rows[i].number, self.targets[t], cells[t][i], self.complaint(t, cells[t][i]), category=BAD_TARGET
+            )
         y[bad.any(axis=1)] = np.nan
         return y
 

@@ -14,7 +14,7 @@ from gtx.data.columns import Row, column_index
 from gtx.data.delimited import LIMIT, too_large
 from gtx.data.ledger import Ledger, describe
 from gtx.errors import InputError
-from gtx.molecules.graphs import ATOM_PLACE, name_code
+from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
 from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
 from gtx.tasks.metrics import LOSSES, has_values, masked_mean, varies
@@ -305,7 +305,7 @@ class Regression(NumberTask, NumberOptions):
         """Name the elements of a molecule, bool `[119]`, that have no reference value."""
         targets = ", ".join(self.targets[t] for t in self.scaler.extensive)
         symbols = ", ".join(
-            name_code("atom", ATOM_PLACE["element"], code) for code in elements.nonzero().flatten().tolist()
+            name_code("atom", ATOM_INDEX["element"], code) for code in elements.nonzero().flatten().tolist()
         )
         return f"{targets}: without what {symbols} contributes, which training did not show: not to be relied on"
 

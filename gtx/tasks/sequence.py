@@ -309,7 +309,7 @@ class ToSequence(Task, SequenceOptions):
             if not cell.strip():
                 ledger.warn(row.number, name, cell, "there is no sequence to learn; the row is only predicted")
             elif complaint := self._complaint(cell.strip()):
-                ledger.error(row.number, name, cell, complaint, kind="with a bad target")
+                ledger.error(row.number, name, cell, complaint, category="with a bad target")
             else:
                 y[i] = number[cell.strip()]
         return y

@@ -12,7 +12,14 @@ from pytorch_lightning import LightningDataModule, Trainer
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.data import CapacitySampler, CapacityStore, FixedFeatures, MoleculeStore, PairBudgetSampler, keep
+from gtx.data import (
+    CapacitySampler,
+    CapacityStore,
+    FixedFeatures,
+    MoleculeStore,
+    PairBudgetSampler,
+    compute_fixed_features,
+)
 from gtx.errors import InputError
 from gtx.tasks import Task
 from gtx.training.settings import TrainSettings
@@ -211,7 +218,7 @@ def fixed_features_of(model: nn.Module, examples: MoleculeStore, device: torch.d
         return None
     needed = [name for name, needs in model.fixed.items() if needs]
     room = min(free_memory(device), free_memory(examples.device)) // 4
-    return keep(examples, model.fixed_features, list(model.fixed), device, room, needed)
+    return compute_fixed_features(examples, model.fixed_features, list(model.fixed), device, room, needed)
 
 
 class OnDisk(ABC):

@@ -242,7 +242,7 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
         if np.isnan(dataset.y[m]).all():
             file.ledger.warn(row.number, None, None, "there is no target value; the row is in no fold")
         elif times[m] and np.isnan(mean[m]).any():
-            column, text = row.place(file.smiles_column)
+            column, text = row.locate(file.smiles_column)
             file.ledger.warn(row.number, column, text, f"of a method: {NOT_FINITE}")
     columns = list(file.columns)
     for name in names:

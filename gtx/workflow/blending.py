@@ -14,7 +14,7 @@ from torch import Tensor
 from gtx.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
 from gtx.data import MoleculeStore
 from gtx.data.columns import listed
-from gtx.data.ledger import counted
+from gtx.data.ledger import plural
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelHeader, Predictor
@@ -138,7 +138,7 @@ def blend(
     kernel_member = KernelMember(refitted, weight.float())
     header = replace(header, partner=learned_spec(spec, refitted), training=learned() if learned else header.training)
     alone = {"network": outputs, "kernel": blend_outputs(outputs, kernel_outputs, torch.ones_like(weight))}
-    note = f"prediction = {kernel_member.describe(task)}; weights chosen on {counted(len(val), 'validation row')}"
+    note = f"prediction = {kernel_member.describe(task)}; weights chosen on {plural(len(val), 'validation row')}"
     values = (~targets_of(val).isnan()).sum(0).tolist()
     few = [name for name, number in zip(task.targets, values, strict=True) if number < MIN_ROWS]
     if few:
@@ -162,7 +162,7 @@ def obstacle_to_blend(task: Task, train: MoleculeStore, val: MoleculeStore) -> s
         return why_no_closed_form(task, train)
     most = int((~targets_of(val).isnan()).sum(0).max()) if len(val) else 0
     if most < MIN_ROWS:
-        few = f"{counted(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"
+        few = f"{plural(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"
         return f"{few}, which takes {MIN_ROWS}; --model kernel needs none, and gtx benchmark compares them"
     return None
 

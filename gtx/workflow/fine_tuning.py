@@ -304,7 +304,7 @@ def described_molecules(
     molecules = featurise(header.featuriser, texts, workers=workers, progress=progress)
     for row, error in zip(rows, molecules.errors, strict=True):
         if error and not row.error:
-            ledger.error(row.number, source.smiles_column, row.shown, error)
+            ledger.error(row.number, source.smiles_column, row.message_text, error)
     readable = [molecules.smiles[i] for i in molecules.good]
     unique = np.sort(np.unique(readable, return_index=True)[1])
     good = [texts[i] for i in molecules.good[unique]]

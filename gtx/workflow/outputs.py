@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtx.data import Nearest, TableWriter, fresh_name
-from gtx.data.ledger import counted
+from gtx.data.ledger import plural
 from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
 from gtx.dataset.loading import describe_duplicates, outlier_lines
@@ -47,7 +47,7 @@ def data_lines(dataset: Dataset) -> list[str]:
     if dataset.duplicates.molecules:
         lines.append(f"repeated: {describe_duplicates(dataset)}")
     for (one, other), number in dataset.leaked.items():
-        stand = f"{counted(number, _unit(dataset))} {'stands' if number == 1 else 'stand'}"
+        stand = f"{plural(number, _unit(dataset))} {'stands' if number == 1 else 'stand'}"
         lines.append(f"warning: {stand} in both {one} and {other}, which flatters the scores")
     lines += outlier_lines(dataset)
     if dataset.nearest is not None:
@@ -62,13 +62,13 @@ def data_lines(dataset: Dataset) -> list[str]:
 
 
 def _unlabelled(dataset: Dataset) -> str:
-    return f"in no part: {counted(dataset.unlabelled, _unit(dataset))} without any target value"
+    return f"in no part: {plural(dataset.unlabelled, _unit(dataset))} without any target value"
 
 
 def _nearness(dataset: Dataset, nearest: Nearest) -> str:
     part = "test" if len(dataset.split["test"]) else "validation"
     leak = "" if dataset.leaked else f"no {_unit(dataset)} stands in two parts; "
-    number = counted(len(nearest.rows), f"{part} {_unit(dataset)}")
+    number = plural(len(nearest.rows), f"{part} {_unit(dataset)}")
     pairs = f"{number} to their nearest training {_unit(dataset)}s"
     return f"leakage: {leak}Tanimoto similarity of {pairs}: {nearest.summary()}"
 

@@ -64,7 +64,7 @@ def test_a_public_set_is_divided_as_it_says_unless_told_otherwise(words: list[st
 
 
 def test_a_split_without_validation_rows_is_nobodys_default() -> None:
-    assert SETS["moleculeace/CHEMBL234_Ki"].own_split is None and SETS["scaffold/esol"].own_split == "split"
+    assert SETS["moleculeace/CHEMBL234_Ki"].default_split is None and SETS["scaffold/esol"].default_split == "split"
 
 
 def test_the_arguments_of_a_model_are_names_and_values() -> None:

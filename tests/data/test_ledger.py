@@ -13,7 +13,7 @@ def test_every_row_has_one_outcome():
         [Row(1, ["C"], "C"), Row(2, ["C", "1"], "C", error="2 cells where the header has 1"), Row(3, ["?"], "?")]
     )
     ledger.error(3, "smiles", "?", "syntax error")
-    ledger.error(3, "y", "high", "is not a number", kind="with a bad target")
+    ledger.error(3, "y", "high", "is not a number", category="with a bad target")
     ledger.warn(1, "smiles", "C", "element 'C' was not in training")
     ledger.warn(1, None, None, "odd")
     assert ledger.summary() == (

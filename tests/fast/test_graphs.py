@@ -22,7 +22,7 @@ from gtx.molecules import (
     read_molblock,
     read_smiles,
 )
-from gtx.molecules.graphs import ATOM_PLACE, BOND_PLACE
+from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX
 from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
 
@@ -113,10 +113,10 @@ def test_a_form_cut_short_is_left_alone() -> None:
 
 
 def test_the_constants_of_compiled_code_are_those_of_the_columns() -> None:
-    for name, place in ATOM_PLACE.items():
+    for name, place in ATOM_INDEX.items():
         assert getattr(columns, name.upper()) == place
-    assert list(BOND_PLACE) == ["type", "stereo", "conjugated", "ring"]
-    assert [*BOND_PLACE.values()] == [columns.TYPE, columns.STEREO, columns.CONJUGATED, columns.IN_RING]
+    assert list(BOND_INDEX) == ["type", "stereo", "conjugated", "ring"]
+    assert [*BOND_INDEX.values()] == [columns.TYPE, columns.STEREO, columns.CONJUGATED, columns.IN_RING]
     assert ATOM_COLUMNS["charge"].index(0) == columns.NEUTRAL - 1
     assert ATOM_COLUMNS["chirality"] == ("none", "R", "S", "r", "s")
     assert ATOM_COLUMNS["element"][0] == 1 and ATOM_COLUMNS["hydrogens"][0] == ATOM_COLUMNS["degree"][0] == 0

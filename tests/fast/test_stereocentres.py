@@ -12,7 +12,7 @@ from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnum
 
 from gtx.fast.stereocentres import label_centres
 from gtx.molecules import ATOM_COLUMNS, Featuriser, featurise_texts, label_stereo, read_smiles
-from gtx.molecules.graphs import label_of, quietly
+from gtx.molecules.graphs import quietly, stereo_label
 from gtx.molecules.reading import skim_smiles
 from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import SYMMETRIC, rewritings, sample
@@ -38,7 +38,7 @@ def names(texts: Sequence[str]) -> list[list[str] | None]:
 def by_rdkit(text: str) -> list[str]:
     mol = read_smiles(text)
     label_stereo(mol)
-    return [label_of(atom) for atom in mol.GetAtoms()]
+    return [stereo_label(atom) for atom in mol.GetAtoms()]
 
 
 def isomers(texts: Sequence[str]) -> list[str]:

@@ -221,7 +221,7 @@ def test_a_row_that_kills_two_workers_has_an_error_and_the_others_are_predicted(
             raise Death
 
     outcome, workers = fragile(of_ten_atoms)
-    assert workers == 3 and outcome.ledger.kinds == {"with an unusable molecule": 3, "with a broken row": 1}
+    assert workers == 3 and outcome.ledger.error_counts == {"with an unusable molecule": 3, "with a broken row": 1}
     tables = parts(tmp_path / "out", FILES[1]), alone(library, FILES[1], tmp_path)
     found, whole = (table.to_pylist() for table in tables)
     assert found[9]["error"] == f"row 10: {DEADLY}" and found[9]["smiles"] == "C" * 10

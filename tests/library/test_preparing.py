@@ -124,7 +124,7 @@ def test_a_row_that_kills_workers_has_an_error_and_a_shard_without_molecules_is_
     monkeypatch.setattr(preparing, "featurise_texts", reading)
     (tmp_path / "a.smi").write_text("CCO\nC1CC\nCCCCCS\nCN\n")
     outcome = prepare(tmp_path / "a.smi", tmp_path / "store", workers=2, shard_rows=1)
-    assert outcome.ledger.kinds == {"with an unusable molecule": 1, "with a broken row": 1} and outcome.kept == 2
+    assert outcome.ledger.error_counts == {"with an unusable molecule": 1, "with a broken row": 1} and outcome.kept == 2
     shards = list(prepared_shards(tmp_path / "store"))
     assert [len(MoleculeStore.open(made.tensors)) for made in shards] == [1, 0, 0, 1]
     assert pd.read_parquet(shards[2].rows)["error"].tolist() == [f"row 3: {DEADLY}"]

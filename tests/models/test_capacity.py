@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.data import CapacitySampler, MoleculeStore, cut_to_capacity, keep
+from gtx.data import CapacitySampler, MoleculeStore, compute_fixed_features, cut_to_capacity
 from gtx.encodings import Encoding, Values
 from gtx.graph import Capacity
 from gtx.models import GraphTransformer
@@ -70,7 +70,7 @@ def test_outputs_and_gradients_are_those_of_plain_batches(case: str, molecules: 
     # two empty places, atoms, pairs and bonds left over
     capacity = Capacity(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))
     index = torch.tensor([8, 3, 0, 4, 7, 6, 5, 2, 1, -1, -1])
-    kept = keep(molecules, model.fixed_features, list(model.fixed), torch.device("cpu"), 1 << 30)
+    kept = compute_fixed_features(molecules, model.fixed_features, list(model.fixed), torch.device("cpu"), 1 << 30)
     for features in (kept, None) if all(e.constant_shapes for e in model.encodings) else (kept,):
         out, gradients = run(model, cut_to_capacity(molecules, index, capacity, features))
         expected, expected_gradients = run(model, molecules.batch(index[index >= 0]))
@@ -85,10 +85,10 @@ def test_outputs_and_gradients_are_those_of_plain_batches(case: str, molecules: 
 def test_what_is_needed_is_kept_where_there_is_no_room(molecules: MoleculeStore) -> None:
     model = make("standard", encodings=("walk", "ring", "bonds"))
     names = list(model.fixed)
-    none = keep(molecules, model.fixed_features, names, torch.device("cpu"), 0)
+    none = compute_fixed_features(molecules, model.fixed_features, names, torch.device("cpu"), 0)
     assert not none.atoms and not none.pairs
     assert [name for name, needed in model.fixed.items() if needed] == ["1"]  # rings
-    one = keep(molecules, model.fixed_features, names, torch.device("cpu"), 0, needed=["1"])
+    one = compute_fixed_features(molecules, model.fixed_features, names, torch.device("cpu"), 0, needed=["1"])
     assert one.pairs.keys() == {"1"} and one.pairs["1"].dtype == torch.uint8
 
 

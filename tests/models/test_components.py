@@ -72,7 +72,7 @@ def test_a_row_without_one_of_its_molecules_is_an_error_that_names_it() -> None:
 def test_a_cache_of_rows_holds_their_molecules(tmp_path, rows: MoleculeStore) -> None:
     first, again = (featurise(PAIRS, ROWS, cache=tmp_path) for _ in range(2))
     assert len(list(tmp_path.iterdir())) == 1 and again.errors == first.errors
-    assert torch.equal(again.store.parts, rows.parts) and torch.equal(
+    assert torch.equal(again.store.component_sizes, rows.component_sizes) and torch.equal(
         again.store.as_molecules().atoms, first.store.atoms
     )
 
@@ -125,9 +125,9 @@ def test_an_encoder_of_its_own_knows_what_its_molecules_had(rows: MoleculeStore)
 
 
 def test_what_does_not_fit_is_said(rows: MoleculeStore) -> None:
-    with pytest.raises(InputError, match=r"batch.parts: expected the atoms of each of 2 components, .*; got none"):
+    with pytest.raises(InputError, match=r"batch.component_sizes: expected .* 2 components, .*; got none"):
         model(False)(featurise(ALONE, ["CCO"]).store.batch())
     with pytest.raises(InputError, match="Linear has no embedding of a molecule"):
         Components(partial(torch.nn.Linear, 2, 2), 2)
-    with pytest.raises(ValueError, match="got a store without parts"):
+    with pytest.raises(ValueError, match="got a store of single molecules"):
         featurise(ALONE, ["CCO"]).store.as_molecules()

@@ -171,17 +171,17 @@ def test_many_small_requests_at_once_lose_nothing(client: Client, predictor: Pre
         assert [row["smiles"] for row in rows] == part
         return [row["gap_pred"] for row in rows]
 
-    before = counted(client)
+    before = plural(client)
     with ThreadPoolExecutor(10) as clients:
         for i, found in enumerate(clients.map(one, range(60))):
             np.testing.assert_allclose(found, expected[i : i + 1 + i % 3], rtol=1e-5)
-    after = counted(client)
+    after = plural(client)
     requests = 'gtx_requests_total{path="/predict",status="200"}'
     assert after[requests] - before.get(requests, 0) == 60
     assert after["gtx_batch_molecules_count"] - before["gtx_batch_molecules_count"] < 60  # some went together
 
 
-def counted(client: Client) -> dict[str, float]:
+def plural(client: Client) -> dict[str, float]:
     lines = (line for line in client.get("/metrics").body.decode().splitlines() if not line.startswith("#"))
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
@@ -232,7 +232,7 @@ def test_limits_on_time_and_on_requests_under_way(predictor: Predictor) -> None:
     with served(slow, timeout=1, max_requests=2) as client, ThreadPoolExecutor(2) as threads:
         slow.let.clear()
         waiting = [threads.submit(client.post, "/predict", {"smiles": ["CC"]})]
-        until(lambda: len(slow.calls) == 2)  # the first was the simplest molecule
+        until(lambda: len(slow.calls) == 2)  # the first was the example molecule
         waiting.append(threads.submit(client.post, "/predict", {"smiles": ["CC"]}))
         until(lambda: client.get("/metrics").body.count(b"gtx_waiting_molecules 1\n"))
         refused = client.post("/predict", {"smiles": ["CC"]})
@@ -254,10 +254,10 @@ def test_nothing_is_predicted_for_clients_that_have_gone(predictor: Predictor) -
         clients = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(20)]
         for one in clients:
             one.sendall(f"{head}{len(body)}\r\n\r\n".encode() + body)
-        until(lambda: counted(client)["gtx_waiting_molecules"] >= 19 * 500)
+        until(lambda: plural(client)["gtx_waiting_molecules"] >= 19 * 500)
         for one in clients:
             one.close()
-        until(lambda: counted(client)["gtx_waiting_molecules"] == 0)
+        until(lambda: plural(client)["gtx_waiting_molecules"] == 0)
         slow.let.set()
         assert client.post("/predict", {"smiles": ["CCCC"]}).status == 200  # there is room for it
     assert slow.calls[-1] == 1 and len(slow.calls) == 3  # the first molecule, what was in hand, and this
@@ -353,7 +353,7 @@ def made(beside: FeatureColumns) -> Predictor:
     from tests.tables import TINY
 
     read = Featuriser()
-    store = beside.joined(featurise(read, ["CCO", "CCN"], workers=0), [beside.unknown] * 2).store
+    store = beside.joined(featurise(read, ["CCO", "CCN"], workers=0), [beside.blank_row] * 2).store
     task = Regression("y").fitted(store.with_targets(np.array([[1.0], [2.0]])))
     spec = model_spec(TrainSettings(**TINY), read, task, 2, beside)
     torch.manual_seed(0)

@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from gtx.attention.fast import ragged
-from gtx.data import CapacityStore, MoleculeStore, keep
+from gtx.data import CapacityStore, MoleculeStore, compute_fixed_features
 from gtx.models import standard
 from gtx.tasks import Classification, Multiclass, Regression, Task
 from gtx.training import TrainSettings
@@ -145,7 +145,7 @@ def force_kernels() -> list[str]:
 def step(task: Task, model: nn.Module, molecules: MoleculeStore, plant: str | None = None) -> None:
     """Cut, forward, loss, backward, clip, update, average, rate: a whole step, from which molecules to the weights."""
     model.observe(molecules)
-    kept = keep(molecules, model.fixed_features, list(model.fixed), torch.device("cpu"), 1 << 30)
+    kept = compute_fixed_features(molecules, model.fixed_features, list(model.fixed), torch.device("cpu"), 1 << 30)
     constant = all(encoding.constant_shapes for encoding in model.encodings)  # otherwise, only what is kept
     for features in (None, kept) if constant else (kept,):
         cutter = CapacityStore(molecules)
@@ -153,7 +153,7 @@ def step(task: Task, model: nn.Module, molecules: MoleculeStore, plant: str | No
         cutter.store = moved(molecules)
         if features is not None:
             tables = ({name: there(x) for name, x in part.items()} for part in features[:2])
-            cutter.kept = type(features)(*tables, there(features.pair_ptr))
+            cutter.fixed = type(features)(*tables, there(features.pair_ptr))
         move(model)
         module = PropertyModule(model if plant is None else Plant(model, plant), task, TrainSettings(epochs=1))
         optimiser = adamw(model, 1e-3, 0.01, fused=True, capturable=True)

@@ -96,7 +96,7 @@ def test_a_table_is_answered_by_its_columns(table: Path, predictor: Predictor, t
     assert rows[-2]["error"].startswith('row 7: solvent "C(": cannot be read')
     assert rows[-1]["error"] == 'row 8: solvent "": cannot be read: the text is empty'
     asked = (
-        [PAIRS.simplest, tuple(frame.iloc[0][[*NAMES]])],
+        [PAIRS.example, tuple(frame.iloc[0][[*NAMES]])],
         [None] * 2,
         [RowFeatures(np.float32(t), {}, {}) for t in ([0], frame.iloc[0][["T"]].to_numpy(float))],
     )

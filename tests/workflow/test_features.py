@@ -93,7 +93,7 @@ def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, 
     wrong = ["is blank", "is not a number", "is too large", "is blank"]
     for row, cell, why in zip(said[1:5], cells[1:5], wrong, strict=True):
         assert f'column "temperature", value "{cell}": {why}; expected a number of at most 1e+30' in row["error"]
-    assert outcome.ledger.kinds == {"with an unusable feature": 4}
+    assert outcome.ledger.error_counts == {"with an unusable feature": 4}
 
 
 def test_decimal_commas_of_a_feature_are_the_error_and_not_a_blank_target(tmp_path: Path) -> None:
