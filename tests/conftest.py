@@ -39,6 +39,14 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes are forks of this one."""
+    from tests.forks import use_forks
+
+    use_forks(monkeypatch)
+
+
+@pytest.fixture
 def undrawable(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine like a bare server, on which RDKit's drawing cannot be imported."""
     monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw", None)

@@ -36,6 +36,7 @@ def test_extremes() -> None:
     torch.testing.assert_close(GELU()(x), torch.tensor([[0.0, 0.0, 0.0], [0.0, 50.0, 1e30]]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch without oneDNN")
 @pytest.mark.parametrize(("which", "used"), [("torch", True), ("gtx", False)])
 def test_nothing_is_compiled_for_a_shape(which: str, used: bool) -> None:

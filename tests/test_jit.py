@@ -79,31 +79,6 @@ def test_a_change_in_what_it_calls_or_reads_in_another_file_is_noticed(
     assert back.loop(1) == 12 and hits(back) == 1
 
 
-@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:500], lambda content: content[::-1]])
-def test_a_damaged_file_is_compiled_again(
-    load: Callable[..., ModuleType], tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
-    load().loop(1)
-    (file,) = files(tmp_path)
-    file.write_bytes(damage(file.read_bytes()))
-    again = load()
-    assert again.loop(1) == 12 and hits(again) == 0
-    third = load()
-    assert third.loop(1) == 12 and hits(third) == 1
-
-
-def test_without_a_home_folder_it_is_compiled_all_the_same(
-    load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def nobody() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", nobody)
-    assert load().loop(1) == 12
-
-
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
 def test_nothing_is_read_from_a_folder_that_others_may_write_to(
     load: Callable[..., ModuleType], tmp_path: Path

@@ -18,6 +18,8 @@ from tests.tables import TINY_WORDS, molecules, read, write
 
 from .victim import killed
 
+pytestmark = pytest.mark.slow
+
 METHODS = ["gtx", "mean", "ridge", "random_forest", "kernel"]
 BROKEN, BAD_CELL, BLANK, TWICE = 3, 5, 7, 11  # rows that something is the matter with
 

@@ -203,6 +203,7 @@ def test_unusable_input_is_one_paragraph_and_exit_2(
     assert error.strip().count("\n\n") == 0
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path: Path) -> None:
     words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_TRAIN]
     killed("after an epoch", [*words, f"--out={tmp_path / 'killed'}"])

@@ -23,6 +23,8 @@ from gtx.training import PropertyModule, TrainSettings
 from gtx.workflow import model_spec
 from tests.tables import TINY, TINY_TRAIN, TINY_WORDS, molecules, write
 
+pytestmark = pytest.mark.slow
+
 GOES_ON = "gtx: terminated; run the same command again to resume"
 
 
@@ -72,6 +74,7 @@ def test_a_training_says_that_it_goes_on_and_does(
         assert not checkpoint.exists() and checkpoint.with_name("trained.pt").stat().st_mtime_ns > written
 
 
+@pytest.mark.usefixtures("forks")
 def test_predicting_leaves_no_file_and_no_worker(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

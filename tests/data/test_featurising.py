@@ -34,8 +34,9 @@ def test_workers_and_chunks_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.usefixtures("forks")
 def test_it_can_stop_at_the_first_error(workers: int, tmp_path: Path) -> None:
-    texts = [*SMILES[:4], "C1CC", *SMILES * 100]
+    texts = [*SMILES[:4], "C1CC", *SMILES * 10]
     done = featurise(Featuriser(), texts, workers=workers, chunk=2, cache=tmp_path, to_first_error=True)
     assert [error is None for error in done.errors] == [True] * 4 + [False, True] and len(done.store) == 5
     assert not list(tmp_path.iterdir())  # half an outcome is not kept
@@ -43,6 +44,7 @@ def test_it_can_stop_at_the_first_error(workers: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forks")
 def test_without_smiles_everything_else_is_the_same(tmp_path: Path) -> None:
     with_smiles = featurise(Featuriser(), TEXTS, workers=0, cache=tmp_path)
     for workers in (0, 2):
@@ -55,6 +57,7 @@ def test_without_smiles_everything_else_is_the_same(tmp_path: Path) -> None:
     assert not any(featurise(Featuriser(), TEXTS, cache=tmp_path, smiles=False).smiles)  # no word from the cache
 
 
+@pytest.mark.usefixtures("forks")
 def test_the_stream_draws_no_more_than_it_needs() -> None:
     drawn = []
 

@@ -7,52 +7,50 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import gtx
-from gtx.data import featurising
 from gtx.data.featurising import DEADLY, in_workers
 from gtx.errors import InputError
 from gtx.prediction import predict_table
 from tests.library.conftest import MODEL, dying
 
+pytestmark = pytest.mark.slow
 
+
+def lengths(texts: list[str], marks: list[None] | None) -> SimpleNamespace:
+    if "deadly" in texts:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return SimpleNamespace(lengths=[len(text) for text in texts], errors=[None] * len(texts))
+
+
+@pytest.mark.usefixtures("forks")
 def test_the_row_that_ends_workers_is_named_and_no_other_is_lost() -> None:
-    def lengths(texts: list[str], marks: list[None] | None) -> SimpleNamespace:
-        if "deadly" in texts:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return SimpleNamespace(lengths=[len(text) for text in texts], errors=[None] * len(texts))
-
     chunks = [([f"{'x' * i}", "deadly" if i == 1 else "fine", "y"], None if i else [None] * 3) for i in range(5)]
     made = list(in_workers(lengths, chunks, 1))
     assert [found.lengths for found in made] == [[i, 0 if i == 1 else 4, 1] for i in range(5)]
     assert [found.errors for found in made] == [[None, DEADLY if i == 1 else None, None] for i in range(5)]
 
 
-def test_what_is_no_row_to_leave_out_ends_in_one_line(tmp_path: Path) -> None:
-    def together(texts: list[str]) -> list[str]:
-        if len(texts) > 1 or texts == ["alone"]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return texts
+def together(texts: list[str]) -> list[str]:
+    if len(texts) > 1 or texts == ["alone"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return texts
 
+
+@pytest.mark.usefixtures("forks")
+def test_what_is_no_row_to_leave_out_ends_in_one_line() -> None:
     with pytest.raises(InputError, match="end at 2 rows together, and at none alone: is there"):
         list(in_workers(together, [(["a", "b"],)], 1))
     with pytest.raises(InputError, match=f"^alone {DEADLY}$"):  # what comes back has no place for an error
         list(in_workers(together, [(["alone"],)], 1))
 
 
-def test_a_table_is_predicted_though_one_of_its_rows_ends_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forked = partial(ProcessPoolExecutor, mp_context=get_context("fork"))  # at once, with all that is imported here
-    monkeypatch.setattr(featurising, "ProcessPoolExecutor", forked)
-    monkeypatch.setattr(featurising, "get_reusable_executor", lambda count, **how: forked(count, **how))
+@pytest.mark.usefixtures("forks")
+def test_a_table_is_predicted_though_one_of_its_rows_ends_workers(tmp_path: Path) -> None:
 
     def of_ten_atoms(store: object) -> None:
         if (store.sizes == 10).any():

@@ -9,6 +9,8 @@ import pytest
 import gtx
 from tests.tables import TINY_ESTIMATOR, molecules
 
+pytestmark = pytest.mark.slow
+
 HALF = TINY_ESTIMATOR | {"epochs": 10, "validation_fraction": 0.5}
 
 

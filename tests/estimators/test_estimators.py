@@ -22,6 +22,8 @@ from gtx.training import TrainSettings
 from gtx.workflow import train
 from tests.tables import ALONE, TINY, molecules, write
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"threads": 1, "accelerator": "cpu"}
 TINY_ARGUMENTS = {"epochs": 3, "model_arguments": TINY["model_arguments"], "settings": SETTINGS}
 

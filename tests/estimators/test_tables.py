@@ -13,6 +13,8 @@ from sklearn.preprocessing import FunctionTransformer
 import gtx
 from tests.tables import TINY_ESTIMATOR, molecules
 
+pytestmark = pytest.mark.slow
+
 QUICK = TINY_ESTIMATOR | {"epochs": 1}
 
 

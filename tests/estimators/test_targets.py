@@ -11,6 +11,8 @@ from sklearn.model_selection import cross_val_score
 import gtx
 from tests.tables import TINY_ESTIMATOR, molecules
 
+pytestmark = pytest.mark.slow
+
 QUICK = TINY_ESTIMATOR | {"epochs": 2}
 
 

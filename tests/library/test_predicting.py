@@ -3,9 +3,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import gtx
-from gtx.data import featurising
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError
 from gtx.library import predict_library, predicting
@@ -250,12 +246,8 @@ def test_workers_that_never_begin_end_the_run(fragile: Callable, monkeypatch: py
         fragile(lambda store: None)
 
 
-def test_processes_are_killed_and_no_row_is_lost(
-    predict: Callable, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forked = partial(ProcessPoolExecutor, mp_context=get_context("fork"))  # at once, with all that is imported here
-    monkeypatch.setattr(featurising, "ProcessPoolExecutor", forked)
-
+@pytest.mark.usefixtures("forks")
+def test_processes_are_killed_and_no_row_is_lost(predict: Callable, library: Path, tmp_path: Path) -> None:
     def of_ten_atoms(store: Any) -> None:
         if (store.sizes == 10).any():
             os.kill(os.getpid(), signal.SIGKILL)

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gtx.data import MoleculeStore, featurise, featurising
+from gtx.data import MoleculeStore, featurise
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError
 from gtx.library import preparing
@@ -109,11 +107,10 @@ def test_shards_of_something_else_are_refused(tables: Path, tmp_path: Path) -> N
         prepare(tables, out, workers=0)
 
 
+@pytest.mark.usefixtures("forks")
 def test_a_row_that_kills_workers_has_an_error_and_a_shard_without_molecules_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forked = partial(ProcessPoolExecutor, mp_context=get_context("fork"))  # at once, with all that is imported here
-    monkeypatch.setattr(featurising, "ProcessPoolExecutor", forked)
     read = preparing.featurise_texts
 
     def reading(featuriser: Featuriser, texts: list[str], *more: object) -> object:

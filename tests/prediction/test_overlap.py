@@ -31,6 +31,7 @@ def table(model: Predictor, path: Path, trained: int, new: int) -> Path:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.usefixtures("forks")
 def test_the_others_are_scored_alone(model: Predictor, tmp_path: Path, workers: int) -> None:
     both = model.predict_table(table(model, tmp_path / "t.csv", 5, 3), tmp_path / "p.csv", workers=workers)
     frame = pd.read_csv(tmp_path / "t.csv")

@@ -60,6 +60,7 @@ def test_cells_stay_as_they_are_and_a_row_has_numbers_or_an_error(predictor: Pre
     assert outcome.metrics is None
 
 
+@pytest.mark.slow
 def test_fifty_bad_rows_among_four_thousand(predictor: Predictor, shared_data: Path, tmp_path: Path) -> None:
     lines = (shared_data / "zinc12k" / "zinc12k.csv").read_text().splitlines()[:4001]
     bad = ["C1CC", "C(C", "c1cccc1", "CC(C)(C)(C)C", "", "hello", "C C", "[Xx]", "N(=O)(=O)=O=C", "\t"]
@@ -182,6 +183,7 @@ def test_a_bad_request_is_refused_and_leaves_no_file(predictor: Predictor, tmp_p
 
 
 @pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.usefixtures("forks")
 def test_no_more_than_a_few_chunks_are_in_hand(
     workers: int, predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +218,7 @@ def test_the_table_written_is_a_table_to_read(predictor: Predictor, tmp_path: Pa
     assert open_table(tmp_path / "twice.csv").columns == twice[0]
 
 
+@pytest.mark.slow
 def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "chunk_size", lambda featuriser: 10)
     source = tmp_path / "in.csv"
@@ -231,6 +234,7 @@ def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path: Path, mo
     assert asked == [5, 5, 5, 5, 1]  # with workers this process predicts one molecule, which compiles what is to be
 
 
+@pytest.mark.usefixtures("forks")
 def test_a_model_on_a_gpu_stays_there_and_workers_read(
     predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

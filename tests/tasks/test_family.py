@@ -35,8 +35,19 @@ def table(case: Case, path: Path) -> DataSettings:
 
 @pytest.fixture(scope="module", params=CASES)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, Path]:
-    """A run that was stopped in its second epoch and called again."""
+    """A run, and the folder that it is in."""
     case, folder = CASES[request.param], tmp_path_factory.mktemp("run")
+    train(table(case, folder / "data.csv"), SETTINGS, folder / "whole")
+    return case, folder
+
+
+def model(case: Case, folder: Path) -> gtx.prediction.Predictor:
+    return gtx.load(folder / "model.gtx", "cpu", task=Yields if isinstance(case.task, Yields) else None)
+
+
+@pytest.mark.slow
+def test_stopped_and_called_again_it_ends_as_if_it_had_not_been(run: tuple[Case, Path]) -> None:
+    case, folder = run
     data, step = table(case, folder / "data.csv"), PropertyModule.training_step
 
     def stopped(self: PropertyModule, batch: object, index: int) -> torch.Tensor:
@@ -49,17 +60,6 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         with pytest.raises(KeyboardInterrupt):
             train(data, SETTINGS, folder / "cut", **ALONE)
     train(data, SETTINGS, folder / "cut", **ALONE)
-    train(data, SETTINGS, folder / "whole")
-    return case, folder
-
-
-def model(case: Case, folder: Path) -> gtx.prediction.Predictor:
-    return gtx.load(folder / "model.gtx", "cpu", task=Yields if isinstance(case.task, Yields) else None)
-
-
-@pytest.mark.slow
-def test_stopped_and_called_again_it_ends_as_if_it_had_not_been(run: tuple[Case, Path]) -> None:
-    case, folder = run
     one, other = (model(case, folder / name).members[0].state_dict() for name in ("cut", "whole"))
     assert all(torch.equal(weight, other[name]) for name, weight in one.items())
 

@@ -137,7 +137,7 @@ def test_lightning_starts_the_second_and_sigterm_ends_both(base: Path) -> None:
     words = command(base / "ended", "--devices", "2", "--ensemble", "2")
     ((status, said),) = processes(base, partial(lightning_train, words, 2 * 3 + 2))
     assert status == 143 and "Traceback" not in said and said.count("gtx: ") == 1
-    assert "gtx: terminated; the same command goes on" in said
+    assert "gtx: terminated; run the same command again to resume" in said
     assert (base / "ended" / "members" / "0" / "trained.pt").exists()  # so it was the second that was ended
     ended = ranks(base, partial(gtx_train, words), partial(gtx_train, words), devices=2)  # by torchrun on one machine
     assert [status for status, _ in ended] == [0, 0]

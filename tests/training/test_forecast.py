@@ -28,6 +28,8 @@ from tests.molecules_for_tests import SMILES, store
 
 from .task import train
 
+pytestmark = pytest.mark.slow
+
 FEATURISER, TASK = Featuriser(), Regression(["y"])
 STORE = store().with_targets(np.random.default_rng(0).normal(size=(len(SMILES), 1)))
 

@@ -19,6 +19,8 @@ from gtx.training import TrainSettings, fit
 
 from .task import FEATURISER, LOGP, SMALL, SMILES, SPLIT, store
 
+pytestmark = pytest.mark.slow
+
 
 class Fingerprint(nn.Module):
     """PyG's AttentiveFP on the codes of atoms and bonds."""

@@ -16,6 +16,8 @@ from gtx.training.optimise import check_selection, validation_scorer
 
 from .task import LOGP, SPLIT, store, train
 
+pytestmark = pytest.mark.slow
+
 NOISE = np.random.default_rng(1).permutation(np.where(np.median(LOGP) < LOGP, 1.0, 0.0))  # which nobody can learn
 CLASSES = Classification("y")
 

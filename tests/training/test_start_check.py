@@ -20,6 +20,8 @@ from gtx.training import Member, TrainSettings, capture, fit
 
 from .task import FEATURISER, SMALL, SPLIT, model, store, train
 
+pytestmark = pytest.mark.slow
+
 DROPOUT = {"model_arguments": {"dropout": 0.2}}
 Replay = Callable[[Any, Tensor, Callable[[], Tensor]], Tensor]
 """Given a step, its input and what runs it: the result of a replay."""
@@ -118,10 +120,6 @@ def same_dropout(step: Any, given: Tensor, run: Callable[[], Tensor]) -> Tensor:
     return run()
 
 
-def nothing_written(step: Any, given: Tensor, run: Callable[[], Tensor]) -> Tensor:
-    return run() * torch.nan
-
-
 def raising(error: Exception) -> Callable[[int, Any, Tensor], None]:
     def refuse(*_: Any) -> None:
         raise error
@@ -136,10 +134,8 @@ CAPTURING = RuntimeError("operation not permitted when stream is capturing\nmore
     ("how", "reason"),
     [
         ({"refuse": raising(CAPTURING)}, "operation not permitted when stream is capturing"),
-        ({"refuse": raising(torch.OutOfMemoryError("CUDA out of memory. Tried"))}, "CUDA out of memory. Tried"),
         ({"refuse": raising(AssertionError())}, "AssertionError"),
         ({"replay": stale_input}, "the loss of a replayed step is "),
-        ({"replay": nothing_written}, "the loss of a replayed step is nan, not "),
         ({"replay": no_update}, "the loss of a replayed step is "),
         ({"replay": rate_of_the_capture}, "a replayed step does not see that the rate is 0"),
         ({"replay": same_dropout}, "every replayed step has the same dropout"),
@@ -191,7 +187,7 @@ def test_constant_shapes_that_differ_are_left_out(
     assert_same(member, plain)
 
 
-@pytest.mark.parametrize("error", [CAPTURING, torch.OutOfMemoryError("CUDA out of memory. Tried"), ValueError("odd")])
+@pytest.mark.parametrize("error", [CAPTURING, ValueError("odd")])
 def test_a_capture_that_fails_behind_the_backward_pass_changes_nothing(
     error: Exception, tmp_path: Path, graphs: Callable, whole: Member, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,6 +28,8 @@ from gtx.workflow.specs import kernel_spec
 from tests.molecules_for_tests import store
 from tests.tables import TINY, molecules, read, write
 
+pytestmark = pytest.mark.slow
+
 TABLE = molecules(120)
 
 
@@ -193,29 +195,6 @@ def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path
             return None
 
     assert obstacle_to_blend(Own(("y",)), val, val) == "the task own has no closed form"
-
-
-def test_the_nearest_training_molecules_explain_it(
-    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = read(runs["kernel"].parent / "predictions.csv")
-    predictor = gtx.load(runs["kernel"], device="cpu")
-    place, row = next((i, row) for i, row in enumerate(rows, 1) if row["split"] == "train")
-    near = predictor.neighbours(row["smiles"])
-    assert near["row"][0] == place and near["similarity"][0] == 1
-    assert near["solvation_water"][0] == float(row["solvation_water"])
-    monkeypatch.chdir(tmp_path)
-    assert main(["explain", str(runs["kernel"]), row["smiles"], "--draws", "2"]) == 0
-    said = capsys.readouterr().out
-    assert f"row {place}, similarity 1.00" in said
-    whole = predictor.predict([row["smiles"]])["solvation_water_pred"][0]
-    assert f"solvation_water: the model predicts {whole:.4g}, a blend of" in said
-    assert "explained is the network alone, which predicts" in said
-    assert main(["explain", str(runs["kernel"]), "C", "--draws", "2"]) == 0
-    assert "no training molecule shares a substructure with it" in capsys.readouterr().out
-    (tmp_path / "table.csv").write_text("smiles\nCCO\n")
-    assert main(["explain", str(runs["kernel"]), "table.csv"]) == 2
-    assert "table.csv is a file: gtx explain takes one SMILES" in capsys.readouterr().err
 
 
 def test_without_training_rows_the_file_tells_no_molecule(runs: dict[str, Path]) -> None:

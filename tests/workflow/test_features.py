@@ -21,6 +21,8 @@ from gtx.training import TrainSettings
 from gtx.workflow import train
 from tests.tables import ALONE, TINY, molecules, read, write
 
+pytestmark = pytest.mark.slow
+
 PLAIN = Featuriser(descriptors=False)
 HEADER = ["smiles", "temperature", "ph", "y"]
 SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0}
@@ -135,16 +137,6 @@ def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path: Path) ->
     assert refusing.files[0].ledger.num_errors == blank and len(refusing.store) == 120 - blank
 
 
-def test_going_on_keeps_the_columns(table: Path, predictor: Predictor, tmp_path: Path) -> None:
-    file = table.parent / "run" / "model.gtx"
-    data = DataSettings(str(table), ("y",), workers=0)
-    settings = replace(TrainSettings(**LEARNS), epochs=1, model_arguments={})
-    train(data, settings, tmp_path / "more", start=file, **ALONE)
-    assert gtx.load(tmp_path / "more" / "model.gtx").header.features == FeatureColumns(("temperature", "ph"))
-    with pytest.raises(InputError, match="keeps its inputs: of --feature-columns it has temperature, ph"):
-        train(replace(data, features=FeatureColumns(("ph",))), settings, tmp_path / "other", start=file)
-
-
 def test_what_cannot_be_a_feature_is_refused(table: Path, tmp_path: Path) -> None:
     data = DataSettings(str(table), ("y",), workers=0)
     for names, message in ((("y",), "'y' is a target"), (("ph", "ph"), "given twice"), (("pH",), "no column 'pH'")):
@@ -153,13 +145,6 @@ def test_what_cannot_be_a_feature_is_refused(table: Path, tmp_path: Path) -> Non
     with pytest.raises(InputError, match="tanimoto reads molecules alone"):
         alone = TrainSettings(progress=False, model="tanimoto")
         train(replace(data, features=FeatureColumns(("ph",))), alone, tmp_path / "run")
-
-
-def test_an_explanation_is_told_the_features(predictor: Predictor) -> None:
-    with pytest.raises(InputError, match="needs the feature 'temperature'"):
-        explain(predictor, "CCO", draws=1)
-    seen = [explain(predictor, "CCO", draws=1, features={"temperature": t, "ph": 7}).prediction for t in (260, 340)]
-    assert seen[0] < seen[1] - 20
 
 
 def test_an_estimator_reads_a_table(table: Path) -> None:

@@ -29,6 +29,8 @@ from gtx.training.optimise import rate_of
 from gtx.workflow import FineTuning, train
 from tests.tables import ALONE, TINY, molecules, write
 
+pytestmark = pytest.mark.slow
+
 TUNING = pretrain.TUNING | {"head_first": 0.25}
 PRETRAINED = ("MolWt", "TPSA", "MolLogP")
 
@@ -195,11 +197,6 @@ def test_a_new_head_knows_nothing_of_the_old_one(
     assert "name it with --from" in capsys.readouterr().err
     assert main([*words, "--from", str(start), "--head-first", "0.5", "--epochs=1", "--workers=0"]) == 2
     assert "head_first: no part waits" in capsys.readouterr().err and not (tmp_path / "no" / "config.yaml").exists()
-
-
-def test_without_descriptors_none_are_joined(data: DataSettings, brought: Path, tmp_path: Path) -> None:
-    found = tuned(replace(data, featuriser=Featuriser(descriptors=False)), tmp_path / "out", epochs=1)
-    assert found.header.model["arguments"]["num_descriptors"] == 0
 
 
 def test_the_word_stands_for_the_file_wherever_one_does(

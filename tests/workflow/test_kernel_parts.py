@@ -22,6 +22,8 @@ from gtx.training import TrainSettings
 from gtx.workflow import train
 from tests.tables import ALONE, TINY, molecules, read, write
 
+pytestmark = pytest.mark.slow
+
 PARTS = ["substructures", "descriptors", "foundation"]
 TABLE = molecules(60)
 

@@ -17,6 +17,8 @@ from gtx.training import TrainSettings
 from gtx.workflow import train
 from tests.tables import ALONE, TINY, molecules, read, write
 
+pytestmark = pytest.mark.slow
+
 ARGUMENTS = {"channels": 16, "layers": 1, "heads": 2}
 
 

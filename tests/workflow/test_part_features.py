@@ -14,7 +14,6 @@ from rdkit import Chem
 from rdkit.Chem import AllChem
 
 import gtx
-from gtx.cli import main
 from gtx.data import FeatureColumns, featurise, open_table
 from gtx.dataset import DataSettings, load
 from gtx.errors import InputError
@@ -27,6 +26,8 @@ from gtx.prediction.streaming import open_for_model
 from gtx.training import TrainSettings
 from gtx.workflow import check_model, train
 from tests.tables import ALONE, TINY, molecules, read
+
+pytestmark = pytest.mark.slow
 
 BOTH = FeatureColumns(atoms=("shift",), bonds=("order",))
 SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0, "readout": ["sum"]}
@@ -215,18 +216,6 @@ def test_blanks_count_as_the_mean_and_are_told(tmp_path: Path) -> None:
     values = load(data).store.atom_features
     expected = [[1, 0], [np.nan, 1], [3, 0], [np.nan, 1], [np.nan, 1], [5, 0]]
     np.testing.assert_array_equal(values, np.array(expected, np.float32))
-
-
-def test_the_model_file_says_what_it_reads(predictor: Predictor, file: Path, capsys: pytest.CaptureFixture) -> None:
-    path = file.parent / "run" / "model.gtx"
-    assert predictor.header.features == BOTH
-    assert main(["info", str(path)]) == 0 and "'shift', 'order'" in capsys.readouterr().out
-    assert main(["predict", str(path), "CCO"]) == 2
-    assert "feature column 'shift': there is no column 'shift'" in capsys.readouterr().err
-    plain = predictor.header.to_dict() | {"members": 1}
-    plain["features"] = {"names": [], "blanks": False, "atoms": ["shift", "more"], "bonds": ["order"]}
-    with pytest.raises(InputError, match=r"model.arguments.atom_features: expected 2, got 1"):
-        type(predictor.header).from_dict(json.loads(json.dumps(plain)))
 
 
 def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(

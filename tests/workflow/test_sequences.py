@@ -17,6 +17,8 @@ from gtx.training import TrainSettings
 from gtx.workflow import Outcome, train
 from tests.tables import molecules, read, write
 
+pytestmark = pytest.mark.slow
+
 NETWORK = {"channels": 16, "layers": 1, "heads": 2}
 SETTINGS = TrainSettings(epochs=2, model_arguments=NETWORK, progress=False, threads=1, accelerator="cpu")
 HEADER = ["id", "smiles", "product", "part"]

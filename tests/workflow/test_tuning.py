@@ -27,6 +27,8 @@ from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies
 from gtx.workflow.tuning import FILES, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = TrainSettings(**TINY | {"epochs": 2, "blend": "no"})
 HOW = {"trials": 2, "models": ("standard",), "chosen": ("epochs",)}
 COLUMNS = ["smiles", "solvation_water"]

@@ -9,7 +9,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -230,43 +229,6 @@ def answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable
 
 
 @needs_compiler
-def test_without_a_home_folder_it_is_compiled_all_the_same(
-    answer: Callable[[], int | None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def nobody() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(Path, "home", nobody)
-    assert answer() == 42
-    assert not list((tmp_path / "scratch").iterdir())
-
-
-@needs_compiler
-def test_nothing_is_left_where_nothing_can_be_kept(
-    answer: Callable[[], int | None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "cache").write_text("not a folder")
-    assert answer() == 42
-    assert not list((tmp_path / "scratch").iterdir())
-
-
-@needs_compiler
-@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:5000], lambda content: b"no library"])
-def test_a_damaged_library_is_compiled_again(
-    answer: Callable[[], int | None], tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
-    assert answer() == 42
-    (file,) = tmp_path.rglob("*.so")
-    whole = file.read_bytes()
-    file.unlink()  # the one that this process has open stays whole
-    file.write_bytes(damage(whole))
-    assert answer() == 42
-    (again,) = tmp_path.rglob("*.so")
-    assert again.stat().st_size > 5000
-
-
-@needs_compiler
 @pytest.mark.parametrize("open_one", ["cache/gtx/compiled", "cache/gtx", "cache"])
 def test_no_library_is_loaded_from_a_folder_that_others_may_write_to(
     answer: Callable[[], int | None], tmp_path: Path, open_one: str, caplog: pytest.LogCaptureFixture
@@ -285,12 +247,3 @@ def test_no_library_is_loaded_from_a_folder_that_others_may_write_to(
     with caplog.at_level(logging.WARNING):
         assert answer() == 42
     assert f"Others may write to {tmp_path / open_one}" in caplog.text
-
-
-@needs_compiler
-def test_processes_that_compile_at_once_do_not_break_each_other(
-    answer: Callable[[], int | None], tmp_path: Path
-) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda _: answer(), range(8))) == [42] * 8
-    assert len(list((tmp_path / "cache/gtx/compiled").iterdir())) == 1

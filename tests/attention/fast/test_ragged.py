@@ -31,6 +31,7 @@ def _version(package: str) -> tuple[int, ...]:
     return tuple(map(int, version(package).split(".")[:2]))
 
 
+@pytest.mark.slow
 @needs_triton
 @pytest.mark.parametrize("where", ["interpreter", "cuda"])
 def test_the_kernel_against_the_definition(where: str) -> None:
@@ -46,6 +47,7 @@ def test_the_kernel_against_the_definition(where: str) -> None:
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 @needs_triton
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="triton interprets")
 @pytest.mark.parametrize("name", ["forward", "backward", "spread", "collect", "outer"])
@@ -106,6 +108,7 @@ def test_products_of_float32_are_split_in_three_unless_one_is_allowed(allowed: s
     assert found == [asked, asked]
 
 
+@pytest.mark.slow
 def test_without_triton_nothing_breaks_before_it_is_called() -> None:
     code = (
         "import sys; sys.modules['triton'] = None; import torch, gtx.nn; from gtx.attention.fast import ragged; "
