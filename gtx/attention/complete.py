@@ -63,7 +63,7 @@ class WeightedHeads(Merge):
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(heads))
+        self.weight: nn.Parameter = nn.Parameter(torch.empty(heads))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -86,7 +86,7 @@ class WeightTensor(Merge):
 
     def __init__(self, heads: int, channels: int, out_channels: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(channels, heads, out_channels))
+        self.weight: nn.Parameter = nn.Parameter(torch.empty(channels, heads, out_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -72,7 +72,8 @@ class ClippedDot(Score):
 
     def __init__(self, heads: int, edge_dim: int, clip: float = 5.0) -> None:
         super().__init__()
-        self.heads, self.clip = heads, clip
+        self.heads = heads
+        self.clip = clip
         self.lin_edge = Linear(edge_dim, heads)
 
     def reset_parameters(self) -> None:
@@ -113,10 +114,13 @@ class VectorScore(Score):
 
     def __init__(self, heads: int, channels: int, edge_dim: int, clip: float = 5.0) -> None:
         super().__init__()
-        self.heads, self.channels, self.clip, self.state_channels = heads, channels, clip, channels
+        self.heads = heads
+        self.channels = channels
+        self.clip = clip
+        self.state_channels = channels
         self.lin_weight = Linear(edge_dim, heads * channels)
         self.lin_bias = Linear(edge_dim, heads * channels)
-        self.vector = nn.Parameter(torch.empty(heads, channels))
+        self.vector: nn.Parameter = nn.Parameter(torch.empty(heads, channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -136,11 +136,12 @@ class MoleculeBlend(Normaliser):
             raise ValueError(f"expected the kernel softmax or exp, got {kernel}")
         if len(weights) != 3 or (learned and min(weights) <= 0):
             raise ValueError(f"expected three weights, above 0 if learned, got {list(weights)}")
-        self.kernel, self.learned = kernel, learned
-        self.initial = tuple(weights)
+        self.kernel = kernel
+        self.learned = learned
+        self.initial: tuple[float, ...] = tuple(weights)
         start = torch.tensor(self.initial, dtype=torch.get_default_dtype())
         if learned:
-            self.logits = nn.Parameter(start.log())
+            self.logits: nn.Parameter = nn.Parameter(start.log())
         else:
             self.register_buffer("fixed", start, persistent=False)
 
@@ -189,7 +190,8 @@ class GatedSoftmax(Normaliser):
 
     def __init__(self, heads: int, edge_dim: int, scale: bool = True) -> None:
         super().__init__()
-        self.heads, self.scale = heads, scale
+        self.heads = heads
+        self.scale = scale
         self.lin_gate = Linear(edge_dim, heads)
 
     def reset_parameters(self) -> None:

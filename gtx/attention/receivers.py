@@ -43,7 +43,8 @@ class EdgeListReceivers(Receivers):
     """
 
     def __init__(self, receiver: Tensor, num_receivers: int) -> None:
-        self.receiver, self.num_receivers = receiver, num_receivers
+        self.receiver = receiver
+        self.num_receivers = num_receivers
 
     def softmax(self, score: Tensor) -> Tensor:
         return softmax(score, self.receiver, num_nodes=self.num_receivers)
@@ -67,9 +68,12 @@ class PairReceivers(Receivers):
     """
 
     def __init__(self, absent: Tensor, padding_only: bool) -> None:
-        self.absent, self.padding_only = absent, padding_only
+        self.absent = absent
+        self.padding_only = padding_only
         nothing = absent if padding_only else absent & ~absent.all(2, keepdim=True)  # a row without edges stays finite
-        self.penalty = torch.zeros_like(absent, dtype=torch.get_default_dtype()).masked_fill_(nothing, -torch.inf)
+        self.penalty: Tensor = torch.zeros_like(absent, dtype=torch.get_default_dtype()).masked_fill_(
+            nothing, -torch.inf
+        )
 
     def block(self, rows: slice) -> PairReceivers:
         """Select some of the receivers."""

@@ -139,8 +139,9 @@ class General(Score):
 
     def __init__(self, heads: int, channels: int) -> None:
         super().__init__()
-        self.heads, self.channels = heads, channels
-        self.weight = nn.Parameter(torch.empty(heads, channels, channels))
+        self.heads = heads
+        self.channels = channels
+        self.weight: nn.Parameter = nn.Parameter(torch.empty(heads, channels, channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -230,7 +231,8 @@ class GAT(Score):
 
     def __init__(self, heads: int, channels: int, slope: float = 0.2) -> None:
         super().__init__()
-        self.heads, self.channels = heads, channels
+        self.heads = heads
+        self.channels = channels
         self.receiver, self.sender = (nn.Parameter(torch.empty(heads, channels)) for _ in range(2))
         self.slope = slope
         self.reset_parameters()
@@ -275,8 +277,9 @@ class RelativeDot(Score):
 
     def __init__(self, heads: int, channels: int, edge_dim: int) -> None:
         super().__init__()
-        self.heads, self.channels = heads, channels
-        self.edge = nn.Parameter(torch.empty(heads, channels, edge_dim))  # W
+        self.heads = heads
+        self.channels = channels
+        self.edge: nn.Parameter = nn.Parameter(torch.empty(heads, channels, edge_dim))  # W
         self.content, self.position = (nn.Parameter(torch.empty(heads, channels)) for _ in range(2))  # u, w
         self.reset_parameters()
 
@@ -333,8 +336,10 @@ class ModulatedDot(Score):
         clip: float | None = None,
     ) -> None:
         super().__init__()
-        self.heads, self.channels, self.clip = heads, channels, clip
-        self.scale = channels**-0.5 if scale is None else scale
+        self.heads = heads
+        self.channels = channels
+        self.clip = clip
+        self.scale: float = channels**-0.5 if scale is None else scale
         self.lin_edge = Linear(edge_dim, heads * channels)
         self.activation = activation
 

@@ -64,7 +64,7 @@ class Degree(Encoding):
     def __init__(self, largest: int = 8) -> None:
         super().__init__()
         self.largest = largest
-        self.node = Codes((largest + 2,))
+        self.node: Codes = Codes((largest + 2,))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         receiver = data.edge_index[1]
@@ -165,7 +165,7 @@ class SameRing(Encoding):
         if largest < 3:
             raise ValueError(f"expected rings of at least 3 bonds, got {largest}")
         self.largest = largest
-        self.pair = Codes((2,))
+        self.pair: Codes = Codes((2,))
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:

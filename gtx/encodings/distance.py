@@ -145,12 +145,14 @@ class GaussianDistance(RadialBasis):
     ) -> None:
         check_basis(channels, cutoff, least=2)
         super().__init__(channels)
-        self.cutoff, self.learned, self.pair_types = cutoff, learned, pair_types
+        self.cutoff = cutoff
+        self.learned = learned
+        self.pair_types = pair_types
         self._constant("centres", torch.linspace(0.0, cutoff, channels), learned)
         self._constant("log_widths", torch.full((channels,), cutoff / (channels - 1)).log(), learned)
         if pair_types is not None:
-            self.scale = nn.Parameter(torch.ones(pair_types, pair_types))
-            self.shift = nn.Parameter(torch.zeros(pair_types, pair_types))
+            self.scale: nn.Parameter = nn.Parameter(torch.ones(pair_types, pair_types))
+            self.shift: nn.Parameter = nn.Parameter(torch.zeros(pair_types, pair_types))
 
     def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
         if self.pair_types is None:
@@ -198,7 +200,8 @@ class BesselDistance(RadialBasis):
     def __init__(self, channels: int = 16, cutoff: float = 5.0, exponent: int = 6, learned: bool = False) -> None:
         check_basis(channels, cutoff)
         super().__init__(channels)
-        self.cutoff, self.exponent = cutoff, exponent
+        self.cutoff = cutoff
+        self.exponent = exponent
         self._constant("orders", torch.arange(1.0, channels + 1), learned)
 
     def basis(self, distance: Tensor) -> Tensor:
@@ -316,7 +319,7 @@ class PairDistance(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    pair = Values(3)
+    pair: Values = Values(3)
 
     constant_shapes = True
 
@@ -355,7 +358,8 @@ class SummedDistance(Encoding):
     def __init__(self, distance: RadialBasis) -> None:
         super().__init__()
         self.distance = distance
-        self.node, self.pair = Values(distance.channels), distance.pair
+        self.node: Values = Values(distance.channels)
+        self.pair: Values = distance.pair
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
         with torch.autocast(graph.ptr.device.type, enabled=False):

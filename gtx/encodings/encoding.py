@@ -73,7 +73,9 @@ class AddEncoding(BaseTransform):
     """
 
     def __init__(self, encoding: Encoding, node: str = "node_encoding", pair: str = "pair_encoding") -> None:
-        self.encoding, self.node, self.pair = encoding, node, pair
+        self.encoding = encoding
+        self.node = node
+        self.pair = pair
 
     @torch.no_grad()
     def forward(self, data: Data) -> Data:

@@ -23,8 +23,10 @@ def ragged(counts: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def compiled(edge_index: Tensor, graph: CompleteGraph) -> bool:
-    """Return whether compiled loops may run: on a CPU, outside `torch.compile`, not in half precision, and without a
-    ghost molecule."""
+    """Return whether compiled loops may run.
+
+    They may on a CPU, outside `torch.compile`, not in half precision, and without a ghost molecule.
+    """
     return (
         type(edge_index) is Tensor
         and not graph.has_ghost

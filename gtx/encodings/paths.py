@@ -41,7 +41,7 @@ class ShortestPath(Encoding):
         if largest < 1:
             raise ValueError(f"expected a largest distance of at least 1, got {largest}")
         self.largest = largest
-        self.pair = Codes((largest + 3,))
+        self.pair: Codes = Codes((largest + 3,))
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
@@ -112,7 +112,7 @@ class HopMasks(Encoding):
 
     def __init__(self, largest: int = 3) -> None:
         super().__init__()
-        self.distance = ShortestPath(largest)
+        self.distance: ShortestPath = ShortestPath(largest)
         self.pair = Values(largest + 1)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
@@ -167,9 +167,11 @@ class EdgePath(Encoding):
             raise ValueError(
                 f"expected sizes of at least 1, got bond_size={bond_size}, length={length}, farthest={farthest}"
             )
-        self.bond_size, self.length, self.farthest = bond_size, length, farthest
-        self.distance = ShortestPath(farthest)
-        self.pair = Values(length * bond_size)
+        self.bond_size = bond_size
+        self.length = length
+        self.farthest = farthest
+        self.distance: ShortestPath = ShortestPath(farthest)
+        self.pair: Values = Values(length * bond_size)
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:

@@ -33,7 +33,7 @@ class Direction(Encoding):
         ValueError: a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
-    pair = Values(4)
+    pair: Values = Values(4)
     constant_shapes = True
 
     def __init__(self, cutoff: float = 5.0) -> None:
@@ -98,12 +98,14 @@ class Moments(Encoding):
     def __init__(self, distance: RadialBasis, types: int, channels: int = 128, cutoff: float = 5.0) -> None:
         check_basis(channels, cutoff)
         super().__init__()
-        self.distance, self.cutoff, self.channels = distance, cutoff, channels
-        self.filter = nn.Linear(distance.pair.channels, channels, bias=False)
-        self.types = nn.Parameter(torch.zeros(types, channels))
-        self.left = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
-        self.right = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
-        self.norm = nn.LayerNorm(3 * channels)
+        self.distance = distance
+        self.cutoff = cutoff
+        self.channels = channels
+        self.filter: nn.Linear = nn.Linear(distance.pair.channels, channels, bias=False)
+        self.types: nn.Parameter = nn.Parameter(torch.zeros(types, channels))
+        self.left: nn.Parameter = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
+        self.right: nn.Parameter = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
+        self.norm: nn.LayerNorm = nn.LayerNorm(3 * channels)
         self.node = Values(3 * channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
@@ -183,8 +185,8 @@ class NeighbourTypes(Encoding):
     def __init__(self, distance: RadialBasis, types: int, channels: int) -> None:
         super().__init__()
         self.distance = distance
-        self.filter = nn.Linear(distance.channels, channels, bias=False)
-        self.types = nn.Embedding(types, channels)
+        self.filter: nn.Linear = nn.Linear(distance.channels, channels, bias=False)
+        self.types: nn.Embedding = nn.Embedding(types, channels)
         self.node = Values(channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:

@@ -54,8 +54,8 @@ class RandomWalk(Encoding):
         if steps < 1:
             raise ValueError(f"expected at least one step, got {steps}")
         self.steps = steps
-        self.node = Values(steps) if nodes else None
-        self.pair = Values(steps) if pairs else None
+        self.node: Values | None = Values(steps) if nodes else None
+        self.pair: Values | None = Values(steps) if pairs else None
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
@@ -124,7 +124,7 @@ class SignInvariant(nn.Module):
     def __init__(self, channels: int, hidden: int = 32) -> None:
         super().__init__()
         self.channels = channels
-        self.before = nn.Sequential(nn.Linear(2, hidden), GELU(), nn.Linear(hidden, hidden), GELU())
+        self.before: nn.Sequential = nn.Sequential(nn.Linear(2, hidden), GELU(), nn.Linear(hidden, hidden), GELU())
         self.round = GINConv(nn.Sequential(nn.Linear(hidden, hidden), GELU(), nn.Linear(hidden, channels)))
 
     def forward(self, vectors: Tensor, values: Tensor, edge_index: Tensor) -> Tensor:
@@ -187,8 +187,9 @@ class LaplacianEigenvectors(Encoding):
             raise ValueError(f"expected at least one eigenvector, got {k}")
         if signs not in ("random", "absolute", "invariant"):
             raise ValueError(f"expected the signs 'random', 'absolute' or 'invariant', got {signs!r}")
-        self.k, self.signs = k, signs
-        self.invariant = SignInvariant(channels) if signs == "invariant" else None
+        self.k = k
+        self.signs = signs
+        self.invariant: SignInvariant | None = SignInvariant(channels) if signs == "invariant" else None
         self.node = Values(2 * k if self.invariant is None else k * channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:

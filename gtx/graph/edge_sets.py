@@ -38,9 +38,9 @@ _SPREAD, _CHAIN, _ROUND = 0x5851F42D4C957F2D, 0x14057B7EF767814F, 0x2545F4914F6C
 def circular_labels(
     batch: Data, radius: int, atoms: Sequence[int] | None = None, bonds: Sequence[int] | None = None
 ) -> Tensor:
-    """Hash the surroundings of each atom up to 0, 1, ... bonds; equal surroundings get equal labels.
+    r"""Hash the surroundings of each atom up to 0, 1, ... bonds; equal surroundings get equal labels.
 
-    These are the \\(l_i^r\\) of `gtx.nn.Substructures`.
+    These are the \(l_i^r\) of `gtx.nn.Substructures`.
 
     Args:
         batch: molecules, with `x` `[N, A]`, `edge_index` `[2, E]` and `edge_attr` `[E, F]`.
@@ -86,7 +86,7 @@ class EdgeSet:
     """Rule that makes some of the ordered pairs of a molecule's nodes edges."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
-        """bool `[num_pairs]`, True where there is an edge; None for all pairs.
+        """Mark the edges, bool `[num_pairs]`; None for all pairs.
 
         Args:
             data: a PyG `Data` or `Batch`.

@@ -10,7 +10,7 @@ from torch import nn
 from gtx.attention import ClippedDot, GatedSoftmax, VectorScore
 from gtx.encodings import Bonds, Degree, EdgePath, GaussianDistance, RandomWalk, ShortestPath
 from gtx.models.graph_transformer import GraphTransformer, head_width
-from gtx.models.space import may_use_coordinates, without_coordinates
+from gtx.models.published import published
 from gtx.nn import (
     BondMessages,
     DegreeScaler,
@@ -24,7 +24,7 @@ from gtx.nn import (
 # --- The Transformer encoder over atoms.
 
 
-@without_coordinates
+@published
 def transformer(
     out_channels: int,
     *,
@@ -64,7 +64,7 @@ def transformer(
 # --- Graphormer.
 
 
-@without_coordinates
+@published
 def graphormer(
     out_channels: int,
     *,
@@ -117,7 +117,7 @@ def graphormer(
 # --- GPS: general, powerful, scalable graph transformers.
 
 
-@without_coordinates
+@published
 def gps(
     out_channels: int,
     *,
@@ -159,7 +159,7 @@ def gps(
 # --- GRIT: graph inductive biases without message passing.
 
 
-@without_coordinates
+@published
 def grit(
     out_channels: int,
     *,
@@ -229,7 +229,7 @@ def grit(
 # --- The Edge-augmented Graph Transformer, and with triplets of atoms the Triplet Graph Transformer.
 
 
-@without_coordinates
+@published
 def egt(
     out_channels: int,
     *,
@@ -260,14 +260,13 @@ def egt(
         steps: steps of the random walks.
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
-
     encodings = [Bonds(bond_sizes), ShortestPath(farthest), RandomWalk(steps, pairs=False)]
     sizes = {"channels": channels, "layers": layers, "heads": heads, "pair_channels": pair_channels}
     more = {"bond_sizes": bond_sizes, "encodings": encodings, "dropout": dropout, **arguments}
     return _edge_augmented(out_channels, clip, lambda: None, **sizes, **more)
 
 
-@may_use_coordinates
+@published
 def tgt(
     out_channels: int,
     *,

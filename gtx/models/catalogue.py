@@ -37,7 +37,7 @@ class Architecture(NamedTuple):
     @property
     def coordinates(self) -> str:
         """Use of coordinates: "needed", "optional" or "none"."""
-        return getattr(self.make, "coordinates", "optional")
+        return DESCRIBED[self.make.__name__].coordinates
 
 
 _MAKERS = (

@@ -27,6 +27,19 @@ class ComponentSet(TrainingSet, Protocol):
         """Select some of them."""
 
 
+class MoleculeEncoder(Protocol):
+    """A model of molecules that gives embeddings, such as a `GraphTransformer` for molecules."""
+
+    def embed(self, batch: Batch) -> Tensor:
+        """Embed each molecule, `[B, width]`."""
+
+    def observe(self, molecules: TrainingSet, more: bool = False) -> None:
+        """Learn from the training molecules which codes there are."""
+
+    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
+        """Per molecule, the codes that training did not show."""
+
+
 class Components(nn.Module):
     r"""Model of rows of K molecules: their embeddings are concatenated and go to one head.
 
@@ -51,19 +64,23 @@ class Components(nn.Module):
         each; `u` `[B, K D + further]`), otherwise as for `GraphTransformer`, to `[B, out_channels]`.
     """
 
+    encoders: Sequence[MoleculeEncoder]
+
     def __init__(self, make: Callable[[], nn.Module], count: int, separate: bool = False, further: int = 0) -> None:
         super().__init__()
-        self.count, self.further = count, further
+        self.count = count
+        self.further = further
         made = [make() for _ in range(count if separate else 1)]
         whole = hasattr(made[0], "embed") and getattr(made[0], "per", "molecule") == "molecule"
-        if not (whole and isinstance(getattr(made[0], "head", None), nn.Sequential)):
+        head = getattr(made[0], "head", None)
+        if not (whole and isinstance(head, nn.Sequential) and isinstance(head[0], nn.Linear)):
             raise InputError(f"{type(made[0]).__name__} has no embedding of a molecule: it cannot encode components")
-        first, *rest = made[0].head
+        first, rest = head[0], list(head)[1:]
         self.width = count * first.in_features  # of `embed`
-        self.head = nn.Sequential(nn.Linear(self.width, first.out_features), *rest)
+        self.head: nn.Sequential = nn.Sequential(nn.Linear(self.width, first.out_features), *rest)
         for encoder in made:
             encoder.head = nn.Identity()
-        self.encoders = nn.ModuleList(made)
+        self.encoders = nn.ModuleList(made)  # type: ignore[assignment]  # a sequence that torch's stubs leave untyped
 
     def forward(self, batch: Batch) -> Tensor:
         """Predictions `[B, out_channels]`, in the scaled units of training."""
@@ -176,8 +193,9 @@ class OverConformers(nn.Module):
             raise ValueError(f'expected the pool "mean" or "attention", got {pool!r}')
         if model.per != "molecule":
             raise ValueError(f"conformers of molecules are pooled: expected a model per molecule, got {model.per}")
-        self.model, self.pool = model, pool
-        self.weigh = nn.Linear(model.width, 1, bias=False) if pool == "attention" else None
+        self.model = model
+        self.pool = pool
+        self.weigh: nn.Linear | None = nn.Linear(model.width, 1, bias=False) if pool == "attention" else None
 
     @property
     def constant_shapes(self) -> bool:

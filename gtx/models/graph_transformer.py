@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -47,11 +47,15 @@ wanted; beyond, each layer embeds them anew. What embeds a portion and reads it 
 # --- Helpers of the constructors: copies of a module with fresh weights, and the width of a head.
 
 
-def fresh(module: nn.Module | None) -> nn.Module | None:
+Part = TypeVar("Part", bound=nn.Module)
+
+
+def fresh(module: Part | None) -> Part | None:
     """Return a copy with initial weights of its own."""
     copy = deepcopy(module)
-    if hasattr(copy, "reset_parameters"):
-        copy.reset_parameters()
+    reset = getattr(copy, "reset_parameters", None)
+    if reset is not None:
+        reset()
     return copy
 
 
@@ -184,29 +188,36 @@ class GraphTransformer(nn.Module):
     ) -> None:
         check_arguments(locals(), signature(GraphTransformer).parameters)
         super().__init__()
-        self.edges = AllPairs() if edges is None else edges
+        self.edges: EdgeSet = AllPairs() if edges is None else edges
         self.edge_list = edge_list
-        self.atom_vocabulary, self.bond_vocabulary = Vocabulary(atom_sizes), Vocabulary(bond_sizes)
-        self.atom_embedding = CodeEmbedding(atom_sizes, channels, silent_first=True)
-        self.bond_embedding = CodeEmbedding(bond_sizes, channels, silent_first=True) if local else None
-        self.atom_features = UserFeatures("atom_features", atom_features, channels)
-        self.bond_features = UserFeatures("bond_features", bond_features, channels if local else None)
+        self.atom_vocabulary: Vocabulary = Vocabulary(atom_sizes)
+        self.bond_vocabulary: Vocabulary = Vocabulary(bond_sizes)
+        self.atom_embedding: CodeEmbedding = CodeEmbedding(atom_sizes, channels, silent_first=True)
+        self.bond_embedding: CodeEmbedding | None = (
+            CodeEmbedding(bond_sizes, channels, silent_first=True) if local else None
+        )
+        self.atom_features: UserFeatures = UserFeatures("atom_features", atom_features, channels)
+        self.bond_features: UserFeatures = UserFeatures("bond_features", bond_features, channels if local else None)
 
-        self.descriptor_scaler = ClippedScaler(num_descriptors)
+        self.descriptor_scaler: ClippedScaler = ClippedScaler(num_descriptors)
 
-        self.encodings = nn.ModuleList(encodings)
-        self.node_embeddings = nn.ModuleList(embed(e.node, channels) if e.node else None for e in encodings)
+        self.encodings: nn.ModuleList = nn.ModuleList(encodings)
+        self.node_embeddings: nn.ModuleDict = nn.ModuleDict(
+            {str(i): embed(e.node, channels) for i, e in enumerate(encodings) if e.node}
+        )
         pairs = [e.pair for e in encodings if e.pair]
         embeds_pairs = pair_channels is not None and bool(pairs or layer is None or bond_tokens)
         if bond_features and not (local or embeds_pairs):
             raise ValueError("a model that embeds neither bonds nor pairs cannot read bond_features")
-        self.bonds_as_pairs = embeds_pairs and bond_features > 0
+        self.bonds_as_pairs: bool = embeds_pairs and bond_features > 0
         if self.bonds_as_pairs:
             pairs.append(Values(bond_features))
-        self.pair_embedding = PairEmbedding(pairs, pair_channels, pair_mlp)
+        self.pair_embedding: PairEmbedding = PairEmbedding(pairs, pair_channels, pair_mlp)
         width = pair_channels if bond_tokens else self.pair_embedding.width
-        self.tokens = BondTokens(bond_sizes, channels, width) if bond_tokens else None
-        self.virtual = VirtualNodes(virtual_nodes, channels, width) if virtual_nodes else None
+        self.tokens: BondTokens | None = (
+            BondTokens(bond_sizes, channels, width) if bond_tokens and width is not None else None
+        )
+        self.virtual: VirtualNodes | None = VirtualNodes(virtual_nodes, channels, width) if virtual_nodes else None
 
         def standard_layer(i: int) -> GraphTransformerLayer:
             attention = EdgeAttention(
@@ -223,32 +234,33 @@ class GraphTransformer(nn.Module):
             messages = BondMessages(channels) if local else None
             return GraphTransformerLayer(attention, messages, channels, dropout=dropout, norm_first=norm_first)
 
-        self.layers = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
-        self.norm = nn.LayerNorm(channels) if norm_first else nn.Identity()
+        self.layers: nn.ModuleList = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
+        self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if norm_first else nn.Identity()
         self.per = per
-        if per == "molecule":
-            self.readout = Readout(channels, readout) if readout else None
-        else:
-            self.readout = BondReadout(channels, bond_sizes) if per == "bond" else None
+        self.readout: Readout | BondReadout | None = None
+        if per == "molecule" and readout:
+            self.readout = Readout(channels, readout)
+        elif per == "bond":
+            self.readout = BondReadout(channels, bond_sizes)
         self.substructures = substructures
         joined = virtual_nodes * channels + num_descriptors
         counted = substructures.width if substructures else 0
         pooled = {
-            "molecule": self.readout.width if per == "molecule" and readout else 0,
+            "molecule": len(readout) * channels,
             "atom": channels,
             "bond": 3 * channels + bond_features,
         }
-        self.width = pooled[per] + joined + counted  # of `embed`
+        self.width: int = pooled[per] + joined + counted  # of `embed`
 
         def head_of(width: int, outputs: int) -> nn.Sequential:
-            head = nn.Sequential(nn.Linear(width, channels), GELU(), Dropout(dropout), nn.Linear(channels, outputs))
+            first, last = nn.Linear(width, channels), nn.Linear(channels, outputs)
             if zero_head:
-                nn.init.zeros_(head[-1].weight)
-                nn.init.zeros_(head[-1].bias)
-            return head
+                nn.init.zeros_(last.weight)
+                nn.init.zeros_(last.bias)
+            return nn.Sequential(first, GELU(), Dropout(dropout), last)
 
-        self.head = head_of(self.width, out_channels)
-        self.also = nn.ModuleDict(
+        self.head: nn.Module = head_of(self.width, out_channels)
+        self.also: nn.ModuleDict = nn.ModuleDict(
             {
                 kind: nn.ModuleDict(
                     ({"readout": BondReadout(channels, bond_sizes)} if kind == "bond" else {})
@@ -266,8 +278,10 @@ class GraphTransformer(nn.Module):
 
     @property
     def fixed(self) -> dict[str, bool]:
-        """The encodings that are the same in every epoch, by name, and whether batches of constant shape need them to
-        be worked out before, see `gtx.data.keep`."""
+        """The encodings that are the same in every epoch, by name.
+
+        The value is True if batches of constant shape need them to be worked out before, see `gtx.data.keep`.
+        """
         return {str(i): not e.constant_shapes for i, e in enumerate(self.encodings) if e.fixed}
 
     def fixed_features(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
@@ -288,7 +302,8 @@ class GraphTransformer(nn.Module):
             return output
         joined = self._of_molecules(x, nodes, batch)
         return output, *(
-            each["head"](self._of_parts(kind, x, nodes, batch, joined)) for kind, each in self.also.items()
+            each.get_submodule("head")(self._of_parts(kind, x, nodes, batch, joined))
+            for kind, each in self.also.items()
         )
 
     def graph(self, batch: Batch) -> CompleteGraph:
@@ -312,7 +327,8 @@ class GraphTransformer(nn.Module):
     def attention(self, batch: Batch, graph: CompleteGraph | None = None) -> AttentionMaps:
         """Predict, and keep every layer's attention weights; worked out on the edge list, the definition."""
         weights: list[Tensor] = []
-        x, nodes, edge_index = self._encode(batch, graph, True, weights)
+        x, nodes, edges = self._encode(batch, graph, True, weights)
+        edge_index = edges.edge_index if isinstance(edges, CompleteGraph) else edges
         return AttentionMaps(self.head(self._pool(x, nodes, batch)), edge_index, weights, nodes.atoms)
 
     def embed_graph(self, batch: Batch, graph: CompleteGraph, edge_list: bool = False) -> tuple[Tensor, Tensor | None]:
@@ -324,10 +340,10 @@ class GraphTransformer(nn.Module):
         """Embed the atoms, `[N, channels]`, and list the raw features of the pairs, `[num_pairs, *]` each."""
         x = self.atom_features(batch, self.atom_embedding(self.atom_vocabulary(batch.x)))
         pairs, fixed = [], batch.fixed if "fixed" in batch else {}
-        for i, (encoding, of_node) in enumerate(zip(self.encodings, self.node_embeddings, strict=True)):
+        for i, encoding in enumerate(self.encodings):
             node, pair = fixed[str(i)] if str(i) in fixed else encoding(batch, graph)
             if node is not None:
-                x = x + of_node(_as(node, x))
+                x = x + self.node_embeddings[str(i)](_as(node, x))
             if pair is not None:
                 pairs.append(pair)
         if self.bonds_as_pairs:
@@ -352,15 +368,17 @@ class GraphTransformer(nn.Module):
         check_batch(batch, *sizes, needs_bonds, len(self.descriptor_scaler.mean))
         graph = self.graph(batch) if graph is None else graph
         further = self.tokens is not None or self.virtual is not None
-        x, pairs = self._features(batch, graph)
+        x, features = self._features(batch, graph)
         portion = None if edge_list or weights is not None else self._portion(graph, x)
+        pairs: Tensor | None = None
+        portions: PairPortions | None = None
         if portion is None:
             own = edge_list and not further
-            pairs = self.pair_embedding([_as(graph.select(pair) if own else pair, x) for pair in pairs])
+            pairs = self.pair_embedding([_as(graph.select(pair) if own else pair, x) for pair in features])
         else:
-            pairs = PairPortions(graph, self.pair_embedding, pairs, x.dtype, portion)
-            kept = graph.num_pairs * x.element_size() * self.pair_embedding.width <= KEPT
-            pairs = pairs.joined() if kept else pairs
+            portions = PairPortions(graph, self.pair_embedding, features, x.dtype, portion)
+            if graph.num_pairs * x.element_size() * (self.pair_embedding.width or 0) <= KEPT:
+                pairs, portions = portions.joined(), None
         nodes = Nodes(torch.arange(graph.num_nodes, device=x.device), None)
         if self.tokens is not None:
             codes = self.bond_vocabulary(batch.edge_attr)
@@ -379,7 +397,7 @@ class GraphTransformer(nn.Module):
             by_code = by_code and can_sum(table.table) and not self.bond_features.features
             bonds = EmbeddedCodes(codes, table) if by_code else self.bond_features(batch, table(codes))
         for layer in self.layers:
-            x, pairs = layer(x, edges, pairs, bond_index, bonds, weights)
+            x, pairs = layer(x, edges, pairs if portions is None else portions, bond_index, bonds, weights)
         return self.norm(x), nodes, edges
 
     def _pool(self, x: Tensor, nodes: Nodes, batch: Batch) -> Tensor:
@@ -398,7 +416,7 @@ class GraphTransformer(nn.Module):
     def _of_molecules(self, x: Tensor, nodes: Nodes, batch: Batch) -> list[Tensor]:
         """List the features of molecules that join every readout, `[B, *]` each."""
         parts = []
-        if nodes.virtual is not None:
+        if nodes.virtual is not None and self.virtual is not None:
             parts.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
         if len(self.descriptor_scaler.mean):
             parts.append(self.descriptor_scaler(batch.u))
@@ -408,7 +426,7 @@ class GraphTransformer(nn.Module):
         """Compute the input of the head of atoms or bonds; `joined` are features of molecules, `[B, *]` each."""
         own, molecule = self._atoms(x, nodes), batch.batch
         if kind == "bond":
-            readout = self.readout if self.per == "bond" else self.also["bond"]["readout"]
+            readout = self.get_submodule("readout" if self.per == "bond" else "also.bond.readout")
             own = readout(own, batch.edge_index, self.bond_vocabulary(batch.edge_attr))
             own = torch.cat([own, self.bond_features.scaled(batch)], -1) if self.bond_features.features else own
             molecule = molecule[batch.edge_index[0]]

@@ -23,13 +23,13 @@ from gtx.encodings import (
 )
 from gtx.graph import WithinDistance
 from gtx.models.graph_transformer import GraphTransformer, head_width
-from gtx.models.space import may_use_coordinates, needs_coordinates
+from gtx.models.published import published
 from gtx.nn import EdgeAttention, GraphTransformerLayer, TwoChannels, VectorLayer
 
 # --- The Molecule Attention Transformer.
 
 
-@needs_coordinates
+@published
 def mat(
     out_channels: int,
     *,
@@ -85,7 +85,7 @@ def mat(
 # --- The Relative Molecule Attention Transformer.
 
 
-@needs_coordinates
+@published
 def rmat(
     out_channels: int,
     *,
@@ -146,7 +146,7 @@ def rmat(
 # --- The equivariant transformer of TorchMD-NET.
 
 
-@needs_coordinates
+@published
 def torchmd_net(
     out_channels: int,
     *,
@@ -202,7 +202,7 @@ def torchmd_net(
 # --- Transformer-M: one model for molecules as graphs and in space.
 
 
-@may_use_coordinates
+@published
 def transformer_m(
     out_channels: int,
     *,

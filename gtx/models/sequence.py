@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 from torch_geometric.data import Batch
@@ -37,6 +37,16 @@ class CrossAttentionMaps(NamedTuple):
     weights: list[Tensor]
 
 
+class SourceEncoder(Protocol):
+    """A model that reads sources, such as a `GraphTransformer`, which reads molecules."""
+
+    def nodes(self, source: Any) -> Tensor:
+        """Return what tokens attend to, `[M, *]`."""
+
+    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
+        """Per molecule, the codes that training did not show."""
+
+
 class MoleculeToSequence(nn.Module):
     r"""An encoder reads molecules, and a decoder writes sequences.
 
@@ -57,13 +67,16 @@ class MoleculeToSequence(nn.Module):
         setting: the decoder's width and the like, as `TokenTransformer` takes them, by name; `**BASE` for the paper's.
     """
 
+    encoder: SourceEncoder | None
+
     def __init__(
         self, encoder: nn.Module | None, size: int, source_channels: int | None = None, **setting: Any
     ) -> None:
         super().__init__()
         if encoder is not None:
             setting["source_channels"] = source_channels or setting.get("channels", 256)
-        self.encoder, self.decoder = encoder, TokenTransformer(size, **setting)
+        self.encoder = encoder  # type: ignore[assignment]  # a module that has `nodes`
+        self.decoder: TokenTransformer = TokenTransformer(size, **setting)
 
     def forward(self, source: Batch | Sequences | None, tokens: Sequences) -> Tensor:
         """Logits of what comes after each token, `[N, V]`.
@@ -80,10 +93,12 @@ class MoleculeToSequence(nn.Module):
         Raises:
             ValueError: a source and no encoder, or an encoder and no source.
         """
-        if (source is None) != (self.encoder is None):
+        if source is None and self.encoder is None:
+            return None
+        if source is None or self.encoder is None:
             need, came = ("none" if part is None else type(part).__name__ for part in (self.encoder, source))
             raise ValueError(f"expected a source for the encoder ({need}), got {came}")
-        return None if source is None else Sequences(self.encoder.nodes(source), source.ptr)
+        return Sequences(self.encoder.nodes(source), source.ptr)
 
     def write(self, tokens: Sequences, memory: Sequences | None, weights: list[Tensor] | None = None) -> Tensor:
         """Decode: logits `[N, V]` of the token after each token, given the encoded sources."""
@@ -97,16 +112,20 @@ class MoleculeToSequence(nn.Module):
     def observe(self, data: Any, more: bool = False) -> None:
         """Learn from training molecules (or examples of them) which codes there are, as the encoder does."""
         source = getattr(data, "source", data)
-        if hasattr(self.encoder, "observe") and source is not None:
-            self.encoder.observe(source, more)
+        observe = getattr(self.encoder, "observe", None)
+        if observe is not None and source is not None:
+            observe(source, more)
 
     def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
         """Per molecule, the codes that training did not show, see `GraphTransformer.unseen`."""
-        return self.encoder.unseen(batch)
+        return [[] for _ in range(batch.num_graphs)] if self.encoder is None else self.encoder.unseen(batch)
 
     def attention(self, source: Batch | Sequences, tokens: Sequences) -> CrossAttentionMaps:
         """Write what was given, and keep every layer's weights from the source to the tokens."""
-        memory, weights = self.read(source), []
+        memory = self.read(source)
+        weights: list[Tensor] = []
+        if memory is None:
+            raise ValueError("a language model reads nothing: it has no cross-attention")
         logits = self.write(tokens, memory, weights)
         edges = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
         return CrossAttentionMaps(logits, edges.edge_index, weights)
@@ -150,9 +169,9 @@ def molecule_to_sequence(
         encoder: what else `standard` takes, or takes otherwise.
         decoder: what else `TokenTransformer` takes, by name.
     """
-    both = {"channels": channels, "heads": heads, "layers": layers}
+    both: dict[str, Any] = {"channels": channels, "heads": heads, "layers": layers}
     both |= {"dropout": dropout, "attention_dropout": attention_dropout}
-    sizes = {"atom_sizes": atom_sizes, "bond_sizes": bond_sizes, "coordinates": coordinates}
+    sizes: dict[str, Any] = {"atom_sizes": atom_sizes, "bond_sizes": bond_sizes, "coordinates": coordinates}
     reader = standard(1, **sizes, **{**both, **(encoder or {})})
     reader.readout, reader.head = None, nn.Identity()
     width = reader.atom_embedding.table.shape[1]

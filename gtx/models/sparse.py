@@ -11,13 +11,13 @@ from gtx.attention import GAT, GATv2, HeadGate, ModulatedDot, ScaledDot
 from gtx.encodings import Bonds, RandomWalk
 from gtx.graph import BondedPairs, Expander
 from gtx.models.graph_transformer import GraphTransformer, head_width
-from gtx.models.space import without_coordinates
+from gtx.models.published import published
 from gtx.nn import BondMessages, EdgeAttention, GPSLayer, GraphTransformerLayer
 
 # --- Graph attention over the bonds: GAT, GATv2 and GaAN.
 
 
-@without_coordinates
+@published
 def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
     r"""Graph attention along the bonds and to itself, with scores \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\).
 
@@ -36,7 +36,7 @@ def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: A
     return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
 
 
-@without_coordinates
+@published
 def gatv2(
     out_channels: int,
     *,
@@ -62,12 +62,12 @@ def gatv2(
         edges = {"edge_dim": pair_channels, "edge_bias": False, "edge_key": True}
         return {"score": score, "projections": "key_value", **edges}
 
-    bonds = {"bond_sizes": bond_sizes, "encodings": [Bonds(bond_sizes)]}
-    pairs = {"pair_channels": pair_channels, "pair_mlp": False}
-    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **bonds, **pairs, **arguments)
+    arguments |= {"bond_sizes": bond_sizes, "encodings": [Bonds(bond_sizes)]}
+    arguments |= {"pair_channels": pair_channels, "pair_mlp": False}
+    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
 
 
-@without_coordinates
+@published
 def gaan(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
     r"""GaAN: unscaled dot products along the bonds, values through a LeakyReLU, and a gate on each head of each atom.
 
@@ -117,7 +117,7 @@ def _over_bonds(
 # --- Exphormer: sparse attention over the bonds, a random regular graph and virtual nodes.
 
 
-@without_coordinates
+@published
 def exphormer(
     out_channels: int,
     *,
@@ -186,7 +186,7 @@ def exphormer(
 # --- TokenGT: atoms and bonds as tokens of a plain Transformer.
 
 
-@without_coordinates
+@published
 def tokengt(
     out_channels: int,
     *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -45,6 +46,8 @@ class TokenTransformer(nn.Module):
         ValueError: sizes that do not fit, or an unknown activation.
     """
 
+    layers: Sequence[DecoderLayer]
+
     def __init__(
         self,
         size: int,
@@ -75,9 +78,11 @@ class TokenTransformer(nn.Module):
             function = nn.ReLU() if activation == "relu" else GELU()
             return DecoderLayer(attention(channels), cross, channels, hidden, dropout, norm_first, function)
 
-        self.embedding, self.dropout = TokenEmbedding(size, channels), Dropout(dropout)
-        self.layers = nn.ModuleList(layer() for _ in range(layers))
-        self.norm = nn.LayerNorm(channels) if norm_first else nn.Identity()
+        self.embedding: TokenEmbedding = TokenEmbedding(size, channels)
+        self.dropout: Dropout = Dropout(dropout)
+        made = nn.ModuleList(layer() for _ in range(layers))
+        self.layers = made  # type: ignore[assignment]  # a sequence that torch's stubs leave untyped
+        self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if norm_first else nn.Identity()
 
     def forward(
         self,
@@ -110,6 +115,6 @@ class TokenTransformer(nn.Module):
             source: per layer, keys and values of the source, or None.
         """
         x = self.embedding(tokens, torch.full_like(tokens, past[0].length))
-        for layer, *kept in zip(self.layers, past, source, strict=True):
-            x = layer.step(x, *kept)
+        for layer, own, read in zip(self.layers, past, source, strict=True):
+            x = layer.step(x, own, read)
         return self.norm(x)

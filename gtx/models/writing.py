@@ -26,10 +26,11 @@ class Writing:
     """
 
     def __init__(self, decoder: TokenTransformer, memory: Sequences | None, limit: int) -> None:
-        self.decoder, self.rows = decoder, 1 if memory is None else len(memory)
-        self.device = decoder.embedding.bias.device
-        self.past = [KeyValues.empty(layer.attention, self.rows, limit) for layer in decoder.layers]
-        self.source = [None if memory is None else _project_memory(layer.cross, memory) for layer in decoder.layers]
+        self.decoder = decoder
+        self.rows: int = 1 if memory is None else len(memory)
+        self.device: torch.device = decoder.embedding.bias.device
+        self.past: list[KeyValues] = [KeyValues.empty(layer.attention, self.rows, limit) for layer in decoder.layers]
+        self.source: list[KeyValues | None] = [_project_memory(layer.cross, memory) for layer in decoder.layers]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
@@ -54,8 +55,10 @@ class Rereading:
     def __init__(
         self, write: Callable[[Sequences, Sequences | None], Tensor], memory: Sequences | None, device: torch.device
     ) -> None:
-        self.write, self.memory, self.device = write, memory, device
-        self.rows = 1 if memory is None else len(memory)
+        self.write = write
+        self.memory = memory
+        self.device = device
+        self.rows: int = 1 if memory is None else len(memory)
         self.tokens: Tensor | None = None
 
     def step(self, tokens: Tensor) -> Tensor:
@@ -71,7 +74,10 @@ class Rereading:
         self.rows = len(rows)
 
 
-def _project_memory(attention: EdgeAttention, memory: Sequences) -> KeyValues:
-    """Project the encoded sources to keys and values of each row."""
-    key, value = (Sequences(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items))
-    return KeyValues(*(part.transpose(1, 2).contiguous() for part, _ in (key, value)), absent=key[1])
+def _project_memory(attention: EdgeAttention | None, memory: Sequences | None) -> KeyValues | None:
+    """Project the encoded sources, if there are any, to keys and values of each row."""
+    if attention is None or memory is None:
+        return None
+    projected = (Sequences(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items))
+    (key, absent), (value, _) = projected
+    return KeyValues(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)

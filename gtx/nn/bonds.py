@@ -87,8 +87,8 @@ class BondReadout(nn.Module):
 
     def __init__(self, channels: int, bond_sizes: Sequence[int]) -> None:
         super().__init__()
-        self.embedding = CodeEmbedding(bond_sizes, channels, silent_first=True)
-        self.width = 3 * channels
+        self.embedding: CodeEmbedding = CodeEmbedding(bond_sizes, channels, silent_first=True)
+        self.width: int = 3 * channels
 
     def forward(self, x: Tensor, bond_index: Tensor, codes: Tensor) -> Tensor:
         sender, receiver = x[bond_index[0]], x[bond_index[1]]
@@ -122,8 +122,8 @@ class VirtualNodes(nn.Module):
 
     def __init__(self, count: int, channels: int, pair_channels: int | None) -> None:
         super().__init__()
-        self.node = nn.Parameter(torch.empty(count, channels))
-        self.pair = None if pair_channels is None else nn.Parameter(torch.empty(pair_channels))
+        self.node: nn.Parameter = nn.Parameter(torch.empty(count, channels))
+        self.pair: nn.Parameter | None = None if pair_channels is None else nn.Parameter(torch.empty(pair_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -183,9 +183,9 @@ class BondTokens(nn.Module):
 
     def __init__(self, bond_sizes: Sequence[int], channels: int, pair_channels: int) -> None:
         super().__init__()
-        self.bond_embedding = CodeEmbedding(bond_sizes, channels, silent_first=True)
-        self.kind = nn.Parameter(torch.empty(channels))
-        self.common = nn.Parameter(torch.empty(12, pair_channels))  # 2 kinds, 2 kinds, 3 things in common
+        self.bond_embedding: CodeEmbedding = CodeEmbedding(bond_sizes, channels, silent_first=True)
+        self.kind: nn.Parameter = nn.Parameter(torch.empty(channels))
+        self.common: nn.Parameter = nn.Parameter(torch.empty(12, pair_channels))  # 2 kinds, 2 kinds, 3 things in common
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -39,8 +39,8 @@ class TokenEmbedding(nn.Module):
 
     def __init__(self, size: int, channels: int) -> None:
         super().__init__()
-        self.table = nn.Embedding(size, channels)
-        self.bias = nn.Parameter(torch.empty(size))
+        self.table: nn.Embedding = nn.Embedding(size, channels)
+        self.bias: nn.Parameter = nn.Parameter(torch.empty(size))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -82,10 +82,12 @@ class KeyValues:
     """
 
     def __init__(self, key: Tensor, value: Tensor, absent: Tensor | None = None, length: int | None = None) -> None:
-        self.key, self.value, self.absent = key, value, absent
-        self.length = key.shape[2] if length is None else length
+        self.key = key
+        self.value = value
+        self.absent = absent
+        self.length: int = key.shape[2] if length is None else length
         hole = torch.zeros(1, 1, dtype=torch.bool, device=key.device) if absent is None else absent
-        self.into = PairReceivers(hole[:, None, :, None], absent is None)
+        self.into: PairReceivers = PairReceivers(hole[:, None, :, None], absent is None)
 
     @classmethod
     def empty(cls, attention: EdgeAttention, rows: int, limit: int, like: Tensor | None = None) -> KeyValues:
@@ -188,10 +190,14 @@ class DecoderLayer(nn.Module):
             if part is not None and (part.edge_dim, part.gate) != (None, None):
                 raise ValueError(f"expected attention with no edge features or gate, got {part}")
         hidden = 4 * channels if hidden is None else hidden
-        self.attention, self.cross = attention, cross
-        self.mlp = nn.Sequential(nn.Linear(channels, hidden), activation or nn.ReLU(), nn.Linear(hidden, channels))
-        self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(2 if cross is None else 3))
-        self.dropout, self.norm_first = Dropout(dropout), norm_first
+        self.attention = attention
+        self.cross = cross
+        self.mlp: nn.Sequential = nn.Sequential(
+            nn.Linear(channels, hidden), activation or nn.ReLU(), nn.Linear(hidden, channels)
+        )
+        self.norms: nn.ModuleList = nn.ModuleList(nn.LayerNorm(channels) for _ in range(2 if cross is None else 3))
+        self.dropout: Dropout = Dropout(dropout)
+        self.norm_first = norm_first
 
     def forward(
         self,

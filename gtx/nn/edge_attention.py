@@ -103,8 +103,10 @@ class EdgeAttention(MessagePassing):
         **kwargs: Any,
     ) -> None:
         super().__init__(aggr="add", node_dim=0, **kwargs)
-        self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
-        self.key_channels = out_channels if key_channels is None else key_channels
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.heads = heads
+        self.key_channels: int = out_channels if key_channels is None else key_channels
         for name in ("out_channels", "heads", "key_channels"):
             if getattr(self, name) < 1:
                 raise ValueError(f"expected a positive {name}, got {getattr(self, name)}")
@@ -112,11 +114,13 @@ class EdgeAttention(MessagePassing):
             raise ValueError(f"expected 0 <= dropout < 1, got {dropout}")
         if edge_value not in (True, False, "state"):
             raise ValueError(f"expected edge_value True, False or 'state', got {edge_value!r}")
-        self.concat, self.dropout, self.edge_dim = concat, dropout, edge_dim
+        self.concat = concat
+        self.dropout = dropout
+        self.edge_dim = edge_dim
         if score is not None and not isinstance(score, Score):
             raise TypeError(f"expected a score, an instance of a class derived from gtx.attention.Score, got {score!r}")
-        self.score = ScaledDot() if score is None else score
-        self.normaliser = Softmax() if normaliser is None else normaliser
+        self.score: ScaledDot | Score = ScaledDot() if score is None else score
+        self.normaliser: Softmax | Normaliser = Softmax() if normaliser is None else normaliser
         if self.score.channels not in (None, self.key_channels):
             raise ValueError(f"expected a score for {self.key_channels} channels, got {self.score}")
         for part in (self.score, self.normaliser, gate):
@@ -126,15 +130,18 @@ class EdgeAttention(MessagePassing):
             raise ValueError("edge features are to enter the attention: expected their channels edge_dim, got None")
         if isinstance(edge_bias, nn.Identity) and edge_dim != heads:
             raise ValueError(f"a bias has one channel per head: expected edge_dim {heads}, got {edge_dim}")
-        self.value_activation, self.gate = value_activation, gate
+        self.value_activation = value_activation
+        self.gate = gate
 
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         self.projections = projections
         self._check_projections(source, target)
-        self.lin_query = None if projections == "none" else Linear(target, heads * self.key_channels, bias=bias)
+        self.lin_query: Linear | None = (
+            None if projections == "none" else Linear(target, heads * self.key_channels, bias=bias)
+        )
         own_key, own_value = projections in ("separate", "key_value"), projections == "separate"
-        self.lin_key = Linear(source, heads * self.key_channels, bias=bias) if own_key else None
-        self.lin_value = Linear(source, heads * out_channels, bias=bias) if own_value else None
+        self.lin_key: Linear | None = Linear(source, heads * self.key_channels, bias=bias) if own_key else None
+        self.lin_value: Linear | None = Linear(source, heads * out_channels, bias=bias) if own_value else None
 
         def edge_linear(used: bool, channels: int) -> Linear | None:
             return Linear(edge_dim, channels, bias=False) if used and edge_dim is not None else None
@@ -142,13 +149,15 @@ class EdgeAttention(MessagePassing):
         self.lin_edge_bias: nn.Module | None = (
             edge_bias if isinstance(edge_bias, nn.Module) else edge_linear(edge_bias, heads)
         )
-        self.lin_edge_key = edge_linear(edge_key, heads * self.key_channels)
-        self.lin_edge_value = edge_linear(edge_value is True, heads * out_channels)
-        self.state_value = None
+        self.lin_edge_key: Linear | None = edge_linear(edge_key, heads * self.key_channels)
+        self.lin_edge_value: Linear | None = edge_linear(edge_value is True, heads * out_channels)
+        self.state_value: nn.Parameter | None = None
         if edge_value == "state":
             self.state_value = nn.Parameter(torch.empty(heads, out_channels, self.score.state_channels))
         self.merge = merge
-        self.lin_out = Linear(heads * out_channels, self.width, bias=bias) if project and merge is None else None
+        self.lin_out: Linear | None = (
+            Linear(heads * out_channels, self.width, bias=bias) if project and merge is None else None
+        )
         self.reset_parameters()
 
     @property

@@ -35,8 +35,10 @@ class CodeEmbedding(nn.Module):
 
     def __init__(self, sizes: Sequence[int], channels: int, silent_first: bool = False, sparse: bool = False) -> None:
         super().__init__()
-        self.sizes, self.silent_first, self.sparse = tuple(sizes), silent_first, sparse
-        self.table = nn.Parameter(torch.empty(sum(sizes), channels))
+        self.sizes: tuple[int, ...] = tuple(sizes)
+        self.silent_first = silent_first
+        self.sparse = sparse
+        self.table: nn.Parameter = nn.Parameter(torch.empty(sum(sizes), channels))
         self.register_buffer("offsets", _offsets(sizes), persistent=False)
         self.reset_parameters()
 
@@ -86,7 +88,7 @@ class Vocabulary(nn.Module):
 
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()
-        self.sizes = tuple(sizes)
+        self.sizes: tuple[int, ...] = tuple(sizes)
         self.register_buffer("seen", torch.ones(sum(sizes), dtype=torch.bool))
         self.register_buffer("offsets", _offsets(sizes), persistent=False)
 
@@ -97,7 +99,7 @@ class Vocabulary(nn.Module):
         self.seen[(codes.long() + self.offsets).flatten()] = True
 
     def unseen(self, codes: Tensor) -> Tensor:
-        """bool `[*, len(sizes)]`: the codes not seen in training."""
+        """Mark the codes not seen in training, bool `[*, len(sizes)]`."""
         return ~self.seen[codes + self.offsets]
 
     def forward(self, codes: Tensor) -> Tensor:
@@ -238,11 +240,11 @@ class TwoChannels(Encoding):
             raise ValueError(f"expected the probabilities of three modes, with sum 1, got {list(modes)}")
         if not flat:
             raise ValueError("expected encodings of the graph for molecules without coordinates, got none")
-        self.modes = tuple(modes)
+        self.modes: tuple[float, ...] = tuple(modes)
         self.node, self.pair = Values(channels), Values(pair_channels)
-        self.flat = _Channel(flat, channels, pair_channels, mlp=False)
-        self.space = _Channel(space, channels, pair_channels, mlp=True) if space else None
-        self.constant_shapes = all(encoding.constant_shapes for encoding in (*flat, *space))
+        self.flat: _Channel = _Channel(flat, channels, pair_channels, mlp=False)
+        self.space: _Channel | None = _Channel(space, channels, pair_channels, mlp=True) if space else None
+        self.constant_shapes: bool = all(encoding.constant_shapes for encoding in (*flat, *space))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
         node, pair = self.flat(data, graph)

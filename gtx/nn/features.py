@@ -106,9 +106,10 @@ class UserFeatures(nn.Module):
 
     def __init__(self, name: Literal["atom_features", "bond_features"], features: int, channels: int | None) -> None:
         super().__init__()
-        self.name, self.features = name, features
-        self.scaler = ClippedScaler(features) if features else None
-        self.embedding = nn.Linear(features, channels, bias=False) if features and channels else None
+        self.name = name
+        self.features = features
+        self.scaler: ClippedScaler | None = ClippedScaler(features) if features else None
+        self.embedding: nn.Linear | None = nn.Linear(features, channels, bias=False) if features and channels else None
 
     def forward(self, batch: Batch, embedded: Tensor) -> Tensor:
         return embedded if self.embedding is None else embedded + self.embedding(self.scaled(batch))
@@ -192,10 +193,13 @@ class Substructures(nn.Module):
             raise ValueError(
                 f"expected a radius from 0 to {FARTHEST} and at least 1 folded, got radius={radius} and folded={folded}"
             )
-        self.width, self.radius, self.folded, self.least = channels, radius, folded, least
+        self.width = channels
+        self.radius = radius
+        self.folded = folded
+        self.least = least
         self.atoms, self.bonds = (None if one is None else list(one) for one in (atoms, bonds))
-        self.dropout = Dropout(dropout)
-        self.embedding = nn.Linear(folded, channels, bias=False)
+        self.dropout: Dropout = Dropout(dropout)
+        self.embedding: nn.Linear = nn.Linear(folded, channels, bias=False)
         nn.init.normal_(self.embedding.weight, std=0.02)
         self.register_buffer("used", torch.ones(folded, dtype=torch.bool))
 

@@ -28,7 +28,7 @@ class DegreeScaler(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.stack([torch.ones(channels), torch.zeros(channels)]))
+        self.weight: nn.Parameter = nn.Parameter(torch.stack([torch.ones(channels), torch.zeros(channels)]))
 
     def forward(self, x: Tensor, degree: Tensor) -> Tensor:
         return x * (self.weight[0] + torch.log1p(degree.to(x.dtype)).unsqueeze(-1) * self.weight[1])
@@ -66,9 +66,9 @@ class Readout(nn.Module):
             "max": MaxAggregation,
             "attention": lambda: AttentionalAggregation(nn.Linear(channels, 1)),
         }
-        self.kinds = tuple(kinds)
-        self.parts = nn.ModuleList(make[kind]() for kind in kinds)
-        self.width = len(kinds) * channels
+        self.kinds: tuple[str, ...] = tuple(kinds)
+        self.parts: nn.ModuleList = nn.ModuleList(make[kind]() for kind in kinds)
+        self.width: int = len(kinds) * channels
 
     def forward(self, x: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
         return torch.cat([part(x, batch, dim_size=num_graphs) for part in self.parts], -1)

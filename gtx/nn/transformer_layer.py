@@ -49,16 +49,18 @@ class EdgeUpdate(nn.Module):
         triplets: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        self.lin_state = nn.Linear(state_width, channels)
+        self.lin_state: nn.Linear = nn.Linear(state_width, channels)
         self.norm_first = norm_first
-        self.norm = nn.LayerNorm(channels) if hidden or not norm_first else nn.Identity()
-        self.dropout = Dropout(dropout)
+        self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if hidden or not norm_first else nn.Identity()
+        self.dropout: Dropout = Dropout(dropout)
         self.triplets = triplets
-        self.norm_triplets = nn.Identity() if triplets is None else nn.LayerNorm(channels)
+        self.norm_triplets: nn.Identity | nn.LayerNorm = nn.Identity() if triplets is None else nn.LayerNorm(channels)
         self.mlp: nn.Sequential | None = None
         if hidden:
             self.mlp = nn.Sequential(nn.Linear(channels, hidden), GELU(), nn.Linear(hidden, channels))
-        self.norm_mlp = nn.LayerNorm(channels) if hidden and not norm_first else nn.Identity()
+        self.norm_mlp: nn.LayerNorm | nn.Identity = (
+            nn.LayerNorm(channels) if hidden and not norm_first else nn.Identity()
+        )
 
     def forward(self, edge_attr: Tensor, states: Tensor, edges: Tensor | CompleteGraph | None = None) -> Tensor:
         e = edge_attr + self.dropout(self.lin_state(states))
@@ -125,12 +127,17 @@ class GraphTransformerLayer(nn.Module):
             raise ValueError(f"expected attention that gives {channels} channels, got {attention.width}")
         if edge_update is not None and attention.edge_dim is None:
             raise ValueError("edge updates need edge states: expected attention with an edge_dim, got None")
-        self.attention, self.local = attention, local
-        self.edge_update, self.scaler = edge_update, scaler
-        self.norm_attention, self.norm_mlp = nn.LayerNorm(channels), nn.LayerNorm(channels)
-        self.norm_edge = nn.LayerNorm(attention.edge_dim) if edge_update is not None and norm_first else None
-        self.mlp = feed_forward(channels, hidden, dropout)
-        self.dropout = Dropout(dropout)
+        self.attention = attention
+        self.local = local
+        self.edge_update = edge_update
+        self.scaler = scaler
+        self.norm_attention: nn.LayerNorm = nn.LayerNorm(channels)
+        self.norm_mlp: nn.LayerNorm = nn.LayerNorm(channels)
+        self.norm_edge: nn.LayerNorm | None = (
+            nn.LayerNorm(attention.edge_dim) if edge_update is not None and norm_first else None
+        )
+        self.mlp: nn.Sequential = feed_forward(channels, hidden, dropout)
+        self.dropout: Dropout = Dropout(dropout)
         self.norm_first = norm_first
 
     def forward(
@@ -218,10 +225,11 @@ class GPSLayer(nn.Module):
         super().__init__()
         if attention.width != channels:
             raise ValueError(f"expected attention that gives {channels} channels, got {attention.width}")
-        self.attention, self.local = attention, local
+        self.attention = attention
+        self.local = local
         self.norm_local, self.norm_attention, self.norm_mlp = (nn.LayerNorm(channels) for _ in range(3))
-        self.mlp = feed_forward(channels, hidden, dropout)
-        self.dropout = Dropout(dropout)
+        self.mlp: nn.Sequential = feed_forward(channels, hidden, dropout)
+        self.dropout: Dropout = Dropout(dropout)
 
     def forward(
         self,

@@ -43,10 +43,11 @@ class TripletAttention(nn.Module):
         super().__init__()
         if heads < 1 or channels % heads:
             raise ValueError(f"expected triplet heads that divide the pair channels, got {heads} and {channels}")
-        self.channels, self.heads = channels, heads
-        self.lin_states = nn.ModuleList(nn.Linear(channels, 3 * channels) for _ in range(2))
-        self.lin_bias_gate = nn.ModuleList(nn.Linear(channels, 2 * heads) for _ in range(2))
-        self.lin_out = nn.Linear(2 * channels, channels)
+        self.channels = channels
+        self.heads = heads
+        self.lin_states: nn.ModuleList = nn.ModuleList(nn.Linear(channels, 3 * channels) for _ in range(2))
+        self.lin_bias_gate: nn.ModuleList = nn.ModuleList(nn.Linear(channels, 2 * heads) for _ in range(2))
+        self.lin_out: nn.Linear = nn.Linear(2 * channels, channels)
 
     def forward(self, states: Tensor, edges: Tensor | CompleteGraph) -> Tensor:
         if isinstance(edges, CompleteGraph):

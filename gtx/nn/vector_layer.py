@@ -51,16 +51,20 @@ class VectorLayer(nn.Module):
         super().__init__()
         if heads < 1 or channels % heads:
             raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
-        self.channels, self.heads, self.radial, self.last = channels, heads, radial, last
-        self.norm = nn.LayerNorm(channels)
-        self.lin_query, self.lin_key = nn.Linear(channels, channels), nn.Linear(channels, channels)
+        self.channels = channels
+        self.heads = heads
+        self.radial = radial
+        self.last = last
+        self.norm: nn.LayerNorm = nn.LayerNorm(channels)
+        self.lin_query: nn.Linear = nn.Linear(channels, channels)
+        self.lin_key: nn.Linear = nn.Linear(channels, channels)
         usual = ModulatedDot(heads, channels // heads, radial, scale=1.0, activation=nn.SiLU())
-        self.score = usual if score is None else score
-        self.normaliser = CutoffSiLU() if normaliser is None else normaliser
-        self.lin_value = nn.Linear(channels, 3 * channels)
-        self.lin_edge_value = nn.Linear(radial, 3 * channels)
-        self.lin_out = nn.Linear(channels, 3 * channels)
-        self.lin_vector = nn.Linear(channels, 3 * channels, bias=False)
+        self.score: ModulatedDot | Score = usual if score is None else score
+        self.normaliser: CutoffSiLU | Normaliser = CutoffSiLU() if normaliser is None else normaliser
+        self.lin_value: nn.Linear = nn.Linear(channels, 3 * channels)
+        self.lin_edge_value: nn.Linear = nn.Linear(radial, 3 * channels)
+        self.lin_out: nn.Linear = nn.Linear(channels, 3 * channels)
+        self.lin_vector: nn.Linear = nn.Linear(channels, 3 * channels, bias=False)
 
     def forward(
         self,

@@ -86,8 +86,10 @@ def forget() -> None:
 
 @cache
 def _trial(variant: _Variant) -> str | None:
-    """Run one variant in a thread of its own, in which no mode of the caller holds: inference, autocast, fake tensors,
-    hooks on saved tensors."""
+    """Run one variant in a thread of its own, in which no mode of the caller holds.
+
+    Such modes are inference, autocast, fake tensors and hooks on saved tensors.
+    """
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(_compare, variant).result()
 
