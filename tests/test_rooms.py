@@ -62,6 +62,7 @@ ROOMS = {
         *("cli", "prediction", "training", "dataset", "tasks", "data", "molecules"),
         *("errors", "files", "termination"),
     },
+    "select": {"cli", "closed_form", "kernel", "prediction", "report", "tasks", "data", "errors"},
     "serve": {"cli", "termination", "explain", "prediction", "data", "molecules", "errors"},
     "workflow": {
         *(

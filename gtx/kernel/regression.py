@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
@@ -83,7 +84,7 @@ class KernelRidge(TanimotoKernel):
     offset: Tensor
     ridge: Tensor
     scale: Tensor
-    _cached = (*TanimotoKernel._cached, "_factors")
+    _cached = (*TanimotoKernel._cached, "factors")
 
     def __init__(
         self,
@@ -344,15 +345,46 @@ class KernelRidge(TanimotoKernel):
         """
         kernel = self.kernel(batch)
         explained = []
-        for column, factor in enumerate(self._factors):
+        for column, factor in enumerate(self.factors):
             measured = kernel[:, self.measured[:, column]]
             half = torch.linalg.solve_triangular(factor, measured.T, upper=False)
             explained.append(half.square().sum(0))
         return self.scale.double() * (1 - torch.stack(explained, 1)).clamp(min=0)
 
+    def values(self) -> Tensor:
+        r"""Recover the targets that the references were solved for, \((K + \lambda I)\alpha + \mu\).
+
+        Returns:
+            float64 `[rows, C]`, in units of the outputs; NaN for blanks.
+        """
+        dual, ridge = self.dual.double(), self.ridge.double()
+        found = self.gram() @ dual + ridge * dual + self.offset.double()
+        return found.masked_fill(~self.measured, torch.nan)
+
+    def gram(self) -> Tensor:
+        """Compute the kernel between the references, float64 `[rows, rows]`."""
+        return self._blend(self._gram(), None)
+
+    def with_references(self, molecules: TrainingSet, embeddings: Tensor | None = None) -> KernelRidge:
+        """Return the same kernel with other references, to compare molecules; it does not predict.
+
+        Args:
+            molecules: n of them.
+            embeddings: `[n, width]`, for a kernel that compares embeddings.
+        """
+        found, rows = deepcopy(self), torch.arange(len(molecules))
+        found._set_counts(found._count(molecules, rows), rows)
+        every = {"descriptors": molecules.descriptors, "embeddings": embeddings}
+        for name, part in found._feature_kernels.items():
+            if (values := every[name]) is None:
+                raise ValueError(f"{name}: expected a row for each of {len(molecules)} molecules, got None")
+            part.set_references(values.cpu())
+        return found
+
     @cached_property
-    def _factors(self) -> list[Tensor]:
-        kernel, factors = self._blend(self._gram(), None), []
+    def factors(self) -> list[Tensor]:
+        """Cholesky factors of the references' kernel with the ridge, one for each output, of the rows with a value."""
+        kernel, factors = self.gram(), []
         for column in range(len(self.offset)):
             rows = self.measured[:, column]
             noise = self.ridge[column].double() * torch.eye(int(rows.sum()), dtype=torch.float64, device=kernel.device)

@@ -1,0 +1,1 @@
+"""Which molecules of a library to measure next: `gtx select`. An annex: nothing else imports it."""

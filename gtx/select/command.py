@@ -1,0 +1,108 @@
+"""`gtx select`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from gtx.cli.parser import Parser
+from gtx.cli.printing import note, say
+
+if TYPE_CHECKING:
+    from gtx.select.choosing import Replay
+
+NAME = "select"
+ABOUT = "choose the molecules of a library to measure next"
+EXAMPLES = """
+examples:
+  gtx select run/model.gtx library.csv --number 96 --out plate.csv
+  gtx select run/model.gtx library/ --number 96 --for best --out plate.csv
+  gtx select run/model.gtx library.csv --number 24 --for best --lowest --out plate.csv
+"""
+NOTES = """
+  --for accuracy   the molecules that lower the mean variance over the library most. The kernel beside the network is
+                   a Gaussian process: it gives the variance of every prediction, and how that changes with a
+                   measurement, whatever value is measured. So they are chosen one after the other, without training.
+  --for best       the molecules with the highest predictions, each with its chance to be the best so far
+
+Members of an ensemble that disagree make a molecule more uncertain. Molecules that the model was trained on, and
+repeated ones, are left out. The rows are written in the order of the choice: their cells, the prediction and a reason.
+
+A replay on the rows that the kernel learned from shows what the same choice would have achieved there, beside random
+rows. --figure draws it.
+"""
+
+
+def add(parser: Parser) -> None:
+    """Add the options."""
+    parser.usage = "gtx select MODEL LIBRARY --number N --out FILE [options]"
+    parser.examples, parser.epilog = EXAMPLES, NOTES
+    parser.add_argument("model", metavar="MODEL", help="a model file of gtx train")
+    parser.add_argument("library", metavar="LIBRARY", help="a table, a SMILES file or an SDF; or a folder of them")
+    parser.add_argument("--number", type=int, required=True, metavar="N", help="how many molecules to choose")
+    parser.add_argument("--out", required=True, metavar="FILE", help="table to write: .csv, .tsv or .parquet")
+    parser.add_argument(
+        "--for",
+        dest="goal",
+        choices=["accuracy", "best"],
+        default="accuracy",
+        help="accuracy: the model errs less over the library; best: the best values are found",
+    )
+    parser.add_argument("--lowest", action="store_true", help="with --for best: the lowest value is the best")
+    parser.add_argument("--target", metavar="NAME", help="the target to choose for, of a model that has several")
+    parser.add_argument(
+        "--smiles-column", metavar="NAME", help="the column with the SMILES; default: as in the training table"
+    )
+    parser.add_argument("--figure", metavar="FILE", help="draw the replay: .svg, .png or .pdf")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes that read and predict")
+
+
+def run(arguments: Namespace) -> int:
+    """Choose, write the rows and print a summary."""
+    from gtx.data.ledger import plural
+    from gtx.prediction import load
+    from gtx.select.selecting import select
+
+    plate = select(
+        load(arguments.model),
+        arguments.library,
+        arguments.number,
+        arguments.out,
+        goal=arguments.goal,
+        target=arguments.target,
+        lowest=arguments.lowest,
+        smiles_column=arguments.smiles_column,
+        workers=arguments.workers,
+    )
+    for name, ledger in plate.ledgers.items():
+        note(ledger.summary() if len(plate.ledgers) == 1 else f"{name}: {ledger.summary()}")
+    for count, why in ((plate.measured, "known from training"), (plate.repeated, "repeated")):
+        if count:
+            note(f"left out: {plural(count, 'molecule')}, {why}")
+    say(f"{len(plate.picks)} of {plate.considered:,} molecules: {arguments.out}")
+    say(f"kernel to the most similar other molecule of the plate: {plate.similarity:.2f} on average, of 0 to 1")
+    if plate.replay is None:
+        note("no replay: the kernel learned from too few rows")
+        return 0
+    quantity = "RMSE, share of the target's spread" if arguments.goal == "accuracy" else "share of the best tenth found"
+    first, last = plate.replay.measured[0], plate.replay.measured[-1]
+    say(f"replay on known rows, {first} to {last} measured; mean {quantity}:")
+    for strategy in plate.replay.curves:
+        say(f"  {strategy:<11} {plate.replay.area(strategy):.3f}")
+    if arguments.figure:
+        draw(plate.replay, quantity, arguments.figure)
+        say(f"figure: {arguments.figure}")
+    return 0
+
+
+def draw(replay: Replay, quantity: str, file: str) -> None:
+    """Draw the curves of a replay."""
+    from gtx.report.molecules import panel
+
+    with panel("Replay on known rows", "molecules measured", quantity) as axes:
+        for strategy, heights in replay.curves.items():
+            axes.plot(replay.measured, heights, label=strategy)
+        axes.legend(frameon=False)
+    figure = axes.get_figure(root=True)
+    assert figure is not None  # of axes that `panel` made
+    figure.savefig(file)

@@ -1,0 +1,318 @@
+"""From a library to a plate: score every molecule, keep the most promising, choose among them jointly."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from gtx.closed_form import embeddings_of
+from gtx.data import MoleculeStore, featurise
+from gtx.data.columns import Row
+from gtx.data.ledger import Ledger
+from gtx.data.table_writer import Cell, TableWriter
+from gtx.errors import InputError
+from gtx.kernel import KernelRidge
+from gtx.prediction import Predictor
+from gtx.prediction.kernel_member import KernelMember
+from gtx.prediction.predictor import ExtendedAnswers
+from gtx.prediction.streaming import open_for_model, predict_rows
+from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
+from gtx.tasks import NumberTask
+from gtx.tasks.task import Answers, fresh_columns
+
+CANDIDATES = 4_000
+"""Molecules that are compared with each other; of a larger library those that score best one by one."""
+LEAST_REPLAYED = 50
+SUFFIXES = (".csv", ".tsv", ".smi", ".smiles", ".sdf", ".parquet", ".pq")
+
+
+class Scoring:
+    """A predictor whose answers have the inputs of a choice beside them, see `gtx.prediction.streaming.Answering`.
+
+    The further columns are the prediction of one output as networks and kernel give it (z-score), the standard
+    deviation of the networks' members, weighted as they are in the blend, and that of the kernel's posterior.
+
+    Args:
+        predictor: with a kernel beside its networks.
+        output: number of the output.
+
+    Raises:
+        InputError: there is no kernel, or the task is not one of numbers that the kernel fits as they are.
+    """
+
+    def __init__(self, predictor: Predictor, output: int) -> None:
+        member = predictor.kernel_member
+        if member is None:
+            raise InputError("gtx select needs the kernel beside the network, which this model lacks (--blend no)")
+        self.predictor, self.output, self.member = predictor, output, member
+
+    @property
+    def header(self) -> Any:
+        return self.predictor.header
+
+    @property
+    def device(self) -> torch.device:
+        return self.predictor.device
+
+    @property
+    def task(self) -> Any:
+        return self.predictor.task
+
+    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
+        """Return the columns of the model and the three of a choice."""
+        taken = list(taken)
+        own = self.predictor.output_columns(taken)
+        return own | fresh_columns([*taken, *own], [("mean", float), ("members_sd", float), ("kernel_sd", float)])
+
+    def predict_store(self, store: MoleculeStore) -> Answers:
+        """Predict, and add mean and deviations."""
+        outputs, unseen = self.predictor.outputs(store)
+        members = outputs[..., self.output].double()
+        several = members.shape[1] > 1
+        spread = members.std(1) if several else torch.zeros(len(members), dtype=torch.float64)
+        kernel = _over_parts(self.member, store)[:, self.output].sqrt()
+        further = [members.mean(1).numpy(), spread.numpy(), kernel.numpy()]
+        return ExtendedAnswers(self.predictor.answers(store, outputs, unseen), further)
+
+
+def _over_parts(member: KernelMember, store: MoleculeStore) -> torch.Tensor:
+    parts = torch.arange(len(store)).split(256)
+    found = [member.kernel.variance(store.to("cpu").batch(rows)) for rows in parts]
+    return torch.cat(found) if found else torch.zeros(0, len(member.kernel.offset), dtype=torch.float64)
+
+
+class Candidate(NamedTuple):
+    """A molecule of the library that may be chosen."""
+
+    score: float
+    order: int
+    file: str
+    row: Row
+    smiles: str
+    cells: list[Cell]
+    mean: float
+    members_sd: float
+
+
+@dataclass(frozen=True)
+class Plate:
+    """Molecules chosen from a library.
+
+    Attributes:
+        picks: in the order of the choice.
+        rows: the rows that were written.
+        columns: their names.
+        ledgers: of each file of the library.
+        considered: candidates that were compared with each other.
+        measured: molecules left out because the model was trained on them.
+        repeated: molecules left out because an earlier row has them.
+        similarity: mean over the chosen molecules of the kernel to the most similar other one.
+        replay: what the same choice would have achieved on the rows that the kernel learned from; None for few rows.
+    """
+
+    picks: list[Pick]
+    rows: list[list[Cell]]
+    columns: list[str]
+    ledgers: dict[str, Ledger]
+    considered: int
+    measured: int
+    repeated: int
+    similarity: float
+    replay: Replay | None
+
+
+def select(
+    predictor: Predictor,
+    library: str | Path,
+    number: int,
+    out: str | Path,
+    *,
+    goal: Goal = "accuracy",
+    target: str | None = None,
+    lowest: bool = False,
+    smiles_column: str | None = None,
+    workers: int | None = None,
+) -> Plate:
+    """Choose molecules of a library to measure next, and write them.
+
+    Args:
+        predictor: a model of numbers with a kernel beside the network.
+        library: a table, or a folder of tables with the same columns.
+        number: how many to choose, 1 to `CANDIDATES`.
+        out: CSV, TSV or Parquet.
+        goal: "accuracy", so that the model errs less over the library, or "best", to find the best values.
+        target: where the model has several.
+        lowest: the lowest value is the best.
+        smiles_column: as for `gtx.prediction.predict_table`.
+        workers: processes that read and predict; by default as there.
+
+    Raises:
+        InputError: the model has no kernel or no such target, its task is of another kind, or nothing can be chosen.
+    """
+    if not 1 <= number <= CANDIDATES:
+        raise InputError(f"--number: expected 1 to {CANDIDATES:,}, got {number:,}")
+    return _Selection(predictor, goal, target, lowest).run(Path(library), number, out, smiles_column, workers)
+
+
+class _Selection:
+    """The state of one call of `select`."""
+
+    def __init__(self, predictor: Predictor, goal: Goal, target: str | None, lowest: bool) -> None:
+        task = predictor.task
+        if not isinstance(task, NumberTask) or task.linked or predictor.header.featuriser.components:
+            raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
+        if target is None and len(task.targets) > 1:
+            raise InputError(f"--target: expected one of {', '.join(task.targets)}, since the model has several")
+        if target is not None and target not in task.targets:
+            raise InputError(f"--target: expected one of {', '.join(task.targets)}, got {target!r}")
+        self.predictor, self.goal, self.sign = predictor, goal, -1.0 if lowest else 1.0
+        if predictor.header.features:
+            raise InputError("gtx select reads molecules alone; this model reads columns beside them")
+        self.output = task.places[task.targets.index(target) if target is not None else 0].columns.start
+        self.scoring = Scoring(predictor, self.output)
+        self.kernel: KernelRidge = self.scoring.member.kernel
+        training = predictor.header.training
+        self.trained = set() if training is None else set(training.smiles)
+        self.measured = self.repeated = self.seen = 0
+        self.heap: list[Candidate] = []
+        self.ledgers: dict[str, Ledger] = {}
+        self.header: list[str] = []
+        self.types: dict[str, type] = {}
+
+    @cached_property
+    def ridge(self) -> float:
+        return float(self.kernel.ridge[self.output])
+
+    @cached_property
+    def scale(self) -> float:
+        """Standard deviation of the signal."""
+        return max(float(self.kernel.scale[self.output]), 1e-12) ** 0.5
+
+    @cached_property
+    def solved(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Kernel and values of the rows that the kernel learned from, higher is better, in units of the signal."""
+        values = self.kernel.values()[:, self.output]
+        rows = (~values.isnan()).nonzero().flatten()
+        return self.kernel.gram()[rows][:, rows], self.sign * values[rows] / self.scale
+
+    def run(self, library: Path, number: int, out: str | Path, smiles_column: str | None, workers: int | None) -> Plate:
+        files = _files(library)
+        for file in files:
+            self._read(file, smiles_column, workers)
+        if not self.heap:
+            raise InputError(f"{library}: expected molecules that were not measured yet, got none")
+        candidates = sorted(self.heap, key=lambda one: -one.order)  # as in the library
+        done = featurise(self.predictor.header.featuriser, [one.row.readable for one in candidates], workers=0)
+        store = done.store
+        of_library = self.kernel.with_references(store, embeddings_of(self.kernel, store))
+        among = of_library.gram()
+        picks = list(self._choose(candidates, store, among, number))
+        rows = [self._written(i, pick, candidates[pick.place], len(files) > 1) for i, pick in enumerate(picks, 1)]
+        columns = ["choice", *(["file"] if len(files) > 1 else []), *self.header, "reason"]
+        with TableWriter(out, columns, {"choice": float} | self.types) as writer:
+            for row in rows:
+                writer.write(row, None)
+        places = torch.tensor([pick.place for pick in picks])
+        similar = among[places][:, places].fill_diagonal_(0)
+        return Plate(
+            picks,
+            rows,
+            columns,
+            self.ledgers,
+            len(candidates),
+            self.measured,
+            self.repeated,
+            float(similar.max(1).values.mean()) if len(picks) > 1 else 0.0,
+            self._replay(),
+        )
+
+    def _read(self, file: Path, smiles_column: str | None, workers: int | None) -> None:
+        """Score the molecules of a file and keep the most promising of all so far."""
+        table = open_for_model(self.predictor.header, file, smiles_column)
+        self.types = self.predictor.output_columns(table.columns)
+        header = [*table.columns, *self.types]
+        if self.header and header != self.header:
+            raise InputError(f"{file}: expected the columns of the first file, {', '.join(self.header)}")
+        self.header = header
+        ledger = self.ledgers[file.name] = Ledger("report")
+        with closing(predict_rows(self.scoring, table, ledger, workers, smiles=True)) as parts:
+            for rows, lines, done in parts:
+                for i in done.good.tolist():
+                    self._offer(file.name, rows[i], list(lines[i][0]), done.smiles[i] or rows[i].text)
+
+    def _offer(self, file: str, row: Row, cells: list[Cell], smiles: str) -> None:
+        if smiles in self.trained:
+            self.measured += 1
+            return
+        width = len(row.cells)
+        *answers, mean, members_sd, kernel_sd = cells[width:-2]  # error and warning end the row
+        if not (isinstance(mean, float) and isinstance(members_sd, float) and isinstance(kernel_sd, float)):
+            return
+        deviation = (kernel_sd**2 + members_sd**2) ** 0.5
+        score = deviation if self.goal == "accuracy" else self.sign * mean
+        if not np.isfinite(score):
+            return
+        self.seen += 1
+        one = Candidate(score, -self.seen, file, row, smiles, [*row.cells, *answers], mean, members_sd)
+        if smiles in self.names:
+            self.repeated += 1
+        elif len(self.heap) < CANDIDATES:
+            self.names.add(smiles)
+            heapq.heappush(self.heap, one)
+        elif one[:2] > self.heap[0][:2]:
+            self.names.add(smiles)
+            self.names.discard(heapq.heapreplace(self.heap, one).smiles)
+
+    @cached_property
+    def names(self) -> set[str]:
+        """SMILES of the candidates."""
+        return set()
+
+    def _choose(
+        self, candidates: Sequence[Candidate], store: MoleculeStore, among: torch.Tensor, number: int
+    ) -> Iterator[Pick]:
+        kernel, rows = self.kernel, self.kernel.measured[:, self.output]
+        to_trained = torch.cat([kernel.kernel(store.batch(some)) for some in torch.arange(len(store)).split(256)])
+        covariance = posterior(among, to_trained[:, rows], kernel.factors[self.output])
+        spread = torch.tensor([one.members_sd for one in candidates], dtype=torch.float64) / self.scale
+        variance = covariance.diagonal().clamp(min=1e-12)
+        wider = ((variance + spread.square()) / variance).sqrt()  # the members' disagreement adds to each deviation
+        covariance = covariance * torch.outer(wider, wider)
+        if self.goal == "accuracy":
+            return choose_for_accuracy(covariance, self.ridge, number)
+        mean = self.sign * torch.tensor([one.mean for one in candidates], dtype=torch.float64) / self.scale
+        return choose_for_best(mean, covariance, number, float(self.solved[1].max()))
+
+    def _written(self, choice: int, pick: Pick, candidate: Candidate, with_file: bool) -> list[Cell]:
+        if self.goal == "accuracy":
+            gain = f"measuring it removes {pick.gain:.2%} of the variance over the library"
+        else:
+            gain = f"{pick.gain:.0%} chance to be better than the best measured value"
+        reason = f"{gain}; uncertainty {pick.deviation:.0%} of the target's spread"
+        return [choice, *([candidate.file] if with_file else []), *candidate.cells, reason]
+
+    def _replay(self) -> Replay | None:
+        kernel, y = self.solved
+        return replay(kernel, y, self.ridge, self.goal) if len(y) >= LEAST_REPLAYED else None
+
+
+def _files(library: Path) -> list[Path]:
+    """List the tables of a folder, or the one file."""
+    if not library.is_dir():
+        return [library]
+    files = [file for file in sorted(library.iterdir()) if file.is_file() and _is_table(file)]
+    if not files:
+        raise InputError(f"{library}: expected tables ({', '.join(SUFFIXES)}), got none")
+    return files
+
+
+def _is_table(file: Path) -> bool:
+    return Path(file.name.lower().removesuffix(".gz")).suffix in SUFFIXES

@@ -1,0 +1,102 @@
+"""`gtx select`: rows in the order of the choice, nothing measured or repeated, one line for what cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from gtx.cli import main
+from gtx.closed_form import fit_closed_form
+from gtx.data import featurise
+from gtx.models import build_model
+from gtx.models.kernel import kernel
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelHeader, save_model
+from gtx.prediction.kernel_member import KernelMember
+from gtx.prediction.neighbours import TrainingRows
+from gtx.tasks import Regression
+from tests.tables import molecules
+
+TABLE = molecules(110)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kernel of 80 molecules beside two networks as they are at their start."""
+    folder = tmp_path_factory.mktemp("select")
+    featuriser, rows = Featuriser(), TABLE[:80]
+    done = featurise(featuriser, rows["smiles"].tolist(), workers=0, smiles=True)
+    train = done.store.with_targets(rows[["gap"]].to_numpy())
+    task = Regression(("gap",)).fitted(train)
+    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    arguments = {"out_channels": 1, **sizes, "channels": 8, "layers": 1, "heads": 2}
+    spec = {"name": "standard", "arguments": arguments | {"num_descriptors": featuriser.num_descriptors}}
+    own = kernel(1, num_descriptors=train.descriptors.shape[1])
+    fit_closed_form(own, task, train)
+    training = TrainingRows.sample(done.smiles, list(range(1, 81)), {"gap": rows["gap"].astype(str).tolist()})
+    header = ModelHeader(task, featuriser, spec, training=training)
+    of_kernel = {"name": "kernel", "arguments": {"out_channels": 1, **own.learned_arguments}}
+    networks = [build_model(spec).eval() for _ in range(2)]
+    save_model(
+        folder / "model.gtx", networks, replace(header, partner=of_kernel), KernelMember(own, torch.tensor([0.8]))
+    )
+    save_model(folder / "alone.gtx", networks, header)
+    return folder / "model.gtx"
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """Ten molecules that were measured, thirty that were not, one of them twice, and a row that cannot be read."""
+    rows = pd.concat([TABLE[70:110], TABLE[109:110], pd.DataFrame({"smiles": ["C(("]})])
+    rows.assign(code=[f"lib-{i}" for i in range(len(rows))])[["code", "smiles"]].to_csv(
+        tmp_path / "library.csv", index=False
+    )
+    return tmp_path / "library.csv"
+
+
+@pytest.mark.parametrize("goal", ["accuracy", "best"])
+def test_a_plate_is_written(model: Path, library: Path, goal: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, figure = library.with_name("plate.csv"), library.with_name("replay.svg")
+    words = ["select", str(model), str(library), "--number=6", f"--for={goal}", "--out", str(out), "--workers=0"]
+    assert main([*words, "--figure", str(figure)]) == 0
+    printed = capsys.readouterr()
+    assert "10 molecules, known from training" in printed.err and "1 error" in printed.err
+    assert "1 molecule, repeated" in printed.err and "6 of 30 molecules" in printed.out
+    assert all(word in printed.out for word in ("choice", "random")) and figure.stat().st_size > 1000
+    plate = pd.read_csv(out)
+    assert plate["choice"].tolist() == [1, 2, 3, 4, 5, 6] and plate["code"].is_unique
+    assert not set(plate["smiles"]) & set(TABLE["smiles"][:80])
+    assert plate["gap_pred"].notna().all() and plate["reason"].str.contains("uncertainty").all()
+
+
+def test_a_folder_is_one_library(model: Path, library: Path) -> None:
+    rows = pd.read_csv(library)
+    folder = library.with_name("parts")
+    folder.mkdir()
+    rows[:20].to_csv(folder / "a.csv", index=False)
+    rows[20:].to_csv(folder / "b.csv", index=False)
+    words = ["--number=6", "--workers=0", "--out"]
+    assert main(["select", str(model), str(folder), *words, str(library.with_name("two.csv"))]) == 0
+    assert main(["select", str(model), str(library), *words, str(library.with_name("one.csv"))]) == 0
+    two, one = pd.read_csv(library.with_name("two.csv")), pd.read_csv(library.with_name("one.csv"))
+    assert two["code"].tolist() == one["code"].tolist() and set(two["file"]) <= {"a.csv", "b.csv"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("model.gtx", ["--number=0"], "--number: expected 1 to 4,000, got 0"),
+        ("model.gtx", ["--number=3", "--target=water"], "--target: expected one of gap, got 'water'"),
+        ("alone.gtx", ["--number=3"], "which this model lacks"),
+    ],
+)
+def test_what_cannot_be_chosen_ends_in_a_line(
+    model: Path, library: Path, name: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = library.with_name("plate.csv")
+    assert main(["select", str(model.with_name(name)), str(library), *words, "--out", str(out)]) == 2
+    assert message in capsys.readouterr().err and not out.exists()
