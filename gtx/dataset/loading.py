@@ -32,7 +32,7 @@ from gtx.data.ledger import File, named, plural
 from gtx.data.targets import read_weights
 from gtx.dataset.settings import Dataset, DataSettings
 from gtx.errors import InputError, printable
-from gtx.tasks import Inferred, NumberTask, Regression, Task
+from gtx.tasks import Inferred, Task
 
 # --- Outliers among the targets: typing errors, other units, or values that span magnitudes.
 
@@ -42,7 +42,7 @@ OUTLIER_RANGES = 20
 
 def outlier_lines(dataset: Dataset) -> list[str]:
     """Return a warning for each target with outliers."""
-    if not isinstance(dataset.task, Regression):
+    if "outliers" not in dataset.task.supports:
         return []
     lines = []
     for name, y in zip(dataset.task.targets, dataset.y.T, strict=True):
@@ -165,7 +165,7 @@ def candidates(
 
 def stratified_classes(task: Task, y: np.ndarray) -> np.ndarray | None:
     """Return the classes of a single target, by which folds are stratified; None for other tasks."""
-    return y[:, 0].astype(int) if isinstance(task, NumberTask) and task.discrete and y.shape[1] == 1 else None
+    return y[:, 0].astype(int) if task.discrete and task.per == "molecule" and y.shape[1] == 1 else None
 
 
 # --- Loading: from a table to molecules with labels.

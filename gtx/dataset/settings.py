@@ -26,7 +26,7 @@ from gtx.data.ledger import File
 from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex
 from gtx.molecules import Featuriser
-from gtx.tasks import Inferred, Task
+from gtx.tasks import Inferred, Task, require
 from gtx.tasks.classes import ClassTask
 
 # --- Settings.
@@ -93,9 +93,8 @@ class DataSettings:
         if self.smiles_column and self.featuriser.components:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
-        task = self.task if isinstance(self.task, Task) else None
-        if self.featuriser.components and task and (task.writes or task.per != "molecule" or task.also):
-            raise InputError(f"task {task.name} reads one molecule a row: leave out --smiles-columns")
+        if self.featuriser.components:
+            require(self.task, "components")
         if self.features:
             self.features.check(self.featuriser)
         if self.folds is not None and (self.val or self.test or self.split_column):

@@ -17,7 +17,7 @@ from gtx.explain.subject import mean_predictions, number_of
 from gtx.molecules import as_molecule, draw_molecule, peelings
 from gtx.prediction import Predictor
 from gtx.prediction.neighbour_columns import neighbour_lines
-from gtx.tasks import NumberTask
+from gtx.tasks import require
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -223,8 +223,7 @@ def rationale(
     """
     header = predictor.header
     task, featuriser = header.task, header.featuriser
-    if not isinstance(task, NumberTask) or task.per != "molecule":
-        raise InputError(f"rationales explain numbers or classes of molecules; this model's task is {task.name}")
+    require(task, "explain")
     if featuriser.components or featuriser.coordinates:
         reads = " and ".join(featuriser.components) or "coordinates, which a substructure does not have"
         raise InputError(f"rationales need a model that reads one molecule a row; this one reads {reads}")

@@ -18,7 +18,7 @@ from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbour_columns import neighbour_lines
-from gtx.tasks import NumberTask
+from gtx.tasks import NumberTask, require
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -69,10 +69,9 @@ def explained_names(predictor: Predictor) -> list[str]:
 def _explained(predictor: Predictor, member: int = 0) -> tuple[NumberTask, GraphTransformer]:
     """Return the task and a network of a model, if its predictions can be explained."""
     header, network = predictor.header, predictor.members[member]
+    require(header.task, "explain")
     if not isinstance(header.task, NumberTask):
-        raise InputError(
-            f"only predictions of numbers and classes are explained; this model's task is {header.task.name}"
-        )
+        raise TypeError(f"explanations need a NumberTask, got {type(header.task).__name__}")
     if names := header.featuriser.components:
         raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
     if not isinstance(network, GraphTransformer):

@@ -30,7 +30,7 @@ from gtx.errors import InputError, printable
 from gtx.files import whole_file
 from gtx.library.preparing import PreparedShard, prepared_shards, store_facts
 from gtx.molecules import Featuriser
-from gtx.tasks import Inferred, Task
+from gtx.tasks import Inferred, Task, require
 from gtx.training.data import MoleculeData, OnDisk
 from gtx.training.module import spread_seed
 from gtx.training.settings import TrainSettings
@@ -96,11 +96,7 @@ def as_prepared(settings: DataSettings) -> DataSettings:
     }
     if options := [name for name, value in refused.items() if value]:
         raise InputError(f"{options[0]} needs a table; a store that gtx prepare made does not support it")
-    task = settings.task
-    of_parts = getattr(task, "per", "molecule") != "molecule" or getattr(task, "also", None)
-    if of_parts or getattr(task, "writes", False):
-        what = "targets of atoms and bonds need" if of_parts else f"task {getattr(task, 'name', None)} needs"
-        raise InputError(f"{what} a table: gtx prepare keeps molecules for one number or class each")
+    require(settings.task, "store")
     return replace(settings, featuriser=featuriser)
 
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from gtx.tasks.regression import Regression
     from gtx.tasks.scaling import TargetScaler, composition, extensive_part, tells_elements
     from gtx.tasks.sequence import ToSequence, WrittenTexts, exact
-    from gtx.tasks.task import Metric, Predictions, Task
+    from gtx.tasks.task import Metric, Predictions, Task, require
 
 
 # the command line lists tasks without torch
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "task": ("Task", "Metric", "Predictions"),
+        "task": ("Task", "Metric", "Predictions", "require"),
         "numbers": ("NumberTask",),
         "regression": ("Regression",),
         "classification": ("Classification", "Multiclass"),
@@ -66,5 +66,6 @@ __all__ = [
     "exact",
     "extensive_part",
     "make",
+    "require",
     "tells_elements",
 ]

@@ -30,6 +30,10 @@ class Inferred:
         options: of either task; one that the task found does not have is an error.
     """
 
+    name = "inferred"
+    writes, per, also = Regression.writes, Regression.per, Regression.also
+    supports = Regression.supports & Classification.supports
+
     def __init__(self, targets: Sequence[str], **options: object) -> None:
         self.targets, self.options = tuple(targets), options
 

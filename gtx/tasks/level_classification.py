@@ -134,7 +134,7 @@ class LevelClassification(LevelTask, LevelClassOptions):
         (accuracy,) = means
         return {} if accuracy.isnan().all() else {"val_accuracy": float(accuracy.nanmean())}
 
-    def regressands(self, y: np.ndarray) -> np.ndarray:
+    def ideal_predictions(self, y: np.ndarray) -> np.ndarray:
         return self.each.regressands(LevelRows(torch.from_numpy(y))).numpy()
 
     # prediction

@@ -155,6 +155,7 @@ class LevelTask(Task):
     `gtx.tasks.level_classification` say what is learned of each.
     """
 
+    supports: ClassVar[frozenset[str]] = frozenset({"fine-tuning"})
     held: ClassVar[str]
     """The field of a store, and of a batch, that has the targets `[R, T]`."""
     rows_each: ClassVar[int] = 1
@@ -211,7 +212,7 @@ class LevelTask(Task):
         """Outputs `[R, C]` of a batch as `elementwise` and `predicted` take them."""
         return output
 
-    def regressands(self, y: np.ndarray) -> np.ndarray:
+    def ideal_predictions(self, y: np.ndarray) -> np.ndarray:
         """Targets `[R, T]` as predictions `[R, P]` should be, NaN for blanks."""
         return y
 
@@ -364,7 +365,7 @@ class LevelTask(Task):
         """The mean of the training parts that have the same codes, see `codes` and `means_of_alike`."""
         y, owner = self.truth(store), self.owner(store).numpy()[:: self.rows_each]
         of = {part: np.isin(owner, rows) for part, rows in split.items()}
-        found = means_of_alike(self.codes(store)[:: self.rows_each], self.regressands(y), of["train"])
+        found = means_of_alike(self.codes(store)[:: self.rows_each], self.ideal_predictions(y), of["train"])
         return {"alike": {part: self.evaluate(y[rows], found[rows]) for part, rows in of.items()}}
 
     def scores(self, columns: Sequence[str]) -> LevelScores:

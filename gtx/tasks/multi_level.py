@@ -150,6 +150,7 @@ class MultiLevel(Task, MultiLevelOptions):
     """
 
     name: ClassVar[str] = "together"
+    supports: ClassVar[frozenset[str]] = frozenset({"fine-tuning"})
     targets: tuple[str, ...] = ()
     parts: tuple[Task, ...] = field(default=(), kw_only=True)
     density: tuple[float, ...] | None = learned()

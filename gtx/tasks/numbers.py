@@ -186,6 +186,7 @@ class NumberTask(Task, WeightOptions):
         """Names of the answer columns that hold the P predictions."""
         return [f"{name}_pred" for name in self.prediction_names]
 
+    supports: ClassVar[frozenset[str]] = Task.supports | {"benchmark", "explain", "tune"}
     log_linear: ClassVar[bool] = False
     """True if outputs are logarithms of expected values; the linear baseline is then Poisson regression."""
     linked: ClassVar[bool] = False
@@ -205,11 +206,6 @@ class NumberTask(Task, WeightOptions):
     def scaled(self, store: MoleculeStore) -> Tensor:
         """The targets of a store as the loss takes them, float32 `[m, T]`."""
         return store.y.float().cpu()
-
-    def regressands(self, store: MoleculeStore) -> Tensor | None:
-        """Return targets for a least-squares fit in place of the loss, float64 `[m, P]`, NaN for blanks: the ideal
-        outputs, or for classes, whose outputs are logits, class indicators. None if least squares does not apply."""
-        return None
 
     @property
     def plain(self) -> Self:

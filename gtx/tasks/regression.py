@@ -64,6 +64,8 @@ class Regression(NumberTask, NumberOptions):
         "r2": Metric("R²", lambda p, y: r2_score(y.numpy(), p.numpy()), varies),
     }
 
+    supports: ClassVar[frozenset[str]] = NumberTask.supports | {"outliers"}
+
     scaler: TargetScaler | None = learned()
     interval: dict[str, Any] | None = learned()
     std_factor: tuple[float, ...] | None = learned()

@@ -258,6 +258,7 @@ class ToSequence(Task, SequenceOptions):
         "invalid": Metric("invalid SMILES", lower=True),
     }
     writes: ClassVar[bool] = True
+    supports: ClassVar[frozenset[str]] = frozenset()
 
     vocabulary: TokenVocabulary | None = learned()
     limit: int | None = learned()

@@ -123,6 +123,39 @@ class NumberScores:
         return []
 
 
+# --- What gtx can do with a task, beside training and predicting.
+
+CAPABILITIES = {
+    "benchmark": "gtx benchmark, which compares models of numbers and classes of molecules",
+    "components": "several molecules a row: leave out --smiles-columns",
+    "explain": "explanations, which are of numbers and classes of molecules",
+    "fine-tuning": "training that starts from another model (--from)",
+    "outliers": "warnings of outliers among its targets",
+    "store": "a store that gtx prepare made: it needs a table",
+    "tune": "gtx tune, which compares models of numbers and classes of molecules",
+}
+"""Capabilities that a task may declare in `Task.supports`, each as an error message names it."""
+
+
+class Capable(Protocol):
+    """A task, or `gtx.tasks.Inferred` in place of one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def supports(self) -> frozenset[str]: ...
+
+
+def require(task: Capable | None, capability: str) -> None:
+    """Check that a task supports a capability. None is a task that the table decides, of numbers or classes.
+
+    Raises:
+        InputError: it does not.
+    """
+    if task is not None and capability not in task.supports:
+        raise InputError(f"task {task.name} does not support {CAPABILITIES[capability]}")
+
+
 # --- What a task is: the one object that knows all that is special about what a model learns.
 
 
@@ -173,6 +206,7 @@ class Task(ABC):
         metrics: the scores by name, the leading one first.
         discrete: whether targets are classes.
         writes: whether the model writes sequences, and is none of the graph transformers with a readout.
+        supports: what gtx does with the task, keys of `CAPABILITIES`; `require` refuses the rest.
         per: what has a prediction each, as `gtx.models.GraphTransformer` takes it: "molecule", "atom" or "bond".
         also: outputs for each of something else beside that, as the same model takes them.
     """
@@ -184,6 +218,7 @@ class Task(ABC):
     metrics: ClassVar[dict[str, Metric]]
     discrete: ClassVar[bool] = False
     writes: ClassVar[bool] = False
+    supports: ClassVar[frozenset[str]] = frozenset({"components", "fine-tuning", "store"})
     per: ClassVar[str] = "molecule"
     also: ClassVar[Mapping[str, int]] = {}
 
@@ -246,6 +281,11 @@ class Task(ABC):
         return self.out_channels
 
     @property
+    def prediction_names(self) -> list[str]:
+        """Names of what is predicted."""
+        return list(self.targets)
+
+    @property
     def validation_channels(self) -> int:
         """K, how many numbers per molecule validation keeps, see `validation_outputs`."""
         return self.out_channels
@@ -280,6 +320,12 @@ class Task(ABC):
     def outputs_of(self, other: Task) -> list[int] | None:
         """The number of each output among those of another task's model, -1 for a target that this does not know; None
         where shapes decide: no target is known, or all are the same."""
+        return None
+
+    def regressands(self, store: MoleculeStore) -> Tensor | None:
+        """Return targets for a least-squares fit in place of the loss, float64 `[M, P]`, NaN for blanks: the ideal
+        outputs, or for classes, whose outputs are logits, class indicators. None if least squares does not apply, and
+        no kernel is blended with the network."""
         return None
 
     def labelled(self, store: MoleculeStore) -> MoleculeStore:

@@ -29,7 +29,7 @@ from gtx.prediction import library_versions
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare
 from gtx.report.kinds import TITLES, count, score
-from gtx.tasks import NumberTask, Task
+from gtx.tasks import NumberTask, Task, require
 from gtx.training import RunFolder, TrainSettings, exclusive
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model
@@ -44,8 +44,9 @@ Results = list[dict[str, Any] | None]
 
 def number_task(task: Task) -> NumberTask:
     """Return a task of numbers or classes; raise an `InputError` for another."""
+    require(task, "benchmark")
     if not isinstance(task, NumberTask):
-        raise InputError(f"a benchmark is of numbers or classes; there are no baselines for the task {task.name}")
+        raise TypeError(f"a benchmark needs a NumberTask, got {type(task).__name__}")
     return task
 
 

@@ -24,7 +24,7 @@ from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
 from gtx.prediction import ModelHeader, Predictor, load_model, model_path, save_model
-from gtx.tasks import Inferred, NumberTask, Regression, Task
+from gtx.tasks import Inferred, NumberTask, Regression, Task, require
 from gtx.training import Member, TrainSettings, WeightTransfer, fit
 from gtx.training.fitting import check_machine
 from gtx.training.weight_transfer import HEAD
@@ -85,9 +85,9 @@ class FineTuning:
         """
         tuning = dict(self.header.settings.get("tuning", {}))
         if "rates" in tuning:
-            if getattr(task, "per", "molecule") != "molecule":  # `substructures` are of molecules
+            if task is not None and task.per != "molecule":  # `substructures` are of molecules
                 tuning["rates"] = {part: rate for part, rate in tuning["rates"].items() if part != "substructures"}
-            if getattr(task, "also", None):  # as new as the head
+            if task is not None and task.also:  # as new as the head
                 tuning["rates"] = tuning["rates"] | {"also": tuning["rates"].get("head", 1.0)}
         unset = [name for name in ("rates", "head_first") if name in tuning and getattr(settings, name) is None]
         tuned = replace(settings, **{name: tuning[name] for name in unset})
@@ -152,8 +152,8 @@ class FineTuning:
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelHeader) -> None:
     """Refuse options that contradict the settings that the start model fixes."""
-    if header.task.writes or getattr(data.task, "writes", False):
-        raise InputError("--from goes on from a model that predicts numbers to one that does, not to or from sequences")
+    require(header.task, "fine-tuning")
+    require(data.task, "fine-tuning")
     if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
         raise InputError(
             "a model that is trained further keeps its architecture: leave out model and model_arguments "

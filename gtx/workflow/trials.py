@@ -18,7 +18,7 @@ from gtx.data import MoleculeStore
 from gtx.dataset import Dataset, DataSettings, load
 from gtx.errors import InputError, printable
 from gtx.files import locked
-from gtx.tasks import NumberTask
+from gtx.tasks import require
 from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import validation_scorer
@@ -404,8 +404,7 @@ class Rows:
         inputs = str((data.featuriser.to_dict(), data.features))
         if inputs not in self._read:
             whole = load(replace(self.data, featuriser=data.featuriser, features=data.features), cache=self.cache)
-            if not isinstance(whole.task, NumberTask):
-                raise InputError(f"gtx tune is for numbers and classes, not for the task {whole.task.name}")
+            require(whole.task, "tune")
             if not len(whole.split["val"]):
                 raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
             self.lines = data_lines(whole)

@@ -18,7 +18,7 @@ from gtx.dataset import DataSettings, fingerprint
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
 from gtx.prediction import FOUNDATION
-from gtx.tasks import Task
+from gtx.tasks import require
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_selection
 from gtx.workflow.pipeline import train
@@ -257,8 +257,7 @@ def _check(data: DataSettings, trials: int, hours: float | None, folds: int | No
         raise InputError(f"hours: expected a value above 0, got {hours}")
     if folds is not None:
         replace(data, folds=folds)  # raises if it is out of range
-    if isinstance(data.task, Task) and data.task.writes:
-        raise InputError(f"gtx tune is for numbers and classes, not for the task {data.task.name}")
+    require(data.task, "tune")
 
 
 def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:

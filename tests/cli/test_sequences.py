@@ -33,4 +33,4 @@ def test_trains_predicts_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["info", model]) == 0
     assert "tokens, at most" in capsys.readouterr().out
     assert main(["explain", model, "CCO", "--out", str(tmp_path / "figure.svg")]) == 2
-    assert capsys.readouterr().err.startswith("gtx: only predictions of numbers and classes are explained")
+    assert capsys.readouterr().err.startswith("gtx: task sequence does not support explanations")

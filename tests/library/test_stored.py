@@ -202,7 +202,7 @@ def test_a_new_column_is_a_new_target(prepared: Path, tmp_path: Path, capsys: py
         (["--hydrogens"], "were prepared with hydrogens False, not True"),
         (["--blend", "kernel"], "--blend kernel needs all training rows in memory"),
         (["--model", "tanimoto"], "model tanimoto needs all training rows in memory"),
-        (["--task", "atoms"], "targets of atoms and bonds need a table"),
+        (["--task", "atoms"], "task atoms does not support a store that gtx prepare made: it needs a table"),
         (["--uncertainty", "similarity"], "compares with training rows"),
     ],
 )

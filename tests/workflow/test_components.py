@@ -131,8 +131,14 @@ def test_columns_that_lack_are_said(
         (["--smiles-columns", "solute"], "expected 2 to 10 columns, got 1"),
         (["--smiles-columns", *NAMES, "--smiles-column", "solute"], "give one of them"),
         (["--smiles-columns", "solute", "y"], "'y' holds the molecules; it cannot be a target too"),
-        (["--smiles-columns", *NAMES, "--task", "sequence"], "reads one molecule a row: leave out --smiles-columns"),
-        (["--smiles-columns", *NAMES, "--task", "atoms"], "reads one molecule a row: leave out --smiles-columns"),
+        (
+            ["--smiles-columns", *NAMES, "--task", "sequence"],
+            "does not support several molecules a row: leave out --smiles-columns",
+        ),
+        (
+            ["--smiles-columns", *NAMES, "--task", "atoms"],
+            "does not support several molecules a row: leave out --smiles-columns",
+        ),
         (["--separate-encoders"], "separate encoders are for rows of several molecules: give --smiles-columns"),
         (["--smiles-columns", *NAMES, "--from", "foundation"], "of a row it reads a single molecule"),
     ):

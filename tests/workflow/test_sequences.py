@@ -132,7 +132,7 @@ def test_what_no_task_can_be_is_one_line(targets: tuple, options: dict, message:
 
 def test_numbers_and_sequences_do_not_go_on_from_each_other(run: tuple[Path, Outcome], tmp_path: Path) -> None:
     model, path = run[0] / "out" / "model.gtx", str(run[0] / "data.csv")
-    with pytest.raises(InputError, match="goes on from a model that predicts numbers"):
+    with pytest.raises(InputError, match="does not support training that starts from another model"):
         train(settings(run[0] / "data.csv"), SETTINGS, tmp_path / "out", start=model)
-    with pytest.raises(InputError, match="goes on from a model that predicts numbers"):
+    with pytest.raises(InputError, match="does not support training that starts from another model"):
         train(DataSettings(path, ("id",), workers=0), TrainSettings(), tmp_path / "out", start=model)
