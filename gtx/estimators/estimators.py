@@ -378,7 +378,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         check_is_fitted(self, "predictor_")
         if not return_std:
             return self._shaped(*self._predict_with_warning(X, "mean"))
-        if "std" not in self.predictor_.task.kinds(0, len(self.predictor_.members)):
+        if "std" not in self.predictor_.task.answer_suffixes(0, len(self.predictor_.members)):
             raise InputError(
                 "return_std: this model has no standard deviations; expected one fitted with "
                 'task_options={"uncertainty": "variance"}, another method of uncertainty, or ensemble=5'

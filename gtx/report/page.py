@@ -344,7 +344,7 @@ def write(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[st
         parts = {
             "truth": lists_of(task.truth(store), ptr),
             "prediction": answers.mean,
-            "kinds": lists_of(np.array(task.kinds(store), object)[:: task.rows_each], ptr),
+            "kinds": lists_of(np.array(task.type_names(store), object)[:: task.rows_each], ptr),
         }
         return write_level_report(path, LevelReport(**facts, **parts, task=task))
     if isinstance(task, ToSequence):

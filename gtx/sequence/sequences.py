@@ -103,13 +103,11 @@ def _offsets(counts: Tensor) -> Tensor:
 
 
 class Readable(Protocol):
-    """Sources in a row, as `gtx.data.MoleculeStore` or `Sequences` hold them.
+    """Sources in a row, such as `gtx.data.MoleculeStore` or `Sequences`."""
 
-    Attributes:
-        sizes: int64 `[M]`, atoms or tokens of each.
-    """
-
-    sizes: Tensor
+    @property
+    def sizes(self) -> Tensor:
+        """Atoms or tokens of each source, int64 `[M]`."""
 
     def __len__(self) -> int: ...
 

@@ -22,14 +22,17 @@ BETWEEN_0_AND_1 = Value(
 )
 """Schema of the level or the coverage of an interval."""
 SET_KINDS = ("smallest", "adaptive")
-SMALLEST = 1e-300  # of a reach, so that an error of 0 is within one of 0
+SMALLEST = 1e-300  # reach that errors are divided by, so that 0 / 0 is 0
 Reach = tuple[np.ndarray, np.ndarray]
 """Distances from predictions to the lower and upper ends of intervals, `[n, T]` each."""
 
 
 def rank(rows: int, level: float) -> int:
-    r"""Which of so many held-out scores, in ascending order from 1, bounds intervals or sets of a level:
-    \(\lceil (n + 1) \cdot level \rceil\), of the level as it is written in decimals; above n where n are too few."""
+    r"""Return the rank of the held-out score that bounds intervals or sets of a level.
+
+    It is \(\lceil (n + 1) \cdot level \rceil\), counted from 1 in ascending order, for the level as it is written in
+    decimals; above n where n rows are too few.
+    """
     return math.ceil((rows + 1) * Fraction(str(level)))
 
 
@@ -40,14 +43,14 @@ def fewest(level: float) -> int:
 
 
 def percent(level: float) -> str:
-    """A level as a reader sees it, such as `95%`, `99.5%`."""
+    """Write a level as a percentage, such as `95%`, `99.5%`."""
     return f"{100 * level:g}%"
 
 
 def conformal_half_width(
     y: np.ndarray, prediction: np.ndarray, level: float = LEVEL, reach: Reach | None = None
 ) -> np.ndarray:
-    r"""Half the width of an interval around a prediction, by how far off the held-out predictions were.
+    r"""Compute half the width of an interval around a prediction from the errors of held-out predictions.
 
     With the n held-out residuals in ascending order it is the \(\lceil (n + 1) \cdot level \rceil\)-th of
     \(|y - \hat y|\) (Lei et al. 2018, https://arxiv.org/abs/1604.04173): a molecule exchangeable with the held-out ones
@@ -71,7 +74,7 @@ def conformal_half_width(
 
 
 def relative(error: np.ndarray, reach: Reach | None) -> np.ndarray:
-    """Errors `[n, T]`, with a sign, by how far off they were to be on their side."""
+    """Divide signed errors `[n, T]` by the reach on their side."""
     return error if reach is None else error / np.maximum(np.where(error < 0, *reach), SMALLEST)
 
 
@@ -84,13 +87,14 @@ def conformal_interval(
     y: np.ndarray, prediction: np.ndarray, level: float = LEVEL, reach: Reach | None = None
 ) -> dict[str, Any]:
     """Compute conformal intervals as a model file stores them: `{"level": ..., "half_width": [...]}`, None where a
-    half-width is infinite."""
+    half-width is infinite.
+    """
     widths = conformal_half_width(y, prediction, level, reach)
     return {"level": level, "half_width": [float(width) if np.isfinite(width) else None for width in widths]}
 
 
 def interval_words(interval: dict[str, Any], targets: Sequence[str], unit: str) -> str:
-    """Half-widths of the targets in words, and why one has none."""
+    """Describe the half-widths of the targets, and why one has none."""
     level, widths = interval["level"], interval["half_width"]
     told = zip(targets, widths, strict=True)
     each = ", ".join(f"{name} {'none' if width is None else f'±{width:.4g}{unit}'}" for name, width in told)
@@ -99,8 +103,10 @@ def interval_words(interval: dict[str, Any], targets: Sequence[str], unit: str) 
 
 
 def unlikeliness(p: np.ndarray, kind: str) -> np.ndarray:
-    r"""By which score classes enter a set, the lowest first: those of a score up to that which held-out rows have for
-    their true classes, at the rank of `conformal_half_width`.
+    r"""Score classes for prediction sets; the lowest enter first.
+
+    A set has the classes whose score is at most that of the true classes of held-out rows, at the rank of
+    `conformal_half_width`.
 
     "smallest": \(1 - p_c\), by which sets are the smallest on average (Sadinle et al. 2019,
     https://doi.org/10.1080/01621459.2017.1395341). "adaptive": what all likelier classes have together, and half of
@@ -128,16 +134,16 @@ def unlikeliness(p: np.ndarray, kind: str) -> np.ndarray:
     return np.clip(scores, 0, 1)
 
 
-# --- Probabilities that say how often they are right, as held-out rows correct them.
+# --- Calibration of probabilities on held-out rows.
 
 FEWEST = 10
-"""Held-out rows of a target, for them to correct anything."""
+"""Least number of held-out rows of a target for a calibration of its probabilities."""
 TINY = 1e-12
 COOLEST, HOTTEST = 0.05, 20.0
 
 
 def fit_temperature(y: np.ndarray, p: np.ndarray) -> float:
-    r"""The temperature T by which held-out rows are likeliest:
+    r"""Fit the temperature T at which held-out rows are likeliest:
 
     \[ p'_c = p_c^{1 / T} \Big/ \sum_k p_k^{1 / T} \]
 
@@ -163,15 +169,16 @@ def fit_temperature(y: np.ndarray, p: np.ndarray) -> float:
 
 
 def tempered(p: np.ndarray, temperature: float) -> np.ndarray:
-    """Probabilities `[n, C]` at a temperature."""
+    """Apply a temperature to probabilities `[n, C]`."""
     logits = np.log(p + TINY) / temperature
     odds = np.exp(logits - logits.max(1, keepdims=True))
     return odds / odds.sum(1, keepdims=True)
 
 
 def fit_isotonic(y: np.ndarray, p: np.ndarray) -> list[list[list[float]]] | None:
-    """For each class the ascending steps that fit held-out rows best by squares, class against the rest (Zadrozny &
-    Elkan 2002, https://doi.org/10.1145/775047.775151).
+    """Fit an ascending step function per class to held-out rows by least squares, class against the rest.
+
+    Source: Zadrozny & Elkan 2002, https://doi.org/10.1145/775047.775151.
 
     Of n rows, no probability is closer to 0 or 1 than 1 / (n + 2).
 
@@ -180,7 +187,7 @@ def fit_isotonic(y: np.ndarray, p: np.ndarray) -> list[list[list[float]]] | None
         p: `[n, C]`, probabilities.
 
     Returns:
-        For each class the probabilities between which it goes straight on, `[from, to]`; None of fewer than 10 rows.
+        The knots of each class, `[before, after]`, between which it is linear; None for fewer than 10 rows.
     """
     if len(y) < FEWEST:
         return None
@@ -190,8 +197,8 @@ def fit_isotonic(y: np.ndarray, p: np.ndarray) -> list[list[list[float]]] | None
 
 
 def stepped(p: np.ndarray, curves: list[list[list[float]]]) -> np.ndarray:
-    """Probabilities `[n, C]` as the curves of `fit_isotonic` have them, divided by their sum."""
-    found = np.stack([np.interp(column, *curve) for column, curve in zip(p.T, curves, strict=True)], axis=1)
+    """Apply the curves of `fit_isotonic` to probabilities `[n, C]`, and divide them by their sum."""
+    found = np.stack([np.interp(column, xs, ys) for column, (xs, ys) in zip(p.T, curves, strict=True)], axis=1)
     return found / found.sum(1, keepdims=True)
 
 
@@ -221,7 +228,8 @@ def evaluate_probabilities(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
 
 def ranking(found: np.ndarray, score: np.ndarray) -> float | None:
     """Compute the ROC-AUC of a score `[n]` for telling rows that are `found`, bool `[n]`, from others; None if there
-    is only one kind."""
+    is only one kind.
+    """
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(found, score)) if 0 < found.sum() < len(found) else None

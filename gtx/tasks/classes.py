@@ -1,4 +1,4 @@
-"""The base of classification tasks: calibrated probabilities, and sets of classes that hold the true one."""
+"""Base of classification tasks: calibrated probabilities and prediction sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from gtx.data.columns import listed
 from gtx.errors import InputError
-from gtx.schema import ListOf, OrNone, flag, number, one_of
+from gtx.schema import Kind, ListOf, OrNone, flag, number, one_of
 from gtx.tasks.calibration import (
     BETWEEN_0_AND_1,
     LEVEL,
@@ -44,19 +44,19 @@ BETWEEN = "|"
 
 @dataclass(frozen=True)
 class ClassTask(NumberTask, ClassOptions):
-    r"""A task whose predictions are probabilities of classes, of each or, of two, of the second.
+    r"""Task whose predictions are probabilities: of each class or, of two classes, of the second.
 
     With `sets`, \(\{ c : s_c \le q \}\) and the likeliest class is the set of a molecule: q is the
     \(\lceil (n + 1) \cdot coverage \rceil\)-th of the scores \(s_y\) of the true classes of n held-out rows, so that
     this share of sets holds the true class; see `gtx.tasks.calibration.unlikeliness` for both kinds of score.
 
-    With `uncertainty` "evidential" an output per target says how much evidence the probabilities stand on, and
-    `<target>_vacuity` how much is lacking; see `gtx.tasks.uncertainty.evidence`.
+    With `uncertainty` "evidential" one more output per target is the evidence for the probabilities, and
+    `<target>_vacuity` is the lack of it; see `gtx.tasks.uncertainty.evidence`.
 
     Args:
-        temperatures: per target, learned of validation rows where the calibration is "temperature".
-        curves: per target and class, see `gtx.tasks.calibration.fit_isotonic`, where it is "isotonic".
-        margins: per target q, None where there are too few validation rows.
+        temperatures: of each target, fitted to validation rows if the calibration is "temperature".
+        curves: of each target and class, see `gtx.tasks.calibration.fit_isotonic`, if it is "isotonic".
+        margins: q of each target, None where there are too few validation rows.
     """
 
     temperatures: tuple[float, ...] | None = learned()
@@ -67,24 +67,24 @@ class ClassTask(NumberTask, ClassOptions):
         super().__post_init__()
         BETWEEN_0_AND_1.check(self.coverage, "coverage")
         if self.coverage != LEVEL and not self.sets:
-            raise InputError(f"coverage: {self.coverage} is of sets, which were not asked for: add sets")
+            raise InputError(f"coverage: {self.coverage} needs sets: add sets")
         if self.uncertainty not in WORDS:
             raise InputError(f"uncertainty: of {self.name} expected {' or '.join(WORDS)}, got {self.uncertainty}")
         if self.set_kind not in SET_KINDS:
             raise InputError(f"set_kind: expected {' or '.join(SET_KINDS)}, got {self.set_kind}")
         if self.set_kind != "smallest" and not self.sets:
-            raise InputError(f"set_kind: {self.set_kind} is a kind of sets, which were not asked for: add sets")
+            raise InputError(f"set_kind: {self.set_kind} needs sets: add sets")
 
     @abstractmethod
     def labels(self, target: int) -> tuple[str, ...]:
-        """The labels of a target's classes."""
+        """Return the labels of a target's classes."""
 
     @abstractmethod
     def softmaxes(self, output: Tensor) -> Tensor:
-        """Logits `[..., P]` as probabilities."""
+        """Convert logits `[..., P]` to probabilities."""
 
     @abstractmethod
-    def class_says(self, target: int) -> tuple[float, ...] | None:
+    def loss_weights_of_classes(self, target: int) -> tuple[float, ...] | None:
         """Return the weights of the classes of a target in the loss, by class number; None for uniform weights."""
 
     @property
@@ -94,7 +94,7 @@ class ClassTask(NumberTask, ClassOptions):
 
     @property
     def out_channels(self) -> int:
-        return self.num_predictions + self.evidential * len(self.targets)
+        return self.num_predictions + (len(self.targets) if self.evidential else 0)
 
     def outputs(self, target: int) -> np.ndarray:
         logits = np.arange(self.num_predictions)[self.places[target].columns]
@@ -110,27 +110,27 @@ class ClassTask(NumberTask, ClassOptions):
 
     @abstractmethod
     def cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
-        """`elementwise` of logits `[B, P]`."""
+        """Compute the cross-entropy of each entry, `[B, T]`, from logits `[B, P]` and numbers of classes `[B, T]`."""
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         if not self.evidential:
             return self.cross_entropies(output, target)
         losses = []
         for t, alpha in enumerate(self.distributions(output)):
-            y, says = target[:, t].long(), self.class_says(t)
+            y, weights = target[:, t].long(), self.loss_weights_of_classes(t)
             loss = evidence_loss(alpha, y)
-            losses.append(loss if says is None else loss * constants(says, output)[y])
+            losses.append(loss if weights is None else loss * constants(weights, output)[y])
         return torch.stack(losses, dim=1)
 
     def distributions(self, output: Tensor) -> list[Tensor]:
-        """The Dirichlet distribution of each target, `[..., C]`, by outputs of logits and of evidence."""
+        """Compute the Dirichlet distribution of each target, `[..., C]`, from logits and evidence."""
         shares, strength = self.softmaxes(output[..., : self.num_predictions]), output[..., self.num_predictions :]
         parts = [shares[..., place.columns] for place in self.places]
         whole = [torch.cat([1 - p, p], -1) if p.shape[-1] == 1 else p for p in parts]
         return [concentrations(p, strength[..., t]) for t, p in enumerate(whole)]
 
     def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        """The probability of each class or, of two, of the second."""
+        """Compute the probability of each class or, of two classes, of the second."""
         output = output.double()
         if not self.evidential:
             return self.softmaxes(output)
@@ -138,20 +138,20 @@ class ClassTask(NumberTask, ClassOptions):
         return torch.cat([p[..., -width:] for p, width in zip(found, self.widths, strict=True)], dim=-1)
 
     def vacuity(self, outputs: Tensor) -> np.ndarray | None:
-        """The mean of the members'."""
+        """Average the vacuity over members."""
         if not self.evidential:
             return None
         return torch.stack([vacuity(alpha) for alpha in self.distributions(outputs)], -1).mean(1).numpy()
 
     def adopting(self, other: Task) -> Self:
-        for t, at in enumerate(self.known(other)):
-            if at >= 0 and other.labels(at) != self.labels(t):
-                known, here = listed(other.labels(at)), listed(self.labels(t))
-                raise InputError(f"{self.targets[t]}: the model knows the classes {known}, the table {here}")
+        for t, at in enumerate(self.shared(other)):
+            if at >= 0 and isinstance(other, ClassTask) and other.labels(at) != self.labels(t):
+                theirs, here = listed(other.labels(at)), listed(self.labels(t))
+                raise InputError(f"{self.targets[t]}: the model has the classes {theirs}, the table {here}")
         return self
 
     def shares(self, prediction: np.ndarray, target: int) -> np.ndarray:
-        """The probability of each class of a target, `[m, C]`, of predictions `[m, P]`."""
+        """Return the probability of each class of a target, `[m, C]`, from predictions `[m, P]`."""
         p = prediction[:, self.places[target].columns]
         return np.concatenate([1 - p, p], axis=1) if p.shape[1] == 1 else p
 
@@ -169,44 +169,44 @@ class ClassTask(NumberTask, ClassOptions):
         return np.concatenate(parts, axis=1)
 
     def calibrated(self, answers: Predictions, y: np.ndarray) -> Self:
-        """Probabilities first, then the sets by these."""
-        known = [~np.isnan(column) for column in y.T]
-        given = [(y[rows, t].astype(int), self.shares(answers.mean[rows], t)) for t, rows in enumerate(known)]
+        """Calibrate probabilities, then sets."""
+        measured = [~np.isnan(column) for column in y.T]
+        pairs = [(y[rows, t].astype(int), self.shares(answers.mean[rows], t)) for t, rows in enumerate(measured)]
         task = self
         if self.calibration == "temperature":
-            task = replace(self, temperatures=tuple(fit_temperature(*one) for one in given))
+            task = replace(self, temperatures=tuple(fit_temperature(*pair) for pair in pairs))
         elif self.calibration == "isotonic":
-            task = replace(self, curves=tuple(fit_isotonic(*one) for one in given))
+            task = replace(self, curves=tuple(fit_isotonic(*pair) for pair in pairs))
         return replace(task, margins=task._margins(task.corrected(answers.mean), y)) if self.sets else task
 
     def _margins(self, mean: np.ndarray, y: np.ndarray) -> tuple[float | None, ...]:
-        found = []
+        margins = []
         for t, column in enumerate(y.T):
             rows = ~np.isnan(column)
             scores = unlikeliness(self.shares(mean[rows], t), self.set_kind)
             true = np.take_along_axis(scores, column[rows, None].astype(int), 1)
             margin = float(conformal_half_width(true, np.zeros_like(true), self.coverage)[0])
-            found.append(margin if np.isfinite(margin) else None)
-        return tuple(found)
+            margins.append(margin if np.isfinite(margin) else None)
+        return tuple(margins)
 
     def members_of_sets(self, mean: np.ndarray, target: int) -> np.ndarray:
-        """Which classes are in the set of each molecule, bool `[m, C]`; all of them where nothing is known."""
+        """Select the classes in the set of each molecule, bool `[m, C]`; all without a margin."""
         p = self.shares(mean, target)
-        margin = self.margins[target]
+        margin = None if self.margins is None else self.margins[target]
         within = unlikeliness(p, self.set_kind) <= (1 if margin is None else margin)
         return within | (p == p.max(1, keepdims=True))
 
-    def further_kinds(self) -> dict[str, type]:
-        """The columns of a target after its probabilities: how little is known, and the set, as far as there are."""
+    def further_suffixes(self) -> dict[str, type]:
+        """Return suffixes and types of the columns after the probabilities: vacuity and set, if there are any."""
         return ({"vacuity": float} if self.evidential else {}) | ({} if self.margins is None else {"set": str})
 
     def further_columns(self, answers: Predictions, target: int) -> list[np.ndarray]:
-        """Return the columns that `further_kinds` names, `[m]` each."""
+        """Return the columns that `further_suffixes` names, `[m]` each."""
         unknown = [] if answers.vacuity is None else [answers.vacuity[:, target]]
         return unknown + self.set_columns(answers.mean, target)
 
     def set_columns(self, mean: np.ndarray, target: int) -> list[np.ndarray]:
-        """Sets of a target as text, `[m]`: the labels, in order, with a bar between them."""
+        """Write the sets of a target as texts, `[m]`: the labels, in order, with a bar between them."""
         if self.margins is None:
             return []
         labels = self.labels(target)
@@ -214,25 +214,27 @@ class ClassTask(NumberTask, ClassOptions):
         return [np.array([BETWEEN.join(labels[c] for c in row.nonzero()[0]) for row in rows], object)]
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
-        """See `gtx.tasks.calibration.evaluate_probabilities`; of sets `coverage`, the share that hold the true class,
-        and `size`, how many classes they hold on average; of evidence `auroc_vacuity`, how well the lack of it tells
-        wrong from right."""
-        per_target = {}
+        """Score probabilities, see `gtx.tasks.calibration.evaluate_probabilities`, sets and evidence.
+
+        Of sets `coverage`, the share with the true class, and `size`, their mean number of classes; of evidence
+        `auroc_vacuity`, the ROC-AUC of vacuity for wrong predictions.
+        """
+        per_target: dict[str, dict[str, float | None]] = {}
         for t, name in enumerate(self.targets):
             rows = ~np.isnan(y[:, t]) & answers.finite
-            told = y[rows, t].astype(int)
+            true = y[rows, t].astype(int)
             sets = ("coverage", "size") if self.margins is not None else ()
             evidence = ("auroc_vacuity",) if answers.vacuity is not None else ()
             per_target[name] = dict.fromkeys(("nll", "brier", "ece", "auroc", *evidence, *sets))
-            if len(told):
+            if len(true):
                 p = self.shares(answers.mean[rows], t)
-                per_target[name] |= evaluate_probabilities(told, p)
-                if evidence:
-                    per_target[name]["auroc_vacuity"] = ranking(p.argmax(1) != told, answers.vacuity[rows, t])
+                per_target[name] |= evaluate_probabilities(true, p)
+                if answers.vacuity is not None:
+                    per_target[name]["auroc_vacuity"] = ranking(p.argmax(1) != true, answers.vacuity[rows, t])
                 if self.margins is not None:
-                    held = self.members_of_sets(answers.mean[rows], t)
-                    inside = np.take_along_axis(held, told[:, None], 1)
-                    per_target[name] |= {"coverage": float(inside.mean()), "size": float(held.sum(1).mean())}
+                    members = self.members_of_sets(answers.mean[rows], t)
+                    inside = np.take_along_axis(members, true[:, None], 1)
+                    per_target[name] |= {"coverage": float(inside.mean()), "size": float(members.sum(1).mean())}
         return mean_scores(per_target)
 
     def set_notes(self) -> list[str]:
@@ -252,7 +254,7 @@ class ClassTask(NumberTask, ClassOptions):
         return lines
 
     @classmethod
-    def calibration_entries(cls, targets: int) -> dict[str, Any]:
+    def calibration_entries(cls, targets: int) -> dict[str, Kind]:
         """Describe the calibration entries of a model file for a number of targets."""
         line = ListOf(number(0, 1), 1)
         return {

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gtx.data.targets import no_numbers
 from gtx.errors import InputError
-from gtx.schema import ListOf, OrNone, Record, number, text
+from gtx.schema import Kind, ListOf, OrNone, Record, number, text
 from gtx.tasks.classes import ClassTask
 from gtx.tasks.labels import MOST_CLASSES, check_count, distinct, indices, listed
 from gtx.tasks.metrics import constants, has_values, varies
@@ -26,7 +26,7 @@ from gtx.tasks.options import (
     multiclass_f1_score,
     multiclass_matthews_corrcoef,
 )
-from gtx.tasks.task import Metric, Predictions
+from gtx.tasks.task import Metric, Predictions, targets_of
 
 if TYPE_CHECKING:
     from gtx.data import File, MoleculeStore
@@ -39,13 +39,13 @@ ZERO_ONE = ("0", "1")
 
 @dataclass(frozen=True)
 class Classification(ClassTask):
-    """Two classes per target, by the logit of the second.
+    """Classification into two classes per target, by the logit of the second.
 
     Args:
         targets: names of the target columns.
-        class_weights: "balanced" gives both classes of a target the same say in the loss, whatever their numbers.
-        classes: per target its two labels, the positive one last; settled by the table, by default 0 and 1.
-        positive_weights: per target, learned of the training rows where weights are balanced.
+        class_weights: "balanced" gives both classes of a target the same total weight in the loss.
+        classes: two labels of each target, the positive one last; read from the table; default: 0 and 1.
+        positive_weights: of each target, fitted to the training rows if weights are balanced.
     """
 
     name: ClassVar[str] = "classification"
@@ -62,7 +62,6 @@ class Classification(ClassTask):
     positive_weights: tuple[float, ...] | None = learned()
 
     def labels(self, target: int) -> tuple[str, ...]:
-        """The labels of a target's classes."""
         return ZERO_ONE if self.classes is None else tuple(self.classes[target])
 
     def infer_from_table(self, files: Sequence[File]) -> Self:
@@ -95,7 +94,8 @@ class Classification(ClassTask):
 
     def fitted(self, train: MoleculeStore) -> Self:
         super().fitted(train)
-        found = [column[~column.isnan()].unique().tolist() for column in train.y.T]
+        y = targets_of(train)
+        found = [column[~column.isnan()].unique().tolist() for column in y.T]
         if all(len(classes) < 2 for classes in found):  # of several targets some may be so rare
             held = ", ".join(
                 f"{name!r} only the class {self.labels(t)[int(found[t][0])]}" for t, name in enumerate(self.targets)
@@ -104,10 +104,9 @@ class Classification(ClassTask):
             raise InputError(f"{self.name} needs both {both} among the training molecules; there {held} occurs")
         if self.class_weights == "none" or self.positive_weights is not None:
             return self
-        positive, known = train.y.nansum(0), (~train.y.isnan()).sum(0)
-        return replace(
-            self, positive_weights=tuple(((known - positive) / positive.clamp(min=1)).clamp(min=1e-3).tolist())
-        )
+        positive, measured = y.nansum(0), (~y.isnan()).sum(0)
+        weights = ((measured - positive) / positive.clamp(min=1)).clamp(min=1e-3)
+        return replace(self, positive_weights=tuple(weights.tolist()))
 
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()
@@ -116,23 +115,22 @@ class Classification(ClassTask):
         weights = None if self.positive_weights is None else constants(self.positive_weights, output)
         return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=weights)
 
-    def class_says(self, target: int) -> tuple[float, ...] | None:
+    def loss_weights_of_classes(self, target: int) -> tuple[float, ...] | None:
         return None if self.positive_weights is None else (1.0, self.positive_weights[target])
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
-        """1 − ROC-AUC, which does not punish a ranking for overconfidence; the loss if no target has both classes."""
+        """Return 1 − ROC-AUC, which does not punish overconfidence; the loss if no target has both classes."""
         return 1 - logged["val_roc_auc"] if "val_roc_auc" in logged else logged["val_loss"]
 
     def softmaxes(self, output: Tensor) -> Tensor:
         """Return the probability of the second class."""
         return output.sigmoid()
 
-    def kinds(self, target: int, members: int) -> dict[str, type]:
-        return (
-            super().kinds(target, members)
-            | ({} if self.labels(target) == ZERO_ONE else {"class": str})
-            | self.further_kinds()
-        )
+    def answer_suffixes(self, target: int, members: int) -> dict[str, type]:
+        suffixes = super().answer_suffixes(target, members)
+        if self.labels(target) != ZERO_ONE:
+            suffixes["class"] = str
+        return suffixes | self.further_suffixes()
 
     def table(self, answers: Predictions) -> list[np.ndarray]:
         mean, std = answers.mean, answers.std
@@ -158,29 +156,33 @@ class Classification(ClassTask):
     @classmethod
     def header_entries(cls, targets: int) -> Record:
         classes, weights = ListOf(ListOf(text(), 2, 2), targets, targets), ListOf(number(0), targets, targets)
-        own = {"classes": OrNone(classes), "positive_weights": OrNone(weights), "class_weights": text()}
-        return Record({}, own | cls.calibration_entries(targets))
+        entries: dict[str, Kind] = {
+            "classes": OrNone(classes),
+            "positive_weights": OrNone(weights),
+            "class_weights": text(),
+        }
+        return Record({}, {**entries, **cls.calibration_entries(targets)})
 
 
 # --- One of several classes, for each of several targets.
 
 
 def _roc_auc(p: Tensor, y: Tensor) -> Tensor:
-    """The mean over the classes that occur of each against the rest (Provost & Domingos 2001, unweighted)."""
+    """Average the ROC-AUC of each class that occurs against the rest (Provost & Domingos 2001, unweighted)."""
     return torch.stack([binary_auroc(p[:, k], (y == k).long()) for k in y.long().unique()]).mean()
 
 
 @dataclass(frozen=True)
 class Multiclass(ClassTask):
-    r"""C classes per target, by a softmax of C outputs, learned by cross-entropy: \(-\ln p_y\).
+    r"""Classification into C classes per target, by a softmax of C outputs, learned by cross-entropy: \(-\ln p_y\).
 
     Answers are the likeliest class, `<target>_pred`, and the probability of each, `<target>_<class>`.
 
     Args:
         targets: names of the target columns.
-        class_weights: "balanced" gives all classes of a target the same say in the loss, whatever their numbers.
-        classes: per target its labels in order, settled by the table.
-        weights: per target the say of each class, learned of the training rows where weights are balanced.
+        class_weights: "balanced" gives all classes of a target the same total weight in the loss.
+        classes: labels of each target in order, read from the table.
+        weights: of each target the weights of its classes, fitted to the training rows if they are balanced.
     """
 
     name: ClassVar[str] = "multiclass"
@@ -196,11 +198,10 @@ class Multiclass(ClassTask):
         "mcc": Metric("Matthews", lambda p, y: multiclass_matthews_corrcoef(p, y.long(), p.shape[1]), varies),
     }
 
-    classes: tuple[tuple[str, ...], ...] | None = learned()
+    classes: tuple[tuple[str, ...], ...] = learned()
     weights: tuple[tuple[float, ...], ...] | None = learned()
 
     def labels(self, target: int) -> tuple[str, ...]:
-        """The labels of a target's classes."""
         return tuple(self.classes[target])
 
     @property
@@ -234,8 +235,9 @@ class Multiclass(ClassTask):
 
     def fitted(self, train: MoleculeStore) -> Self:
         super().fitted(train)
+        y = targets_of(train)
         for t, name in enumerate(self.targets):
-            found = train.y[:, t][~train.y[:, t].isnan()].unique().long().tolist()
+            found = y[:, t][~y[:, t].isnan()].unique().long().tolist()
             if len(found) < 2:
                 held = ", ".join(self.labels(t)[i] for i in found) or "none"
                 raise InputError(f"target {name!r}: expected two classes or more among training molecules, got {held}")
@@ -243,7 +245,7 @@ class Multiclass(ClassTask):
             return self
         counts = [
             torch.bincount(column[~column.isnan()].long(), minlength=c)
-            for column, c in zip(train.y.T, self.widths, strict=True)
+            for column, c in zip(y.T, self.widths, strict=True)
         ]
         return replace(self, weights=tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts))
 
@@ -254,13 +256,13 @@ class Multiclass(ClassTask):
 
         return torch.stack([one(t) for t in range(len(self.targets))], dim=1)
 
-    def class_says(self, target: int) -> tuple[float, ...] | None:
+    def loss_weights_of_classes(self, target: int) -> tuple[float, ...] | None:
         return None if self.weights is None else self.weights[target]
 
     def regressands(self, store: MoleculeStore) -> Tensor:
         def one(column: Tensor, width: int) -> Tensor:
-            known = F.one_hot(column.nan_to_num().long(), width).double()
-            return torch.where(column.isnan()[:, None], torch.nan, known)
+            indicators = F.one_hot(column.nan_to_num().long(), width).double()
+            return torch.where(column.isnan()[:, None], torch.nan, indicators)
 
         return torch.cat([one(*each) for each in zip(self.scaled(store).T, self.widths, strict=True)], dim=1)
 
@@ -268,13 +270,9 @@ class Multiclass(ClassTask):
         """Return the probability of each class."""
         return torch.cat([output[..., place.columns].softmax(-1) for place in self.places], dim=-1)
 
-    def kinds(self, target: int, members: int) -> dict[str, type]:
-        return (
-            super().kinds(target, members)
-            | {"pred": str}
-            | dict.fromkeys(self.labels(target), float)
-            | self.further_kinds()
-        )
+    def answer_suffixes(self, target: int, members: int) -> dict[str, type]:
+        suffixes = {**super().answer_suffixes(target, members), "pred": str}
+        return suffixes | dict.fromkeys(self.labels(target), float) | self.further_suffixes()
 
     def table(self, answers: Predictions) -> list[np.ndarray]:
         mean, std = answers.mean, answers.std
@@ -298,5 +296,5 @@ class Multiclass(ClassTask):
     def header_entries(cls, targets: int) -> Record:
         classes = ListOf(ListOf(text(), 2, MOST_CLASSES), targets, targets)
         weights = ListOf(ListOf(number(0)), targets, targets)
-        own = {"weights": OrNone(weights), "class_weights": text()}
-        return Record({"classes": classes}, own | cls.calibration_entries(targets))
+        entries: dict[str, Kind] = {"weights": OrNone(weights), "class_weights": text()}
+        return Record({"classes": classes}, {**entries, **cls.calibration_entries(targets)})

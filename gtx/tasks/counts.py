@@ -19,7 +19,7 @@ from gtx.schema import ListOf, OrNone, Record, flag, number
 from gtx.tasks.metrics import constants, has_values
 from gtx.tasks.numbers import BAD_TARGET, NumberTask
 from gtx.tasks.options import CountOptions, ShareOptions, learned, mean_absolute_error, mean_squared_error
-from gtx.tasks.task import Metric, Task
+from gtx.tasks.task import Metric, Task, targets_of
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -32,14 +32,15 @@ MOST = 10**15
 
 
 def deviance(p: Tensor, y: Tensor) -> Tensor:
-    r"""The mean Poisson deviance, \(2\,[y \ln (y / p) - y + p]\); infinite where a count was held impossible."""
+    r"""Compute the mean Poisson deviance, \(2\,[y \ln (y / p) - y + p]\); infinite if p is 0 for a count above 0."""
     return 2 * (torch.xlogy(y, y) - torch.xlogy(y, p) - y + p).mean()
 
 
 @dataclass(frozen=True)
 class Counts(NumberTask, CountOptions):
-    r"""Counts, by the logarithm of a Poisson rate: the output o says that \(m e^o\) are expected, m the mean of the
-    training rows.
+    r"""Regression of counts, by the logarithm of a Poisson rate.
+
+    An output o predicts the count \(m e^o\), m the mean of the training rows.
 
     The loss is the negative log-likelihood in units of m, and a constant that makes 0 the least:
 
@@ -64,7 +65,7 @@ class Counts(NumberTask, CountOptions):
         "mae": Metric("MAE", mean_absolute_error, has_values, lower=True, in_units=True),
     }
 
-    means: tuple[float, ...] | None = learned()
+    means: tuple[float, ...] = learned()
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         found = np.array([parse_number(cell) for cell in cells], np.float64)
@@ -78,7 +79,7 @@ class Counts(NumberTask, CountOptions):
         super().fitted(train)
         if self.means is not None:
             return self
-        y = train.y.cpu()
+        y = targets_of(train).cpu()
         for place in ((y < 0) | (y != y.floor()) & ~y.isnan()).nonzero().tolist()[:1]:
             molecule, name = f"training molecule {place[0]}, counted from 0", self.targets[place[1]]
             raise InputError(f"target {name!r} of {molecule}, {y[tuple(place)]:g}, {self.complaint(place[1], '')}")
@@ -88,15 +89,18 @@ class Counts(NumberTask, CountOptions):
                 raise InputError(f"target {name!r} is 0 for all training molecules; there is no rate to learn")
         return replace(self, means=tuple(means))
 
-    def adopting(self, other: NumberTask) -> Self:
-        known = zip(self.means, self.known(other), strict=True)
-        return replace(self, means=tuple(own if at < 0 else other.means[at] for own, at in known))
+    def adopting(self, other: Task) -> Self:
+        if not isinstance(other, Counts):
+            return self
+        pairs = zip(self.means, self.shared(other), strict=True)
+        return replace(self, means=tuple(own if at < 0 else other.means[at] for own, at in pairs))
 
     def scaled(self, store: MoleculeStore) -> Tensor:
-        return (store.y.cpu() / constants(self.means, store.y.cpu())).float()
+        y = targets_of(store).cpu()
+        return (y / constants(self.means, y)).float()
 
     def regressands(self, store: MoleculeStore) -> Tensor:
-        y = store.y.cpu()
+        y = targets_of(store).cpu()
         return (y + 0.5).log() - constants(self.means, y).log()
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
@@ -106,7 +110,7 @@ class Counts(NumberTask, CountOptions):
         return output.exp() - target * output + torch.xlogy(target, target) - target
 
     def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        """The expected count."""
+        """Compute the expected count."""
         output = output.double()
         return output.exp() * constants(self.means, output)
 
@@ -123,7 +127,7 @@ class Counts(NumberTask, CountOptions):
 TOLERANCE = 0.01 + 1e-9
 """Tolerance for the sum of a row's shares, which rounding moves away from 1; shares are divided by their sum."""
 FLOOR = 1e-4
-"""The least share that a baseline predicts, which may hold anything impossible."""
+"""Least share that a baseline predicts; without it a wrong 0 has an infinite loss."""
 
 
 def divergence(p: Tensor, y: Tensor) -> Tensor:
@@ -133,7 +137,7 @@ def divergence(p: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Shares(NumberTask, ShareOptions):
-    r"""T shares that add up to 1, the softmax of T outputs.
+    r"""Regression of T shares that add up to 1, the softmax of T outputs.
 
     The loss of a row is the divergence of the predicted shares p from the measured ones y, the cross-entropy without
     what no model can change:
@@ -168,13 +172,13 @@ class Shares(NumberTask, ShareOptions):
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         y = super().parse(rows, columns, ledger)
         whole = self.joined(y)
-        for i in np.flatnonzero(np.isinf(whole).any(1)):
+        for i in np.flatnonzero(np.isinf(whole).any(1)).tolist():
             ledger.error(rows[i].number, None, None, self._fault(y[i]), category=BAD_TARGET)
         whole[np.isinf(whole)] = np.nan
         return whole
 
     def outputs_of(self, other: Task) -> None:
-        """Shares are of a whole: among other targets an output means something else."""
+        """Return None: among other targets an output has another meaning."""
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         found = np.array([parse_number(cell) for cell in cells], np.float64)
@@ -190,17 +194,17 @@ class Shares(NumberTask, ShareOptions):
         return np.where(whole, shares, np.where(np.isnan(y).all(axis=1, keepdims=True), np.nan, np.inf))
 
     def _fault(self, y: np.ndarray) -> str:
-        """Why the values of a row `[T]` are no shares."""
+        """Describe why the values of a row `[T]` are no shares."""
         named = f"the {len(self.targets)} shares from {self.targets[0]!r} to {self.targets[-1]!r}"
         if np.isnan(y).any():
             blank = self.targets[int(np.isnan(y).argmax())]
-            return f"{named} are not all given: {blank!r} is blank; write 0 for nothing, or leave all of them blank"
-        said = f"{named} add up to {y.sum():g}, not to 1"
-        return said if self.normalise else f"{said}; --normalise divides each by that"
+            return f"{named} are incomplete: {blank!r} is blank; write 0 for nothing, or leave all of them blank"
+        fault = f"{named} add up to {y.sum():g}, not to 1"
+        return fault if self.normalise else f"{fault}; --normalise divides each by that"
 
     def fitted(self, train: MoleculeStore) -> Self:
         super().fitted(train)
-        y = train.y.cpu().numpy()
+        y = targets_of(train).cpu().numpy()
         known = ~np.isnan(y).all(1)
         for i in np.flatnonzero(known & ((y < 0).any(1) | ~(np.abs(y.sum(1) - 1) <= TOLERANCE)))[:1]:
             raise InputError(f"training molecule {i}, counted from 0: {self._fault(y[i])}, or one is negative")
@@ -210,7 +214,7 @@ class Shares(NumberTask, ShareOptions):
         return self.scaled(store).double()
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
-        """By divergences of one size, which is not known: the same for all shares, which go together."""
+        """Compute it from the mean divergence, whose size is unknown: the same for all shares."""
         known = ~scaled.isnan().any(1)
         mean = divergence(output[known].softmax(-1), scaled[known]).sum(1).mean()
         return (known.sum() / 2 * mean.clamp(min=1e-12).log()).expand(len(self.targets))
@@ -221,7 +225,7 @@ class Shares(NumberTask, ShareOptions):
         return each * len(self.targets)  # so that the mean over a row is its divergence
 
     def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        """The shares, which add up to 1."""
+        """Compute the shares, which add up to 1."""
         return output.double().softmax(-1)
 
     def admissible(self, prediction: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The task that the cells of a table pose, where the user does not say."""
+"""Choice of a task by the cells of a table."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 class Inferred:
-    """Stands for a task until the table is read: `Classification` if every target has two classes (0 and 1, or two
+    """Placeholder for a task until the table is read: `Classification` if every target has two classes (0 and 1, or two
     texts and no number), else `Regression`.
 
     Args:
         targets: names of the target columns.
-        options: of either task; one that the task found does not have is an error.
+        options: options of either task; one that the chosen task does not have is an error.
     """
 
     name = "inferred"
@@ -38,7 +38,7 @@ class Inferred:
         self.targets, self.options = tuple(targets), options
 
     def infer_from_table(self, files: Sequence[File]) -> Task:
-        """The task, settled.
+        """Choose the task.
 
         Raises:
             InputError: a column is missing, blank, or holds texts that are not two classes.
@@ -48,7 +48,7 @@ class Inferred:
 
 
 def make(kind: type[AnyTask], targets: Sequence[str], options: Mapping[str, Any]) -> AnyTask:
-    """A task with those of the options that were given (are not None).
+    """Make a task with the options that are not None.
 
     Raises:
         InputError: the task does not have one of them.

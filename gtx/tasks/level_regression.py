@@ -1,4 +1,4 @@
-"""Numbers of atoms and bonds."""
+"""Regression of atoms and bonds."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LevelRegression(LevelTask, LevelOptions):
-    """T numbers for each part of a molecule, learned as z-scores of the training molecules' parts.
+    """Regression of T numbers for each atom or bond, learned as z-scores of those of the training molecules.
 
-    A subclass says which parts there are, and may change outputs before they count (`settled_outputs`).
+    A subclass sets the level, and may transform outputs (`settled_outputs`).
 
     Args:
         targets: names of the target columns; a cell is a list, see `gtx.data.feature_columns.parse_list`.
         loss: of z-scores: "mse", "mae" or "huber" (delta 1); no part of a model file.
-        scaler: learned of the training molecules.
+        scaler: fitted to the training molecules.
 
     Raises:
         InputError: there is no such loss.
@@ -49,7 +49,7 @@ class LevelRegression(LevelTask, LevelOptions):
     metrics: ClassVar[dict[str, Metric]] = Regression.metrics
     items: ClassVar[tuple[str, str]] = ("number", "numbers")
 
-    scaler: TargetScaler | None = learned()
+    scaler: TargetScaler = learned()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,12 +93,13 @@ class LevelRegression(LevelTask, LevelOptions):
         return self if self.scaler is not None else replace(self, scaler=TargetScaler.fit(values))
 
     def adopting(self, other: Task) -> Self:
-        same = type(other) is type(self) and other.targets == self.targets
-        return replace(self, scaler=other.scaler) if same else self
+        if not isinstance(other, LevelRegression) or type(other) is not type(self) or other.targets != self.targets:
+            return self
+        return replace(self, scaler=other.scaler)
 
     def examples(self, store: MoleculeStore) -> MoleculeStore:
         scaled = self.scaler.scale(self.values(store).cpu()).double().to(store.device)
-        return replace(store, **{self.held: scaled})
+        return self.with_level_targets(store, scaled)
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         return LOSSES[self.loss](output, target, reduction="none")
@@ -119,14 +120,15 @@ class LevelRegression(LevelTask, LevelOptions):
 
     # prediction
 
-    def answer_kinds(self, target: int, members: int) -> list[str]:
+    def answer_suffixes(self, target: int, members: int) -> list[str]:
         return ["pred", "std"] if members > 1 else ["pred"]
 
     def predicted(self, outputs: Tensor) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The mean over members, and their standard deviation if there are several."""
-        own = self.scaler.unscale(outputs).numpy()
-        kinds = [own.mean(1), own.std(1, ddof=1)] if own.shape[1] > 1 else [own.mean(1)]
-        return kinds[0], [kind[:, t] for t in range(len(self.targets)) for kind in kinds]
+        """Compute the mean over members, and their standard deviation if there are several."""
+        values = self.scaler.unscale(outputs).numpy()
+        mean = values.mean(1)
+        parts = [mean, values.std(1, ddof=1)] if values.shape[1] > 1 else [mean]
+        return mean, [part[:, t] for t in range(len(self.targets)) for part in parts]
 
     # storage
 
@@ -136,11 +138,7 @@ class LevelRegression(LevelTask, LevelOptions):
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
         own = super().from_dict({name: value for name, value in plain.items() if name != "loss"})
-        scaler = TargetScaler.from_dict(own.scaler)
-        if len(scaler.mean) != len(own.targets):
-            expected = f"{len(own.targets)} values, one per target"
-            raise InputError(f"task.scaler.mean: expected {expected}, got {len(scaler.mean)}")
-        return replace(own, scaler=scaler)
+        return replace(own, scaler=TargetScaler.for_targets(plain["scaler"], own.targets))
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:
@@ -154,11 +152,10 @@ CHARGE = "charge"
 
 @dataclass(frozen=True)
 class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
-    r"""T numbers for each atom of the graph, in the order in which the SMILES or the mol block has them, see
-    `LevelRegression`.
+    r"""Regression of T numbers for each atom of the graph, in the order of the SMILES or the mol block.
 
-    With `sum_to` the numbers of a molecule sum to a total Q. What the network says of atom i, \(y_i\), leaves a
-    difference, and weights that it says too distribute it:
+    With `sum_to` the numbers of a molecule sum to a total Q. The network predicts a value \(y_i\) of each atom i and a
+    logit \(u_i\); the softmax of the logits distributes the difference to the total:
 
     \[ \hat y_i = y_i + w_i \Big( Q - \sum_j y_j \Big), \qquad w_i = \frac{e^{u_i}}{\sum_j e^{u_j}} \]
 
@@ -168,8 +165,8 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
         targets: names of the target columns.
         sum_to: "charge", the formal charge of the molecule, a number, or the name of a column that the model reads
             beside the molecule (`gtx.data.FeatureColumns`); of every target. None: no constraint.
-        gap: learned: how far the training values of a molecule are from that sum, mean over molecules and targets.
-        place: of that column among the descriptors, counted from their end; of `reading`.
+        gap: distance of the training values from that sum, mean over molecules and targets.
+        place: index of that column among the descriptors, from their end; set by `reading`.
 
     Raises:
         InputError: `sum_to` is no finite number.
@@ -195,29 +192,29 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
         if self.sum_to == CHARGE or not isinstance(self.sum_to, str):
             return self
         names = features.names if features else ()
-        if self.sum_to not in names:
+        if features is None or self.sum_to not in names:
             what = f"{CHARGE}, a number or one of --feature-columns"
             raise InputError(f"sum_to: expected {what}, got {self.sum_to!r}{did_you_mean(self.sum_to, names)}")
         return replace(self, place=names.index(self.sum_to) - features.width)
 
     @property
     def out_channels(self) -> int:
-        """With a total, a logit u beside each number."""
+        """Outputs per atom: T numbers, and with a total T logits."""
         return len(self.targets) * (1 if self.sum_to is None else 2)
 
     def totals(self, atoms: Tensor, descriptors: Tensor, molecule: Tensor, like: Tensor) -> Tensor:
-        """The total of each molecule, `[B]`; NaN for one with an atom whose charge has no code, or a blank column.
+        """Compute the total of each molecule, `[B]`; NaN if a charge has no code or the column is blank.
 
         Args:
             atoms: codes `[N, A]`.
             descriptors: `[B, D]`.
-            molecule: int64 `[N]`, of each atom.
-            like: gives the type of the numbers.
+            molecule: the molecule of each atom, int64 `[N]`.
+            like: tensor of the dtype and device of the result.
         """
         count = len(descriptors)
         if self.place is not None:
             return descriptors[:, self.place].to(like.dtype)
-        if self.sum_to != CHARGE:
+        if isinstance(self.sum_to, (int, float)):
             return like.new_full((count,), self.sum_to)
         code = atoms[:, ATOM_INDEX[CHARGE]].to(like.dtype)
         formal = torch.where(code > 0, code - 1 + ATOM_COLUMNS[CHARGE][0], torch.nan)
@@ -237,7 +234,7 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
     def fitted(self, train: MoleculeStore) -> Self:
         own = super().fitted(train)
         if self.place is None:
-            self.reading(None)  # which says what is missing
+            self.reading(None)  # raises if a column is missing
         if self.sum_to is None or own.gap is not None:
             return own
         if self.sum_to == CHARGE and train.atom_columns[ATOM_INDEX[CHARGE] :][:1] != (CHARGE,):
@@ -279,7 +276,7 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
 
 @dataclass(frozen=True)
 class BondRegression(OfBonds, LevelRegression):
-    """T numbers for each bond between atoms of the graph, in RDKit's order of bonds, see `LevelRegression`.
+    """Regression of T numbers for each bond between atoms of the graph, in RDKit's order of bonds.
 
     A bond has no direction: its number is a function of the sum and the difference of its atoms' states
     (`gtx.nn.BondReadout`).

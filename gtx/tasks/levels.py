@@ -1,4 +1,4 @@
-"""Targets of atoms and bonds: their lists in cells, and the base of their tasks."""
+"""Base of tasks of atoms and bonds, whose cells are lists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from gtx.data.ledger import Ledger
 
 
-# --- What one gets of atoms or bonds without a model: the mean of those that look alike.
+# --- A baseline without a model: the mean of atoms or bonds that look alike.
 
 
 def means_of_alike(codes: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """For each part the mean over the training parts with the same codes; where none has a value, over those with the
-    same first code; else over all.
+    """Average the training rows with the same codes; if none has a value, those with the same first code; else all.
 
     Args:
         codes: integers `[R, K]`.
@@ -40,28 +39,28 @@ def means_of_alike(codes: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.nd
     Returns:
         float64 `[R, T]`.
     """
-    found = np.broadcast_to(np.nanmean(y[train], axis=0), y.shape).copy()
+    means = np.broadcast_to(np.nanmean(y[train], axis=0), y.shape).copy()
     for columns in (codes[:, :1], codes):
-        _, kind = np.unique(columns, axis=0, return_inverse=True)
-        kind = kind.reshape(-1)
+        _, group = np.unique(columns, axis=0, return_inverse=True)
+        group = group.reshape(-1)
         for t in range(y.shape[1]):
-            known = train & ~np.isnan(y[:, t])
-            count = np.bincount(kind[known], minlength=kind.max(initial=-1) + 1)
-            mean = np.bincount(kind[known], y[known, t], len(count)) / np.maximum(count, 1)
-            found[:, t] = np.where(count[kind] > 0, mean[kind], found[:, t])
-    return found
+            rows = train & ~np.isnan(y[:, t])
+            count = np.bincount(group[rows], minlength=group.max(initial=-1) + 1)
+            mean = np.bincount(group[rows], y[rows, t], len(count)) / np.maximum(count, 1)
+            means[:, t] = np.where(count[group] > 0, mean[group], means[:, t])
+    return means
 
 
-# --- Predicted lists, an item for each atom or bond of a molecule, and the same beside those of a table.
+# --- Predicted lists, an item for each atom or bond of a molecule.
 
 
 @dataclass(frozen=True)
 class LevelPredictions:
-    """Predictions for each part of m molecules: numbers in the targets' own units, or probabilities of classes.
+    """Predictions for each atom or bond of m molecules: numbers in the targets' own units, or probabilities.
 
     Attributes:
-        mean: of each molecule float64 `[a, P]`, the mean over members.
-        table: the columns that `Task.output_columns` names; each has of each molecule `[a]` numbers or texts.
+        mean: for each molecule float64 `[a, P]`, the mean over members.
+        table: the columns that `Task.output_columns` names, each with `[a]` numbers or texts for each molecule.
         warnings: per molecule, a list of texts.
     """
 
@@ -71,7 +70,7 @@ class LevelPredictions:
 
     @cached_property
     def finite(self) -> np.ndarray:
-        """bool `[m]`: the molecules of whose parts every one has numbers."""
+        """Mask `[m]` of the molecules with finite numbers for all their atoms or bonds."""
         return np.array([np.isfinite(each).all() for each in self.mean], bool)
 
     def subset(self, rows: np.ndarray) -> LevelPredictions:
@@ -80,7 +79,7 @@ class LevelPredictions:
         return LevelPredictions(mean, table, [self.warnings[i] for i in rows])
 
     def columns(self) -> list[np.ndarray]:
-        """JSON lists, `[m]` each, as `Task.output_columns` names them; None for a molecule that is not `finite`."""
+        """Return JSON lists, `[m]` each, as `Task.output_columns` names them; None if not `finite`."""
         return [self._texts(column) for column in self.table]
 
     def _texts(self, lists: Sequence[np.ndarray]) -> np.ndarray:
@@ -91,33 +90,32 @@ class LevelPredictions:
 
 
 class LevelScores:
-    """Predictions beside the lists of a table, as far as it holds them.
+    """Collection of predictions and the lists of a table, if it has them.
 
     Args:
-        task: of the model, a `gtx.tasks.levels.LevelTask`.
-        columns: of the table.
+        task: task of the model.
+        columns: columns of the table.
     """
 
-    def __init__(self, task: Any, columns: Sequence[str]) -> None:
+    def __init__(self, task: LevelTask, columns: Sequence[str]) -> None:
         self.task = task
-        self.held = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
+        self.position = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
         self.y: list[np.ndarray] = []
         self.prediction: list[np.ndarray] = []
-        self.unlike = self.unread = 0
+        self.unequal = self.unread = 0
 
     def add(self, rows: Sequence[Row], answers: LevelPredictions) -> None:
-        """Take in some rows and what was predicted for them; a list that cannot be read, or of another length, is not
-        scored."""
+        """Add some rows and their predictions; a list that cannot be read, or of another length, is not scored."""
         for row, predicted in zip(rows, answers.mean, strict=True):
             y = np.full((len(predicted), len(self.task.targets)), np.nan)
-            for t, place in self.held.items():
+            for t, position in self.position.items():
                 try:
-                    values = self.task.read(t, row.cells[place])
+                    values = self.task.read(t, row.cells[position])
                 except InputError:
                     self.unread += 1
                     continue
                 if values is not None and len(values) != len(y):
-                    self.unlike += 1
+                    self.unequal += 1
                 elif values is not None:
                     y[:, t] = values
             self.y.append(y)
@@ -125,63 +123,75 @@ class LevelScores:
 
     def metrics(self) -> dict[str, Any] | None:
         """Return the metrics as in `metrics.json`; None without a single measured value."""
-        if not self.held or not self.y or np.isnan(y := np.concatenate(self.y)).all():
+        if not self.position or not self.y or np.isnan(y := np.concatenate(self.y)).all():
             return None
         found = self.task.evaluate(y, np.concatenate(self.prediction))
-        names = [self.task.targets[t] for t in self.held]
+        names = [self.task.targets[t] for t in self.position]
         return {**found, "per_target": {name: found["per_target"][name] for name in names}}
 
     def notes(self) -> list[str]:
         """State the number of lists that were not scored."""
         one, several = self.task.items
-        unlike = f"{self.unlike} lists have another length than one {one} for each {self.task.per} and are not scored"
-        unread = f"{self.unread} lists hold something else than {several} that the model knows and are not scored"
-        return [unlike] * bool(self.unlike) + [unread] * bool(self.unread)
+        lines = []
+        if self.unequal:
+            lines.append(
+                f"{self.unequal} lists have another length than one {one} for each {self.task.per} and are not scored"
+            )
+        if self.unread:
+            lines.append(
+                f"{self.unread} lists hold something else than {several} that the model knows and are not scored"
+            )
+        return lines
 
 
 def lists_of(values: np.ndarray, ptr: np.ndarray) -> list[np.ndarray]:
-    """Rows of all molecules, `[R, ...]`, as one array for each: molecule m has the rows `ptr[m]` to `ptr[m + 1]`."""
+    """Split the rows of all molecules, `[R, ...]`: molecule m has the rows `ptr[m]` to `ptr[m + 1]`."""
     return np.split(values, ptr[1:-1])
 
 
-# --- What targets of atoms and of bonds share: a list for each molecule, an item for each of its parts.
+# --- The base of tasks of atoms and bonds: a list for each molecule, an item for each atom or bond.
 
 
 class LevelTask(Task):
-    """A task of T targets of each part of a molecule. Parts are atoms or bonds.
+    """Task of T targets of each atom, or each bond, of a molecule.
 
-    Every part of every molecule has the same say in the loss and in the scores; blanks have none. A subclass takes one
-    file of two kinds: `gtx.tasks.levels` says which parts there are, `gtx.tasks.level_regression` and
-    `gtx.tasks.level_classification` say what is learned of each.
+    Every atom or bond has the same weight in the loss and in the scores; blanks are left out. A subclass joins the
+    level, `OfAtoms` or `OfBonds`, with what is learned, `gtx.tasks.level_regression` or
+    `gtx.tasks.level_classification`.
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"fine-tuning"})
-    held: ClassVar[str]
-    """The field of a store, and of a batch, that has the targets `[R, T]`."""
+    per: ClassVar[Literal["atom", "bond"]]
+    store_field: ClassVar[str]
+    """Field of a store, and of a batch, with the targets `[R, T]`."""
     rows_each: ClassVar[int] = 1
     """Rows of a store for each atom or bond."""
     items: ClassVar[tuple[str, str]]
     """Singular and plural of one item of a list."""
 
-    # which parts there are
+    # the level
 
     @abstractmethod
     def ptr(self, store: MoleculeStore) -> Tensor:
-        """int64 `[M + 1]`: molecule m has the rows `ptr[m]` to `ptr[m + 1]` of the store's parts."""
+        """Return int64 `[M + 1]`: molecule m has the rows `ptr[m]` to `ptr[m + 1]` of the store's atoms or bonds."""
+
+    @abstractmethod
+    def with_level_targets(self, store: MoleculeStore, y: Tensor) -> MoleculeStore:
+        """Return a store with targets `[R, T]` of its atoms or bonds."""
 
     @abstractmethod
     def molecule(self, batch: Any) -> Tensor:
-        """int64 `[R]`: the molecule of each row of a batch's parts."""
+        """Return the molecule of each row of a batch, int64 `[R]`."""
 
     @abstractmethod
-    def kinds(self, store: MoleculeStore) -> list[str]:
-        """Name the kind of each row of a store's atoms or bonds, such as its element."""
+    def type_names(self, store: MoleculeStore) -> list[str]:
+        """Name the type of each row of a store, such as its element."""
 
     @abstractmethod
     def codes(self, store: MoleculeStore) -> np.ndarray:
-        """Integers `[R, K]` that tell the rows of a store's parts apart, the most telling first."""
+        """Return integer features `[R, K]` of the rows of a store, the most informative first."""
 
-    # what is learned of each
+    # what is learned
 
     @property
     @abstractmethod
@@ -190,43 +200,43 @@ class LevelTask(Task):
 
     @abstractmethod
     def read(self, target: int, cell: str) -> np.ndarray | None:
-        """The list of a cell, float64 `[a]`, NaN for blanks; None for a blank cell.
+        """Parse the list of a cell, float64 `[a]`, NaN for blanks; None for a blank cell.
 
         Raises:
-            InputError: what is wrong with it.
+            InputError: it is no such list.
         """
 
     @abstractmethod
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        """The loss of each entry, `[R, T]`, of settled outputs and of targets as `examples` has them, no blanks."""
+        """Compute the loss of each entry, `[R, T]`, from settled outputs and targets of `examples`, without blanks."""
 
     @abstractmethod
     def predicted(self, outputs: Tensor) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Split outputs `[R, members, C]` into predictions `[R, P]` and the R items of each of the `answer_kinds`."""
+        """Convert outputs `[R, members, C]` to predictions `[R, P]` and the R items of each of `answer_suffixes`."""
 
     @abstractmethod
-    def answer_kinds(self, target: int, members: int) -> Iterable[str]:
+    def answer_suffixes(self, target: int, members: int) -> Iterable[str]:
         """Name the lists of a target's answers, after the target's own name."""
 
     def settled_outputs(self, output: Tensor, batch: Any) -> Tensor:
-        """Outputs `[R, C]` of a batch as `elementwise` and `predicted` take them."""
+        """Convert outputs `[R, C]` of a batch for `elementwise` and `predicted`; by default they stay as they are."""
         return output
 
     def ideal_predictions(self, y: np.ndarray) -> np.ndarray:
-        """Targets `[R, T]` as predictions `[R, P]` should be, NaN for blanks."""
+        """Convert targets `[R, T]` to ideal predictions `[R, P]`, NaN for blanks."""
         return y
 
     # a table's cells
 
     def parsed(self, target: int, cell: str) -> np.ndarray | None:
-        """The list of a cell; None where it is blank or none."""
+        """Parse the list of a cell; None if it is blank or no list."""
         try:
             return self.read(target, cell)
         except InputError:
             return None
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
-        """The mean of each row's list: what a molecule found twice, or without a value, is known by."""
+        """Compute the mean of each row's list, by which duplicates and blank rows are recognised."""
         y = np.full((len(rows), len(self.targets)), np.nan)
         places = [column_index(columns, name) for name in self.targets]
         for i, row in enumerate(rows):
@@ -255,19 +265,22 @@ class LevelTask(Task):
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
         y, wrong = attach_lists(lists, self.targets, self.ptr(store).numpy(), self.per, self.items)
-        return replace(store, **{self.held: torch.from_numpy(y)}), wrong
+        return self.with_level_targets(store, torch.from_numpy(y)), wrong
 
     # training
 
     def values(self, store: MoleculeStore) -> Tensor:
-        """The targets `[R, T]` of a store.
+        """Return the targets `[R, T]` of a store.
 
         Raises:
             InputError: it has none.
         """
-        if (found := getattr(store, self.held)) is None:
-            raise InputError(f"these molecules have no targets of {self.per}s: expected a store with {self.held}")
-        return found
+        y: Tensor | None = getattr(store, self.store_field)
+        if y is None:
+            raise InputError(
+                f"these molecules have no targets of {self.per}s: expected a store with {self.store_field}"
+            )
+        return y
 
     def known_molecules(self, store: MoleculeStore) -> Tensor:
         known = (~self.values(store).isnan()).any(1)
@@ -279,14 +292,14 @@ class LevelTask(Task):
 
     def training_loss(self, output: Tensor, batch: Any) -> Tensor:
         weights = getattr(batch, "weights", None)
-        say = None if weights is None else weights[self.molecule(batch)][:, None]
-        return masked_mean(self.elementwise, output, getattr(batch, self.held), say)
+        weights = None if weights is None else weights[self.molecule(batch)][:, None]
+        return masked_mean(self.elementwise, output, getattr(batch, self.store_field), weights)
 
     def share(self, examples: Any) -> Tensor:
-        """The number of values, or the sum of their weights."""
+        """Return the number of values, or the sum of their weights."""
         if isinstance(examples, CapacityStore):
             examples = examples.store
-        known = ~getattr(examples, self.held).isnan()
+        known = ~getattr(examples, self.store_field).isnan()
         if getattr(examples, "weights", None) is None:
             return known.sum()
         owner = self.owner(examples) if isinstance(examples, MoleculeStore) else self.molecule(examples)
@@ -294,17 +307,18 @@ class LevelTask(Task):
 
     @abstractmethod
     def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
-        """Compute the sums over the atoms or bonds of a molecule for validation, `[R, T]` each, for targets without
-        blanks: the loss first."""
+        """Compute what validation averages over atoms or bonds, `[R, T]` each, the loss first; no target is blank."""
 
     @abstractmethod
     def validation_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
-        """The scores of an epoch, of the means over all parts of `measures`, `[T]` each, NaN where nothing is known.
-        `val_loss` is known already; `val_score` is that, unless it is said."""
+        """Compute the scores of an epoch from the means of `measures`, `[T]` each, NaN without values.
+
+        `val_loss` is there already; `val_score` is equal to it by default.
+        """
 
     def validation_outputs(self, output: Tensor, batch: Any) -> Tensor:
-        """Per molecule and target, sums over its parts: how many are known, and `measures`."""
-        target = getattr(batch, self.held)
+        """Sum over the atoms or bonds of each molecule, per target: the number of values, and `measures`."""
+        target = getattr(batch, self.store_field)
         known = ~target.isnan()
         target, output = target.nan_to_num(), output.float()
         sums = [torch.ones_like(target), *self.measures(output, target)]
@@ -314,8 +328,8 @@ class LevelTask(Task):
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
         weights = torch.ones(len(val), 1).double() if val.weights is None else val.weights.cpu()[:, None].double()
 
-        def scores(kept: Tensor) -> dict[str, float]:
-            count, loss, *sums = kept.double().cpu().unflatten(1, (-1, len(self.targets))).unbind(1)
+        def scores(outputs: Tensor) -> dict[str, float]:
+            count, loss, *sums = outputs.double().cpu().unflatten(1, (-1, len(self.targets))).unbind(1)
             mean_loss = float((loss * weights).sum() / (count * weights).sum().clamp(min=1e-300))
             means = [each.sum(0) / count.sum(0) for each in sums]
             return {"val_loss": mean_loss, "val_score": mean_loss} | self.validation_scores(means, val)
@@ -327,7 +341,11 @@ class LevelTask(Task):
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
         return fresh_columns(
             taken,
-            ((f"{name}_{kind}", str) for t, name in enumerate(self.targets) for kind in self.answer_kinds(t, members)),
+            (
+                (f"{name}_{suffix}", str)
+                for t, name in enumerate(self.targets)
+                for suffix in self.answer_suffixes(t, members)
+            ),
         )
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> list[Tensor]:
@@ -346,13 +364,13 @@ class LevelTask(Task):
         )
 
     def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
-        """Per molecule, what there is to warn of in its answer."""
+        """Return warnings about each molecule's answer."""
         return [[] for _ in range(len(store))]
 
     # scores and report
 
     def evaluate(self, y: np.ndarray, prediction: np.ndarray) -> dict[str, Any]:
-        """Score predictions `[R, P]` of parts against what was measured `[R, T]`, NaN for blanks."""
+        """Score predictions `[R, P]` by measured values `[R, T]`, NaN for blanks."""
         return evaluate(y, prediction, self.metrics, self.places)
 
     def score(
@@ -362,7 +380,7 @@ class LevelTask(Task):
         return self.evaluate(self.truth(store.subset(rows)), np.concatenate(joined))
 
     def baselines(self, store: MoleculeStore, split: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
-        """The mean of the training parts that have the same codes, see `codes` and `means_of_alike`."""
+        """Score the mean of the training rows with the same codes, see `codes` and `means_of_alike`."""
         y, owner = self.truth(store), self.owner(store).numpy()[:: self.rows_each]
         of = {part: np.isin(owner, rows) for part, rows in split.items()}
         found = means_of_alike(self.codes(store)[:: self.rows_each], self.ideal_predictions(y), of["train"])
@@ -372,11 +390,11 @@ class LevelTask(Task):
         return LevelScores(self, columns)
 
     def truth(self, store: MoleculeStore) -> np.ndarray:
-        """The targets of a store's parts, each once."""
+        """Return the targets of a store, each atom or bond once."""
         return self.values(store).cpu().numpy()[:: self.rows_each]
 
     def owner(self, store: MoleculeStore) -> Tensor:
-        """int64 `[R]`: the molecule of each row of a store's parts."""
+        """Return the molecule of each row of a store, int64 `[R]`."""
         return torch.repeat_interleave(torch.arange(len(store), device=store.device), self.ptr(store).diff())
 
 
@@ -386,22 +404,25 @@ def _mean(values: np.ndarray | None) -> float:
     return known.mean() if len(known) else np.nan
 
 
-# --- Which parts of a molecule have targets: its atoms, or its bonds.
+# --- The two levels: atoms and bonds.
 
 
 class OfAtoms(LevelTask):
-    """The atoms of the graph, in the order in which the SMILES or the mol block has them."""
+    """Level of the atoms of the graph, in the order of the SMILES or the mol block."""
 
-    per: ClassVar[str] = "atom"
-    held: ClassVar[str] = "atom_y"
+    per: ClassVar[Literal["atom"]] = "atom"
+    store_field: ClassVar[str] = "atom_y"
 
     def ptr(self, store: MoleculeStore) -> Tensor:
         return store.atom_ptr
 
+    def with_level_targets(self, store: MoleculeStore, y: Tensor) -> MoleculeStore:
+        return replace(store, atom_y=y)
+
     def molecule(self, batch: Any) -> Tensor:
         return batch.batch
 
-    def kinds(self, store: MoleculeStore) -> list[str]:
+    def type_names(self, store: MoleculeStore) -> list[str]:
         column = ATOM_INDEX["element"]
         return [name_code("atom", column, code).removeprefix("element ") for code in store.atoms[:, column].tolist()]
 
@@ -410,29 +431,33 @@ class OfAtoms(LevelTask):
 
 
 class OfBonds(LevelTask):
-    """The bonds between atoms of the graph, in RDKit's order of bonds.
+    """Level of the bonds between atoms of the graph, in RDKit's order of bonds.
 
     A bond has no direction: its outputs are a function of the sum and the difference of its atoms' states
     (`gtx.nn.BondReadout`).
     """
 
-    per: ClassVar[str] = "bond"
-    held: ClassVar[str] = "bond_y"
+    per: ClassVar[Literal["bond"]] = "bond"
+    store_field: ClassVar[str] = "bond_y"
     rows_each: ClassVar[int] = 2
 
     def ptr(self, store: MoleculeStore) -> Tensor:
         return store.bond_ptr
 
+    def with_level_targets(self, store: MoleculeStore, y: Tensor) -> MoleculeStore:
+        return replace(store, bond_y=y)
+
     def molecule(self, batch: Any) -> Tensor:
         return batch.batch[batch.edge_index[0]]
 
-    def kinds(self, store: MoleculeStore) -> list[str]:
+    def type_names(self, store: MoleculeStore) -> list[str]:
         column = BOND_INDEX["type"]
         return [name_code("bond", column, code) for code in store.bond_codes[:, column].tolist()]
 
     def codes(self, store: MoleculeStore) -> np.ndarray:
-        """Return the codes of a bond and of its two atoms in either order: of each column the smaller code, then the
-        larger."""
+        """Return the codes of a bond and of its two atoms, independent of their order: the smaller codes, then the
+        larger.
+        """
         ends = store.bonds.numpy() + store.atom_ptr.numpy()[self.owner(store).numpy()]
         one, other = (store.atoms.numpy()[end] for end in ends)
         return np.concatenate([store.bond_codes.numpy(), np.minimum(one, other), np.maximum(one, other)], axis=1)

@@ -20,13 +20,13 @@ LOSSES: dict[str, Callable[..., Tensor]] = {"mse": F.mse_loss, "mae": F.l1_loss,
 def masked_mean(
     elementwise: Callable[[Tensor, Tensor], Tensor], output: Tensor, target: Tensor, weights: Tensor | None = None
 ) -> Tensor:
-    """The mean of a loss over the entries that were observed.
+    """Average a loss over the entries that were observed.
 
     Args:
         elementwise: of outputs and targets, the loss of each entry `[B, T]`.
         output: `[B, ...]`, as `elementwise` takes it.
         target: `[B, T]`, NaN for blanks.
-        weights: how much say each entry has, 0 or more, `[B, T]` or what broadcasts to it; by default the same.
+        weights: weight of each entry, 0 or more, broadcastable to `[B, T]`; default: uniform.
 
     Returns:
         A number. A batch of blanks alone gives 0, still a function of the outputs, so that every rank has gradients to
@@ -38,18 +38,18 @@ def masked_mean(
     each = elementwise(output.to(dtype), torch.where(observed, target, 0.0).to(dtype))
     if weights is None:
         return (each * observed).sum() / observed.sum().clamp(min=1)
-    say = observed * weights
-    total = say.sum()
-    return (each * say).sum() / torch.where(total > 0, total, 1)
+    weights = observed * weights
+    total = weights.sum()
+    return (each * weights).sum() / torch.where(total > 0, total, 1)
 
 
 def constants(values: Sequence[float], like: Tensor) -> Tensor:
-    """Plain numbers as a tensor `[n]` beside another, made there: a captured step can hold no copy from the host."""
+    """Make a tensor `[n]` of plain numbers on the device of `like`, without a copy from the host (for CUDA graphs)."""
     return torch.stack([like.new_full((), value) for value in values])
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Tensor:
-    r"""The mean cross-entropy to targets of which a share is spread over all classes evenly.
+    r"""Compute the mean cross-entropy to targets of which a share is spread evenly over all classes.
 
     \[ L = -\sum_w t_w \ln p_w, \qquad t_w = (1 - \varepsilon)\, [w = y] + \varepsilon / V \]
 
@@ -60,11 +60,11 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.
 
     Args:
         logits: `[N, V]`.
-        labels: y, int64 `[N]`; -100 for padding, which has no say.
+        labels: y, int64 `[N]`; -100 for padding, which is left out.
         smoothing: \(\varepsilon\), 0 to 1.
 
     Returns:
-        The mean over what is not padding, in nats; 0 if all is.
+        The mean over the labels without padding, in nats; 0 if all are padding.
     """
     known = labels >= 0
     log_p = logits.log_softmax(-1)
@@ -73,19 +73,19 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.
     return torch.where(known, each, 0.0).sum() / known.sum().clamp(min=1)
 
 
-# --- How good predictions are, in the targets' own units.
+# --- Scores of predictions, in the targets' own units.
 
 
 class Metric(NamedTuple):
     """A score of one target.
 
     Attributes:
-        title: what a reader calls it.
-        function: of prediction and truth, both without blanks.
-        defined: whether the truth defines it.
+        title: its name in reports.
+        function: from prediction and truth, both without blanks, to the score; None if the task computes it itself.
+        defined: predicate of the truth: whether the score is defined.
         lower: whether lower is better.
         in_units: whether it has the unit of the target.
-        summed: whether that of all targets is their sum, not their mean.
+        summed: whether the score of all targets is their sum, not their mean.
     """
 
     title: str
@@ -97,17 +97,17 @@ class Metric(NamedTuple):
 
 
 def has_values(y: Tensor) -> bool:
-    """Tell whether anything was measured."""
+    """Return True if there is any value."""
     return len(y) > 0
 
 
 def varies(y: Tensor) -> bool:
-    """Tell whether there are two different values."""
+    """Return True if there are two different values."""
     return len(y) > 1 and bool((y != y[0]).any())
 
 
 class Target(NamedTuple):
-    """A target and its place in predictions.
+    """Target and its columns of the predictions.
 
     Attributes:
         name: of the target.
@@ -144,7 +144,7 @@ def evaluate(
         for t, target in enumerate(targets)
     }
     all_targets = {
-        name: _together((scores[name] for scores in per_target.values()), metric.summed)
+        name: _joint((scores[name] for scores in per_target.values()), metric.summed)
         for name, metric in metrics.items()
     }
     return {**all_targets, "per_target": per_target}
@@ -153,28 +153,36 @@ def evaluate(
 def mean_scores(
     per_target: Mapping[str, Mapping[str, float | None]], names: Iterable[str] | None = None
 ) -> dict[str, Any]:
-    """Scores of each target by name, and before them the mean of each over the targets where it is defined; of those
-    scores alone that have `names`, by default all that the first target has."""
+    """Average scores over the targets where they are defined.
+
+    Args:
+        per_target: scores by name, for each target.
+        names: the scores to average; default: those of the first target.
+
+    Returns:
+        The means by name, and `per_target`.
+    """
     names = next(iter(per_target.values())) if names is None else names
-    means = {name: _together((scores.get(name) for scores in per_target.values()), summed=False) for name in names}
+    means = {name: _joint((scores.get(name) for scores in per_target.values()), summed=False) for name in names}
     return {**means, "per_target": per_target}
 
 
 def _evaluate_one(y: Tensor, prediction: Tensor, metrics: Mapping[str, Metric]) -> dict[str, float | None]:
     observed = ~y.isnan()
     y, prediction = y[observed], prediction[observed]
-    return {
-        name: _plain(metric.function(prediction, y)) if metric.defined(y) and prediction.isfinite().all() else None
-        for name, metric in metrics.items()
-    }
+    scores: dict[str, float | None] = dict.fromkeys(metrics)
+    for name, metric in metrics.items():
+        if metric.function and metric.defined and metric.defined(y) and prediction.isfinite().all():
+            scores[name] = _plain(metric.function(prediction, y))
+    return scores
 
 
 def _plain(value: Tensor | float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _together(scores: Iterable[float | None], summed: bool) -> float | None:
-    """The mean of the scores that are defined; or the sum, where all are."""
+def _joint(scores: Iterable[float | None], summed: bool) -> float | None:
+    """Average the scores that are defined; or sum them, if all are."""
     every = list(scores)
     defined = [score for score in every if score is not None]
     if summed:

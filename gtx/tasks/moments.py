@@ -46,7 +46,7 @@ class Moments:
         return Moments(count, self.mean + part * apart, scatter, self.size + part * (other.size - self.size))
 
     def line(self, least: float | None) -> tuple[Tensor | None, float, float]:
-        """The reference per element `[119]`, if there is one, then the mean and the standard deviation of the rest."""
+        """Fit the reference per element `[119]`, if there is one, and the mean and standard deviation of the rest."""
         mean, within = self.mean[:-1], self.scatter[:-1, :-1]
         reference = None
         if len(mean):
@@ -60,7 +60,7 @@ class Moments:
         return reference, offset, sd if sd > 1e-7 * self.size else 0.0
 
     def _left(self, reference: Tensor) -> float:
-        """The sum of squares that a reference leaves."""
+        """Compute the residual sum of squares of a reference."""
         own = torch.cat([-reference, reference.new_ones(1)])
         return float(own @ self.scatter @ own)
 
@@ -74,7 +74,8 @@ class Moments:
 
 def scaler_of(parts: Iterable[tuple[Tensor, Tensor | None]], least: float | None) -> TargetScaler:
     """Fit a scaler to all parts as `TargetScaler.fit` would to their union; each part, `y` `[n, T]` and
-    `composition`, is held in memory one at a time."""
+    `composition`, is held in memory one at a time.
+    """
     found: list[Moments] = []
     for y, composition in parts:
         own = []

@@ -1,4 +1,4 @@
-"""Targets of molecules, atoms and bonds in one model."""
+"""Several tasks in one model: targets of molecules, atoms and bonds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gtx.data.ledger import Ledger
 
 
-# --- Answers and scores of several tasks that one model has learned.
+# --- Answers and scores of several tasks.
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class JointAnswers:
     """Answers of each task for m molecules.
 
     Attributes:
-        parts: of each task, in their order.
+        parts: answers of each task, in order.
         warnings: per molecule, a list of texts.
     """
 
@@ -45,14 +45,14 @@ class JointAnswers:
 
     @classmethod
     def of(cls, parts: Sequence[Answers]) -> JointAnswers:
-        """With the warnings of all."""
+        """Join the answers of tasks, with all warnings."""
         every = zip(*(each.warnings for each in parts), strict=True)
         return cls(tuple(parts), [list(chain(*found)) for found in every])
 
     @property
     def finite(self) -> np.ndarray:
-        """bool `[m]`: the molecules that every task has an answer for."""
-        return np.stack([each.finite for each in self.parts]).all(0)
+        """Mask `[m]` of the molecules with an answer from every task."""
+        return np.logical_and.reduce([each.finite for each in self.parts])
 
     def subset(self, rows: np.ndarray) -> JointAnswers:
         """Select the molecules `rows`."""
@@ -68,24 +68,24 @@ class JointAnswers:
 
 
 class JointScores:
-    """Answers beside the truth, task by task.
+    """Scores of a table, task by task.
 
     Args:
-        parts: of each task.
-        names: of the metrics of all.
+        parts: scores of each task.
+        names: names of the metrics of all tasks.
     """
 
     def __init__(self, parts: Sequence[Scores], names: Sequence[str]) -> None:
         self.parts, self.names = parts, names
 
     def add(self, rows: Sequence[Row], answers: JointAnswers) -> None:
-        """Take in some rows and their answers."""
+        """Add some rows and their answers."""
         for part, own in zip(self.parts, answers.parts, strict=True):
             part.add(rows, own)
 
     def metrics(self) -> dict[str, Any] | None:
-        """Return the metrics as in `metrics.json`; None if the table holds no truth."""
-        found = [scores for part in self.parts if (scores := part.metrics()) is not None]
+        """Return the metrics as in `metrics.json`; None if the table has no true values."""
+        found = [scores for scores in (part.metrics() for part in self.parts) if scores is not None]
         return join_scores(found, self.names) if found else None
 
     def notes(self) -> list[str]:
@@ -94,15 +94,16 @@ class JointScores:
 
 
 def join_scores(parts: Sequence[dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
-    """The scores of several tasks as those of one: means of the metrics `names` over the targets that have them, and
-    what only some have besides."""
+    """Join the scores of several tasks: means of the metrics `names` over the targets that have them, and the rest."""
     joined = mean_scores({name: scores for each in parts for name, scores in each["per_target"].items()}, names)
     return {k: v for each in parts for k, v in each.items()} | joined
 
 
 def join_baselines(parts: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> dict[str, Any]:
-    """Scores of the baselines of several tasks, by name and part of the split; None for targets that a baseline does
-    not predict."""
+    """Join the scores of the baselines of several tasks, by name and part of the split.
+
+    None for targets that a baseline does not predict.
+    """
 
     def joined(method: str, where: str) -> dict[str, Any]:
         per_target: dict[str, Any] = {}
@@ -115,26 +116,25 @@ def join_baselines(parts: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> di
     return {method: {where: joined(method, where) for where in ("train", "val", "test")} for method in methods}
 
 
-# --- Numbers of molecules, of their atoms and of their bonds, learned by one model.
+# --- The task.
 
-KINDS: dict[str, type[Task]] = {
-    kind.name: kind for kind in (Regression, AtomRegression, AtomClassification, BondRegression, BondClassification)
+TASKS_OF_LEVELS: dict[str, type[Task]] = {
+    task.name: task for task in (Regression, AtomRegression, AtomClassification, BondRegression, BondClassification)
 }
-UNLIKE = ("dropout", "similarity")
-"""Methods of uncertainty that ask a network many times, or read training molecules."""
+EXCLUDED_METHODS = ("dropout", "similarity")
+"""Methods of uncertainty that compute many outputs of a network, or read training molecules."""
 
 
 @dataclass(frozen=True)
 class MultiLevel(Task, MultiLevelOptions):
-    r"""Two or three tasks whose targets are of molecules, of atoms and of bonds: one encoder, and a head for each task.
+    r"""Joint task of two or three tasks of molecules, atoms and bonds: one encoder, and a head for each.
 
-    The loss is the sum of the tasks' own, each the mean over what is known to it in the whole set:
+    The loss is the sum of the losses of the tasks, each the mean over its values in the whole training set:
 
     \[ L = \sum_k \frac{1}{n_k} \sum_{i=1}^{n_k} \ell_k(\hat z_{ki}, z_{ki}) \]
 
-    in z-scores, or in nats of classes, so that no task has more say because a molecule has more atoms than it has
-    values. Source: chemprop's
-    models of mixed targets (`MolAtomBondMPNN` of version 2.3), one encoder and a predictor for each kind.
+    in z-scores, or in nats of classes, so that a task with more values has no more weight. Source: chemprop's models of
+    mixed targets (`MolAtomBondMPNN` of version 2.3), one encoder and a predictor for each level.
 
     A row needs a value for one of the targets. Scores are means over the targets that have them. A store has the
     targets of molecules as the first columns of `y`, and after them, from a table, the mean of each list.
@@ -142,7 +142,7 @@ class MultiLevel(Task, MultiLevelOptions):
     Args:
         parts: the tasks: a `Regression`, an `AtomRegression` or `AtomClassification`, and a `BondRegression` or
             `BondClassification`.
-        density: learned: how much say each part has in the training rows, see `Task.share`, for each molecule.
+        density: weight of each task in the training rows, see `Task.share`, per molecule.
 
     Raises:
         InputError: other tasks, fewer than two, two of molecules, of atoms or of bonds, a target named twice, or a
@@ -153,18 +153,18 @@ class MultiLevel(Task, MultiLevelOptions):
     supports: ClassVar[frozenset[str]] = frozenset({"fine-tuning"})
     targets: tuple[str, ...] = ()
     parts: tuple[Task, ...] = field(default=(), kw_only=True)
-    density: tuple[float, ...] | None = learned()
+    density: tuple[float, ...] = learned()
 
     def __post_init__(self) -> None:
-        order = list(KINDS.values())
+        order = list(TASKS_OF_LEVELS.values())
         if unlike := [each for each in self.parts if type(each) not in order]:
-            known = ", ".join(KINDS)
+            known = ", ".join(TASKS_OF_LEVELS)
             raise InputError(f"tasks that go together are {known}; got {unlike[0].name}")
         parts = tuple(sorted(self.parts, key=lambda each: order.index(type(each))))
         if len({each.per for each in parts}) < max(2, len(parts)):
             one, names = "one of molecules, one of atoms and one of bonds", ", ".join(each.name for each in parts)
             raise InputError(f"tasks that go together are two or three, {one}: got {names}")
-        if (method := getattr(parts[0], "uncertainty", "none")) in UNLIKE:
+        if (method := getattr(parts[0], "uncertainty", "none")) in EXCLUDED_METHODS:
             raise InputError(f"uncertainty: {method} does not go together with targets of atoms or bonds")
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "targets", tuple(name for each in parts for name in each.targets))
@@ -198,7 +198,7 @@ class MultiLevel(Task, MultiLevelOptions):
         return sum(each.validation_channels for each in self.parts)
 
     def store_of(self, part: Task, store: MoleculeStore) -> MoleculeStore:
-        """A store with the targets of one part alone in `y`."""
+        """Return a store with the targets of one task alone in `y`."""
         if store.y is None or part.per != "molecule":
             return store
         return replace(store, y=store.y[:, : len(part.targets)])
@@ -256,14 +256,15 @@ class MultiLevel(Task, MultiLevelOptions):
         return store
 
     def forward(self, model: nn.Module, batch: Any) -> tuple[Tensor, ...]:
-        said = model(batch)
-        return tuple(part.forward(_saying(out), batch) for part, out in zip(self.parts, said, strict=True))
+        outputs = model(batch)
+        return tuple(part.forward(_Constant(out), batch) for part, out in zip(self.parts, outputs, strict=True))
 
     def training_loss(self, output: Sequence[Tensor], batch: Any) -> Tensor:
-        loss = 0.0
-        for part, own, density in zip(self.parts, output, self.density, strict=True):
-            loss = loss + part.training_loss(own, batch) * (part.share(batch) / (density * self.share(batch)))
-        return loss
+        losses = [
+            part.training_loss(own, batch) * (part.share(batch) / (density * self.share(batch)))
+            for part, own, density in zip(self.parts, output, self.density, strict=True)
+        ]
+        return torch.stack(losses).sum()
 
     def validation_outputs(self, output: Sequence[Tensor], batch: Any) -> Tensor:
         return torch.cat([part.validation_outputs(own, batch) for part, own in zip(self.parts, output, strict=True)], 1)
@@ -272,17 +273,17 @@ class MultiLevel(Task, MultiLevelOptions):
         of_parts = [part.validation(self.store_of(part, val)) for part in self.parts]
         widths, counts = [part.validation_channels for part in self.parts], [len(part.targets) for part in self.parts]
 
-        def scores(kept: Tensor) -> dict[str, float]:
-            found = [score(own) for score, own in zip(of_parts, kept.split(widths, 1), strict=True)]
+        def scores(outputs: Tensor) -> dict[str, float]:
+            found = [score(own) for score, own in zip(of_parts, outputs.split(widths, 1), strict=True)]
             logged = {}
             for name in dict.fromkeys(name for each in found for name in each):
-                known = [
+                values = [
                     (each[name], n) for each, n in zip(found, counts, strict=True) if isfinite(each.get(name, nan))
                 ]
                 if name == "val_loss":
-                    logged[name] = sum(value for value, _ in known)
-                elif known:  # the mean over targets
-                    logged[name] = sum(value * n for value, n in known) / sum(n for _, n in known)
+                    logged[name] = sum(value for value, _ in values)
+                elif values:  # the mean over targets
+                    logged[name] = sum(value * n for value, n in values) / sum(n for _, n in values)
             return logged
 
         return scores
@@ -302,17 +303,19 @@ class MultiLevel(Task, MultiLevelOptions):
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> list[tuple[Tensor, ...]]:
         """Compute the outputs of each level for each molecule, see `Task.predict`."""
-        said = [network(batch) for network in members]
-        own = [part.predict([_saying(out[k]) for out in said], batch) for k, part in enumerate(self.parts)]
+        outputs = [network(batch) for network in members]
+        own = [part.predict([_Constant(out[k]) for out in outputs], batch) for k, part in enumerate(self.parts)]
         return list(zip(*own, strict=True))
 
     def decode(self, outputs: Sequence[tuple[Tensor, ...]], store: MoleculeStore) -> JointAnswers:
         found = []
         for k, part in enumerate(self.parts):
-            own = [said[k] for said in outputs]
-            if part.per == "molecule":
-                own = torch.stack(own) if own else torch.zeros(0, 1, part.out_channels, dtype=torch.float64)
-            found.append(part.decode(own, store))
+            own = [each[k] for each in outputs]
+            if part.per != "molecule":
+                found.append(part.decode(own, store))
+            else:
+                empty = torch.zeros(0, 1, part.out_channels, dtype=torch.float64)
+                found.append(part.decode(torch.stack(own) if own else empty, store))
         return JointAnswers.of(found)
 
     def calibrated(self, answers: JointAnswers, y: np.ndarray) -> Self:
@@ -333,7 +336,7 @@ class MultiLevel(Task, MultiLevelOptions):
         return JointScores([part.scores(columns) for part in self.parts], tuple(self.metrics))
 
     def seen_by(self, part: Task, dataset: Any) -> Any:
-        """A data set with the targets of one part alone."""
+        """Return a data set with the targets of one task alone."""
         return replace(dataset, task=part, store=self.store_of(part, dataset.store))
 
     def notes(self) -> list[str]:
@@ -350,18 +353,24 @@ class MultiLevel(Task, MultiLevelOptions):
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        Record({"parts": ListOf(Record({"name": one_of(list(KINDS))}), 2, 3)}).check(plain, "task")
-        own = cls(parts=tuple(KINDS[part["name"]].from_dict(part) for part in plain["parts"]))
+        Record({"parts": ListOf(Record({"name": one_of(list(TASKS_OF_LEVELS))}), 2, 3)}).check(plain, "task")
+        own = cls(parts=tuple(TASKS_OF_LEVELS[part["name"]].from_dict(part) for part in plain["parts"]))
         if plain.get("targets") != list(own.targets):
             raise InputError(f"task.targets: expected those of its parts, {list(own.targets)}")
         return replace(own, density=tuple(plain.get("density", ())))
 
     @property
     def _of_parts(self) -> list[LevelTask]:
-        """The tasks of atoms and bonds."""
-        return [part for part in self.parts if part.per != "molecule"]
+        """Tasks of atoms and bonds."""
+        return [part for part in self.parts if isinstance(part, LevelTask)]
 
 
-def _saying(output: Tensor) -> Callable[[Any], Tensor]:
-    """Stands for a network whose output is known."""
-    return lambda batch: output
+class _Constant(nn.Module):
+    """Network that returns an output computed before."""
+
+    def __init__(self, output: Tensor) -> None:
+        super().__init__()
+        self.output = output
+
+    def forward(self, batch: Any) -> Tensor:
+        return self.output

@@ -1,4 +1,4 @@
-"""Numbers: the base of tasks whose cells are numbers, or bounds of numbers."""
+"""Base of tasks whose cells are numbers, or bounds of numbers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from gtx.schema import shown
 from gtx.tasks.calibration import LEVEL, Reach
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
 from gtx.tasks.options import WeightOptions
-from gtx.tasks.task import NumberScores, Predictions, Task, fresh_columns
+from gtx.tasks.task import Predictions, Task, fresh_columns, targets_of
 
 if TYPE_CHECKING:
     from gtx.data import File, MoleculeStore
 
 
-# --- Values of which a bound is all that is known: cells such as `>5`, and what they cost.
+# --- Censored values: cells such as `>5`, and their loss.
 
 SIGNS = {">=": 1, "<=": -1, ">": 1, "<": -1, "≥": 1, "≤": -1}
 """Prefixes of a bound: 1 where values are above it, -1 where they are below."""
@@ -37,7 +37,7 @@ _LEAST = 1e-6  # variance, of z-scores
 
 
 def parse_bound(cell: str) -> tuple[int, float] | None:
-    """`>5`, `<= 0.1` and their like as the side, 1 or -1, and the number; None for anything else."""
+    """Parse a bound such as `>5` or `<= 0.1` to its side, 1 or -1, and its number; None for anything else."""
     cell = cell.strip()
     sign = next((sign for sign in SIGNS if cell.startswith(sign)), None)
     if sign is None:
@@ -47,7 +47,7 @@ def parse_bound(cell: str) -> tuple[int, float] | None:
 
 
 def read_bounds(columns: list[list[str]]) -> np.ndarray:
-    """The bounds in the cells of T columns, float64 `[n, 2T]`: T that values are above, then T that they are below."""
+    """Parse the bounds in the cells of T columns, float64 `[n, 2T]`: T lower bounds, then T upper bounds."""
     count = len(columns)
     bounds = np.full((len(columns[0]), 2 * count), np.nan)
     for t, cells in enumerate(columns):
@@ -59,7 +59,7 @@ def read_bounds(columns: list[list[str]]) -> np.ndarray:
 
 
 def with_bounds(y: Tensor, bounds: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Values with bounds in their place where these are all that is known.
+    """Fill blanks among values with their bounds.
 
     Args:
         y: `[n, T]`, NaN where nothing was measured.
@@ -77,42 +77,49 @@ def with_bounds(y: Tensor, bounds: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def bound_scores(bounds: np.ndarray, prediction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count the bounds `[n, 2T]` of each target, and compute the share that predictions `[n, T]` satisfy; NaN
-    without bounds."""
+    """Count the bounds of each target, and compute the share that predictions satisfy.
+
+    Args:
+        bounds: `[n, 2T]`.
+        prediction: `[n, T]`.
+
+    Returns:
+        The counts `[T]` and the shares `[T]`, NaN without bounds.
+    """
     above, below = np.split(bounds, 2, axis=1)
-    given = (~np.isnan(above) | ~np.isnan(below)).sum(0)
+    count = (~np.isnan(above) | ~np.isnan(below)).sum(0)
     good = ((prediction >= above) | (prediction <= below)).sum(0)
-    return given, np.where(given > 0, good / np.maximum(given, 1), np.nan)
+    return count, np.where(count > 0, good / np.maximum(count, 1), np.nan)
 
 
-def censored_squares(output: Tensor, value: Tensor, side: Tensor, say: Tensor) -> Tensor:
-    r"""Squared errors, and for bounds what they are in a Gaussian likelihood.
+def censored_squares(output: Tensor, value: Tensor, side: Tensor, weights: Tensor) -> Tensor:
+    r"""Compute squared errors, and for bounds their counterpart in a Gaussian likelihood.
 
-    With errors of one spread \(\sigma\), an exact value y costs \(\sigma^2\) times twice its negative log-likelihood,
-    but for a constant, and so does a bound c:
+    With errors of one spread \(\sigma\), an exact value y costs \(2 \sigma^2\) times its negative log-likelihood,
+    up to a constant, and so does a bound c:
 
     \[ (y - f)^2, \qquad -2 \sigma^2 \ln \Phi\!\left(\frac{f - c}{\sigma}\right) \;\text{for } y > c, \qquad
        -2 \sigma^2 \ln \Phi\!\left(\frac{c - f}{\sigma}\right) \;\text{for } y < c \]
 
     With a small spread a bound costs nothing on the side that it allows, and the squared distance on the other; with
     the spread as it is, f is the mean of what was censored, which that rule would miss (Tobin 1958,
-    https://doi.org/10.2307/1907382). The spread is the most likely one of the rows given, see `censored_spread`, and
+    https://doi.org/10.2307/1907382). The spread is the most likely one of these rows, see `censored_spread`, and
     has no gradient.
 
     Args:
         output: f, `[B, T]`.
         value: y, or c, `[B, T]`, any number for blanks.
         side: 1 for y > c, -1 for y < c, 0 for y, `[B, T]`.
-        say: how much each entry weighs in the spread, `[B, T]`, 0 for blanks.
+        weights: weight of each entry in the spread, `[B, T]`, 0 for blanks.
     """
     error = output - value
-    spread = censored_spread(error.detach(), side, say)
+    spread = censored_spread(error.detach(), side, weights)
     unlikely = -2 * spread.square() * torch.special.log_ndtr(side * error / spread)
     return torch.where(side == 0, error.square(), unlikely)
 
 
-def censored_spread(error: Tensor, side: Tensor, say: Tensor) -> Tensor:
-    r"""The standard deviation of errors some of which are censored, by expectation and maximisation, `[T]`.
+def censored_spread(error: Tensor, side: Tensor, weights: Tensor) -> Tensor:
+    r"""Estimate the standard deviation of partly censored errors by expectation and maximisation, `[T]`.
 
     \[ \sigma^2 \leftarrow \frac{\sum_{exact} e^2 + \sum_{bounds} \sigma^2 (1 - z \lambda(z))}{n}, \qquad
        z = \pm \frac{e}{\sigma}, \quad \lambda = \frac{\varphi(z)}{\Phi(z)} \]
@@ -120,8 +127,8 @@ def censored_spread(error: Tensor, side: Tensor, say: Tensor) -> Tensor:
     (Dempster, Laird & Rubin 1977). Arguments as of `censored_squares`, errors being output minus value; 1 where
     there is no exact value.
     """
-    exact, bound = say * (side == 0), say * (side != 0)
-    squares, measured, total = (exact * error.square()).sum(0), exact.sum(0), say.sum(0)
+    exact, bound = weights * (side == 0), weights * (side != 0)
+    squares, measured, total = (exact * error.square()).sum(0), exact.sum(0), weights.sum(0)
     known = measured > 0
     variance = torch.where(known, squares / torch.where(known, measured, 1), 1).clamp(min=_LEAST)
     for _ in range(_STEPS):
@@ -132,15 +139,17 @@ def censored_spread(error: Tensor, side: Tensor, say: Tensor) -> Tensor:
     return variance.sqrt()
 
 
-# --- What regression and classification share: targets that are numbers, or numbers of classes, in columns of a table.
+# --- The base of regression and classification.
 
 BAD_TARGET = "with a bad target"
 
 
 @dataclass(frozen=True)
 class NumberTask(Task, WeightOptions):
-    """A task of T columns of numbers. A subclass says what an output means (`unscaled`), what it costs
-    (`elementwise`), and how it is scored (`metrics`); see `gtx.tasks.regression` for the plainest."""
+    """Task of T columns of numbers.
+
+    A subclass defines the meaning of an output (`unscaled`), its loss (`elementwise`) and its scores (`metrics`).
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -193,19 +202,19 @@ class NumberTask(Task, WeightOptions):
     """True if outputs are logits or logarithms that `regressands` only approximate; a closed-form fit is then
     calibrated."""
 
-    # what a subclass says
+    # definitions of a subclass
 
     @abstractmethod
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        """The loss of each entry, `[B, T]`, of outputs `[B, P]` and scaled targets `[B, T]` without blanks."""
+        """Compute the loss of each entry `[B, T]` from outputs `[B, P]` and scaled targets `[B, T]` without blanks."""
 
     @abstractmethod
     def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        """Outputs `[..., m, P]` for the molecules of a store to the user's units or probabilities, float64."""
+        """Convert outputs `[..., m, P]` for a store to the user's units or to probabilities, float64."""
 
     def scaled(self, store: MoleculeStore) -> Tensor:
-        """The targets of a store as the loss takes them, float32 `[m, T]`."""
-        return store.y.float().cpu()
+        """Scale the targets of a store for the loss, float32 `[m, T]`."""
+        return targets_of(store).float().cpu()
 
     @property
     def plain(self) -> Self:
@@ -213,29 +222,33 @@ class NumberTask(Task, WeightOptions):
         return self
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
-        """Compute the negative log-likelihood `[T]` of scaled targets `[m, T]`, NaN for blanks, given outputs
-        `[m, P]`, up to a constant."""
+        """Compute the negative log-likelihood `[T]`, up to a constant.
+
+        Args:
+            output: `[m, P]`.
+            scaled: targets `[m, T]`, NaN for blanks.
+        """
         known = ~scaled.isnan()
         return (self.plain.elementwise(output, scaled.nan_to_num()) * known).sum(0)
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
-        """Which epoch is best; lower is better. By default the loss."""
+        """Score an epoch to select the best; lower is better. By default the loss."""
         return logged["val_loss"]
 
     def table(self, answers: Predictions) -> list[np.ndarray]:
-        """The columns of answers, as `output_columns` names them."""
-        kinds = [kind for kind in (answers.mean, answers.std, answers.low, answers.high) if kind is not None]
-        return [kind[:, t] for t in range(len(self.targets)) for kind in kinds]
+        """Return the columns that `output_columns` names."""
+        parts = [part for part in (answers.mean, answers.std, answers.low, answers.high) if part is not None]
+        return [part[:, t] for t in range(len(self.targets)) for part in parts]
 
-    def kinds(self, target: int, members: int) -> dict[str, type]:
-        """Return names, after the target's own, and types of the columns of a target's answers."""
-        return {"pred": float} | ({"std": float} if members > 1 else {})
+    def answer_suffixes(self, target: int, members: int) -> dict[str, type]:
+        """Return suffixes and types of the columns of a target's answers."""
+        return {"pred": float, "std": float} if members > 1 else {"pred": float}
 
-    # what follows from it
+    # what follows from them
 
     @property
     def level(self) -> float:
-        """The share of molecules that an interval should hold."""
+        """Share of molecules whose value an interval should hold."""
         return LEVEL
 
     def infer_from_table(self, files: Sequence[File]) -> Self:
@@ -264,12 +277,11 @@ class NumberTask(Task, WeightOptions):
         return y
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        """The values in the cells of a target, float64 `[n]`: NaN for blanks, infinity for what is none."""
+        """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for texts that are no values."""
         return np.array([parse_number(cell) for cell in cells], np.float64)
 
     def joined(self, y: np.ndarray) -> np.ndarray:
-        """Merge the values of rows `[n, T]` of one molecule, NaN for blanks; infinity where they contradict each
-        other."""
+        """Check the values of each row `[n, T]` together, NaN for blanks; infinity where they do not fit."""
         return y
 
     def complaint(self, target: int, cell: str) -> str:
@@ -277,18 +289,20 @@ class NumberTask(Task, WeightOptions):
         return f"is not a finite number, nor blank: {BLANK_WORDS}"
 
     def fitted(self, train: MoleculeStore) -> Self:
-        for name, blank in zip(self.targets, train.y.isnan().all(0).tolist(), strict=True):
+        for name, blank in zip(self.targets, targets_of(train).isnan().all(0).tolist(), strict=True):
             if blank:
                 raise InputError(f"target {name!r} has no value among the training molecules")
         return self
 
-    def known(self, other: Task) -> list[int]:
-        """The number of each target among those of another task of this kind, -1 for one that it does not have."""
+    def shared(self, other: Task) -> list[int]:
+        """Map each target to its index in another task of the same class, -1 for a new one."""
         theirs = other.targets if type(other) is type(self) else ()
         return [theirs.index(name) if name in theirs else -1 for name in self.targets]
 
     def outputs_of(self, other: Task) -> list[int] | None:
-        pairs = [(self.outputs(t), other.outputs(at)) for t, at in enumerate(self.known(other)) if at >= 0]
+        if not isinstance(other, NumberTask):
+            return None
+        pairs = [(self.outputs(t), other.outputs(at)) for t, at in enumerate(self.shared(other)) if at >= 0]
         if not pairs or other.targets == self.targets or any(len(own) != len(theirs) for own, theirs in pairs):
             return None
         found = np.full(self.out_channels, -1)
@@ -297,8 +311,7 @@ class NumberTask(Task, WeightOptions):
         return found.tolist()
 
     def outputs(self, target: int) -> np.ndarray:
-        """The numbers of a target's outputs, its predictions first: by default one block of P outputs after the
-        other."""
+        """Return the indices of a target's outputs, its predictions first; by default in blocks of P outputs."""
         blocks = np.arange(self.out_channels).reshape(-1, self.num_predictions)
         return blocks[:, self.places[target].columns].flatten()
 
@@ -309,14 +322,14 @@ class NumberTask(Task, WeightOptions):
         return self.mean_loss(output, batch)
 
     def mean_loss(self, output: Tensor, examples: Any) -> Tensor:
-        """The mean loss of outputs `[B, P]` for a batch, or a store, with scaled targets."""
+        """Compute the mean loss of outputs `[B, P]` for a batch, or a store, with scaled targets."""
         return masked_mean(self.elementwise, output, examples.y, self.loss_weights(examples))
 
     def loss_weights(self, examples: Any) -> Tensor | None:
         """Return the weights of the loss per row and target, broadcastable to `[B, T]`; None for uniform weights.
 
         Args:
-            examples: a batch, or a store; `weights` are those of its rows, if it has them.
+            examples: a batch, or a store; its `weights` are those of its rows, if it has them.
         """
         rows, targets = getattr(examples, "weights", None), None
         if self.target_weights:
@@ -326,13 +339,13 @@ class NumberTask(Task, WeightOptions):
         return rows[:, None] if targets is None else rows[:, None] * targets
 
     def share(self, examples: Any) -> int | Tensor:
-        """The number of molecules, or the sum of their weights."""
+        """Return the number of molecules, or the sum of their weights."""
         weights = getattr(examples, "weights", None)
         return super().share(examples) if weights is None else weights.sum()
 
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        y, truth = val.y.cpu(), self.examples(val).to("cpu")
-        scaled = truth.y.float()
+        y, truth = targets_of(val).cpu(), self.examples(val).to("cpu")
+        scaled = targets_of(truth).float()
 
         def scores(output: Tensor) -> dict[str, float]:
             output = output.float().cpu()
@@ -347,34 +360,34 @@ class NumberTask(Task, WeightOptions):
         self, y: np.ndarray | Tensor, prediction: np.ndarray | Tensor, names: Sequence[str] | None = None
     ) -> dict[str, Any]:
         """Score predictions `[n, P]` against what was measured `[n, T]`, see `gtx.tasks.metrics.evaluate`; by default
-        with all metrics."""
+        with all metrics.
+        """
         metrics = self.metrics if names is None else {name: self.metrics[name] for name in names}
         return evaluate(y, prediction, metrics, self.places)
 
     def score(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: Predictions, rows: np.ndarray
     ) -> dict[str, Any]:
-        y, part = store.y.numpy()[rows], answers.subset(rows)
-        found, told = self.evaluate(y, part.mean), self.evaluate_uncertainty(y, part)
+        y, part = targets_of(store).numpy()[rows], answers.subset(rows)
+        found, uncertainty = self.evaluate(y, part.mean), self.evaluate_uncertainty(y, part)
         if store.bounds is not None:
             found = self.add_bound_scores(found, store.bounds.numpy()[rows], part.mean)
-        return found | ({"uncertainty": told} if told else {})
+        return found | ({"uncertainty": uncertainty} if uncertainty else {})
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
-        """Score what answers say of their errors beside what was measured `[n, T]`; empty where they say nothing."""
+        """Score the uncertainty of answers by measured values `[n, T]`; empty without any."""
         return {}
 
     def add_bound_scores(self, scores: dict[str, Any], bounds: np.ndarray, prediction: np.ndarray) -> dict[str, Any]:
-        """Scores, which are of exact values, and for each target that has `bounds` how many they are and `bounds_kept`,
-        the share of them that predictions keep."""
-        given, share = bound_scores(bounds, prediction)
-        for name, count, part in zip(self.targets, given.tolist(), share.tolist(), strict=True):
+        """Add to the scores of each target the number of its `bounds` and `bounds_kept`, the share satisfied."""
+        counts, share = bound_scores(bounds, prediction)
+        for name, count, part in zip(self.targets, counts.tolist(), share.tolist(), strict=True):
             if count:
                 scores["per_target"][name] |= {"bounds": count, "bounds_kept": part}
         return scores
 
     def admissible(self, prediction: np.ndarray) -> np.ndarray:
-        """Predictions `[m, P]` of a method that does not know the task, as near as the task allows."""
+        """Project predictions `[m, P]` of a method that ignores the task to values that the task allows."""
         return prediction
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:
@@ -382,12 +395,12 @@ class NumberTask(Task, WeightOptions):
         return None
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
-        kinds = (
-            (f"{name}_{kind}", held)
+        wanted = (
+            (f"{name}_{suffix}", dtype)
             for t, name in enumerate(self.targets)
-            for kind, held in self.kinds(t, members).items()
+            for suffix, dtype in self.answer_suffixes(t, members).items()
         )
-        return fresh_columns(taken, kinds)
+        return fresh_columns(taken, wanted)
 
     def decode(self, outputs: Tensor, store: MoleculeStore) -> Predictions:
         members = self.unscaled(outputs.transpose(0, 1), store).numpy()  # [members, m, P]
@@ -403,30 +416,39 @@ class NumberTask(Task, WeightOptions):
         return {f"{name}_{k}": float for name in self.prediction_columns for k in range(1, members + 1)}
 
     def members_apart(self, outputs: Tensor, store: MoleculeStore, members: int) -> list[np.ndarray]:
-        said = self.unscaled(outputs.transpose(0, 1), store)  # [K, m, P], of K / members networks of each
-        each = said.unflatten(0, (members, len(said) // members)).mean(1)
+        each = self.unscaled(outputs.transpose(0, 1), store)  # [K, m, P], of K / members networks of each
+        each = each.unflatten(0, (members, len(each) // members)).mean(1)
         return list(each.permute(2, 0, 1).flatten(0, 1).numpy())
 
     def corrected(self, mean: np.ndarray) -> np.ndarray:
-        """Predictions `[m, P]` as validation rows have corrected them."""
+        """Apply the calibration to predictions `[m, P]`; by default none."""
         return mean
 
     def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
-        """Compute standard deviations `[m, P]` from outputs `[m, members, C]` by the method of uncertainty, and the
-        distances to the lower and upper ends of intervals; None without a method."""
+        """Compute standard deviations `[m, P]` and the reach of intervals by the method of uncertainty.
+
+        Args:
+            outputs: `[m, members, C]`.
+
+        Returns:
+            Both, or None without a method.
+        """
         return None
 
     def vacuity(self, outputs: Tensor) -> np.ndarray | None:
-        """By outputs `[m, members, C]` how little is known of each target's classes, `[m, T]`, from 0 to 1; None where
-        nothing tells."""
+        """Compute the lack of evidence for each target's classes, `[m, T]`, 0 to 1; None for a task without evidence.
+
+        Args:
+            outputs: `[m, members, C]`.
+        """
         return None
 
     def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """An interval around predictions, low and high `[m, T]`, or None where there is none."""
+        """Compute intervals around predictions, low and high `[m, T]`, or None where there is none."""
         return None, None
 
     def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
-        """Per molecule, what there is to warn of in its answer."""
+        """Return warnings about each molecule's answer."""
         return [[] for _ in range(len(store))]
 
     def to_dict(self) -> dict[str, Any]:
@@ -434,3 +456,55 @@ class NumberTask(Task, WeightOptions):
 
     def scores(self, columns: Sequence[str]) -> NumberScores:
         return NumberScores(self, columns)
+
+
+# --- Scores of a table that is read in chunks.
+
+
+class NumberScores:
+    """Collection of predictions and measured values, if the table has them: 16 bytes per row and target.
+
+    Args:
+        task: task of the model.
+        columns: columns of the table.
+    """
+
+    def __init__(self, task: NumberTask, columns: Sequence[str]) -> None:
+        self.task, self.columns = task, columns
+        self.position = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
+        self.y: list[np.ndarray] = []
+        self.bounds: list[np.ndarray] = []
+        self.prediction: list[np.ndarray] = []
+
+    def add(self, rows: Sequence[Row], answers: Predictions) -> None:
+        """Add some rows and their predictions."""
+        if not self.position:
+            return
+        y = np.full((len(rows), len(self.task.targets)), np.nan)
+        for t, position in self.position.items():
+            y[:, t] = self.task.values(t, [row.cells[position] for row in rows])
+        y = self.task.joined(np.where(np.isinf(y), np.nan, y))
+        self.y.append(np.where(np.abs(y) > LARGEST, np.nan, y))  # and what is no number is infinite
+        self.prediction.append(answers.mean)
+        if (
+            len(self.position) == len(self.task.targets)
+            and (bounds := self.task.parse_bounds(rows, self.columns)) is not None
+        ):
+            self.bounds.append(bounds)
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return the metrics as in `metrics.json`; None without a single measured value."""
+        if not self.y:
+            return None
+        y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
+        if np.isnan(y).all() and not self.bounds:
+            return None
+        found = self.task.evaluate(y, prediction)
+        if self.bounds:
+            found = self.task.add_bound_scores(found, np.concatenate(self.bounds), prediction)
+        names = [self.task.targets[t] for t in self.position]
+        return {**found, "per_target": {name: found["per_target"][name] for name in names}}
+
+    def notes(self) -> list[str]:
+        """Return no notes."""
+        return []

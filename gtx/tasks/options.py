@@ -31,16 +31,19 @@ isotonic_regression = LateFunction("sklearn.isotonic", "IsotonicRegression")
 
 
 def option(default: Any, text: str) -> Any:
-    """A field of a task that users choose; `text` is its help on the command line."""
+    """Declare a field of a task that users choose; `text` is its help on the command line."""
     return field(default=default, metadata={"help": text}, kw_only=True)
 
 
 def learned() -> Any:
-    """A field of a task that training fills in; it is written into the model file."""
+    """Declare a field of a task that training fills in; it is written into the model file.
+
+    It is None before `Task.fitted`. Annotate it by the type that it has afterwards, `| None` only if it may stay None.
+    """
     return field(default=None, kw_only=True, repr=False, compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WeightOptions:
     """Options of every task of numbers or classes."""
 
@@ -49,7 +52,7 @@ class WeightOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CoverageOptions(WeightOptions):
     """Options of every task with intervals or sets."""
 
@@ -60,7 +63,7 @@ class CoverageOptions(WeightOptions):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NumberOptions(CoverageOptions):
     """Options of `Regression`."""
 
@@ -82,7 +85,7 @@ class NumberOptions(CoverageOptions):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LevelClassOptions:
     """Options of `AtomClassification` and `BondClassification`, and of every task of classes."""
 
@@ -91,7 +94,7 @@ class LevelClassOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClassOptions(CoverageOptions, LevelClassOptions):
     """Options of `Classification` and `Multiclass`."""
 
@@ -111,12 +114,12 @@ class ClassOptions(CoverageOptions, LevelClassOptions):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CountOptions(WeightOptions):
     """Options of `Counts`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ShareOptions(WeightOptions):
     """Options of `Shares`."""
 
@@ -125,7 +128,7 @@ class ShareOptions(WeightOptions):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SequenceOptions:
     """Options of `ToSequence`."""
 
@@ -134,14 +137,14 @@ class SequenceOptions:
     smoothing: float = option(0.1, "Share of a token's probability that the loss spreads over all tokens.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LevelOptions:
     """Options of `BondRegression`."""
 
     loss: Literal["mse", "mae", "huber"] = option("mse", "Loss in scaled units: mse, mae or huber.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AtomOptions(LevelOptions):
     """Options of `AtomRegression`."""
 
@@ -152,13 +155,13 @@ class AtomOptions(LevelOptions):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MultiLevelOptions:
-    """`MultiLevel` has none of its own: its parts have theirs."""
+    """Options of `MultiLevel`: none, beside those of its tasks."""
 
 
 class Entry(NamedTuple):
-    """A task in the table of tasks: its class in `gtx.tasks`, and the class of its options."""
+    """Entry in the table of tasks: name of its class in `gtx.tasks`, and the class of its options."""
 
     task: str
     options: type
@@ -177,9 +180,9 @@ TASKS = {
     "together": Entry("MultiLevel", MultiLevelOptions),
     "sequence": Entry("ToSequence", SequenceOptions),
 }
-"""By the task's word."""
+"""Tasks by the name that the command line and model files use."""
 
 
 def chosen(kind: Any) -> list[Field]:
-    """The fields of a task, or of a class of options, that users choose."""
+    """List the fields of a task, or of a class of options, that users choose."""
     return [each for each in fields(kind) if "help" in each.metadata]

@@ -1,4 +1,4 @@
-"""Numbers with a unit."""
+"""Regression: numbers with a unit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gtx.tasks.moments import scaler_of
 from gtx.tasks.numbers import NumberTask, censored_squares, parse_bound, read_bounds, with_bounds
 from gtx.tasks.options import NumberOptions, learned, mean_absolute_error, mean_squared_error, r2_score
 from gtx.tasks.scaling import EXTENSIVE, TargetScaler, composition, extensive_part, tells_elements
-from gtx.tasks.task import Metric, Predictions
+from gtx.tasks.task import Metric, Predictions, Task, targets_of
 from gtx.tasks.uncertainty import METHODS, Method
 from gtx.tasks.uncertainty.evaluation import evaluate_spread, std_factors
 from gtx.tasks.uncertainty.methods import STEEPEST, distance_slopes
@@ -35,7 +35,7 @@ NO_METHOD = Method()
 
 @dataclass(frozen=True)
 class Regression(NumberTask, NumberOptions):
-    """Numbers, learned as z-scores of the training rows (`gtx.tasks.scaling.TargetScaler`).
+    """Regression of numbers, learned as z-scores of the training rows (`gtx.tasks.scaling.TargetScaler`).
 
     Args:
         targets: names of the target columns.
@@ -47,8 +47,8 @@ class Regression(NumberTask, NumberOptions):
             variance the composition explains 95 %.
         uncertainty: a method of `gtx.tasks.uncertainty`, or "none".
         coverage: the share of molecules whose value an interval should hold.
-        scaler, interval, std_factor, std_slope: what training learned; the factor per target is that by which
-            validation rows correct a method's standard deviations, the slope how those of "similarity" grow.
+        scaler, interval, std_factor, std_slope: fitted by training; the factor per target scales a method's standard
+            deviations, the slope is that of "similarity".
 
     Raises:
         InputError: there is no such loss or method, a method with a loss of its own is given another, or the coverage
@@ -66,7 +66,7 @@ class Regression(NumberTask, NumberOptions):
 
     supports: ClassVar[frozenset[str]] = NumberTask.supports | {"outliers"}
 
-    scaler: TargetScaler | None = learned()
+    scaler: TargetScaler = learned()
     interval: dict[str, Any] | None = learned()
     std_factor: tuple[float, ...] | None = learned()
     std_slope: tuple[float, ...] | None = learned()
@@ -100,7 +100,7 @@ class Regression(NumberTask, NumberOptions):
 
     @property
     def out_channels(self) -> int:
-        """In blocks of T, the first the numbers, the others the method's own."""
+        """Outputs in blocks of T, first the numbers, then those of the method."""
         return self.method.width * len(self.targets)
 
     @property
@@ -132,7 +132,7 @@ class Regression(NumberTask, NumberOptions):
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         y = super().parse(rows, columns, ledger)
         if place := too_large(y):
-            row, name = rows[place[0]], self.targets[place[1]]
+            row, name = rows[int(place[0])], self.targets[int(place[1])]
             cell = row.cells[column_index(columns, name)]
             raise InputError(describe(row.number, name, cell, f"is too large: {LIMIT}"))
         return y
@@ -143,7 +143,7 @@ class Regression(NumberTask, NumberOptions):
         if self.scaler is not None:
             return self
         asked = self.element_reference
-        y, _ = with_bounds(train.y.cpu(), train.bounds)  # a bound stands for what is beyond it
+        y, _ = with_bounds(targets_of(train).cpu(), train.bounds)  # a bound counts as the value
         if asked is False or (asked is None and not tells_elements(train)):
             return replace(self, scaler=TargetScaler.fit(y))
         return replace(self, scaler=TargetScaler.fit(y, composition(train), None if asked else EXTENSIVE))
@@ -157,13 +157,15 @@ class Regression(NumberTask, NumberOptions):
         def each() -> Iterator[tuple[Tensor, Tensor | None]]:
             for part in parts:
                 self._refuse_too_large(part, "training")
-                yield with_bounds(part.y.cpu(), part.bounds)[0], composition(part) if by_element else None
+                yield with_bounds(targets_of(part).cpu(), part.bounds)[0], composition(part) if by_element else None
 
         return replace(own, scaler=scaler_of(each(), None if asked else EXTENSIVE))
 
-    def adopting(self, other: NumberTask) -> Self:
-        known = self.known(other)
-        return replace(self, scaler=self.scaler.adopting(other.scaler, known)) if max(known) >= 0 else self
+    def adopting(self, other: Task) -> Self:
+        shared = self.shared(other)
+        if not isinstance(other, Regression) or max(shared) < 0:
+            return self
+        return replace(self, scaler=self.scaler.adopting(other.scaler, shared))
 
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
         self._refuse_too_large(val, "validation")
@@ -192,7 +194,7 @@ class Regression(NumberTask, NumberOptions):
         return masked_mean(each, output, value, weights)
 
     def scaled(self, store: MoleculeStore) -> Tensor:
-        return self.scaler.scale(store.y.cpu(), self._composition(store))
+        return self.scaler.scale(targets_of(store).cpu(), self._composition(store))
 
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()
@@ -201,7 +203,7 @@ class Regression(NumberTask, NumberOptions):
         return self.method.networks(members)
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
-        """By errors of one size, which is not known: half of the logarithm of their mean square for each value."""
+        """Compute it for Gaussian errors of one unknown size: per value half the logarithm of their mean square."""
         known = (~scaled.isnan()).sum(0)
         mean = (self._numbers(output) - scaled).square().nansum(0) / known.clamp(min=1)
         return known / 2 * mean.clamp(min=1e-12).log()
@@ -209,10 +211,12 @@ class Regression(NumberTask, NumberOptions):
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         if self.method.has_loss:
             return self.method.loss(self._blocks(output), target)
-        return LOSSES[self.loss](output, target, reduction="none") if self.loss in LOSSES else self.loss(output, target)
+        if isinstance(self.loss, str):
+            return LOSSES[self.loss](output, target, reduction="none")
+        return self.loss(output, target)
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
-        """The mean over targets of the RMSE (the MAE if that is the loss) in scaled units, since own units differ."""
+        """Compute the mean over targets of the RMSE (the MAE if that is the loss) in scaled units."""
         if self.censored:
             return logged["val_loss"]  # which heeds bounds
         error = self._numbers(output) - scaled
@@ -228,7 +232,7 @@ class Regression(NumberTask, NumberOptions):
         return output[..., : len(self.targets)]
 
     def _blocks(self, output: Tensor) -> Tensor:
-        """Outputs `[..., C]` as `[..., W, T]`."""
+        """Reshape outputs `[..., C]` to `[..., W, T]`."""
         return output.unflatten(-1, (-1, len(self.targets)))
 
     def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
@@ -237,10 +241,10 @@ class Regression(NumberTask, NumberOptions):
         ones = [1.0] * len(self.targets)
         unit = self.scaler.sd * torch.tensor(self.std_factor or ones, dtype=torch.float64)
         if self.reads_similarity:
-            told = outputs[:, 0, -1:] * torch.tensor(self.std_slope or ones, dtype=torch.float64)
+            values = outputs[:, 0, -1:] * torch.tensor(self.std_slope or ones, dtype=torch.float64)
         else:
-            told = self._blocks(outputs)
-        std, below, above = ((each.double() * unit).numpy() for each in self.method.spread(told))
+            values = self._blocks(outputs)
+        std, below, above = ((each.double() * unit).numpy() for each in self.method.spread(values))
         return std, (below, above)
 
     def decode(self, outputs: Tensor, store: MoleculeStore) -> Predictions:
@@ -248,39 +252,41 @@ class Regression(NumberTask, NumberOptions):
         return replace(answers, distance=outputs[:, 0, -1].numpy()) if self.reads_similarity else answers
 
     def calibrated(self, answers: Predictions, y: np.ndarray) -> Self:
-        """Standard deviations of the right size, and split-conformal intervals."""
-        if answers.reach is None:
+        """Fit the size of standard deviations, and split-conformal intervals."""
+        if answers.reach is None or answers.std is None:
             return replace(self, interval=conformal_interval(y, answers.mean, self.coverage))
-        if self.reads_similarity and self.std_slope is None:
+        if answers.distance is not None and self.std_slope is None:
             sloped = replace(self, std_slope=tuple(distance_slopes(y - answers.mean, answers.distance).tolist()))
-            std, reach = sloped.spread(torch.from_numpy(answers.distance)[:, None, None])
-            return sloped.calibrated(replace(answers, std=std, reach=reach), y)
+            if spread := sloped.spread(torch.from_numpy(answers.distance)[:, None, None]):
+                return sloped.calibrated(replace(answers, std=spread[0], reach=spread[1]), y)
         factor = std_factors(y, answers.mean, answers.std)
-        reach = tuple(each * factor for each in answers.reach)
+        below, above = answers.reach
+        reach = below * factor, above * factor
         interval = conformal_interval(y, answers.mean, self.coverage, reach)
         return replace(self, interval=interval, std_factor=tuple(factor.tolist()))
 
     def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-        if not self.has_intervals:
+        if self.interval is None or not self.has_intervals:
             return None, None
-        half = np.array(self.interval["half_width"], dtype=float)  # None is NaN
+        half = np.array([np.nan if width is None else width for width in self.interval["half_width"]])
         below, above = (half, half) if reach is None else (half * each for each in reach)
         return mean - below, mean + above
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
-        told = answers.mean, answers.std, answers.low, answers.high
-        return evaluate_spread(self.targets, y, *told, answers.distance)
+        return evaluate_spread(self.targets, y, answers.mean, answers.std, answers.low, answers.high, answers.distance)
 
-    def kinds(self, target: int, members: int) -> dict[str, type]:
-        told = {"std": float} if self.uncertainty != "none" else {}
-        return super().kinds(target, members) | told | ({"low": float, "high": float} if self.has_intervals else {})
+    def answer_suffixes(self, target: int, members: int) -> dict[str, type]:
+        suffixes = super().answer_suffixes(target, members)
+        if self.uncertainty != "none":
+            suffixes["std"] = float
+        return suffixes | {"low": float, "high": float} if self.has_intervals else suffixes
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:
         part = extensive_part(self.scaler, store)
         return None if part is None else part.numpy()
 
     def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
-        """Elements that a reference does not know."""
+        """Warn of elements without a reference."""
         warnings: list[list[str]] = [[] for _ in range(len(store))]
         if self.scaler.reference is not None:
             lacking = self.scaler.without_reference(composition(store))
@@ -295,10 +301,11 @@ class Regression(NumberTask, NumberOptions):
             lines.append(interval_words(self.interval, self.targets, unit))
         return lines
 
-    def _refuse_too_large(self, store: MoleculeStore, kind: str) -> None:
-        if place := too_large(store.y.cpu().numpy()):
-            molecule, name = f"{kind} molecule {place[0]}, counted from 0", self.targets[place[1]]
-            raise InputError(f"target {name!r} of {molecule}, is {store.y[place]:g}, which is too large: {LIMIT}")
+    def _refuse_too_large(self, store: MoleculeStore, split: str) -> None:
+        y = targets_of(store).cpu().numpy()
+        if place := too_large(y):
+            molecule, name = f"{split} molecule {place[0]}, counted from 0", self.targets[place[1]]
+            raise InputError(f"target {name!r} of {molecule}, is {y[place]:g}, which is too large: {LIMIT}")
 
     def _composition(self, store: MoleculeStore) -> Tensor | None:
         return None if self.scaler.reference is None else composition(store)
@@ -317,11 +324,7 @@ class Regression(NumberTask, NumberOptions):
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
         own = super().from_dict({name: value for name, value in plain.items() if name != "loss"})
-        scaler = TargetScaler.from_dict(own.scaler)
-        if len(scaler.mean) != len(own.targets):
-            expected = f"{len(own.targets)} values, one per target"
-            raise InputError(f"task.scaler.mean: expected {expected}, got {len(scaler.mean)}")
-        return replace(own, scaler=scaler)
+        return replace(own, scaler=TargetScaler.for_targets(plain["scaler"], own.targets))
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

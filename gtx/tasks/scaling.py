@@ -1,4 +1,4 @@
-"""From the targets' own units to numbers that a network learns well, and back."""
+"""Scaling of targets: from their own units to z-scores, and back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gtx.data import MoleculeStore
+from gtx.errors import InputError
 from gtx.molecules import ATOM_COLUMNS
 from gtx.schema import ListOf, OrNone, Record, number
 
@@ -44,12 +45,12 @@ class TargetScaler:
 
     @property
     def extensive(self) -> list[int]:
-        """Which targets have a reference, by number."""
+        """Indices of the targets that have a reference."""
         return [] if self.reference is None else self.reference.any(0).nonzero().flatten().tolist()
 
     @classmethod
     def fit(cls, y: Tensor, composition: Tensor | None = None, least: float | None = None) -> TargetScaler:
-        """Learn from training rows alone.
+        """Fit a scaler to training rows.
 
         Args:
             y: `[n, T]` in own units, NaN for blanks; every target has at least one value.
@@ -62,13 +63,12 @@ class TargetScaler:
         size, reference = y.abs().nanmean(0), None
         if composition is not None:
             composition = composition.cpu()
-            reference = torch.stack([_per_element(y[:, t], composition) for t in range(targets)], dim=1)
+            fits = torch.stack([_per_element(y[:, t], composition) for t in range(targets)], dim=1)
             if least is not None:
-                explained = [_explained(y[:, t], composition, reference[:, t]) for t in range(targets)]
-                reference *= torch.tensor(explained) >= least
-                reference = reference if reference.any() else None
-        if reference is not None:
-            y = y - composition @ reference
+                explained = [_explained(y[:, t], composition, fits[:, t]) for t in range(targets)]
+                fits *= torch.tensor(explained) >= least
+            if least is None or fits.any():
+                reference, y = fits, y - composition @ fits
         mean = y.nanmean(0)
         sd = (y - mean).square().nanmean(0).sqrt()
         rounding = 1e-12 if reference is None else 1e-7  # of the mean, and of a fit: what does not vary has no more
@@ -76,7 +76,7 @@ class TargetScaler:
         return cls(mean, torch.where(varies, sd, 0.0), reference)
 
     def adopting(self, other: TargetScaler, known: Sequence[int]) -> TargetScaler:
-        """With the scales of another for the targets that it knows.
+        """Return a scaler with the scales of another for the targets that both have.
 
         Args:
             other: a scaler.
@@ -97,21 +97,21 @@ class TargetScaler:
         return TargetScaler(merged(self.mean, other.mean), merged(self.sd, other.sd), reference)
 
     def scale(self, y: Tensor, composition: Tensor | None = None) -> Tensor:
-        """Own units `[n, T]` to scaled units, float32, 0 where nothing varies; blanks stay blank."""
+        """Convert own units `[n, T]` to scaled units, float32, 0 where nothing varies; blanks stay blank."""
         return ((y.double() - self._offset(composition)) * torch.where(self.sd > 0, 1 / self.sd, 0.0)).float()
 
     def unscale(self, output: Tensor, composition: Tensor | None = None) -> Tensor:
-        """A network's output `[..., n, T]` to own units, float64."""
+        """Convert a network's output `[..., n, T]` to own units, float64."""
         return output.double() * self.sd + self._offset(composition)
 
     def without_reference(self, composition: Tensor) -> Tensor:
-        """bool `[n, 119]`: elements of a molecule that no training molecule had; they count as 0 in its reference."""
+        """Find the elements of molecules that no training molecule had, bool `[n, 119]`; their reference is 0."""
         if self.reference is None:
             return torch.zeros_like(composition, dtype=torch.bool)
         return (composition > 0) & (self.reference[:, self.extensive] == 0).any(1)
 
     def winsorised(self, y: Tensor, limit: float = 6.0) -> Tensor:
-        """Values `[M, T]` at most `limit` standard deviations from the mean, NaN kept.
+        """Clip values `[M, T]` to `limit` standard deviations from the mean; NaN stays NaN.
 
         The scaler stays that of the values as they were: of a group that one molecule in a thousand has, a single
         occurrence would otherwise count as hundreds of others.
@@ -119,23 +119,34 @@ class TargetScaler:
         return y.clamp(self.mean - limit * self.sd, self.mean + limit * self.sd)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON; a float64 survives the round trip."""
+        """Return plain numbers, for JSON; a float64 survives the round trip."""
         reference = None if self.reference is None else self.reference.tolist()
         return {"mean": self.mean.tolist(), "sd": self.sd.tolist(), "reference": reference}
 
     @classmethod
     def from_dict(cls, numbers: dict[str, Any]) -> TargetScaler:
-        """The scaler `to_dict` described.
+        """Restore a scaler from what `to_dict` returned.
 
         Raises:
             InputError: an entry is missing, or its values are not of the right kind or number.
         """
         _check(numbers)
-        mean, sd, reference = (
-            None if numbers[name] is None else torch.tensor(numbers[name], dtype=torch.float64)
-            for name in ("mean", "sd", "reference")
-        )
-        return cls(mean, sd, reference)
+        mean, sd = (torch.tensor(numbers[name], dtype=torch.float64) for name in ("mean", "sd"))
+        table = numbers["reference"]
+        return cls(mean, sd, None if table is None else torch.tensor(table, dtype=torch.float64))
+
+    @classmethod
+    def for_targets(cls, numbers: dict[str, Any], targets: Sequence[str]) -> TargetScaler:
+        """Restore a scaler of a task with these targets.
+
+        Raises:
+            InputError: an entry is missing or wrong, or its targets are another number.
+        """
+        scaler = cls.from_dict(numbers)
+        if len(scaler.mean) != len(targets):
+            expected = f"{len(targets)} values, one per target"
+            raise InputError(f"task.scaler.mean: expected {expected}, got {len(scaler.mean)}")
+        return scaler
 
     def _offset(self, composition: Tensor | None) -> Tensor:
         if self.reference is None:
@@ -155,17 +166,18 @@ def _check(numbers: dict[str, Any]) -> None:
 
 def extensive_part(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
     """Compute the sum of element references of each molecule, float64 `[M, T]`, 0 for targets without a reference;
-    None if no target has one."""
+    None if no target has one.
+    """
     return None if scaler.reference is None else composition(store) @ scaler.reference
 
 
 def tells_elements(store: MoleculeStore) -> bool:
-    """Tell whether a column of the atoms is the element."""
+    """Return True if a column of the atoms is the element."""
     return "element" in store.atom_columns
 
 
 def composition(store: MoleculeStore) -> Tensor:
-    """Atoms of each element in each molecule, implicit hydrogens among the hydrogens: float64 `[M, 119]`.
+    """Count the atoms of each element in each molecule, implicit hydrogens included: float64 `[M, 119]`.
 
     The column is the atomic number; column 0 counts atoms of no known element.
 
@@ -186,7 +198,7 @@ def composition(store: MoleculeStore) -> Tensor:
 
 
 def _explained(y: Tensor, composition: Tensor, reference: Tensor) -> float:
-    """The adjusted R² of a reference; minus infinity where there are hardly more molecules than elements."""
+    """Compute the adjusted R² of a reference; minus infinity if there are hardly more molecules than elements."""
     observed = ~y.isnan()
     y, composition = y[observed], composition[observed]
     elements = int((composition > 0).any(0).sum())
@@ -198,7 +210,7 @@ def _explained(y: Tensor, composition: Tensor, reference: Tensor) -> float:
 
 
 def _per_element(y: Tensor, composition: Tensor) -> Tensor:
-    """Least squares of y on the composition and a constant; the constant is left to the mean."""
+    """Fit y by least squares on the composition and a constant; return the coefficients of the composition."""
     observed = ~y.isnan()
     design = torch.cat([composition[observed], torch.ones(int(observed.sum()), 1, dtype=torch.float64)], dim=1)
     solution = torch.linalg.lstsq(design, y[observed, None], driver="gelsd").solution[:-1, 0]

@@ -1,4 +1,4 @@
-"""Sequences: texts that are written for molecules."""
+"""Sequences: texts generated from molecules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -16,30 +16,31 @@ from gtx.data import PairBudgetSampler, featurise
 from gtx.data.columns import Row, column_index
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
-from gtx.schema import MappingOf, Record, anything, number, one_of, whole
+from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
 from gtx.sequence import CHARACTERS, SMILES, Examples, Tokenizer, TokenVocabulary, Written, beam, greedy
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.tasks.options import SequenceOptions, learned
-from gtx.tasks.task import Metric, Task, fresh_columns
+from gtx.tasks.task import Metric, Task, fresh_columns, targets_of
 
 if TYPE_CHECKING:
     from gtx.data import File, MoleculeStore
     from gtx.data.ledger import Ledger
+    from gtx.sequence.decoding import Writer
 
 
-# --- How well sequences are written.
+# --- Scores of teacher-forced sequences.
 
 
 def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
-    """Compute the sums that `metrics` are made of, for each of B sequences.
+    """Compute the sums behind `metrics`, for each of B sequences.
 
     Args:
-        logits: `[N, V]`, each step given the true ones before it (teacher forcing).
-        labels: int64 `[N]`, what should be written, the ends included.
+        logits: `[N, V]`, of each step after the true ones (teacher forcing).
+        labels: true tokens, int64 `[N]`, the ends included.
         ptr: int64 `[B + 1]`; sequence b has the labels `ptr[b]` to `ptr[b + 1]`, one at least.
 
     Returns:
-        float64 `[B, 3]`: the sum of -ln p of the labels, how many they are, how many are the likeliest token.
+        float64 `[B, 3]`: the sum of -ln p of the labels, their number, and the number that are the likeliest token.
     """
     surprise = -logits.detach().log_softmax(-1).gather(1, labels[:, None]).squeeze(1)
     right = logits.argmax(-1) == labels
@@ -50,11 +51,11 @@ def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def count_all(model: nn.Module, examples: Examples, pairs: int = 50_000) -> Tensor:
-    """`count` of every example, `[M, 3]`, on the model's device and in evaluation mode.
+    """Call `count` for every example, `[M, 3]`, on the model's device and in evaluation mode.
 
     Args:
-        model: gives logits of what comes after each token.
-        examples: molecules and what is to be written.
+        model: module that returns logits of the token after each.
+        examples: molecules and their sequences.
         pairs: budget of a batch in pairs of tokens or atoms.
     """
     device = next(model.parameters()).device
@@ -67,15 +68,15 @@ def count_all(model: nn.Module, examples: Examples, pairs: int = 50_000) -> Tens
 
 
 def metrics(counts: Tensor) -> dict[str, float | None]:
-    r"""Scores of teacher-forced sequences.
+    r"""Score teacher-forced sequences.
 
     Args:
-        counts: of `count`, `[n, 3]`.
+        counts: as `count` returns them, `[n, 3]`.
 
     Returns:
         `loss`, the mean of \(-\ln p\) per label, in nats; `perplexity`, its exponential, at least 1;
         `token_accuracy`, the share of labels that are the likeliest token; `sequence_accuracy`, the share of sequences
-        of which all are, those that greedy writing gets exactly. None of nothing.
+        of which all are, which greedy decoding generates exactly. None without sequences.
     """
     names = ("loss", "perplexity", "token_accuracy", "sequence_accuracy")
     if len(counts) == 0:
@@ -87,17 +88,17 @@ def metrics(counts: Tensor) -> dict[str, float | None]:
 
 
 def exact(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:
-    """The share of sequences (or texts) written exactly as they should be; None of none.
+    """Compute the share of sequences (or texts) that equal the true ones; None without any.
 
     Raises:
-        ValueError: not as many were written as there are.
+        ValueError: the lengths differ.
     """
     if len(written) != len(truth):
         raise ValueError(f"expected {len(truth)} sequences, one for each that is true, got {len(written)}")
     return sum(a == b for a, b in zip(written, truth, strict=True)) / len(truth) if truth else None
 
 
-# --- Texts that were written, and how good they are.
+# --- Generated texts and their scores.
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,11 @@ class WrittenTexts:
     """A text for each of m molecules.
 
     Attributes:
-        texts: what was written.
-        log_probability: float64 `[m]`, of each, by the model.
-        canonical: canonical SMILES, None where a text is no SMILES; None altogether where it is not meant to be one.
+        texts: generated texts.
+        log_probability: float64 `[m]`, of each text.
+        canonical: canonical SMILES, None where a text is no SMILES; None as a whole for texts that are no SMILES.
         warnings: per molecule, a list of texts.
-        cut: bool `[m]`, which ran into the limit.
+        cut: mask `[m]` of the texts that were cut off at the limit.
     """
 
     texts: list[str]
@@ -120,21 +121,25 @@ class WrittenTexts:
 
     @property
     def finite(self) -> np.ndarray:
-        """bool `[m]`: the molecules that a text could be written for."""
+        """Mask `[m]` of the molecules with a text."""
         return np.isfinite(self.log_probability)
 
     def columns(self) -> list[np.ndarray]:
-        """Return the columns that `ToSequence.output_columns` names; None and NaN for a molecule that is not
-        `finite`."""
-        given = [self.texts]
+        """Return the columns that `ToSequence.output_columns` names; None and NaN if not `finite`."""
+        finite = self.finite
+        columns = [self._blanked(self.texts), np.where(finite, self.log_probability, np.nan)]
         if self.canonical is not None:
-            given.append([smiles is not None for smiles in self.canonical])
-        texts, *valid = (np.where(self.finite, np.array(one, object), None) for one in given)
-        return [texts, np.where(self.finite, self.log_probability, np.nan), *valid]
+            columns.append(self._blanked([smiles is not None for smiles in self.canonical]))
+        return columns
+
+    def _blanked(self, values: Sequence[object]) -> np.ndarray:
+        """Return values `[m]` as objects, None for a molecule that is not `finite`."""
+        column = np.array(values, object)
+        column[~self.finite] = None
+        return column
 
     def right(self, truth: Sequence[str]) -> list[bool]:
-        """Compare each text with the true one: the same molecule however it is written, or, for other texts, the
-        same text."""
+        """Compare each text with the true one: as molecules, or, for texts that are no SMILES, as texts."""
         if self.canonical is None:
             return self.exact(truth)
         wanted = canonical_smiles(truth)
@@ -145,15 +150,16 @@ class WrittenTexts:
         return [a == b for a, b in zip(self.texts, truth, strict=True)]
 
     def counts(self, truth: Mapping[int, str]) -> Counter[str]:
-        """Count what `scores` are made of; `truth` by molecule, as far as it is known."""
+        """Count the correct texts, as `scores` takes them; `truth` has the true texts by index of the molecule."""
         rows = list(truth)
         part = self.subset(rows)
         found = Counter(sequences=len(rows), exact_accuracy=sum(part.exact(list(truth.values()))))
         if self.canonical is not None:
-            found.update(molecule_accuracy=sum(part.right(list(truth.values()))), invalid=part.canonical.count(None))
+            right, canonical = part.right(list(truth.values())), part.canonical or []
+            found.update(molecule_accuracy=sum(right), invalid=canonical.count(None))
         return found
 
-    def subset(self, rows: Sequence[int]) -> WrittenTexts:
+    def subset(self, rows: Sequence[int] | np.ndarray) -> WrittenTexts:
         """Select the molecules `rows`."""
         rows = list(rows)
         canonical = None if self.canonical is None else [self.canonical[i] for i in rows]
@@ -162,8 +168,12 @@ class WrittenTexts:
 
 
 def scores(counts: Counter[str]) -> dict[str, Any]:
-    """Out of `WrittenTexts.counts`: `exact_accuracy`, the share of texts that are right to the letter; of SMILES also
-    `molecule_accuracy`, the share that is the right molecule, and `invalid`, how many are none. None of no texts."""
+    """Compute scores from `WrittenTexts.counts`.
+
+    Returns:
+        `exact_accuracy`, the share of texts that equal the true one; of SMILES also `molecule_accuracy`, the share that
+        is the right molecule, and `invalid`, the number that cannot be read. None without texts.
+    """
     total = counts["sequences"]
     shares = {name: n / total if total else None for name, n in counts.items() if name.endswith("accuracy")}
     return shares | ({"invalid": counts["invalid"] if total else None} if "invalid" in counts else {})
@@ -171,11 +181,11 @@ def scores(counts: Counter[str]) -> dict[str, Any]:
 
 @dataclass
 class TextScores:
-    """Texts beside the true ones, as far as the table holds them, and how many are no good; counts alone are kept.
+    """Counts of generated texts, compared with the true ones if the table has them.
 
     Args:
-        target: the name of the column.
-        columns: of the table.
+        target: name of the column.
+        columns: columns of the table.
         limit: tokens at which a text is cut off.
     """
 
@@ -188,7 +198,7 @@ class TextScores:
     found: Counter[str] = field(default_factory=Counter)
 
     def add(self, rows: Sequence[Row], answers: WrittenTexts) -> None:
-        """Take in some rows and what was written for them."""
+        """Add some rows and the texts generated for them."""
         self.written += len(answers.texts)
         self.cut += int(answers.cut.sum())
         if answers.canonical is not None:
@@ -216,33 +226,33 @@ class TextScores:
 
 
 def canonical_smiles(texts: Sequence[str]) -> list[str | None]:
-    """Canonical SMILES, None for what is none."""
+    """Convert texts to canonical SMILES, None for a text that is no SMILES."""
     return featurise(Featuriser(descriptors=False), texts, workers=0).smiles
 
 
-# --- A text that the model learns to write, token by token.
+# --- The task.
 
 TOKENIZERS = {"smiles": SMILES, "characters": CHARACTERS}
 """Tokenizers of target texts, by name."""
 LONGEST = 10_000
-"""The most tokens that a model may be asked to write."""
+"""Maximum number of tokens of a sequence."""
 
 
 @dataclass(frozen=True)
 class ToSequence(Task, SequenceOptions):
-    """A text per molecule, learned by teacher forcing: every token given the true ones before it.
+    """Generation of a text per molecule, learned by teacher forcing: each token after the true ones before it.
 
-    The model maps a molecule and what was written so far to logits of the next token
+    The model maps a molecule and the tokens so far to logits of the next token
     (`gtx.models.MoleculeToSequence`). A target in a store is the number of its text in `texts`.
 
     Args:
         targets: the name of the one target column.
-        tokens: what a text is made of, one of `TOKENIZERS`.
+        tokens: kind of tokens, one of `TOKENIZERS`.
         max_tokens: longer texts are errors.
-        smoothing: of the loss, see `gtx.tasks.metrics.smoothed_cross_entropy`.
-        vocabulary, limit: learned of the training rows: the tokens, and how many are written at the most.
-        texts: the different texts of the tables; no part of a model file.
-        beams: 1 writes the likeliest token at every step, more follow as many beginnings, see `gtx.sequence.decoding`;
+        smoothing: label smoothing of the loss, see `gtx.tasks.metrics.smoothed_cross_entropy`.
+        vocabulary, limit: fitted to the training rows: the tokens, and the maximum number of them in a text.
+        texts: the distinct texts of the tables; no part of a model file.
+        beams: width of the beam search; 1 chooses the likeliest token at every step, see `gtx.sequence.decoding`;
             no part of a model file.
 
     Raises:
@@ -260,8 +270,8 @@ class ToSequence(Task, SequenceOptions):
     writes: ClassVar[bool] = True
     supports: ClassVar[frozenset[str]] = frozenset()
 
-    vocabulary: TokenVocabulary | None = learned()
-    limit: int | None = learned()
+    vocabulary: TokenVocabulary = learned()
+    limit: int = learned()
     texts: Sequence[str] = learned()
     beams: int | None = learned()
 
@@ -316,7 +326,7 @@ class ToSequence(Task, SequenceOptions):
         return y
 
     def text(self, number: float) -> str:
-        """The text of a target; empty if there is none."""
+        """Return the text of a target; empty if there is none."""
         return "" if np.isnan(number) else self.texts[int(number)]
 
     def fitted(self, train: MoleculeStore | Examples) -> Self:
@@ -327,7 +337,7 @@ class ToSequence(Task, SequenceOptions):
         # half as long again as any it has read
         return replace(own, limit=min(self.max_tokens, longest + max(10, longest // 2)))
 
-    def labelled(self, store: MoleculeStore | Examples) -> MoleculeStore | Examples:
+    def labelled(self, store: MoleculeStore | Examples) -> Any:
         return store if isinstance(store, Examples) else super().labelled(store)
 
     def examples(self, store: MoleculeStore | Examples) -> Examples:
@@ -342,7 +352,7 @@ class ToSequence(Task, SequenceOptions):
         return {i: f"{reason}; no training row has it, so the model cannot write it" for i, reason in errors.items()}
 
     def forward(self, model: nn.Module, batch: Examples) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits, labels, and the offsets of the sequences among them."""
+        """Compute logits, labels, and the offsets of the sequences among them."""
         read, labels = batch.targets.teacher_forced()
         return model(batch.source, read), labels, read.ptr
 
@@ -351,7 +361,7 @@ class ToSequence(Task, SequenceOptions):
         return smoothed_cross_entropy(logits, labels, self.smoothing)
 
     def share(self, examples: Examples) -> int:
-        """The number of labels: every token has the same say."""
+        """Return the number of labels: every token has the same weight."""
         return len(examples.targets.items) + len(examples)
 
     def validation_outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: Examples) -> Tensor:
@@ -359,23 +369,25 @@ class ToSequence(Task, SequenceOptions):
         return count(logits.float(), labels, ptr)
 
     def validation(self, val: MoleculeStore | Examples) -> Callable[[Tensor], dict[str, float]]:
-        def found(counts: Tensor) -> dict[str, float]:
-            scored = metrics(counts)
-            return {**{f"val_{name}": value for name, value in scored.items()}, "val_score": scored["loss"]}
+        def scores(counts: Tensor) -> dict[str, float]:
+            logged = {f"val_{name}": value for name, value in metrics(counts).items() if value is not None}
+            return {**logged, "val_score": logged.get("val_loss", math.nan)}
 
-        return found
+        return scores
 
     @property
     def validated(self) -> tuple[str, ...]:
         return "token_accuracy", "perplexity"  # the others are of texts that are written, once, at the end
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
-        kinds = {"pred": str, "log_probability": float} | ({"valid": bool} if self.writes_smiles else {})
-        return fresh_columns(taken, ((f"{self.targets[0]}_{kind}", held) for kind, held in kinds.items()))
+        suffixes: dict[str, type] = {"pred": str, "log_probability": float}
+        if self.writes_smiles:
+            suffixes["valid"] = bool
+        return fresh_columns(taken, ((f"{self.targets[0]}_{name}", dtype) for name, dtype in suffixes.items()))
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> list[Written]:
-        (model,) = members
-        if (self.beams or 1) == 1:
+        (model,) = cast("Sequence[Writer]", members)
+        if self.beams is None or self.beams == 1:
             return greedy(model, batch, self.limit)
         return [best[0] for best in beam(model, batch, self.limit, self.beams)]
 
@@ -409,20 +421,24 @@ class ToSequence(Task, SequenceOptions):
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
         own = super().from_dict(plain)
-        return replace(own, vocabulary=TokenVocabulary.from_dict(own.vocabulary))
+        return replace(own, vocabulary=TokenVocabulary.from_dict(plain["vocabulary"]))
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:
-        kept = {"vocabulary": MappingOf(anything()), "limit": whole(1, LONGEST)}
-        options = {"tokens": one_of(tuple(TOKENIZERS)), "max_tokens": whole(1, LONGEST), "smoothing": number(0, 1)}
-        return Record(kept, options)
+        needed: dict[str, Kind] = {"vocabulary": MappingOf(anything()), "limit": whole(1, LONGEST)}
+        options: dict[str, Kind] = {
+            "tokens": one_of(tuple(TOKENIZERS)),
+            "max_tokens": whole(1, LONGEST),
+            "smoothing": number(0, 1),
+        }
+        return Record(needed, options)
 
     def texts_of(self, store: MoleculeStore) -> list[str]:
-        """Return the text to be written for each molecule."""
-        return [self.text(number) for number in store.y[:, 0].tolist()]
+        """Return the true text of each molecule."""
+        return [self.text(number) for number in targets_of(store)[:, 0].tolist()]
 
     def _complaint(self, text: str) -> str | None:
-        """Why a text cannot be learned; None if it can."""
+        """Describe why a text cannot be learned; None if it can."""
         try:
             tokens = len(self.tokenizer.split(text))
         except InputError as reason:

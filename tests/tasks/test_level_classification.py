@@ -195,7 +195,7 @@ def store(task: LevelClassification) -> MoleculeStore:
     y = torch.stack(columns, 1).repeat_interleave(task.rows_each, 0)
     y[::3, 0] = torch.nan
     y[: 3 * task.rows_each] = torch.nan
-    return replace(made, **{task.held: y})
+    return replace(made, **{task.store_field: y})
 
 
 def network(task: LevelClassification, seed: int = 0) -> nn.Module:
@@ -209,7 +209,7 @@ def network(task: LevelClassification, seed: int = 0) -> nn.Module:
 def test_the_loss_is_the_cross_entropy_of_what_is_known(task: LevelClassification) -> None:
     task = task.fitted(store(task))
     batch = task.examples(store(task)).batch()
-    y, output = getattr(batch, task.held), torch.randn(len(task.values(store(task))), task.out_channels)
+    y, output = getattr(batch, task.store_field), torch.randn(len(task.values(store(task))), task.out_channels)
     output.requires_grad_()
     loss = task.training_loss(output, batch)
     loss.backward()

@@ -168,7 +168,7 @@ def store(task: LevelRegression) -> MoleculeStore:
     y = torch.randn(rows, 2, generator=torch.Generator().manual_seed(0)).double().repeat_interleave(task.rows_each, 0)
     y[::3, 0] = torch.nan
     y[: 3 * task.rows_each] = torch.nan
-    return replace(made, **{task.held: y})
+    return replace(made, **{task.store_field: y})
 
 
 ARGUMENTS = {"channels": 8, "layers": 1, "heads": 2, "dropout": 0.0}
@@ -203,7 +203,7 @@ def test_batches_of_constant_shape_are_worth_the_same(task: LevelRegression) -> 
     model, examples = network(task), task.examples(store(task))
     cutter = CapacityStore(examples)
     (index, *_) = cutter.sampler(5).batches()
-    assert task.share(cutter) == task.share(examples) == (~getattr(examples, task.held).isnan()).sum()
+    assert task.share(cutter) == task.share(examples) == (~getattr(examples, task.store_field).isnan()).sum()
     loss, sums, share = kept(task, model, cutter.batch(index))
     rows = index[index >= 0]
     plain_loss, plain_sums, plain_share = kept(task, model, examples.batch(rows))
@@ -216,7 +216,7 @@ def test_batches_of_constant_shape_are_worth_the_same(task: LevelRegression) -> 
 def test_every_value_has_the_same_say_and_blanks_have_none(task: LevelRegression) -> None:
     task = task.fitted(store(task))
     batch = task.examples(store(task)).batch()
-    y = getattr(batch, task.held)
+    y = getattr(batch, task.store_field)
     output = torch.randn(y.shape, requires_grad=True)
     loss = task.training_loss(output, batch)
     loss.backward()
@@ -225,7 +225,7 @@ def test_every_value_has_the_same_say_and_blanks_have_none(task: LevelRegression
     assert ((output.grad != 0) == known).all()
     scores = task.validation(store(task))(task.validation_outputs(output.detach(), batch))
     assert scores["val_loss"] == pytest.approx(float(loss.detach()))
-    found = task.evaluate(getattr(store(task), task.held), task.scaler.unscale(output.detach()))
+    found = task.evaluate(getattr(store(task), task.store_field), task.scaler.unscale(output.detach()))
     for name in ("rmse", "mae", "r2"):
         assert scores[f"val_{name}"] == pytest.approx(found[name], rel=1e-5)
 

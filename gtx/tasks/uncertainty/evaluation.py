@@ -14,16 +14,16 @@ from gtx.tasks.options import roc_auc_score, spearmanr
 # --- Standard deviations of the right size.
 
 FEWEST = 10
-"""Held-out values of a target that can tell the size of its errors to within a quarter."""
+"""Least number of held-out values of a target; they give the size of its errors to within a quarter."""
 
 
 def std_factors(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
-    r"""By which factor per target standard deviations have the largest Gaussian likelihood for held-out values:
+    r"""Fit a factor per target that makes standard deviations likeliest for held-out values, as of a Gaussian:
 
     \[ c = \sqrt{\frac{1}{n} \sum_i \frac{(y_i - \mu_i)^2}{\sigma_i^2}} \]
 
-    (Levi et al. 2022, https://doi.org/10.3390/s22155540, section 3.3; z scaling in chemprop). Which molecule is less
-    sure than which stays as it is.
+    (Levi et al. 2022, https://doi.org/10.3390/s22155540, section 3.3; z scaling in chemprop). The order of the
+    molecules stays as it is.
 
     Args:
         y: `[n, T]`, measured, NaN for blanks.
@@ -36,19 +36,19 @@ def std_factors(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
 
 
 def _factor(error: np.ndarray, std: np.ndarray) -> float:
-    told = ~np.isnan(error) & (std > 0)
-    if told.sum() < FEWEST:
+    rows = ~np.isnan(error) & (std > 0)
+    if rows.sum() < FEWEST:
         return 1.0
-    return float(np.sqrt(np.mean((error[told] / std[told]) ** 2))) or 1.0
+    return float(np.sqrt(np.mean((error[rows] / std[rows]) ** 2))) or 1.0
 
 
-# --- How far standard deviations and intervals are to be believed.
+# --- Scores of standard deviations and intervals.
 
 A_BIN = 20
-"""Molecules, at least, of which a root mean square says anything."""
+"""Least number of molecules for a root mean square."""
 MOST_BINS = 20
 WORST = 0.2
-"""The share of molecules whose errors are called large."""
+"""Share of molecules whose errors count as large."""
 NAMES = ("nll", "ence", "miscalibration_area", "spearman", "auroc", "coverage", "width")
 BY_DISTANCE = tuple(f"{score}_{third}" for score in ("coverage", "width") for third in ("far", "middle", "near"))
 
@@ -62,7 +62,7 @@ def evaluate_spread(
     high: np.ndarray | None,
     distance: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    r"""Score what predictions say of their own errors.
+    r"""Score standard deviations and intervals of predictions.
 
     * `nll`: the mean of \(\tfrac{1}{2} \ln(2 \pi \sigma^2) + (y - \mu)^2 / 2 \sigma^2\), in nats.
     * `ence`: `calibration_error`, 0 at best.
@@ -79,11 +79,11 @@ def evaluate_spread(
         targets: the T names.
         y: `[n, T]`, NaN for blanks.
         mean, std, low, high: `[n, T]` each, or None.
-        distance: `[n]`, to the nearest training molecule; None: no thirds are told.
+        distance: `[n]`, to the nearest training molecule; None: no scores of thirds.
 
     Returns:
         The mean of each score over the targets where it is defined, and `per_target`; None where it is not. The scores
-        that nothing is told for are left out; without any of them the whole is empty.
+        of what is None are left out; without any of them the whole is empty.
     """
     names = (() if std is None else NAMES[:5]) + (() if low is None else NAMES[5:])
     names += () if low is None or distance is None else BY_DISTANCE
@@ -94,7 +94,7 @@ def evaluate_spread(
         error = y[known, t] - mean[known, t]
         if std is not None and len(error) and (std[known, t] > 0).all():
             found |= _of_std(error, std[known, t])
-        if low is not None and len(error) and not np.isnan(low[:, t]).all():
+        if low is not None and high is not None and len(error) and not np.isnan(low[:, t]).all():
             inside = (low[known, t] <= y[known, t]) & (y[known, t] <= high[known, t])
             width = (high - low)[known, t]
             found |= {"coverage": float(inside.mean()), "width": float(width.mean())}
@@ -105,7 +105,7 @@ def evaluate_spread(
 
 
 def _by_distance(inside: np.ndarray, width: np.ndarray, distance: np.ndarray) -> dict[str, float]:
-    """Coverage and width of each third of the molecules."""
+    """Compute coverage and width of each third of the molecules."""
     thirds = np.array_split(np.argsort(-distance, kind="stable"), 3)
     found = [float(values[rows].mean()) for values in (inside, width) for rows in thirds]
     return dict(zip(BY_DISTANCE, found, strict=True))
@@ -116,7 +116,7 @@ def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
     z = size / std
     levels, inside = np.linspace(0, 1, 101), 2 * ndtr(z) - 1  # the level of the interval that a value just lies in
     observed = np.searchsorted(np.sort(inside), levels, side="right") / len(z)
-    found = {
+    found: dict[str, float | None] = {
         "nll": float(np.mean(np.log(2 * np.pi * std**2) / 2 + z**2 / 2)),
         "ence": calibration_error(error, std),
         "miscalibration_area": float(np.trapezoid(np.abs(observed - levels), levels)),
@@ -129,15 +129,18 @@ def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
 
 
 def bins_by_std(error: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Molecules of like standard deviation, 20 or more together: the root mean square of the deviations and that of
-    the errors, `[bins]` each, in ascending order."""
+    """Group molecules by standard deviation, 20 or more in a group.
+
+    Returns:
+        The root mean square of the deviations and that of the errors, `[bins]` each, in ascending order.
+    """
     groups = np.array_split(np.argsort(std, kind="stable"), int(np.clip(len(std) // A_BIN, 1, MOST_BINS)))
-    told, found = (np.array([np.sqrt(np.mean(x[rows] ** 2)) for rows in groups]) for x in (std, error))
-    return told, found
+    stated, actual = (np.array([np.sqrt(np.mean(x[rows] ** 2)) for rows in groups]) for x in (std, error))
+    return stated, actual
 
 
 def calibration_error(error: np.ndarray, std: np.ndarray) -> float:
-    r"""The expected normalised calibration error, the mean over groups of molecules of like \(\sigma\) of
+    r"""Compute the expected normalised calibration error, the mean over groups of molecules of like \(\sigma\) of
 
     \[ |\mathrm{RMSE} - \mathrm{RMS}\,\sigma| \; / \; \mathrm{RMS}\,\sigma \]
 
@@ -146,5 +149,5 @@ def calibration_error(error: np.ndarray, std: np.ndarray) -> float:
     By chance alone it is about \(1 / \sqrt{\pi m}\) with m molecules in a group, 0.13 of 20 (Pernot 2023,
     arXiv:2305.11905, on how it depends on the number of groups).
     """
-    told, found = bins_by_std(error, std)
-    return float(np.mean(np.abs(found - told) / told))
+    stated, actual = bins_by_std(error, std)
+    return float(np.mean(np.abs(actual - stated) / stated))

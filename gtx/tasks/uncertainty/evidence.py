@@ -10,16 +10,17 @@ from torch import Tensor
 WORDS = ("none", "evidential")
 """Names of the methods of uncertainty for classes, on the command line and in model files."""
 PENALTY = 0.02
-"""Lambda, the weight of the penalty for evidence of what is wrong."""
+"""Lambda, the weight of the penalty for evidence of wrong classes."""
 MOST = 10.0
 """Limit on the absolute logarithm of evidence."""
 
 
 def concentrations(shares: Tensor, strength: Tensor) -> Tensor:
-    r"""The parameters of a Dirichlet distribution over the probabilities of C classes (Sensoy et al. 2018,
-    arXiv:1806.01768):
+    r"""Compute the parameters of a Dirichlet distribution over the probabilities of C classes.
 
     \[ \alpha_c = 1 + E \pi_c, \qquad E = e^s, \quad -10 \le s \le 10 \]
+
+    Source: Sensoy et al. 2018 (arXiv:1806.01768).
 
     E is the evidence that the network has seen in all, and \(\pi\), the softmax of its logits, divides it among the
     classes: any evidence of 0 or more for each class can be written so. Where E is 0, nothing is known of the
@@ -38,18 +39,17 @@ def concentrations(shares: Tensor, strength: Tensor) -> Tensor:
 
 
 def probabilities(alpha: Tensor) -> Tensor:
-    r"""The mean of the distribution, \(p_c = \alpha_c / S\) with \(S = \sum_c \alpha_c\), `[..., C]`."""
+    r"""Compute the mean of the distribution, \(p_c = \alpha_c / S\) with \(S = \sum_c \alpha_c\), `[..., C]`."""
     return alpha / alpha.sum(-1, keepdim=True)
 
 
 def vacuity(alpha: Tensor) -> Tensor:
-    r"""The share of what is believed that no evidence stands for, \(u = C / S\), `[...]`: 1 where there is none, near 0
-    where there is much."""
+    r"""Compute the vacuity \(u = C / S\), `[...]`, the lack of evidence: 1 without any, near 0 with much."""
     return alpha.shape[-1] / alpha.sum(-1)
 
 
 def evidence_loss(alpha: Tensor, y: Tensor) -> Tensor:
-    r"""The cross-entropy that is expected of probabilities drawn from the distribution, and a penalty for evidence of
+    r"""Compute the expected cross-entropy of probabilities drawn from the distribution, with a penalty for evidence of
     other classes than the true one y:
 
     \[ \ell = \psi(S) - \psi(\alpha_y)

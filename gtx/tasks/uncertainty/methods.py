@@ -18,7 +18,7 @@ from gtx.errors import InputError
 from gtx.tasks.calibration import LEVEL
 from gtx.tasks.options import minimize_scalar
 
-# --- What every method of uncertainty says.
+# --- The interface of all methods.
 
 
 class Spread(NamedTuple):
@@ -26,7 +26,7 @@ class Spread(NamedTuple):
 
     Attributes:
         std: the standard deviation.
-        below, above: how far an interval reaches down and up, but for a factor that validation rows set.
+        below, above: reach of an interval down and up, up to a factor that validation rows set.
     """
 
     std: Tensor
@@ -35,17 +35,17 @@ class Spread(NamedTuple):
 
 
 class Method:
-    r"""The base: several networks, whose own variance, if they tell one, and whose disagreement add up.
+    r"""Base of methods: the variance that networks predict, if they do, plus the variance between networks.
 
     \[ \sigma^2 = \frac{1}{K} \sum_k \sigma_k^2 + \frac{1}{K - 1} \sum_k (\mu_k - \bar\mu)^2 \]
 
     (the law of total variance; Lakshminarayanan et al. 2017, arXiv:1612.01474). All is in scaled units.
 
     Attributes:
-        word: the method's name in `METHODS`.
-        width: W, how many outputs the network has for each target; the first is the number itself.
+        word: name of the method in `METHODS`.
+        width: W, outputs of the network per target; the first is the number itself.
         has_loss: whether `loss` takes the place of the task's.
-        reads_similarity: whether the distance to the nearest training molecule stands behind the outputs.
+        reads_similarity: whether the distance to the nearest training molecule follows the outputs.
     """
 
     word: ClassVar[str]
@@ -54,11 +54,11 @@ class Method:
     reads_similarity: ClassVar[bool] = False
 
     def at(self, level: float) -> Method:
-        """The method for intervals of a level, between 0 and 1; most do not depend on it."""
+        """Return the method for intervals of a level, between 0 and 1; most do not depend on it."""
         return self
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
-        """The loss of each entry, `[B, T]`, of outputs `[B, W, T]` and targets `[B, T]`."""
+        """Compute the loss of each entry, `[B, T]`, from outputs `[B, W, T]` and targets `[B, T]`."""
         raise NotImplementedError(f"{type(self).__name__} has no loss of its own")
 
     def networks(self, members: Sequence[nn.Module]) -> list[nn.Module]:
@@ -81,7 +81,7 @@ class Method:
 
 
 def needs_gradients(word: str, model: nn.Module) -> None:
-    """Raise an `InputError` unless a model is learned by gradients, as the method of this name is."""
+    """Raise an `InputError` unless a model is trained by gradients, as the method `word` requires."""
     if not any(weight.requires_grad for weight in model.parameters()):
         raise InputError(f"uncertainty {word} is learned by gradients, which {type(model).__name__} is not")
 
@@ -92,11 +92,11 @@ def between(output: Tensor) -> Tensor:
     return numbers.var(1) if numbers.shape[1] > 1 else torch.zeros_like(numbers[:, 0])
 
 
-# --- How far the members of an ensemble disagree.
+# --- Disagreement of the members of an ensemble.
 
 
 class Ensemble(Method):
-    """The sample variance of members that were trained from seeds of their own, two or more."""
+    """Sample variance of two or more members, each trained from its own seed."""
 
     word: ClassVar[str] = "ensemble"
 
@@ -108,7 +108,7 @@ class Ensemble(Method):
             )
 
 
-# --- How far thinned copies of a network disagree.
+# --- Disagreement of copies of a network without some of their channels.
 
 
 class McDropout(Method):
@@ -141,13 +141,12 @@ class McDropout(Method):
             )
 
 
-class Lacking(nn.Module):
-    """Sets the same channels of whatever it reads to zero, each drawn with probability p, and divides the others by
-    1 - p.
+class ChannelMask(nn.Module):
+    """Layer that sets the same channels to zero for all inputs and divides the others by 1 - p.
 
     Args:
-        p: as of dropout.
-        seed: decides the channels.
+        p: probability of a channel to be zero.
+        seed: seed of the draw.
     """
 
     def __init__(self, p: float, seed: int) -> None:
@@ -160,26 +159,28 @@ class Lacking(nn.Module):
 
 
 def thinned(model: nn.Module, seed: int) -> nn.Module:
-    """A copy of a model without some of its channels, with the same weights in memory."""
+    """Copy a model without some of its channels; the weights in memory are shared."""
     shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
     copy = deepcopy(model, shared)
-    for place, (parent, name, p) in enumerate(list(_dropouts(copy))):
-        setattr(parent, name, Lacking(p, 1_000 * seed + place))
+    for i, (parent, name, p) in enumerate(list(_dropouts(copy))):
+        setattr(parent, name, ChannelMask(p, 1_000 * seed + i))
     return copy
 
 
 def _dropouts(model: nn.Module) -> Iterator[tuple[nn.Module, str, float]]:
-    """Where something is dropped, a parent module and its attribute, and with which probability."""
+    """Yield the parent module, the attribute and the probability of each dropout."""
     for parent in model.modules():
         for name, child in parent.named_children():
-            if type(child).__name__ == "Dropout" and child.p > 0:  # torch's, or that of gtx.nn, a room apart
-                yield parent, name, child.p
+            if type(child).__name__ == "Dropout":  # torch's, or that of gtx.nn, a room apart
+                p = float(getattr(child, "p", 0.0))
+                if p > 0:
+                    yield parent, name, p
 
 
-# --- A variance for each molecule, learned with the number.
+# --- A predicted variance of each molecule.
 
 FLOOR = 1e-4
-"""The least variance in scaled units: an error of a hundredth of the targets' spread."""
+"""Least variance in scaled units: an error of a hundredth of the targets' spread."""
 
 
 class Variance(Method):
@@ -213,7 +214,7 @@ class Variance(Method):
         return F.softplus(output[..., 1, :]) + FLOOR
 
 
-# --- A distribution over means and variances for each molecule.
+# --- A distribution over the mean and the variance of each molecule.
 
 
 class Evidential(Method):
@@ -230,8 +231,8 @@ class Evidential(Method):
     The variance of a value is \(\frac{\beta}{\alpha - 1} (1 + \frac{1}{\nu})\).
 
     Its weakness: the likelihood depends on fewer numbers than the network gives, \(\nu\) is not determined by data, and
-    what is said to be the model's own ignorance need not be (Meinert et al. 2023, arXiv:2205.10060). Only the sum is
-    used here, and validation rows set its scale.
+    the part attributed to the model's ignorance need not be it (Meinert et al. 2023, arXiv:2205.10060). Only the sum
+    is used here, and validation rows set its scale.
 
     Args:
         penalty: lambda. With 0.2, as Soleimany et al. 2021 have it for molecules
@@ -269,7 +270,7 @@ class Evidential(Method):
         return nu, alpha + 1, beta
 
 
-# --- A median and two quantiles for each molecule, which need not lie evenly about it.
+# --- A median and two quantiles of each molecule, which may be skewed.
 
 
 class Quantiles(Method):
@@ -302,7 +303,7 @@ class Quantiles(Method):
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         median, (down, up) = output[..., 0, :], self._reach(output)
         quantiles = (self.tail, median - down), (0.5, median), (1 - self.tail, median + up)
-        return sum(_pinball(target - value, q) for q, value in quantiles)
+        return torch.stack([_pinball(target - value, q) for q, value in quantiles]).sum(0)
 
     def variance(self, output: Tensor) -> Tensor:
         down, up = self._reach(output)
@@ -323,10 +324,10 @@ def _pinball(error: Tensor, q: float) -> Tensor:
     return (q * error).maximum((q - 1) * error)
 
 
-# --- How unlike the training molecules a molecule is.
+# --- Distance of a molecule from the training molecules.
 
 FEWEST = 50
-"""Held-out values of a target that can tell how errors grow with the distance; of fewer, one width holds for all."""
+"""Least number of held-out values of a target to fit a slope; with fewer, all intervals have one width."""
 STEEPEST = 8.0
 PRIOR = 2.0
 
@@ -349,7 +350,7 @@ class Similarity(Method):
 
 
 def distance_slopes(error: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    r"""The slope b of each target: the likeliest of Laplace errors of the scale \(c\, e^{b d}\),
+    r"""Fit the slope b of each target, the likeliest for Laplace errors of the scale \(c\, e^{b d}\),
 
     \[ \min_{b \ge 0} \; n \ln \frac{1}{n} \sum_i |\epsilon_i| e^{-b d_i} + b \sum_i d_i + \frac{b^2}{2 \cdot 2^2} \]
 
