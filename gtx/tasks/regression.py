@@ -113,7 +113,7 @@ class Regression(NumberTask, NumberOptions):
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         found = super().values(target, cells)
         if self.censored:
-            for i in np.flatnonzero(np.isinf(found)):
+            for i in np.flatnonzero(np.isinf(found)).tolist():
                 if parse_bound(cells[i]):
                     found[i] = np.nan
         return found
@@ -132,7 +132,7 @@ class Regression(NumberTask, NumberOptions):
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         y = super().parse(rows, columns, ledger)
         if place := too_large(y):
-            row, name = rows[int(place[0])], self.targets[int(place[1])]
+            row, name = rows[place[0]], self.targets[place[1]]
             cell = row.cells[column_index(columns, name)]
             raise InputError(describe(row.number, name, cell, f"is too large: {LIMIT}"))
         return y
