@@ -12,11 +12,10 @@ from gtx.lazy import lazy_names
 from gtx.tasks.options import TASKS
 
 if TYPE_CHECKING:
+    from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
     from gtx.tasks.classification import Classification, Multiclass
     from gtx.tasks.counts import Counts, Shares
     from gtx.tasks.inferred import Inferred, make
-    from gtx.tasks.level_classification import AtomClassification, BondClassification
-    from gtx.tasks.level_regression import AtomRegression, BondRegression
     from gtx.tasks.multi_level import MultiLevel
     from gtx.tasks.numbers import NumberTask
     from gtx.tasks.regression import Regression
@@ -34,8 +33,7 @@ __getattr__, __dir__ = lazy_names(
         "regression": ("Regression",),
         "classification": ("Classification", "Multiclass"),
         "counts": ("Counts", "Shares"),
-        "level_regression": ("AtomRegression", "BondRegression"),
-        "level_classification": ("AtomClassification", "BondClassification"),
+        "atoms_and_bonds": ("AtomClassification", "AtomRegression", "BondClassification", "BondRegression"),
         "multi_level": ("MultiLevel",),
         "sequence": ("ToSequence", "WrittenTexts", "exact"),
         "inferred": ("Inferred", "make"),

@@ -156,8 +156,8 @@ class LevelTask(Task):
     """Task of T targets of each atom, or each bond, of a molecule.
 
     Every atom or bond has the same weight in the loss and in the scores; blanks are left out. A subclass joins the
-    level, `OfAtoms` or `OfBonds`, with what is learned, `gtx.tasks.level_regression` or
-    `gtx.tasks.level_classification`.
+    level, `OfAtoms` or `OfBonds`, with what is learned, `gtx.tasks.atoms_and_bonds` or
+    `gtx.tasks.atoms_and_bonds`.
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"fine-tuning"})

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from gtx.data.columns import Row
 from gtx.errors import InputError
 from gtx.schema import ListOf, Record, one_of
-from gtx.tasks.level_classification import AtomClassification, BondClassification
-from gtx.tasks.level_regression import AtomRegression, BondRegression
+from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
 from gtx.tasks.levels import LevelTask
 from gtx.tasks.metrics import mean_scores
 from gtx.tasks.options import MultiLevelOptions, learned

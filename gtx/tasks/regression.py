@@ -18,10 +18,9 @@ from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
 from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
 from gtx.tasks.metrics import LOSSES, has_values, masked_mean, varies
-from gtx.tasks.moments import scaler_of
 from gtx.tasks.numbers import NumberTask, censored_squares, parse_bound, read_bounds, with_bounds
 from gtx.tasks.options import NumberOptions, learned, mean_absolute_error, mean_squared_error, r2_score
-from gtx.tasks.scaling import EXTENSIVE, TargetScaler, composition, extensive_part, tells_elements
+from gtx.tasks.scaling import EXTENSIVE, TargetScaler, composition, extensive_part, scaler_of, tells_elements
 from gtx.tasks.task import Metric, Predictions, Task, targets_of
 from gtx.tasks.uncertainty import METHODS, Method
 from gtx.tasks.uncertainty.evaluation import evaluate_spread, std_factors

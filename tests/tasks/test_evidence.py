@@ -9,7 +9,7 @@ from torch.distributions import Dirichlet, kl_divergence
 
 from gtx.errors import InputError
 from gtx.tasks import Classification, Multiclass
-from gtx.tasks.classes import ClassTask
+from gtx.tasks.classification import ClassTask
 from gtx.tasks.uncertainty.evidence import (
     PENALTY,
     concentrations,

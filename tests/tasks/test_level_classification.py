@@ -23,7 +23,7 @@ from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.tasks import AtomClassification, BondClassification, Classification, Multiclass, MultiLevel, Regression
-from gtx.tasks.level_classification import LevelClassification
+from gtx.tasks.atoms_and_bonds import LevelClassification
 from gtx.training import TrainSettings
 from gtx.workflow import train
 from tests.tables import TINY, molecules, write

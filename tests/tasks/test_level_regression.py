@@ -21,7 +21,7 @@ from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import AtomRegression, BondRegression, MultiLevel, Regression
-from gtx.tasks.level_regression import LevelRegression
+from gtx.tasks.atoms_and_bonds import LevelRegression
 from gtx.tasks.levels import means_of_alike
 from gtx.training import TrainSettings
 from gtx.workflow import train

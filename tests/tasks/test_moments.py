@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.tasks.moments import scaler_of
-from gtx.tasks.scaling import ELEMENTS, EXTENSIVE, TargetScaler
+from gtx.tasks.scaling import ELEMENTS, EXTENSIVE, TargetScaler, scaler_of
 
 
 @pytest.mark.parametrize("least", [None, EXTENSIVE])
