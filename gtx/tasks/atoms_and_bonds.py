@@ -49,6 +49,7 @@ class LevelRegression(LevelTask, LevelOptions):
 
     metrics: ClassVar[dict[str, Metric]] = Regression.metrics
     items: ClassVar[tuple[str, str]] = ("number", "numbers")
+    unsaved: ClassVar[frozenset[str]] = frozenset({"loss"})
 
     scaler: TargetScaler = learned()
 
@@ -133,13 +134,10 @@ class LevelRegression(LevelTask, LevelOptions):
 
     # storage
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().to_dict().items() if name != "loss"}  # of training alone
-
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        own = super().from_dict({name: value for name, value in plain.items() if name != "loss"})
-        return replace(own, scaler=TargetScaler.for_targets(plain["scaler"], own.targets))
+        task = super().from_dict(plain)
+        return replace(task, scaler=TargetScaler.for_targets(plain["scaler"], task.targets))
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:
@@ -174,6 +172,7 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
     """
 
     name: ClassVar[str] = "atoms"
+    unsaved: ClassVar[frozenset[str]] = LevelRegression.unsaved | {"place"}
 
     gap: float | None = learned()
     place: int | None = learned()
@@ -233,18 +232,18 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
         return scaled + softmax(logits, molecule, num_nodes=count) * missing[molecule]
 
     def fitted(self, train: MoleculeStore) -> Self:
-        own = super().fitted(train)
+        task = super().fitted(train)
         if self.place is None:
             self.reading(None)  # raises if a column is missing
-        if self.sum_to is None or own.gap is not None:
-            return own
+        if self.sum_to is None or task.gap is not None:
+            return task
         if self.sum_to == CHARGE and train.atom_columns[ATOM_INDEX[CHARGE] :][:1] != (CHARGE,):
             columns = list(train.atom_columns)
             raise InputError(f"sum_to: expected molecules with formal charges, got atoms with {columns}")
         y, owner = self.values(train).cpu().double(), self.owner(train).cpu()
         total = self.totals(train.atoms.cpu(), train.descriptors.cpu(), owner, y)[:, None]
         off = (y.new_zeros(len(train), y.shape[1]).index_add(0, owner, y) - total).abs()
-        return own if off.isnan().all() else replace(own, gap=float(off.nanmean()))  # of whole lists alone
+        return task if off.isnan().all() else replace(task, gap=float(off.nanmean()))  # of whole lists alone
 
     def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
         warnings = super().prediction_warnings(store)
@@ -262,9 +261,6 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
         total = f"{total:g}" if isinstance(total, float) else total
         missed = "" if self.gap is None else f"; those of the training rows miss it by {self.gap:.2g} on average"
         return [f"the predictions of a molecule's atoms sum to {total}{missed}"]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().to_dict().items() if name != "place"}
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:
@@ -325,6 +321,7 @@ class LevelClassification(LevelTask, LevelClassOptions):
     """
 
     items: ClassVar[tuple[str, str]] = ("class", "classes")
+    unsaved: ClassVar[frozenset[str]] = frozenset({"class_weights"})  # `each` has them
     discrete: ClassVar[bool] = True
     epochs: ClassVar[int] = 20
 
@@ -396,8 +393,8 @@ class LevelClassification(LevelTask, LevelClassOptions):
     def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
         """Compute losses, and whether the likeliest class is right."""
         p = self.each.softmaxes(output)
-        own = [p[:, place.columns] for place in self.places]
-        likeliest = [(one[:, 0] > 0.5).long() if one.shape[1] == 1 else one.argmax(1) for one in own]
+        parts = [p[:, target_columns.columns] for target_columns in self.places]
+        likeliest = [(one[:, 0] > 0.5).long() if one.shape[1] == 1 else one.argmax(1) for one in parts]
         return [self.elementwise(output, target), torch.stack(likeliest, 1) == target]
 
     @property
@@ -425,16 +422,13 @@ class LevelClassification(LevelTask, LevelClassOptions):
 
     # storage
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().to_dict().items() if name != "class_weights"}  # `each` has them
-
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        own = super().from_dict({name: value for name, value in plain.items() if name != "class_weights"})
+        task = super().from_dict(plain)
         each = EACH[plain["each"]["name"]].from_dict(plain["each"])
-        if each.targets != own.targets:
-            raise InputError(f"task.each.targets: expected those of the task, {list(own.targets)}")
-        return replace(own, each=each, class_weights=each.class_weights)
+        if each.targets != task.targets:
+            raise InputError(f"task.each.targets: expected those of the task, {list(task.targets)}")
+        return replace(task, each=each, class_weights=each.class_weights)
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

@@ -79,8 +79,8 @@ def relative(error: np.ndarray, reach: Reach | None) -> np.ndarray:
 
 
 def _quantile(residuals: np.ndarray, level: float) -> float:
-    place = rank(len(residuals), level)
-    return float(np.partition(residuals, place - 1)[place - 1]) if place <= len(residuals) else math.inf
+    position = rank(len(residuals), level)
+    return float(np.partition(residuals, position - 1)[position - 1]) if position <= len(residuals) else math.inf
 
 
 def conformal_interval(
@@ -96,8 +96,8 @@ def conformal_interval(
 def interval_words(interval: dict[str, Any], targets: Sequence[str], unit: str) -> str:
     """Describe the half-widths of the targets, and why one has none."""
     level, widths = interval["level"], interval["half_width"]
-    told = zip(targets, widths, strict=True)
-    each = ", ".join(f"{name} {'none' if width is None else f'±{width:.4g}{unit}'}" for name, width in told)
+    pairs = zip(targets, widths, strict=True)
+    each = ", ".join(f"{name} {'none' if width is None else f'±{width:.4g}{unit}'}" for name, width in pairs)
     lacking = f"; none with fewer than {fewest(level)} validation values" if None in widths else ""
     return f"intervals of {percent(level)}: {each}{lacking}"
 
@@ -161,11 +161,11 @@ def fit_temperature(y: np.ndarray, p: np.ndarray) -> float:
         return 1.0
 
     def surprise(log_temperature: float) -> float:
-        found = tempered(p, np.exp(log_temperature))
-        return -np.log(found[np.arange(len(y)), y] + TINY).mean()
+        scaled = tempered(p, np.exp(log_temperature))
+        return -np.log(scaled[np.arange(len(y)), y] + TINY).mean()
 
-    found = minimize_scalar(surprise, bounds=(np.log(COOLEST), np.log(HOTTEST)), method="bounded")
-    return float(np.exp(found.x))
+    fit = minimize_scalar(surprise, bounds=(np.log(COOLEST), np.log(HOTTEST)), method="bounded")
+    return float(np.exp(fit.x))
 
 
 def tempered(p: np.ndarray, temperature: float) -> np.ndarray:
@@ -198,8 +198,8 @@ def fit_isotonic(y: np.ndarray, p: np.ndarray) -> list[list[list[float]]] | None
 
 def stepped(p: np.ndarray, curves: list[list[list[float]]]) -> np.ndarray:
     """Apply the curves of `fit_isotonic` to probabilities `[n, C]`, and divide them by their sum."""
-    found = np.stack([np.interp(column, xs, ys) for column, (xs, ys) in zip(p.T, curves, strict=True)], axis=1)
-    return found / found.sum(1, keepdims=True)
+    values = np.stack([np.interp(column, xs, ys) for column, (xs, ys) in zip(p.T, curves, strict=True)], axis=1)
+    return values / values.sum(1, keepdims=True)
 
 
 def evaluate_probabilities(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
@@ -226,10 +226,10 @@ def evaluate_probabilities(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
     }
 
 
-def ranking(found: np.ndarray, score: np.ndarray) -> float | None:
+def ranking(positive: np.ndarray, score: np.ndarray) -> float | None:
     """Compute the ROC-AUC of a score `[n]` for telling rows that are `found`, bool `[n]`, from others; None if there
     is only one kind.
     """
     from sklearn.metrics import roc_auc_score
 
-    return float(roc_auc_score(found, score)) if 0 < found.sum() < len(found) else None
+    return float(roc_auc_score(positive, score)) if 0 < positive.sum() < len(positive) else None

@@ -137,7 +137,7 @@ class ClassTask(NumberTask, ClassOptions):
     def distributions(self, output: Tensor) -> list[Tensor]:
         """Compute the Dirichlet distribution of each target, `[..., C]`, from logits and evidence."""
         shares, strength = self.softmaxes(output[..., : self.num_predictions]), output[..., self.num_predictions :]
-        parts = [shares[..., place.columns] for place in self.places]
+        parts = [shares[..., target.columns] for target in self.places]
         whole = [torch.cat([1 - p, p], -1) if p.shape[-1] == 1 else p for p in parts]
         return [concentrations(p, strength[..., t]) for t, p in enumerate(whole)]
 
@@ -146,8 +146,8 @@ class ClassTask(NumberTask, ClassOptions):
         output = output.double()
         if not self.evidential:
             return self.softmaxes(output)
-        found = [probabilities(alpha) for alpha in self.distributions(output)]
-        return torch.cat([p[..., -width:] for p, width in zip(found, self.widths, strict=True)], dim=-1)
+        parts = [probabilities(alpha) for alpha in self.distributions(output)]
+        return torch.cat([p[..., -width:] for p, width in zip(parts, self.widths, strict=True)], dim=-1)
 
     def vacuity(self, outputs: Tensor) -> np.ndarray | None:
         """Average the vacuity over members."""
@@ -317,21 +317,21 @@ class Classification(ClassTask):
         classes = []
         for name in self.targets:
             cells = files[0].cells(name)
-            found = distinct(cells)
-            if not found:
+            labels = distinct(cells)
+            if not labels:
                 raise InputError(no_numbers(cells, name))
-            if set(found) <= set(ZERO_ONE) and len(found) == 1:
+            if set(labels) <= set(ZERO_ONE) and len(labels) == 1:
                 raise InputError(
-                    f"target column {name!r} holds only the class {found[0]}; {self.name} needs both 0 and 1"
+                    f"target column {name!r} holds only the class {labels[0]}; {self.name} needs both 0 and 1"
                 )
-            if len(found) != 2:
-                number = "only the class" if len(found) == 1 else f"{len(found)} classes,"
-                more = "; for more than two there is --task multiclass" if len(found) > 2 else ""
+            if len(labels) != 2:
+                number = "only the class" if len(labels) == 1 else f"{len(labels)} classes,"
+                more = "; for more than two there is --task multiclass" if len(labels) > 2 else ""
                 raise InputError(
-                    f"target column {name!r} holds {number} {listed(found)}; {self.name} needs exactly two{more}"
+                    f"target column {name!r} holds {number} {listed(labels)}; {self.name} needs exactly two{more}"
                 )
-            check_count(found, name, self.name)
-            classes.append(found)
+            check_count(labels, name, self.name)
+            classes.append(labels)
         return replace(self, classes=tuple(classes))
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
@@ -344,13 +344,13 @@ class Classification(ClassTask):
     def fitted(self, train: MoleculeStore) -> Self:
         super().fitted(train)
         y = targets_of(train)
-        found = [column[~column.isnan()].unique().tolist() for column in y.T]
-        if all(len(classes) < 2 for classes in found):  # of several targets some may be so rare
-            held = ", ".join(
-                f"{name!r} only the class {self.labels(t)[int(found[t][0])]}" for t, name in enumerate(self.targets)
+        present = [column[~column.isnan()].unique().tolist() for column in y.T]
+        if all(len(classes) < 2 for classes in present):  # of several targets some may be so rare
+            listing = ", ".join(
+                f"{name!r} only the class {self.labels(t)[int(present[t][0])]}" for t, name in enumerate(self.targets)
             )
             both = " and ".join(self.labels(0))
-            raise InputError(f"{self.name} needs both {both} among the training molecules; there {held} occurs")
+            raise InputError(f"{self.name} needs both {both} among the training molecules; there {listing} occurs")
         if self.class_weights == "none" or self.positive_weights is not None:
             return self
         positive, measured = y.nansum(0), (~y.isnan()).sum(0)
@@ -469,11 +469,11 @@ class Multiclass(ClassTask):
         classes = []
         for name in self.targets:
             cells = files[0].cells(name)
-            found = distinct(cells)
-            if not found:
+            labels = distinct(cells)
+            if not labels:
                 raise InputError(no_numbers(cells, name))
-            check_count(found, name, self.name)
-            classes.append(found)
+            check_count(labels, name, self.name)
+            classes.append(labels)
         return replace(self, classes=tuple(classes))
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
@@ -486,10 +486,12 @@ class Multiclass(ClassTask):
         super().fitted(train)
         y = targets_of(train)
         for t, name in enumerate(self.targets):
-            found = y[:, t][~y[:, t].isnan()].unique().long().tolist()
-            if len(found) < 2:
-                held = ", ".join(self.labels(t)[i] for i in found) or "none"
-                raise InputError(f"target {name!r}: expected two classes or more among training molecules, got {held}")
+            present = y[:, t][~y[:, t].isnan()].unique().long().tolist()
+            if len(present) < 2:
+                listing = ", ".join(self.labels(t)[i] for i in present) or "none"
+                raise InputError(
+                    f"target {name!r}: expected two classes or more among training molecules, got {listing}"
+                )
         if self.class_weights == "none" or self.weights is not None:
             return self
         counts = [
@@ -517,7 +519,7 @@ class Multiclass(ClassTask):
 
     def softmaxes(self, output: Tensor) -> Tensor:
         """Return the probability of each class."""
-        return torch.cat([output[..., place.columns].softmax(-1) for place in self.places], dim=-1)
+        return torch.cat([output[..., target.columns].softmax(-1) for target in self.places], dim=-1)
 
     def answer_suffixes(self, target: int, members: int) -> dict[str, type]:
         suffixes = {**super().answer_suffixes(target, members), "pred": str}
@@ -526,12 +528,12 @@ class Multiclass(ClassTask):
     def table(self, answers: Predictions) -> list[np.ndarray]:
         mean, std = answers.mean, answers.std
         columns: list[np.ndarray] = []
-        for t, place in enumerate(self.places):
-            p = mean[:, place.columns]
+        for t, target in enumerate(self.places):
+            p = mean[:, target.columns]
             best = p.argmax(1)
             columns.append(np.array(self.labels(t), object)[best])
             if std is not None:
-                columns.append(np.take_along_axis(std[:, place.columns], best[:, None], 1)[:, 0])
+                columns.append(np.take_along_axis(std[:, target.columns], best[:, None], 1)[:, 0])
             columns += [*p.T, *self.further_columns(answers, t)]
         return columns
 

@@ -68,9 +68,9 @@ class Counts(NumberTask, CountOptions):
     means: tuple[float, ...] = learned()
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        found = np.array([parse_number(cell) for cell in cells], np.float64)
-        whole = (found >= 0) & (found <= MOST) & (found == np.floor(found))
-        return np.where(np.isnan(found) | whole, found, np.inf)
+        numbers = np.array([parse_number(cell) for cell in cells], np.float64)
+        whole = (numbers >= 0) & (numbers <= MOST) & (numbers == np.floor(numbers))
+        return np.where(np.isnan(numbers) | whole, numbers, np.inf)
 
     def complaint(self, target: int, cell: str) -> str:
         return "is not a whole number of 0 or more, nor blank"
@@ -80,9 +80,11 @@ class Counts(NumberTask, CountOptions):
         if self.means is not None:
             return self
         y = targets_of(train).cpu()
-        for place in ((y < 0) | (y != y.floor()) & ~y.isnan()).nonzero().tolist()[:1]:
-            molecule, name = f"training molecule {place[0]}, counted from 0", self.targets[place[1]]
-            raise InputError(f"target {name!r} of {molecule}, {y[tuple(place)]:g}, {self.complaint(place[1], '')}")
+        for position in ((y < 0) | (y != y.floor()) & ~y.isnan()).nonzero().tolist()[:1]:
+            molecule, name = f"training molecule {position[0]}, counted from 0", self.targets[position[1]]
+            raise InputError(
+                f"target {name!r} of {molecule}, {y[tuple(position)]:g}, {self.complaint(position[1], '')}"
+            )
         means = y.nanmean(0).tolist()
         for name, mean in zip(self.targets, means, strict=True):
             if mean == 0:
@@ -181,8 +183,8 @@ class Shares(NumberTask, ShareOptions):
         """Return None: among other targets an output has another meaning."""
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        found = np.array([parse_number(cell) for cell in cells], np.float64)
-        return np.where((found < 0) | (found > LARGEST), np.inf, found)
+        numbers = np.array([parse_number(cell) for cell in cells], np.float64)
+        return np.where((numbers < 0) | (numbers > LARGEST), np.inf, numbers)
 
     def complaint(self, target: int, cell: str) -> str:
         return "is not a number of 0 or more, nor blank"
@@ -205,8 +207,8 @@ class Shares(NumberTask, ShareOptions):
     def fitted(self, train: MoleculeStore) -> Self:
         super().fitted(train)
         y = targets_of(train).cpu().numpy()
-        known = ~np.isnan(y).all(1)
-        for i in np.flatnonzero(known & ((y < 0).any(1) | ~(np.abs(y.sum(1) - 1) <= TOLERANCE)))[:1]:
+        measured = ~np.isnan(y).all(1)
+        for i in np.flatnonzero(measured & ((y < 0).any(1) | ~(np.abs(y.sum(1) - 1) <= TOLERANCE)))[:1]:
             raise InputError(f"training molecule {i}, counted from 0: {self._fault(y[i])}, or one is negative")
         return self
 
@@ -215,9 +217,9 @@ class Shares(NumberTask, ShareOptions):
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
         """Compute it from the mean divergence, whose size is unknown: the same for all shares."""
-        known = ~scaled.isnan().any(1)
-        mean = divergence(output[known].softmax(-1), scaled[known]).sum(1).mean()
-        return (known.sum() / 2 * mean.clamp(min=1e-12).log()).expand(len(self.targets))
+        measured = ~scaled.isnan().any(1)
+        mean = divergence(output[measured].softmax(-1), scaled[measured]).sum(1).mean()
+        return (measured.sum() / 2 * mean.clamp(min=1e-12).log()).expand(len(self.targets))
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         log_p = output.log_softmax(-1)

@@ -43,21 +43,21 @@ class Inferred:
         Raises:
             InputError: a column is missing, blank, or holds texts that are not two classes.
         """
-        found = all(_two_classes(files[0].cells(name), name) for name in self.targets)
-        return make(Classification if found else Regression, self.targets, self.options).infer_from_table(files)
+        classes = all(_two_classes(files[0].cells(name), name) for name in self.targets)
+        return make(Classification if classes else Regression, self.targets, self.options).infer_from_table(files)
 
 
-def make(kind: type[AnyTask], targets: Sequence[str], options: Mapping[str, Any]) -> AnyTask:
+def make(task: type[AnyTask], targets: Sequence[str], options: Mapping[str, Any]) -> AnyTask:
     """Make a task with the options that are not None.
 
     Raises:
         InputError: the task does not have one of them.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    unknown = given.keys() - {field.name for field in chosen(kind)}
+    chosen_options = {name: value for name, value in options.items() if value is not None}
+    unknown = chosen_options.keys() - {field.name for field in chosen(task)}
     if unknown:
-        raise InputError(f"{min(unknown)}: {kind.name} has no such option; leave it out")
-    return kind(tuple(targets), **given)
+        raise InputError(f"{min(unknown)}: {task.name} has no such option; leave it out")
+    return task(tuple(targets), **chosen_options)
 
 
 def _two_classes(cells: Sequence[str], name: str) -> bool:
@@ -67,10 +67,10 @@ def _two_classes(cells: Sequence[str], name: str) -> bool:
         return bool(np.isin(finite, (0, 1)).all() and not np.isinf(numbers).any())
     labels = distinct(cells)
     if len(labels) > 2:
-        held = f"target column {name!r} holds text: {listed(labels, 3)}; numbers were expected"
+        message = f"target column {name!r} holds text: {listed(labels, 3)}; numbers were expected"
         if all(map(has_comma, labels)):
-            raise InputError(f"{held}, {COMMA_HINT}")
+            raise InputError(f"{message}, {COMMA_HINT}")
         raise InputError(
-            f"{held}. For classes say --task multiclass, for texts that a model is to write --task sequence"
+            f"{message}. For classes say --task multiclass, for texts that a model is to write --task sequence"
         )
     return len(labels) == 2

@@ -37,8 +37,8 @@ def in_order(labels: Iterable[str | None]) -> tuple[str, ...]:
 
     def key(text: str) -> tuple:
         number = parse_number(text)
-        known = np.isfinite(number)
-        return not known, number if known else 0.0, text.lower() in POSITIVE, text
+        is_number = np.isfinite(number)
+        return not is_number, number if is_number else 0.0, text.lower() in POSITIVE, text
 
     return tuple(sorted({label for label in labels if label is not None}, key=key))
 

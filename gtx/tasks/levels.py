@@ -125,9 +125,9 @@ class LevelScores:
         """Return the metrics as in `metrics.json`; None without a single measured value."""
         if not self.position or not self.y or np.isnan(y := np.concatenate(self.y)).all():
             return None
-        found = self.task.evaluate(y, np.concatenate(self.prediction))
+        scores = self.task.evaluate(y, np.concatenate(self.prediction))
         names = [self.task.targets[t] for t in self.position]
-        return {**found, "per_target": {name: found["per_target"][name] for name in names}}
+        return {**scores, "per_target": {name: scores["per_target"][name] for name in names}}
 
     def notes(self) -> list[str]:
         """State the number of lists that were not scored."""
@@ -238,27 +238,29 @@ class LevelTask(Task):
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         """Compute the mean of each row's list, by which duplicates and blank rows are recognised."""
         y = np.full((len(rows), len(self.targets)), np.nan)
-        places = [column_index(columns, name) for name in self.targets]
+        positions = [column_index(columns, name) for name in self.targets]
         for i, row in enumerate(rows):
             if row.error:
                 continue
-            found: list[np.ndarray | None] = []
-            for t, place in enumerate(places):
+            lists: list[np.ndarray | None] = []
+            for t, position in enumerate(positions):
                 try:
-                    found.append(self.read(t, row.cells[place]))
+                    lists.append(self.read(t, row.cells[position]))
                 except InputError as reason:
-                    ledger.error(row.number, self.targets[t], row.cells[place], str(reason), category=BAD_TARGET)
+                    ledger.error(row.number, self.targets[t], row.cells[position], str(reason), category=BAD_TARGET)
                     break
             else:
-                y[i] = [_mean(values) for values in found]
+                y[i] = [_mean(values) for values in lists]
         return y
 
     def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]]:
-        places = [column_index(columns, name) for name in self.targets]
+        positions = [column_index(columns, name) for name in self.targets]
         lists = []
         for row in rows:
-            found = {} if row.error else {t: self.parsed(t, row.cells[place]) for t, place in enumerate(places)}
-            lists.append({self.targets[t]: values for t, values in found.items() if values is not None})
+            by_target = (
+                {} if row.error else {t: self.parsed(t, row.cells[position]) for t, position in enumerate(positions)}
+            )
+            lists.append({self.targets[t]: values for t, values in by_target.items() if values is not None})
         return lists
 
     def attach_lists(
@@ -283,9 +285,9 @@ class LevelTask(Task):
         return y
 
     def known_molecules(self, store: MoleculeStore) -> Tensor:
-        known = (~self.values(store).isnan()).any(1)
+        measured = (~self.values(store).isnan()).any(1)
         each = torch.zeros(len(store), dtype=torch.long, device=store.device)
-        return each.index_add(0, self.owner(store), known.long()) > 0
+        return each.index_add(0, self.owner(store), measured.long()) > 0
 
     def forward(self, model: nn.Module, batch: Any) -> Tensor:
         return self.settled_outputs(model(batch), batch)
@@ -299,11 +301,11 @@ class LevelTask(Task):
         """Return the number of values, or the sum of their weights."""
         if isinstance(examples, CapacityStore):
             examples = examples.store
-        known = ~getattr(examples, self.store_field).isnan()
+        measured = ~getattr(examples, self.store_field).isnan()
         if getattr(examples, "weights", None) is None:
-            return known.sum()
+            return measured.sum()
         owner = self.owner(examples) if isinstance(examples, MoleculeStore) else self.molecule(examples)
-        return (known * examples.weights[owner][:, None]).sum()
+        return (measured * examples.weights[owner][:, None]).sum()
 
     @abstractmethod
     def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
@@ -319,10 +321,10 @@ class LevelTask(Task):
     def validation_outputs(self, output: Tensor, batch: Any) -> Tensor:
         """Sum over the atoms or bonds of each molecule, per target: the number of values, and `measures`."""
         target = getattr(batch, self.store_field)
-        known = ~target.isnan()
+        measured = ~target.isnan()
         target, output = target.nan_to_num(), output.float()
         sums = [torch.ones_like(target), *self.measures(output, target)]
-        each = torch.cat([each * known for each in sums], 1)
+        each = torch.cat([each * measured for each in sums], 1)
         return each.new_zeros(batch.num_graphs, self.validation_channels).index_add(0, self.molecule(batch), each)
 
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
@@ -383,8 +385,8 @@ class LevelTask(Task):
         """Score the mean of the training rows with the same codes, see `codes` and `means_of_alike`."""
         y, owner = self.truth(store), self.owner(store).numpy()[:: self.rows_each]
         of = {part: np.isin(owner, rows) for part, rows in split.items()}
-        found = means_of_alike(self.codes(store)[:: self.rows_each], self.ideal_predictions(y), of["train"])
-        return {"alike": {part: self.evaluate(y[rows], found[rows]) for part, rows in of.items()}}
+        means = means_of_alike(self.codes(store)[:: self.rows_each], self.ideal_predictions(y), of["train"])
+        return {"alike": {part: self.evaluate(y[rows], means[rows]) for part, rows in of.items()}}
 
     def scores(self, columns: Sequence[str]) -> LevelScores:
         return LevelScores(self, columns)
@@ -400,8 +402,8 @@ class LevelTask(Task):
 
 def _mean(values: np.ndarray | None) -> float:
     """Average the known values, independent of the order of the atoms; NaN if none is known."""
-    known = np.empty(0) if values is None else np.sort(values[~np.isnan(values)])
-    return known.mean() if len(known) else np.nan
+    measured = np.empty(0) if values is None else np.sort(values[~np.isnan(values)])
+    return measured.mean() if len(measured) else np.nan
 
 
 # --- The two levels: atoms and bonds.

@@ -66,11 +66,11 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.
     Returns:
         The mean over the labels without padding, in nats; 0 if all are padding.
     """
-    known = labels >= 0
+    labelled = labels >= 0
     log_p = logits.log_softmax(-1)
     likely = log_p.gather(1, labels.clamp(min=0)[:, None]).squeeze(1)
     each = -(1 - smoothing) * likely - smoothing * log_p.mean(-1)
-    return torch.where(known, each, 0.0).sum() / known.sum().clamp(min=1)
+    return torch.where(labelled, each, 0.0).sum() / labelled.sum().clamp(min=1)
 
 
 # --- Scores of predictions, in the targets' own units.

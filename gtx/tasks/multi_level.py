@@ -84,8 +84,8 @@ class JointScores:
 
     def metrics(self) -> dict[str, Any] | None:
         """Return the metrics as in `metrics.json`; None if the table has no true values."""
-        found = [scores for scores in (part.metrics() for part in self.parts) if scores is not None]
-        return join_scores(found, self.names) if found else None
+        all_scores = [scores for scores in (part.metrics() for part in self.parts) if scores is not None]
+        return join_scores(all_scores, self.names) if all_scores else None
 
     def notes(self) -> list[str]:
         """Return notes about all answers, a line each."""
@@ -157,8 +157,8 @@ class MultiLevel(Task, MultiLevelOptions):
     def __post_init__(self) -> None:
         order = list(TASKS_OF_LEVELS.values())
         if unlike := [each for each in self.parts if type(each) not in order]:
-            known = ", ".join(TASKS_OF_LEVELS)
-            raise InputError(f"tasks that go together are {known}; got {unlike[0].name}")
+            expected = ", ".join(TASKS_OF_LEVELS)
+            raise InputError(f"tasks that go together are {expected}; got {unlike[0].name}")
         parts = tuple(sorted(self.parts, key=lambda each: order.index(type(each))))
         if len({each.per for each in parts}) < max(2, len(parts)):
             one, names = "one of molecules, one of atoms and one of bonds", ", ".join(each.name for each in parts)
@@ -239,11 +239,11 @@ class MultiLevel(Task, MultiLevelOptions):
         return torch.stack([part.known_molecules(self.store_of(part, store)) for part in self.parts]).any(0)
 
     def fitted(self, train: MoleculeStore) -> Self:
-        own = self._each(lambda part: part.fitted(self.store_of(part, train)))
-        if own.density is not None:
-            return own
-        shares = [float(part.share(self.store_of(part, train))) for part in own.parts]
-        return replace(own, density=tuple(share / len(train) for share in shares))
+        task = self._each(lambda part: part.fitted(self.store_of(part, train)))
+        if task.density is not None:
+            return task
+        shares = [float(part.share(self.store_of(part, train))) for part in task.parts]
+        return replace(task, density=tuple(share / len(train) for share in shares))
 
     def adopting(self, other: Task) -> Self:
         theirs = {part.name: part for part in getattr(other, "parts", (other,))}
@@ -295,10 +295,10 @@ class MultiLevel(Task, MultiLevelOptions):
     # prediction
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
-        found: dict[str, type] = {}
+        columns_of_tasks: dict[str, type] = {}
         for part in self.parts:
-            found |= part.output_columns([*taken, *found], members)
-        return found
+            columns_of_tasks |= part.output_columns([*taken, *columns_of_tasks], members)
+        return columns_of_tasks
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> list[tuple[Tensor, ...]]:
         """Compute the outputs of each level for each molecule, see `Task.predict`."""
@@ -307,15 +307,15 @@ class MultiLevel(Task, MultiLevelOptions):
         return list(zip(*own, strict=True))
 
     def decode(self, outputs: Sequence[tuple[Tensor, ...]], store: MoleculeStore) -> JointAnswers:
-        found = []
+        answers = []
         for k, part in enumerate(self.parts):
-            own = [each[k] for each in outputs]
+            own_outputs = [each[k] for each in outputs]
             if part.per != "molecule":
-                found.append(part.decode(own, store))
+                answers.append(part.decode(own_outputs, store))
             else:
                 empty = torch.zeros(0, 1, part.out_channels, dtype=torch.float64)
-                found.append(part.decode(torch.stack(own) if own else empty, store))
-        return JointAnswers.of(found)
+                answers.append(part.decode(torch.stack(own_outputs) if own_outputs else empty, store))
+        return JointAnswers.of(answers)
 
     def calibrated(self, answers: JointAnswers, y: np.ndarray) -> Self:
         first, *others = self.parts
@@ -328,8 +328,8 @@ class MultiLevel(Task, MultiLevelOptions):
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: JointAnswers, rows: np.ndarray
     ) -> dict[str, Any]:
         pairs = zip(self.parts, answers.parts, strict=True)
-        found = [part.score(members, self.store_of(part, store), own, rows) for part, own in pairs]
-        return join_scores(found, self.metrics)
+        scores = [part.score(members, self.store_of(part, store), own_answers, rows) for part, own_answers in pairs]
+        return join_scores(scores, self.metrics)
 
     def scores(self, columns: Sequence[str]) -> JointScores:
         return JointScores([part.scores(columns) for part in self.parts], tuple(self.metrics))
@@ -353,10 +353,10 @@ class MultiLevel(Task, MultiLevelOptions):
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
         Record({"parts": ListOf(Record({"name": one_of(list(TASKS_OF_LEVELS))}), 2, 3)}).check(plain, "task")
-        own = cls(parts=tuple(TASKS_OF_LEVELS[part["name"]].from_dict(part) for part in plain["parts"]))
-        if plain.get("targets") != list(own.targets):
-            raise InputError(f"task.targets: expected those of its parts, {list(own.targets)}")
-        return replace(own, density=tuple(plain.get("density", ())))
+        task = cls(parts=tuple(TASKS_OF_LEVELS[part["name"]].from_dict(part) for part in plain["parts"]))
+        if plain.get("targets") != list(task.targets):
+            raise InputError(f"task.targets: expected those of its parts, {list(task.targets)}")
+        return replace(task, density=tuple(plain.get("density", ())))
 
     @property
     def _of_parts(self) -> list[LevelTask]:

@@ -52,8 +52,8 @@ def read_bounds(columns: list[list[str]]) -> np.ndarray:
     bounds = np.full((len(columns[0]), 2 * count), np.nan)
     for t, cells in enumerate(columns):
         for i, cell in enumerate(cells):
-            if found := parse_bound(cell):
-                side, number = found
+            if bound := parse_bound(cell):
+                side, number = bound
                 bounds[i, t if side > 0 else count + t] = number
     return bounds
 
@@ -129,13 +129,13 @@ def censored_spread(error: Tensor, side: Tensor, weights: Tensor) -> Tensor:
     """
     exact, bound = weights * (side == 0), weights * (side != 0)
     squares, measured, total = (exact * error.square()).sum(0), exact.sum(0), weights.sum(0)
-    known = measured > 0
-    variance = torch.where(known, squares / torch.where(known, measured, 1), 1).clamp(min=_LEAST)
+    has_exact = measured > 0
+    variance = torch.where(has_exact, squares / torch.where(has_exact, measured, 1), 1).clamp(min=_LEAST)
     for _ in range(_STEPS):
         z = side * error / variance.sqrt()
         ratio = (-z.square() / 2 - 0.5 * math.log(2 * math.pi) - torch.special.log_ndtr(z)).exp()
-        found = (squares + variance * (bound * (1 - z * ratio)).sum(0)) / torch.where(known, total, 1)
-        variance = torch.where(known, found, variance).clamp(min=_LEAST)
+        estimate = (squares + variance * (bound * (1 - z * ratio)).sum(0)) / torch.where(has_exact, total, 1)
+        variance = torch.where(has_exact, estimate, variance).clamp(min=_LEAST)
     return variance.sqrt()
 
 
@@ -196,6 +196,7 @@ class NumberTask(Task, WeightOptions):
         return [f"{name}_pred" for name in self.prediction_names]
 
     supports: ClassVar[frozenset[str]] = Task.supports | {"benchmark", "explain", "tune"}
+    unsaved: ClassVar[frozenset[str]] = frozenset({"target_weights"})
     log_linear: ClassVar[bool] = False
     """True if outputs are logarithms of expected values; the linear baseline is then Poisson regression."""
     linked: ClassVar[bool] = False
@@ -228,8 +229,8 @@ class NumberTask(Task, WeightOptions):
             output: `[m, P]`.
             scaled: targets `[m, T]`, NaN for blanks.
         """
-        known = ~scaled.isnan()
-        return (self.plain.elementwise(output, scaled.nan_to_num()) * known).sum(0)
+        measured = ~scaled.isnan()
+        return (self.plain.elementwise(output, scaled.nan_to_num()) * measured).sum(0)
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """Score an epoch to select the best; lower is better. By default the loss."""
@@ -265,8 +266,8 @@ class NumberTask(Task, WeightOptions):
         return self
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
-        places = [column_index(columns, name) for name in self.targets]
-        cells = [["" if row.error else row.cells[place] for row in rows] for place in places]
+        positions = [column_index(columns, name) for name in self.targets]
+        cells = [["" if row.error else row.cells[position] for row in rows] for position in positions]
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
         bad = np.isinf(y)
         for i, t in zip(*np.nonzero(bad), strict=True):
@@ -305,10 +306,10 @@ class NumberTask(Task, WeightOptions):
         pairs = [(self.outputs(t), other.outputs(at)) for t, at in enumerate(self.shared(other)) if at >= 0]
         if not pairs or other.targets == self.targets or any(len(own) != len(theirs) for own, theirs in pairs):
             return None
-        found = np.full(self.out_channels, -1)
+        indices = np.full(self.out_channels, -1)
         for own, theirs in pairs:
-            found[own] = theirs
-        return found.tolist()
+            indices[own] = theirs
+        return indices.tolist()
 
     def outputs(self, target: int) -> np.ndarray:
         """Return the indices of a target's outputs, its predictions first; by default in blocks of P outputs."""
@@ -349,8 +350,8 @@ class NumberTask(Task, WeightOptions):
 
         def scores(output: Tensor) -> dict[str, float]:
             output = output.float().cpu()
-            found = self.evaluate(y, self.unscaled(output, val))
-            logged = {f"val_{name}": found[name] for name in self.metrics if found[name] is not None}
+            values = self.evaluate(y, self.unscaled(output, val))
+            logged = {f"val_{name}": values[name] for name in self.metrics if values[name] is not None}
             logged["val_loss"] = float(self.mean_loss(output, replace(truth, y=scaled)))
             return {**logged, "val_score": self.val_score(output, scaled, logged)}
 
@@ -369,10 +370,10 @@ class NumberTask(Task, WeightOptions):
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: Predictions, rows: np.ndarray
     ) -> dict[str, Any]:
         y, part = targets_of(store).numpy()[rows], answers.subset(rows)
-        found, uncertainty = self.evaluate(y, part.mean), self.evaluate_uncertainty(y, part)
+        scores, uncertainty = self.evaluate(y, part.mean), self.evaluate_uncertainty(y, part)
         if store.bounds is not None:
-            found = self.add_bound_scores(found, store.bounds.numpy()[rows], part.mean)
-        return found | ({"uncertainty": uncertainty} if uncertainty else {})
+            scores = self.add_bound_scores(scores, store.bounds.numpy()[rows], part.mean)
+        return scores | ({"uncertainty": uncertainty} if uncertainty else {})
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
         """Score the uncertainty of answers by measured values `[n, T]`; empty without any."""
@@ -451,9 +452,6 @@ class NumberTask(Task, WeightOptions):
         """Return warnings about each molecule's answer."""
         return [[] for _ in range(len(store))]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().to_dict().items() if name != "target_weights"}  # of training
-
     def scores(self, columns: Sequence[str]) -> NumberScores:
         return NumberScores(self, columns)
 
@@ -499,11 +497,11 @@ class NumberScores:
         y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
         if np.isnan(y).all() and not self.bounds:
             return None
-        found = self.task.evaluate(y, prediction)
+        scores = self.task.evaluate(y, prediction)
         if self.bounds:
-            found = self.task.add_bound_scores(found, np.concatenate(self.bounds), prediction)
+            scores = self.task.add_bound_scores(scores, np.concatenate(self.bounds), prediction)
         names = [self.task.targets[t] for t in self.position]
-        return {**found, "per_target": {name: found["per_target"][name] for name in names}}
+        return {**scores, "per_target": {name: scores["per_target"][name] for name in names}}
 
     def notes(self) -> list[str]:
         """Return no notes."""

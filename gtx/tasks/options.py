@@ -183,6 +183,6 @@ TASKS = {
 """Tasks by the name that the command line and model files use."""
 
 
-def chosen(kind: Any) -> list[Field]:
+def chosen(task: Any) -> list[Field]:
     """List the fields of a task, or of a class of options, that users choose."""
-    return [each for each in fields(kind) if "help" in each.metadata]
+    return [each for each in fields(task) if "help" in each.metadata]

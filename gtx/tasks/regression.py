@@ -64,6 +64,7 @@ class Regression(NumberTask, NumberOptions):
     }
 
     supports: ClassVar[frozenset[str]] = NumberTask.supports | {"outliers"}
+    unsaved: ClassVar[frozenset[str]] = NumberTask.unsaved | {"loss"}
 
     scaler: TargetScaler = learned()
     interval: dict[str, Any] | None = learned()
@@ -74,8 +75,8 @@ class Regression(NumberTask, NumberOptions):
         super().__post_init__()
         BETWEEN_0_AND_1.check(self.coverage, "coverage")
         if self.uncertainty not in ("none", *METHODS):
-            known = ", ".join(("none", *METHODS))
-            raise InputError(f"uncertainty: expected one of {known}, got {self.uncertainty}")
+            names = ", ".join(("none", *METHODS))
+            raise InputError(f"uncertainty: expected one of {names}, got {self.uncertainty}")
         if self.method.has_loss and self.loss != "mse":
             raise InputError(f"loss: uncertainty {self.uncertainty} has a loss of its own; leave it out")
         if self.method.has_loss and self.censored:
@@ -110,18 +111,18 @@ class Regression(NumberTask, NumberOptions):
         self.method.check(model, members)
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        found = super().values(target, cells)
+        numbers = super().values(target, cells)
         if self.censored:
-            for i in np.flatnonzero(np.isinf(found)).tolist():
+            for i in np.flatnonzero(np.isinf(numbers)).tolist():
                 if parse_bound(cells[i]):
-                    found[i] = np.nan
-        return found
+                    numbers[i] = np.nan
+        return numbers
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
         if not self.censored:
             return None
-        places = [column_index(columns, name) for name in self.targets]
-        return read_bounds([["" if row.error else row.cells[place] for row in rows] for place in places])
+        positions = [column_index(columns, name) for name in self.targets]
+        return read_bounds([["" if row.error else row.cells[position] for row in rows] for position in positions])
 
     def complaint(self, target: int, cell: str) -> str:
         if not self.censored and parse_bound(cell):
@@ -130,8 +131,8 @@ class Regression(NumberTask, NumberOptions):
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         y = super().parse(rows, columns, ledger)
-        if place := too_large(y):
-            row, name = rows[place[0]], self.targets[place[1]]
+        if position := too_large(y):
+            row, name = rows[position[0]], self.targets[position[1]]
             cell = row.cells[column_index(columns, name)]
             raise InputError(describe(row.number, name, cell, f"is too large: {LIMIT}"))
         return y
@@ -182,11 +183,11 @@ class Regression(NumberTask, NumberOptions):
         if bounds is None:
             return super().mean_loss(output, examples)
         value, side = with_bounds(examples.y, bounds)
-        weights, known = self.loss_weights(examples), ~value.isnan()
+        weights, measured = self.loss_weights(examples), ~value.isnan()
 
         def each(output: Tensor, value: Tensor) -> Tensor:
             if self.loss == "mse":
-                return censored_squares(output, value, side, known if weights is None else known * weights)
+                return censored_squares(output, value, side, measured if weights is None else measured * weights)
             allowed = (output - value) * side > 0
             return torch.where(allowed, 0, self.elementwise(torch.where(allowed, value, output), value))
 
@@ -203,9 +204,9 @@ class Regression(NumberTask, NumberOptions):
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
         """Compute it for Gaussian errors of one unknown size: per value half the logarithm of their mean square."""
-        known = (~scaled.isnan()).sum(0)
-        mean = (self._numbers(output) - scaled).square().nansum(0) / known.clamp(min=1)
-        return known / 2 * mean.clamp(min=1e-12).log()
+        count = (~scaled.isnan()).sum(0)
+        mean = (self._numbers(output) - scaled).square().nansum(0) / count.clamp(min=1)
+        return count / 2 * mean.clamp(min=1e-12).log()
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         if self.method.has_loss:
@@ -302,9 +303,9 @@ class Regression(NumberTask, NumberOptions):
 
     def _refuse_too_large(self, store: MoleculeStore, split: str) -> None:
         y = targets_of(store).cpu().numpy()
-        if place := too_large(y):
-            molecule, name = f"{split} molecule {place[0]}, counted from 0", self.targets[place[1]]
-            raise InputError(f"target {name!r} of {molecule}, is {y[place]:g}, which is too large: {LIMIT}")
+        if position := too_large(y):
+            molecule, name = f"{split} molecule {position[0]}, counted from 0", self.targets[position[1]]
+            raise InputError(f"target {name!r} of {molecule}, is {y[position]:g}, which is too large: {LIMIT}")
 
     def _composition(self, store: MoleculeStore) -> Tensor | None:
         return None if self.scaler.reference is None else composition(store)
@@ -317,13 +318,10 @@ class Regression(NumberTask, NumberOptions):
         )
         return f"{targets}: without what {symbols} contributes, which training did not show: not to be relied on"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().to_dict().items() if name != "loss"}  # of training alone
-
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        own = super().from_dict({name: value for name, value in plain.items() if name != "loss"})
-        return replace(own, scaler=TargetScaler.for_targets(plain["scaler"], own.targets))
+        task = super().from_dict(plain)
+        return replace(task, scaler=TargetScaler.for_targets(plain["scaler"], task.targets))
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

@@ -75,14 +75,14 @@ class TargetScaler:
         varies = sd > rounding * size
         return cls(mean, torch.where(varies, sd, 0.0), reference)
 
-    def adopting(self, other: TargetScaler, known: Sequence[int]) -> TargetScaler:
+    def adopting(self, other: TargetScaler, shared: Sequence[int]) -> TargetScaler:
         """Return a scaler with the scales of another for the targets that both have.
 
         Args:
             other: a scaler.
-            known: the number of each target there, -1 for none.
+            shared: the index of each target there, -1 for none.
         """
-        number = torch.tensor(known)
+        number = torch.tensor(shared)
         there, at = number >= 0, number.clamp(min=0)
 
         def merged(own: Tensor, theirs: Tensor) -> Tensor:
@@ -245,14 +245,14 @@ class Moments:
         """Compute the moments of values `[n]`, without blanks, and compositions `[n, 119]`."""
         rows = y[:, None] if composition is None else torch.cat([composition, y[:, None]], 1)
         count, mean = len(y), rows.sum(0) / max(len(y), 1)
-        apart = rows - mean
-        return cls(count, mean, apart.T @ apart, float(y.abs().sum()) / max(count, 1))
+        centred = rows - mean
+        return cls(count, mean, centred.T @ centred, float(y.abs().sum()) / max(count, 1))
 
     def __add__(self, other: Moments) -> Moments:
         count = self.count + other.count
-        part, apart = other.count / max(count, 1), other.mean - self.mean
-        scatter = self.scatter + other.scatter + torch.outer(apart, apart) * self.count * part
-        return Moments(count, self.mean + part * apart, scatter, self.size + part * (other.size - self.size))
+        part, difference = other.count / max(count, 1), other.mean - self.mean
+        scatter = self.scatter + other.scatter + torch.outer(difference, difference) * self.count * part
+        return Moments(count, self.mean + part * difference, scatter, self.size + part * (other.size - self.size))
 
     def line(self, least: float | None) -> tuple[Tensor | None, float, float]:
         """Fit the reference per element `[119]`, if there is one, and the mean and standard deviation of the rest."""
@@ -270,8 +270,8 @@ class Moments:
 
     def _left(self, reference: Tensor) -> float:
         """Compute the residual sum of squares of a reference."""
-        own = torch.cat([-reference, reference.new_ones(1)])
-        return float(own @ self.scatter @ own)
+        coefficients = torch.cat([-reference, reference.new_ones(1)])
+        return float(coefficients @ self.scatter @ coefficients)
 
     def _explained(self, reference: Tensor, elements: int) -> float:
         """Compute the adjusted R², as `gtx.tasks.scaling` defines it."""
@@ -285,14 +285,14 @@ def scaler_of(parts: Iterable[tuple[Tensor, Tensor | None]], least: float | None
     """Fit a scaler to all parts as `TargetScaler.fit` would to their union; each part, `y` `[n, T]` and
     `composition`, is held in memory one at a time.
     """
-    found: list[Moments] = []
+    totals: list[Moments] = []
     for y, composition in parts:
-        own = []
+        moments = []
         for column in y.double().cpu().T:
-            known = ~column.isnan()
-            own.append(Moments.of(column[known], None if composition is None else composition[known]))
-        found = own if not found else [before + one for before, one in zip(found, own, strict=True)]
-    lines = [one.line(least) for one in found]
+            measured = ~column.isnan()
+            moments.append(Moments.of(column[measured], None if composition is None else composition[measured]))
+        totals = moments if not totals else [before + one for before, one in zip(totals, moments, strict=True)]
+    lines = [one.line(least) for one in totals]
     references = [reference for reference, _, _ in lines]
     none = torch.zeros(ELEMENTS, dtype=torch.float64)
     table = torch.stack([none if one is None else one for one in references], 1)

@@ -269,6 +269,7 @@ class ToSequence(Task, SequenceOptions):
     }
     writes: ClassVar[bool] = True
     supports: ClassVar[frozenset[str]] = frozenset()
+    unsaved: ClassVar[frozenset[str]] = frozenset({"texts", "beams"})
 
     vocabulary: TokenVocabulary = learned()
     limit: int = learned()
@@ -311,12 +312,12 @@ class ToSequence(Task, SequenceOptions):
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
         (name,) = self.targets
-        place, number = column_index(columns, name), {text: i for i, text in enumerate(self.texts)}
+        position, number = column_index(columns, name), {text: i for i, text in enumerate(self.texts)}
         y = np.full((len(rows), 1), np.nan)
         for i, row in enumerate(rows):
             if row.error:
                 continue
-            cell = row.cells[place]
+            cell = row.cells[position]
             if not cell.strip():
                 ledger.warn(row.number, name, cell, "there is no sequence to learn; the row is only predicted")
             elif complaint := self._complaint(cell.strip()):
@@ -332,10 +333,10 @@ class ToSequence(Task, SequenceOptions):
     def fitted(self, train: MoleculeStore | Examples) -> Self:
         if self.vocabulary is not None or isinstance(train, Examples):
             return self
-        own = replace(self, vocabulary=TokenVocabulary.of(self.texts_of(train), self.tokenizer))
-        longest = int(own.examples(train).targets.sizes.max())
+        task = replace(self, vocabulary=TokenVocabulary.of(self.texts_of(train), self.tokenizer))
+        longest = int(task.examples(train).targets.sizes.max())
         # half as long again as any it has read
-        return replace(own, limit=min(self.max_tokens, longest + max(10, longest // 2)))
+        return replace(task, limit=min(self.max_tokens, longest + max(10, longest // 2)))
 
     def labelled(self, store: MoleculeStore | Examples) -> Any:
         return store if isinstance(store, Examples) else super().labelled(store)
@@ -415,13 +416,10 @@ class ToSequence(Task, SequenceOptions):
     def notes(self) -> list[str]:
         return [f"writes {len(self.vocabulary.tokens)} tokens, at most {self.limit} in a sequence"]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().to_dict().items() if name not in ("texts", "beams")}
-
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        own = super().from_dict(plain)
-        return replace(own, vocabulary=TokenVocabulary.from_dict(plain["vocabulary"]))
+        task = super().from_dict(plain)
+        return replace(task, vocabulary=TokenVocabulary.from_dict(plain["vocabulary"]))
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

@@ -166,6 +166,7 @@ class Task(ABC):
         discrete: whether targets are classes.
         writes: whether the model generates sequences, so that it is no graph transformer with a readout.
         supports: what gtx does with the task, keys of `CAPABILITIES`; `require` refuses the rest.
+        unsaved: fields of training alone, which a model file does not have.
         per: level of the predictions, as `gtx.models.GraphTransformer` takes it: "molecule", "atom" or "bond".
         also: further levels and the outputs for each, as the same model takes them.
     """
@@ -178,6 +179,7 @@ class Task(ABC):
     discrete: ClassVar[bool] = False
     writes: ClassVar[bool] = False
     supports: ClassVar[frozenset[str]] = frozenset({"components", "fine-tuning", "store"})
+    unsaved: ClassVar[frozenset[str]] = frozenset()
     per: ClassVar[str] = "molecule"
     also: ClassVar[Mapping[str, int]] = {}
 
@@ -302,8 +304,8 @@ class Task(ABC):
 
     def known_molecules(self, store: MoleculeStore) -> Tensor:
         """Find the molecules with a value or a bound, bool `[M]`."""
-        known = (~targets_of(store).isnan()).any(1)
-        return known if store.bounds is None else known | (~store.bounds.isnan()).any(1)
+        rows = (~targets_of(store).isnan()).any(1)
+        return rows if store.bounds is None else rows | (~store.bounds.isnan()).any(1)
 
     def examples(self, store: MoleculeStore) -> Any:
         """Return the examples that batches are cut from, with targets as the loss takes them."""
@@ -423,13 +425,16 @@ class Task(ABC):
 
     def config(self) -> dict[str, Any]:
         """Return the user's choices as plain values, for `config.yaml`."""
-        given = {f.name: getattr(self, f.name) for f in chosen(self)}
-        plain = {name: getattr(value, "__name__", value) if callable(value) else value for name, value in given.items()}
+        choices = {f.name: getattr(self, f.name) for f in chosen(self)}
+        plain = {
+            name: getattr(value, "__name__", value) if callable(value) else value for name, value in choices.items()
+        }
         return {"task": self.name, "targets": list(self.targets), **plain}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that predictions need, as plain values for JSON."""
-        values = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "targets"}
+        names = [f.name for f in fields(self) if f.name not in ("targets", *self.unsaved)]
+        values = {name: _plain(getattr(self, name)) for name in names}
         return {"name": self.name, "targets": list(self.targets), **values}
 
     @classmethod
@@ -441,8 +446,8 @@ class Task(ABC):
         """
         Record({"targets": ListOf(text(), least=1)}).check(plain, "task")
         cls.header_entries(len(plain["targets"])).check(plain, "task")
-        known = {f.name for f in fields(cls)}
-        return cls(**{name: value for name, value in plain.items() if name in known})
+        names = {f.name for f in fields(cls)} - cls.unsaved
+        return cls(**{name: value for name, value in plain.items() if name in names})
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

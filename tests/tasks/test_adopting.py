@@ -42,12 +42,12 @@ def test_outputs_are_known_by_name_in_every_block() -> None:
 def test_classes_must_be_those_of_the_model() -> None:
     many = Multiclass(("a", "b"), classes=(("x", "y", "z"), ("p", "q", "r", "s")))
     assert Multiclass(("b",), classes=(("p", "q", "r", "s"),)).adopting(many).outputs_of(many) == [3, 4, 5, 6]
-    with pytest.raises(InputError, match="b: the model knows the classes 'p', 'q', 'r', 's', the table 'p', 'q'"):
+    with pytest.raises(InputError, match="b: the model has the classes 'p', 'q', 'r', 's', the table 'p', 'q'"):
         Multiclass(("b",), classes=(("p", "q"),)).adopting(many)
     known, own = (
         replace(task, uncertainty="evidential") for task in (many, Multiclass(("b",), classes=many.classes[1:]))
     )
     assert own.outputs_of(known) == [3, 4, 5, 6, 8]  # the logits of b, and its evidence
     two = Classification(("a",), classes=(("no", "yes"),))
-    with pytest.raises(InputError, match="a: the model knows the classes 'no', 'yes', the table '0', '1'"):
+    with pytest.raises(InputError, match="a: the model has the classes 'no', 'yes', the table '0', '1'"):
         Classification(("c", "a")).adopting(two)

@@ -102,7 +102,7 @@ def test_adaptive_scores_are_those_of_the_likelier_classes_and_half_of_the_own()
 
 
 def test_a_kind_of_sets_without_sets_is_refused() -> None:
-    with pytest.raises(InputError, match="set_kind: adaptive is a kind of sets, which were not asked for"):
+    with pytest.raises(InputError, match="set_kind: adaptive needs sets"):
         Classification("y", set_kind="adaptive")
     with pytest.raises(InputError, match="set_kind: expected smallest or adaptive, got large"):
         Classification("y", sets=True, set_kind="large")

@@ -70,7 +70,7 @@ def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
     ):
         fitted = Regression(["a", "b"], coverage=coverage, scaler=scaler).calibrated(told, y)
         assert fitted.notes() == [words]
-        assert list(fitted.kinds(0, 1)) == (["pred"] if coverage == 0.95 else ["pred", "low", "high"])
+        assert list(fitted.answer_suffixes(0, 1)) == (["pred"] if coverage == 0.95 else ["pred", "low", "high"])
         assert (fitted.bounds(told.mean, None)[0] is None) == (coverage == 0.95)
     task = Classification("y", sets=True, coverage=0.95, classes=(("a", "b"),))
     fitted = task.calibrated(Predictions(np.full((18, 1), 0.4), None, None, None, [[]] * 18), np.ones((18, 1)))
@@ -86,5 +86,5 @@ def test_what_is_no_coverage_is_refused(coverage: object) -> None:
 
 
 def test_a_coverage_of_sets_that_were_not_asked_for_is_refused() -> None:
-    with pytest.raises(InputError, match="is of sets, which were not asked for: add sets"):
+    with pytest.raises(InputError, match="needs sets: add sets"):
         Multiclass("y", coverage=0.95)

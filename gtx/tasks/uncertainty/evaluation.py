@@ -89,26 +89,26 @@ def evaluate_spread(
     names += () if low is None or distance is None else BY_DISTANCE
     per_target = {}
     for t, name in enumerate(targets):
-        known = ~np.isnan(y[:, t]) & np.isfinite(mean[:, t])
-        found: dict[str, float | None] = dict.fromkeys(names)
-        error = y[known, t] - mean[known, t]
-        if std is not None and len(error) and (std[known, t] > 0).all():
-            found |= _of_std(error, std[known, t])
+        rows = ~np.isnan(y[:, t]) & np.isfinite(mean[:, t])
+        scores: dict[str, float | None] = dict.fromkeys(names)
+        error = y[rows, t] - mean[rows, t]
+        if std is not None and len(error) and (std[rows, t] > 0).all():
+            scores |= _of_std(error, std[rows, t])
         if low is not None and high is not None and len(error) and not np.isnan(low[:, t]).all():
-            inside = (low[known, t] <= y[known, t]) & (y[known, t] <= high[known, t])
-            width = (high - low)[known, t]
-            found |= {"coverage": float(inside.mean()), "width": float(width.mean())}
+            inside = (low[rows, t] <= y[rows, t]) & (y[rows, t] <= high[rows, t])
+            width = (high - low)[rows, t]
+            scores |= {"coverage": float(inside.mean()), "width": float(width.mean())}
             if distance is not None and len(error) >= A_BIN:
-                found |= _by_distance(inside, width, distance[known])
-        per_target[name] = found
+                scores |= _by_distance(inside, width, distance[rows])
+        per_target[name] = scores
     return mean_scores(per_target) if names else {}
 
 
 def _by_distance(inside: np.ndarray, width: np.ndarray, distance: np.ndarray) -> dict[str, float]:
     """Compute coverage and width of each third of the molecules."""
     thirds = np.array_split(np.argsort(-distance, kind="stable"), 3)
-    found = [float(values[rows].mean()) for values in (inside, width) for rows in thirds]
-    return dict(zip(BY_DISTANCE, found, strict=True))
+    means = [float(values[rows].mean()) for values in (inside, width) for rows in thirds]
+    return dict(zip(BY_DISTANCE, means, strict=True))
 
 
 def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
@@ -116,16 +116,16 @@ def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
     z = size / std
     levels, inside = np.linspace(0, 1, 101), 2 * ndtr(z) - 1  # the level of the interval that a value just lies in
     observed = np.searchsorted(np.sort(inside), levels, side="right") / len(z)
-    found: dict[str, float | None] = {
+    scores: dict[str, float | None] = {
         "nll": float(np.mean(np.log(2 * np.pi * std**2) / 2 + z**2 / 2)),
         "ence": calibration_error(error, std),
         "miscalibration_area": float(np.trapezoid(np.abs(observed - levels), levels)),
     }
     if len(np.unique(std)) > 1 and len(np.unique(size)) > 1:
         large = size > np.quantile(size, 1 - WORST)
-        found["spearman"] = float(spearmanr(std, size).statistic)
-        found["auroc"] = float(roc_auc_score(large, std)) if 0 < large.sum() < len(large) else None
-    return {name: value if value is not None and np.isfinite(value) else None for name, value in found.items()}
+        scores["spearman"] = float(spearmanr(std, size).statistic)
+        scores["auroc"] = float(roc_auc_score(large, std)) if 0 < large.sum() < len(large) else None
+    return {name: value if value is not None and np.isfinite(value) else None for name, value in scores.items()}
 
 
 def bins_by_std(error: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

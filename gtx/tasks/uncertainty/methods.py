@@ -368,8 +368,8 @@ def distance_slopes(error: np.ndarray, distance: np.ndarray) -> np.ndarray:
 
 
 def _slope(error: np.ndarray, distance: np.ndarray) -> float:
-    known = np.isfinite(error)
-    size, far = np.abs(error[known]), distance[known]
+    rows = np.isfinite(error)
+    size, far = np.abs(error[rows]), distance[rows]
     if len(size) < FEWEST or not size.any():
         return 0.0
 
