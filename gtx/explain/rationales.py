@@ -13,11 +13,10 @@ from gtx.data.ledger import plural
 from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
-from gtx.explain.subject import mean_predictions, number_of
+from gtx.explain.subject import explained_task, mean_predictions, number_of
 from gtx.molecules import as_molecule, draw_molecule, peelings
 from gtx.prediction import Predictor
 from gtx.prediction.neighbour_columns import neighbour_lines
-from gtx.tasks import require
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -222,8 +221,7 @@ def rationale(
             coordinates or features of atoms or bonds, or a number needs a threshold.
     """
     header = predictor.header
-    task, featuriser = header.task, header.featuriser
-    require(task, "explain")
+    task, featuriser = explained_task(header.task), header.featuriser
     if featuriser.components or featuriser.coordinates:
         reads = " and ".join(featuriser.components) or "coordinates, which a substructure does not have"
         raise InputError(f"rationales need a model that reads one molecule a row; this one reads {reads}")

@@ -18,7 +18,7 @@ from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbour_columns import neighbour_lines
-from gtx.tasks import NumberTask, require
+from gtx.tasks import NumberTask, Task, require
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -66,17 +66,23 @@ def explained_names(predictor: Predictor) -> list[str]:
     return _explained(predictor)[0].prediction_names
 
 
+def explained_task(task: Task) -> NumberTask:
+    """Check that the predictions of a task can be explained."""
+    require(task, "explain")
+    if not isinstance(task, NumberTask):
+        raise TypeError(f"explanations need a NumberTask, got {type(task).__name__}")
+    return task
+
+
 def _explained(predictor: Predictor, member: int = 0) -> tuple[NumberTask, GraphTransformer]:
     """Return the task and a network of a model, if its predictions can be explained."""
     header, network = predictor.header, predictor.members[member]
-    require(header.task, "explain")
-    if not isinstance(header.task, NumberTask):
-        raise TypeError(f"explanations need a NumberTask, got {type(header.task).__name__}")
+    task = explained_task(header.task)
     if names := header.featuriser.components:
         raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
     if not isinstance(network, GraphTransformer):
         raise InputError(f"the model {header.model['name']} has no attention to explain; use Predictor.neighbours")
-    return header.task, network
+    return task, network
 
 
 def open_subject(
