@@ -27,7 +27,7 @@ from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex
 from gtx.molecules import Featuriser
 from gtx.tasks import Inferred, Task, require
-from gtx.tasks.classes import ClassTask
+from gtx.tasks.classification import ClassTask
 
 # --- Settings.
 
