@@ -123,7 +123,7 @@ class Paired(NamedTuple):
 
 
 def corrected_resampled_t(differences: Sequence[float], ratio: float, level: float = LEVEL) -> Paired:
-    r"""The corrected resampled t-test.
+    r"""Compare two methods by the corrected resampled t-test.
 
     Training sets of different splits overlap, so their scores are no independent draws: the usual t-test, and a
     bootstrap over splits likewise, find differences that are not there. For J splits of \(n_2\) test and \(n_1\)
@@ -202,5 +202,5 @@ def _share(errors: Sequence[np.ndarray], whole: Sequence[np.ndarray]) -> np.ndar
 
 
 def _plain(values: np.ndarray, of: Any, ddof: int = 0) -> float | None:
-    """A statistic as a plain number; None where there are too few values for it."""
+    """Compute a statistic as a plain number; None for too few values."""
     return None if len(values) <= ddof else float(of(values, ddof=ddof) if ddof else of(values))

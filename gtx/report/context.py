@@ -107,7 +107,7 @@ class RunReport:
         return "test" if len(self.split["test"]) else "val"
 
     def row_number(self, molecule: int) -> int:
-        """The number of a molecule's row in the table."""
+        """Return the number of a molecule's row in the table."""
         return molecule + 1 if self.row_numbers is None else self.row_numbers[molecule]
 
 
@@ -213,9 +213,10 @@ class LevelReport(RunReport):
         """Level of the targets: "atom" or "bond"."""
         return self.task.per
 
-    def predicted(self, molecules: Sequence[int], t: int) -> np.ndarray:
+    def predicted(self, molecules: Sequence[int] | np.ndarray, t: int) -> np.ndarray:
         """Predictions of a target for all atoms or bonds of some molecules: `[R]`, or `[R, C]` of the probabilities of
-        its classes."""
+        its classes.
+        """
         none = np.empty((0, self.task.places[-1].columns.stop))
         found = np.concatenate([none, *(self.prediction[i] for i in molecules)])[:, self.task.places[t].columns]
         return found[:, 0] if found.shape[1] == 1 else found

@@ -1,8 +1,9 @@
-"""Figures: measured against predicted, learning curves, spread, tuning."""
+"""Figures: measured against predicted values, learning curves, calibration, tuning."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
 from gtx.report.kinds import PARTS, in_unit, number, signed
-from gtx.report.molecules import COLOURS, FAINT, INK, LETTERS, SMALL, STYLE, panel, pointed
+from gtx.report.molecules import COLOURS, FAINT, INK, LETTERS, SMALL, STYLE, figure_of, panel, pointed
 
 # --- The pictures of a report, each a matplotlib figure of one panel, drawn without pyplot.
 
@@ -58,7 +59,7 @@ def parity(
     """
     with panel(PARTS[part].capitalize(), f"measured {quantity}", f"predicted {quantity}", square=True) as axes:
         colour = COLOURS[part]
-        if low is not None and len(y) <= MOST_INTERVALS:
+        if low is not None and high is not None and len(y) <= MOST_INTERVALS:
             axes.vlines(y, low, high, colors=colour, alpha=0.25, linewidth=1)
         if len(y) > MOST_POINTS:
             axes.hexbin(y, prediction, gridsize=70, bins="log", cmap=_fade(colour), linewidths=0, rasterized=True)
@@ -73,10 +74,10 @@ def parity(
                 points = [points[i] for i in far]
             dots.set_gid(pointed(points))
         _agreement(axes, _range(y, prediction))
-        words = {"transform": axes.transAxes, "fontsize": SMALL, "linespacing": 1.4}
+        words: dict[str, Any] = {"transform": axes.transAxes, "fontsize": SMALL, "linespacing": 1.4}
         axes.text(0.04, 0.97, "\n".join(scores), va="top", **words)
         axes.text(0.97, 0.03, "\n".join(remarks), ha="right", **words)
-    return axes.figure
+    return figure_of(axes)
 
 
 def error_histogram(errors: Columns, unit: str, of: str = "molecule") -> Figure:
@@ -95,7 +96,7 @@ def error_histogram(errors: Columns, unit: str, of: str = "molecule") -> Figure:
         axes.axvline(0, ymax=1 / 1.3, color=INK, linewidth=0.8)
         axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
         _legend(axes, loc="upper left", handlelength=1)
-    return axes.figure
+    return figure_of(axes)
 
 
 def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
@@ -124,11 +125,11 @@ def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
             f"{held:.0%} in the {100 * level:g}% intervals", (level, held), (0.96, 0.06), ha="right", fontsize=SMALL
         )
         _agreement(axes, (0, 1))
-    return axes.figure
+    return figure_of(axes)
 
 
 def roc(y: Columns, probability: Columns, notes: Mapping[str, str]) -> Figure:
-    """True against false positives of one target as the threshold falls, a curve for each part.
+    """Plot true against false positives of one target as the threshold falls, a curve for each part.
 
     Args:
         y: classes 0 and 1, no blanks; a part of one class alone has no curve.
@@ -141,7 +142,7 @@ def roc(y: Columns, probability: Columns, notes: Mapping[str, str]) -> Figure:
             axes.plot(x, up, color=COLOURS[part], label=f"{PARTS[part]} {notes[part]}")
         _agreement(axes, (0, 1))
         _legend(axes, loc="lower right")
-    return axes.figure
+    return figure_of(axes)
 
 
 def precision_recall(y: Columns, probability: Columns, notes: Mapping[str, str]) -> Figure:
@@ -153,11 +154,11 @@ def precision_recall(y: Columns, probability: Columns, notes: Mapping[str, str])
             axes.axhline(y[part].mean(), color=COLOURS[part], linewidth=0.8, linestyle=":")
         _unit_square(axes)
         _legend(axes, loc="lower left")
-    return axes.figure
+    return figure_of(axes)
 
 
 def reliability(y: Columns, probability: Columns) -> Figure:
-    """The share of class 1 among molecules of like predicted probability. Arguments as of `roc`."""
+    """Plot the share of class 1 among molecules of similar predicted probability. Arguments as of `roc`."""
     with panel("Calibration", "predicted probability of 1", "share of 1", square=True) as axes:
         for part in _both_classes(y):
             bins = int(np.clip(len(y[part]) // 20, 3, 10))
@@ -165,7 +166,7 @@ def reliability(y: Columns, probability: Columns) -> Figure:
             axes.plot(mean, share, "o-", color=COLOURS[part], ms=3.5, label=PARTS[part])
         _agreement(axes, (0, 1))
         _legend(axes, loc="upper left")
-    return axes.figure
+    return figure_of(axes)
 
 
 def confusion(y: np.ndarray, predicted: np.ndarray, classes: Sequence[str] = ("0", "1")) -> Figure:
@@ -179,10 +180,10 @@ def confusion(y: np.ndarray, predicted: np.ndarray, classes: Sequence[str] = ("0
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     with panel("Confusion", "predicted class", "measured class", square=True) as axes:
         cells = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in np.argwhere(counts)]
-        look = {"facecolor": COLOURS["test"], "linewidth": 0, "rasterized": len(cells) > MOST_VECTORS}
+        look: dict[str, Any] = {"facecolor": COLOURS["test"], "linewidth": 0, "rasterized": len(cells) > MOST_VECTORS}
         axes.add_collection(PatchCollection(cells, alpha=0.55 * shares[counts > 0], **look))
         for (row, column), number in np.ndenumerate(counts):
-            share = f"\n{shares[row, column]:.0%}" * (len(classes) < 4)
+            share = f"\n{shares[row, column]:.0%}" if len(classes) < 4 else ""
             if len(classes) <= MOST_CELLS:
                 axes.text(column, row, f"{number:,}{share}", ha="center", va="center", fontsize=SMALL)
         ends, step = (-0.5, len(classes) - 0.5), -(-len(classes) // MOST_NAMES)
@@ -192,11 +193,11 @@ def confusion(y: np.ndarray, predicted: np.ndarray, classes: Sequence[str] = ("0
         axes.set_xticks(range(0, len(classes), step), names, rotation=90 if upright else 0)
         axes.set_yticks(range(0, len(classes), step), names)
         axes.grid(visible=False)
-    return axes.figure
+    return figure_of(axes)
 
 
 def by_similarity(similarity: np.ndarray, errors: np.ndarray, quantity: str, part: str) -> Figure:
-    """The mean error of molecules that are about as similar to the training molecules, with its standard error.
+    """Plot the mean error of molecules by their similarity to the training molecules, with its standard error.
 
     Args:
         similarity: `[m]`, from 0 to 1.
@@ -219,7 +220,7 @@ def by_similarity(similarity: np.ndarray, errors: np.ndarray, quantity: str, par
         axes.stairs(mean, edges, baseline=None, color=colour, linewidth=1.8)
         axes.errorbar(place, mean, reach, fmt="o", color=colour, ms=4, linewidth=1.2)
         axes.set(xlim=(-0.04, 1.04), ylim=(0, 1.15 * top or 1), aspect="auto")
-    return axes.figure
+    return figure_of(axes)
 
 
 def learning_curve(
@@ -229,7 +230,7 @@ def learning_curve(
     best: Sequence[float] = (),
     log: bool = False,
 ) -> Figure:
-    """Logged values epoch by epoch, from 1, a line for each member and part.
+    """Plot logged values epoch by epoch, from 1, a line for each member and part.
 
     Args:
         histories: one row per epoch for each member, with `epoch`.
@@ -254,7 +255,7 @@ def learning_curve(
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         if len(columns) > 1:
             _legend(axes)
-    return axes.figure
+    return figure_of(axes)
 
 
 def value_histogram(values: Columns, quantity: str) -> Figure:
@@ -265,11 +266,11 @@ def value_histogram(values: Columns, quantity: str) -> Figure:
             _steps(axes, column, edges, part, PARTS[part])
         axes.xaxis.set_major_locator(MaxNLocator(5))
         _legend_above(axes)
-    return axes.figure
+    return figure_of(axes)
 
 
 def class_shares(shares: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:
-    """The share of a class among the measured molecules of each part; of many classes the first.
+    """Plot the share of a class among the measured molecules of each part; of many classes the first.
 
     Args:
         shares: T values for each part, NaN where nothing is measured.
@@ -277,7 +278,7 @@ def class_shares(shares: Mapping[str, Sequence[float]], names: Sequence[str]) ->
     """
     shares, names = {part: share[:MOST_SHARES] for part, share in shares.items()}, names[:MOST_SHARES]
     with panel("", "share of the molecules", "") as axes:
-        axes.figure.set_figheight(1.1 + 0.34 * len(names))
+        figure_of(axes).set_figheight(1.1 + 0.34 * len(names))
         height = 0.8 / len(shares)
         for i, (part, share) in enumerate(shares.items()):
             axes.barh(np.arange(len(names)) + i * height, share, height * 0.9, color=COLOURS[part], label=PARTS[part])
@@ -285,7 +286,7 @@ def class_shares(shares: Mapping[str, Sequence[float]], names: Sequence[str]) ->
         axes.grid(visible=False, axis="y")
         axes.invert_yaxis()
         _legend_above(axes)
-    return axes.figure
+    return figure_of(axes)
 
 
 def size_histogram(num_atoms: Columns) -> Figure:
@@ -298,7 +299,7 @@ def size_histogram(num_atoms: Columns) -> Figure:
             _steps(axes, column, edges, part, PARTS[part])
         axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
         _legend_above(axes)
-    return axes.figure
+    return figure_of(axes)
 
 
 def by_band(errors: Mapping[str, Mapping[str, tuple[int, float | None]]], quantity: str) -> Figure:
@@ -320,7 +321,7 @@ def by_band(errors: Mapping[str, Mapping[str, tuple[int, float | None]]], quanti
         axes.margins(y=0.15)
         axes.grid(visible=False, axis="x")
         _legend_above(axes)
-    return axes.figure
+    return figure_of(axes)
 
 
 def _steps(axes: Axes, values: np.ndarray, edges: np.ndarray, part: str, label: str) -> None:
@@ -332,7 +333,7 @@ def _steps(axes: Axes, values: np.ndarray, edges: np.ndarray, part: str, label: 
 
 
 def _short(name: str) -> str:
-    """The name of a class, that a small panel has room for."""
+    """Shorten the name of a class for a small panel."""
     return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
 
 
@@ -378,7 +379,7 @@ MOST_GROUPS = 10
 
 
 def spread_reliability(std: Columns, errors: Columns, unit: str) -> Figure:
-    """The root mean square error of molecules of like standard deviation, against what it should be, that deviation.
+    """Plot the root mean square error of molecules of similar standard deviation against that deviation.
 
     Args:
         std: `[m]` of each part, as the model tells it.
@@ -401,13 +402,13 @@ def spread_reliability(std: Columns, errors: Columns, unit: str) -> Figure:
         axes.axline((0, 0), (1, 1), color=INK, linewidth=0.8, zorder=1.5)
         axes.set(xlim=(0, 1.08 * top or 1), ylim=(0, 1.08 * top or 1))
         axes.legend(loc="upper left")
-    return axes.figure
+    return figure_of(axes)
 
 
 def coverage_by_similarity(
     similarity: np.ndarray, inside: np.ndarray, width: np.ndarray, level: float, part: str, unit: str
 ) -> Figure:
-    """The share of molecules inside their intervals, by how similar they are to the training molecules, with the range
+    """Plot the share of molecules inside their intervals by similarity to the training molecules, with the range
     of chance about the level; below, the mean width of the intervals.
 
     Args:
@@ -433,7 +434,7 @@ def coverage_by_similarity(
             axes.text(x, 0.03, number(float(mean)), ha="center", fontsize=SMALL, rotation=90)
         axes.set(xlim=(-0.04, 1.04), ylim=(0, 1.04), aspect="auto")
         axes.text(0.02, 0.26, f"mean width{in_unit(unit)}:", fontsize=SMALL)
-    return axes.figure
+    return figure_of(axes)
 
 
 def _groups(molecules: int) -> int:

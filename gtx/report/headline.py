@@ -53,25 +53,30 @@ class Headline:
 
 def headline(report: Report) -> Headline:
     """Regression: the RMSE; of several targets, whose units differ, the mean over targets of its ratio to the mean
-    predictor's. Classification: the mean ROC-AUC."""
+    predictor's. Classification: the mean ROC-AUC.
+    """
     name, metric = next(iter(report.task.metrics.items()))
-    found = {
-        method: _leading(scores, report) for method, scores in ({"model": report.scores} | report.baselines).items()
-    }
-    order = sorted((m for m in found if found[m] is not None), key=lambda m: found[m], reverse=not metric.lower)
-    longest = max((found[m] for m in order), default=1.0) or 1.0 if metric.lower else 1.0
-    rival = next((m for m in order if m != "model"), None)
-    span = None if rival is None or found["model"] is None or not _enough(report) else _span(report, rival)
-    difference = ""
-    if span is not None:
+    methods = {"model": report.scores, **report.baselines}
+    leading = {method: _leading(scores, report) for method, scores in methods.items()}
+    defined = {method: value for method, value in leading.items() if value is not None}
+    order = sorted(defined, key=defined.__getitem__, reverse=not metric.lower)
+    longest = max(defined.values(), default=1.0) or 1.0 if metric.lower else 1.0
+    rival = next((method for method in order if method != "model"), None)
+    span, difference = None, ""
+    if rival is not None and "model" in defined and _enough(report):
+        span = _span(report, rival)
+    if rival is not None and span is not None:
         ends = " to ".join(signed(end) for end in span)
-        difference = f"{signed(found['model'] - found[rival])} to {TITLES[rival].lower()}, 95% interval {ends}"
+        difference = f"{signed(defined['model'] - defined[rival])} to {TITLES[rival].lower()}, 95% interval {ends}"
     return Headline(
         label=_label(report),
-        text=score(found["model"], name),
+        text=score(leading["model"], name),
         difference=difference,
-        bars=[Bar(TITLES.get(m, "This model"), score(found[m], name), found[m] / longest, m == "model") for m in order],
-        verdict=_verdict(report, found, rival, span),
+        bars=[
+            Bar(TITLES.get(method, "This model"), score(value, name), value / longest, method == "model")
+            for method, value in ((method, defined[method]) for method in order)
+        ],
+        verdict=_verdict(report, defined, rival, span),
         rival=rival,
     )
 
@@ -83,7 +88,7 @@ def _label(report: Report) -> str:
         return metric.title + (f" in {unit}" if unit and metric.in_units else "")
     if metric.summed:
         return metric.title
-    share = " as a share of the mean predictor’s" * metric.in_units
+    share = " as a share of the mean predictor’s" if metric.in_units else ""
     return f"{metric.title}{share}, mean of {count} targets"
 
 
@@ -92,7 +97,7 @@ def _leading(scores: Mapping[str, Any], report: Report) -> float | None:
 
 
 def _together(report: Report, scores: Mapping[str, Any], rows: np.ndarray) -> float | None:
-    """The leading score of all targets, of their scores on some rows."""
+    """Combine the scores of all targets on some rows into the leading score."""
     name, metric = next(iter(report.task.metrics.items()))
     if len(report.targets) == 1 or not metric.in_units:
         return scores[name]
@@ -109,12 +114,15 @@ def _score_of_mean(report: Report, t: int, metric: Metric, rows: np.ndarray) -> 
         torch.from_numpy(values[~np.isnan(values)])
         for values in (report.y[rows, t], report.y[report.split["train"], t])
     )
-    return float(metric.function(torch.full_like(y, train.mean()), y)) if len(y) and len(train) else 0.0
+    if metric.function is None or not len(y) or not len(train):
+        return 0.0
+    return float(metric.function(torch.full_like(y, float(train.mean())), y))
 
 
 def _enough(report: Report) -> bool:
     """Tell whether enough values are measured (for classes, half as many outside the most frequent one) that a
-    comparison means more than chance."""
+    comparison means more than chance.
+    """
     rows, least = report.split[report.judged], ENOUGH[report.judged]
     if not report.task.discrete:
         return (~np.isnan(report.y[rows]).all(1)).sum() >= least
@@ -122,26 +130,26 @@ def _enough(report: Report) -> bool:
     return any(count.sum() >= least and count.sum() - count.max() >= least / 2 for count in counts if len(count))
 
 
-def _verdict(
-    report: Report, found: Mapping[str, float | None], rival: str | None, span: tuple[float, float] | None
-) -> str:
+def _verdict(report: Report, defined: Mapping[str, float], rival: str | None, span: tuple[float, float] | None) -> str:
     if not report.baselines:
         return ""
     if not _enough(report):
         part, least = PARTS[report.judged], ENOUGH[report.judged]
-        needed = f"{least} or more measured {part} molecules{f', of each class {least // 2}' * report.task.discrete}"
+        needed = f"{least} or more measured {part} molecules"
+        if report.task.discrete:
+            needed += f", of each class {least // 2}"
         there = count(len(report.split[report.judged]), f"{part} molecule")
         return f"No verdict: {there}; a comparison with the baselines needs {needed}."
-    if rival is None or found["model"] is None:
+    if rival is None or "model" not in defined:
         return "No verdict: too few values are measured for a comparison with the baselines."
     metric = next(iter(report.task.metrics.values()))
-    ours, theirs, best = found["model"], found[rival], f"the best baseline ({TITLES[rival].lower()})"
+    ours, theirs, best = defined["model"], defined[rival], f"the best baseline ({TITLES[rival].lower()})"
     gap = f"{abs(1 - ours / theirs):.0%}" if metric.lower and theirs else f"{abs(ours - theirs):.3f}"
     gap = f"its {metric.title} is {gap} {'lower' if ours < theirs else 'higher'}"
     if ours == theirs:
         said = f"This model and {best} are equally good."
     elif span is None or span[0] <= 0 <= span[1]:
-        said = f"This model and {best} cannot be told apart: the difference may be chance."
+        said = f"This model and {best} cannot be distinguished: the difference may be chance."
     else:
         better = "better" if (ours < theirs) == metric.lower else "worse"
         said = f"This model is {better} than {best}: {gap}."
@@ -165,7 +173,7 @@ def _duels(report: Report) -> Iterator[tuple[float, float]]:
 
 
 def _span(report: Report, rival: str) -> tuple[float, float] | None:
-    r"""A 95% interval of the model's leading score minus a baseline's, by the paired bootstrap.
+    r"""Estimate a 95% interval of the model's leading score minus a baseline's, by the paired bootstrap.
 
     Every draw takes judged molecules with replacement and scores both on them, so that what is hard for both cancels:
     \(d^* = s(\hat y, y; R^*) - s(\hat y', y; R^*)\), of which the interval is the middle 95% (Efron & Tibshirani
@@ -184,4 +192,7 @@ def _span(report: Report, rival: str) -> tuple[float, float] | None:
         )
         if ours is not None and theirs is not None:
             found.append(ours - theirs)
-    return tuple(np.percentile(found, [2.5, 97.5])) if found else None
+    if not found:
+        return None
+    low, high = np.percentile(found, [2.5, 97.5])
+    return float(low), float(high)

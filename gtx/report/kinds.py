@@ -45,7 +45,7 @@ def number(value: float | None) -> str:
 
 
 def score(value: float | None, metric: str) -> str:
-    """An error like any number; a count as it is; what cannot exceed 1 with three decimals."""
+    """Format a score: an error like any number, a count as it is, a share with three decimals."""
     if isinstance(value, int):
         return f"{value:,}"
     if value is None or math.isnan(value) or metric in ("rmse", "mae", "deviance", "kl", "perplexity"):
@@ -109,21 +109,22 @@ class Numbers:
         return prediction - y
 
     def value_text(self, t: int, y: float) -> str:
-        """A measured value as a reader sees it."""
+        """Format a measured value."""
         return number(float(y))
 
     def prediction_text(self, t: int, prediction: Any) -> str:
-        """A prediction as a reader sees it."""
+        """Format a prediction."""
         return number(float(prediction))
 
     def summary(self, t: int, y: np.ndarray) -> dict[str, str]:
         """Summarise the distribution of the measured values `[m]` of a target in words."""
-        found: dict[str, float | None] = dict.fromkeys(("mean", "sd", "smallest", "largest"))
-        if len(y):
-            found = {"mean": y.mean(), "sd": y.std(), "smallest": y.min(), "largest": y.max()}
-            if abs(found["mean"]) < 1e-6 * found["sd"]:
-                found["mean"] = 0.0  # a z-score's, but for rounding
-        return {name: number(value) for name, value in found.items()}
+        names = ("mean", "sd", "smallest", "largest")
+        if not len(y):
+            return {name: number(None) for name in names}
+        mean, sd = float(y.mean()), float(y.std())
+        if abs(mean) < 1e-6 * sd:
+            mean = 0.0  # the mean of z-scores, but for rounding
+        return {name: number(value) for name, value in zip(names, (mean, sd, y.min(), y.max()), strict=True)}
 
     def goodness(self, t: int, y: np.ndarray, prediction: np.ndarray) -> dict[str, str]:
         """Summarise in words how good one or more predictions for one kind of atom or bond are."""
@@ -139,11 +140,11 @@ class Labels(Numbers):
         return ", each as one of several classes" if several else f", as one of the classes {listed(self.labels(0))}"
 
     def labels(self, t: int) -> tuple[str, ...]:
-        """The names of the classes of a target."""
+        """Name the classes of a target."""
         return getattr(self.task, "each", self.task).labels(t)
 
     def likeliest(self, prediction: np.ndarray) -> np.ndarray:
-        """The number of the likeliest class of each molecule, `[m]`."""
+        """Find the number of the likeliest class of each molecule, `[m]`."""
         return _whole(prediction).argmax(1)
 
     def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
@@ -189,7 +190,7 @@ class Probabilities(Labels):
         return number(float(prediction))
 
     def share_names(self, t: int) -> list[str]:
-        """The second class alone."""
+        """Name the second class alone."""
         name = self.task.targets[t]
         return [name if self.labels(t) == ZERO_ONE else f"{name} {self.labels(t)[1]}"]
 
@@ -206,5 +207,5 @@ def kind_of(task: Task) -> Numbers:
 
 
 def _whole(prediction: np.ndarray) -> np.ndarray:
-    """The probability of each class `[R, C]`, of that or of the second of two `[R]`."""
+    """Return the probability of each class `[R, C]`, from that or from the second of two `[R]`."""
     return np.stack([1 - prediction, prediction], 1) if prediction.ndim == 1 else prediction

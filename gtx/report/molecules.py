@@ -33,7 +33,7 @@ COLOURS = {"train": "#7b8794", "val": "#c9780f", "test": "#2f6fd6"}
 # every colour of a panel is a variable of the page's style sheet
 _VARIABLES = {INK: "ink", FAINT: "rule", **{colour: part for part, colour in COLOURS.items()}}
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9.5,
     "text.parse_math": False,  # a target may be called "$x$"
@@ -60,7 +60,7 @@ LETTERS = 34  # of a label, that fit beside a panel in one line
 
 @contextmanager
 def panel(title: str, x: str, y: str, square: bool = False, height: float = 2.5) -> Iterator[Axes]:
-    """New axes in a figure of their own, `axes.figure`, to be drawn on inside the `with` block.
+    """Make axes in a figure of their own, see `figure_of`, to draw on inside the `with` block.
 
     Args:
         title: above the axes, at the left.
@@ -78,22 +78,30 @@ def panel(title: str, x: str, y: str, square: bool = False, height: float = 2.5)
         yield axes
 
 
+def figure_of(axes: Axes) -> Figure:
+    """Return the figure of some axes."""
+    figure = axes.get_figure(root=True)
+    if figure is None:
+        raise ValueError("expected axes in a figure")
+    return figure
+
+
 def _lines(label: str, letters: float) -> str:
-    """A long label in two lines; what does not fit into these is cut off."""
+    """Wrap a long label into two lines; the rest is cut off."""
     return "\n".join(textwrap.wrap(label, int(letters), max_lines=2, placeholder=" …"))
 
 
 def pointed(keys: Iterable[str]) -> str:
-    """The `gid` of markers, by which `inline` gives each, in order, the attribute `data-molecule` with its key."""
+    """Build the `gid` of markers from which `inline` gives each, in order, the attribute `data-molecule`."""
     return "points " + " ".join(keys)
 
 
 def inline(figure: Figure, label: str) -> Markup:
-    """The figure as an `<svg>` element for a page.
+    """Write the figure as an `<svg>` element for a page.
 
     Args:
         figure: of a panel.
-        label: what screen readers say; different for every figure of a page, since it makes the ids different.
+        label: text for screen readers; different for every figure of a page, as ids depend on it.
     """
     opened = io.StringIO()
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": label}), warnings.catch_warnings():
@@ -101,24 +109,28 @@ def inline(figure: Figure, label: str) -> Markup:
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         # `savefig` would draw the figure twice
         figure.set_dpi(200)
-        for part in (figure, *figure.axes):
-            part.patch.set_visible(False)
+        figure.patch.set_visible(False)
+        for axes in figure.axes:
+            axes.patch.set_visible(False)
         FigureCanvasSVG(figure).print_svg(opened, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     svg = re.sub(r'<g id="points ([^"]*)">(.*?)</g>', _keyed, opened.getvalue(), flags=re.DOTALL)
     svg = re.sub(r"<style.*?</style>|<g id=[^>]*>|font-family: [^;]*; |\n *", _shorter, svg, flags=re.DOTALL)
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
-    box, body = re.search(r"<svg [^>]*viewBox=\"([^\"]*)\"[^>]*>(.*)", svg, flags=re.DOTALL).groups()
-    return Markup('<svg viewBox="{}" role="img" aria-label="{}">').format(box, label) + Markup(body)
+    opening = re.search(r"<svg [^>]*viewBox=\"([^\"]*)\"[^>]*>", svg)
+    if opening is None:
+        raise ValueError("expected an SVG element with a viewBox")
+    body = Markup(svg[opening.end() :])
+    return Markup('<svg viewBox="{}" role="img" aria-label="{}">').format(opening[1], label) + body
 
 
-def _keyed(match: re.Match) -> str:
+def _keyed(match: re.Match[str]) -> str:
     keys = iter(match[1].split())
     return "<g>" + re.sub(r"<use ", lambda use: f'{use[0]}data-molecule="{next(keys)}" ', match[2]) + "</g>"
 
 
-def _shorter(match: re.Match) -> str:
-    """The page has the style and the font; ids of groups serve nobody and would be found twice."""
+def _shorter(match: re.Match[str]) -> str:
+    """Shorten a piece of SVG: the page has the style and the font, and ids of groups would repeat."""
     return "<g>" if match[0].startswith("<g") else " " if match[0].isspace() else ""
 
 
@@ -183,7 +195,8 @@ def scaffold_kinds(report: RunReport, near: Nearest) -> np.ndarray:
 
 def groups(near: Nearest, kinds: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Group the compared molecules by scaffold and by similarity to the nearest training molecule; empty groups are
-    left out."""
+    left out.
+    """
     for kind in ("known scaffold", "new scaffold", "no ring", "without a scaffold"):
         if (rows := near.rows[kinds == kind]).size:
             yield kind, rows
@@ -194,7 +207,7 @@ def groups(near: Nearest, kinds: np.ndarray) -> Iterator[tuple[str, np.ndarray]]
 
 
 def group_scores(report: Report, near: Nearest, kinds: np.ndarray, best: str | None) -> list[dict[str, Any]]:
-    """The scores of the model on each group, and the leading score of the best baseline, if its predictions are known.
+    """Score the model on each group, and the best baseline by its leading score, if its predictions are kept.
 
     Args:
         report: what is scored.
@@ -209,7 +222,7 @@ def group_scores(report: Report, near: Nearest, kinds: np.ndarray, best: str | N
             "molecules": len(rows),
             "scores": report.task.evaluate(report.y[rows], report.prediction[rows]),
             "rival": report.task.evaluate(report.y[rows], report.rivals[best][rows], [leading])[leading]
-            if best in report.rivals
+            if best is not None and best in report.rivals
             else None,
         }
         for name, rows in groups(near, kinds)
@@ -223,14 +236,14 @@ MOST_ROWS = 300  # of tables, likewise
 
 
 def furthest_off(report: Report, t: int, most: int) -> list[tuple[int, float]]:
-    """The judged molecules with the largest errors of a target, and these errors, with a sign."""
+    """Find the judged molecules with the largest errors of a target, with these signed errors."""
     rows = report.measured(report.judged, t)
     errors = report.kind.errors(t, report.y[rows, t], report.predicted(rows, t))
     return [(int(rows[i]), float(errors[i])) for i in np.argsort(-np.abs(errors), kind="stable")[:most]]
 
 
 def worst(report: Report, near: Nearest, pictured: int, gallery: Gallery) -> Iterator[dict[str, Any]]:
-    """The judged molecules that are furthest off, as many for each target, each with its nearest training molecule."""
+    """Yield the molecules with the largest errors, as many for each target, with their nearest training molecule."""
     each = max(1, WORST // len(report.targets))
     found = [(t, *one) for t in range(pictured) for one in furthest_off(report, t, each)]
     beside = neighbours(report, near, [row for _, row, _ in found])
@@ -289,7 +302,8 @@ def _said(report: Report, t: int, row: int) -> dict[str, Any]:
 
 def hovered(report: Report, shown: Iterable[str]) -> dict[str, dict[str, Any]]:
     """By key, `molecule.target`, what the page shows of each molecule that stands in its pictures and tables: a few
-    words, and what a small picture needs (`gtx.molecules.sketch.outline`)."""
+    words, and what a small picture needs (`gtx.molecules.sketch.outline`).
+    """
     from gtx.molecules import MoleculeError
     from gtx.molecules.sketch import outline
 
@@ -336,7 +350,7 @@ class Gallery:
         self.missing: dict[str, list[str]] = {}
 
     def panel(self, panel: Panel) -> Markup:
-        """The panel as a `<figure>` element, its picture or a sentence in the picture's place."""
+        """Write the panel as a `<figure>` element, with its picture or a sentence in the picture's place."""
         picture = self._attempt(panel.label, lambda: inline(panel.draw(), panel.label))
         caption = Markup("<figcaption>{}</figcaption>").format(panel.caption) if panel.caption else ""
         return Markup("<figure>{}{}</figure>").format(picture, caption)
@@ -346,11 +360,11 @@ class Gallery:
         return [self.panel(panel) for panel in panels]
 
     def molecule(self, smiles: str, label: str) -> Markup:
-        """The molecule as an `<svg>` element, or a sentence in its place."""
+        """Draw the molecule as an `<svg>` element, or a sentence in its place."""
         return self._attempt(label, lambda: _structure(smiles))
 
     def notes(self) -> list[str]:
-        """A line for each reason: what is not drawn, and why."""
+        """List the reasons for missing pictures, a line for each."""
         return [
             f"{labels[0] if len(labels) == 1 else count(len(labels), 'picture')} could not be drawn: {reason}"
             for reason, labels in self.missing.items()

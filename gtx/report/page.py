@@ -44,7 +44,7 @@ def render(path: str | os.PathLike[str], template: str, report: RunReport, galle
     Args:
         path: the file; it appears whole or not at all.
         template: extends `base.html`.
-        report: what it says.
+        report: the content.
         gallery: that has drawn the pictures.
         more: what else the template asks for.
 
@@ -82,10 +82,10 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
 
     Args:
         path: the file, usually `report.html`; it appears whole or not at all.
-        report: what it says.
+        report: the content.
 
     Returns:
-        A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
+        A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
     """
     gallery, lead, pictured = Gallery(), headline(report), min(len(report.targets), MOST_PICTURED)
     near = cache(partial(nearest, report))  # the same for every target
@@ -101,7 +101,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
         several=len(report.targets) > 1,
         metrics=titles(report.task.metrics),
         headline=lead,
-        rival=TITLES.get(lead.rival),
+        rival=TITLES.get(lead.rival) if lead.rival is not None else None,
         scores=list(_scores(report)),
         groups=group_scores(report, near(), kinds, lead.rival),
         read=next((b["settings"]["inputs"] for b in report.baselines.values() if b.get("settings")), "Morgan counts"),
@@ -136,7 +136,9 @@ def _scores(report: Report) -> Iterator[dict[str, Any]]:
     methods |= {f"Its {name} alone": scores for name, scores in report.alone.items()}
     methods |= {TITLES[name]: report.baselines[name] for name in reversed(TITLES) if name in report.baselines}
     kinds, several = report.task.metrics.values(), len(report.targets) > 1
-    names = report.targets if any(kind.in_units for kind in kinds) or not several else [None, *report.targets]
+    names: list[str | None] = [*report.targets]
+    if several and not any(kind.in_units for kind in kinds):
+        names = [None, *names]
     for name in names:  # None is all targets, which values in units of their own do not have
         table = {
             method: {part: scores[part]["per_target"][name] if name else scores[part] for part in PARTS}
@@ -149,7 +151,7 @@ def _scores(report: Report) -> Iterator[dict[str, Any]]:
         }
         every = "All" if any(kind.summed for kind in kinds) else "Mean of"
         title = name or f"{every} {len(report.targets)} targets"
-        yield {"target": title, "unit": report.units.get(name, ""), "methods": table, "best": best}
+        yield {"target": title, "unit": report.units.get(name, "") if name else "", "methods": table, "best": best}
 
 
 def _best(values: list[float | None], lower: bool) -> float | None:
@@ -191,10 +193,10 @@ def write_level_report(path: str | os.PathLike[str], report: LevelReport) -> lis
 
     Args:
         path: the file, usually `report.html`; it appears whole or not at all.
-        report: what it says.
+        report: the content.
 
     Returns:
-        A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
+        A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
     """
     gallery = Gallery()
     leading = next(iter(report.task.metrics))
@@ -228,7 +230,7 @@ def _by_kind(report: LevelReport, t: int) -> Iterator[dict[str, Any]]:
 
 
 def _worst(report: LevelReport, gallery: Gallery) -> Iterator[dict[str, Any]]:
-    """The judged molecules with the largest error of an atom or bond, as many for each target."""
+    """Yield the judged molecules with the largest error of an atom or bond, as many for each target."""
     for t, name in enumerate(report.targets[:MOST_PICTURED]):
         found = []
         for i in report.split[report.judged]:
@@ -268,10 +270,10 @@ def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) 
 
     Args:
         path: the file, usually `report.html`; it appears whole or not at all.
-        report: what it says.
+        report: the content.
 
     Returns:
-        A line for each reason why a picture could not be drawn; the page says so too, in the picture's place.
+        A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
     """
     scored = report.scores[report.judged]
     metrics = {name: title for name, title in titles(report.metrics).items() if name in scored}
@@ -292,18 +294,18 @@ def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) 
 
 
 def _shown(report: SequenceReport, molecule: int, gallery: Gallery) -> dict[str, Any]:
-    """A text that is wrong, beside what is right; drawn, as far as they are SMILES."""
-    smiles, written = report.canonical is not None, report.written[molecule]
+    """Collect a wrong text beside the right one; drawn, if they are SMILES."""
+    canonical, written = report.canonical, report.written[molecule]
     return {
         "row": report.row_number(molecule),
         "source": report.smiles[molecule],
         "truth": report.truth[molecule],
         "written": written,
-        "valid": not smiles or report.canonical[molecule] is not None,
+        "valid": canonical is None or canonical[molecule] is not None,
         "pictures": [
             gallery.molecule(text, f"What is {what} in row {report.row_number(molecule)}")
             for what, text in (("right", report.truth[molecule]), ("written", written))
-            if smiles and _is_smiles(text)
+            if canonical is not None and _is_smiles(text)
         ],
     }
 
@@ -349,14 +351,22 @@ def write(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[st
         return write_level_report(path, LevelReport(**facts, **parts, task=task))
     if isinstance(task, ToSequence):
         truth = task.texts_of(dataset.store)
-        texts = {"truth": truth, "written": answers.texts, "canonical": answers.canonical}
-        more = {"metrics": task.metrics, "target": task.targets[0], "tokens": len(task.vocabulary.tokens)}
-        return write_sequence_report(path, SequenceReport(**facts, **texts, **more, right=answers.right(truth)))
+        report = SequenceReport(
+            **facts,
+            metrics=task.metrics,
+            target=task.targets[0],
+            truth=truth,
+            written=answers.texts,
+            canonical=answers.canonical,
+            right=answers.right(truth),
+            tokens=0 if task.vocabulary is None else len(task.vocabulary.tokens),
+        )
+        return write_sequence_report(path, report)
     return _plain(task, path, RunReport(**facts))
 
 
 def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
-    """The page of a task of which nothing is known but its metrics: scores, data and learning."""
+    """Write the page of a task without a page of its own: scores, data and learning."""
     gallery, metrics = Gallery(), titles(task.metrics)
     columns = [("Loss", {"train_loss": "train", "val_loss": "val"}), ("Validation score", {"val_score": "val"})]
     return render(
@@ -374,11 +384,11 @@ def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
 
 
 def _pages(task: MultiLevel, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
-    """A page for each part: `path` of the first, and others beside it, such as `report-atoms.html`; each names the
-    others."""
+    """Write a page for each part, the first to `path`, others as `report-atoms.html`; each names the others."""
     pages = [path, *(path.with_name(f"{path.stem}-{part.name}{path.suffix}") for part in task.parts[1:])]
     others = [
-        f"What it predicts of {each.per}s is in {page.name}." for each, page in zip(task.parts, pages, strict=True)
+        f"The report of its predictions of {each.per}s is {page.name}."
+        for each, page in zip(task.parts, pages, strict=True)
     ]
     lines = []
     for k, (part, own) in enumerate(zip(task.parts, answers.parts, strict=True)):
@@ -389,7 +399,7 @@ def _pages(task: MultiLevel, path: Path, dataset: Dataset, answers: Any, facts: 
 
 
 def _facts_of(part: Task, facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a report, with the scores of one part's targets alone."""
+    """Select the facts of a report with the scores of one part's targets alone."""
 
     def of(scores: Mapping[str, Any]) -> dict[str, Any]:
         return mean_scores({name: scores["per_target"][name] for name in part.targets}, part.metrics)

@@ -43,7 +43,7 @@ class Threshold(NamedTuple):
 
 
 def thresholds(report: Report, t: int) -> list[Threshold]:
-    """Fixed thresholds, and those that are best for the validation molecules; none where one class alone is judged.
+    """List fixed thresholds, and the best for the validation molecules; none if one class alone is judged.
 
     A molecule belongs to class 1 if its probability is above the threshold.
     """
@@ -102,14 +102,15 @@ Near = Callable[[], Nearest]
 
 
 def target_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
-    """The pictures of a target's predictions."""
+    """Choose the panels of a target's predictions."""
     of = {Probabilities: probability_panels, Labels: label_panels}
     return of.get(type(report.kind), value_panels)(report, t, near)
 
 
 def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
     """Yield the panels of numbers: parity, errors, coverage of intervals, calibration of standard deviations, and
-    coverage and error by similarity to the training molecules."""
+    coverage and error by similarity to the training molecules.
+    """
     name, unit = report.targets[t], report.units.get(report.targets[t], "")
     rows, y, prediction, scores = _parts(report, t)
     if not rows:
@@ -118,16 +119,25 @@ def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
     for part, index in rows.items():
         lines = [f"{title} {score(scores[part][m], m)}" for m, title in titles(report.task.metrics).items()]
         remarks = [count(len(index), "molecule")]
-        if given := scores[part].get("bounds"):
-            remarks.append(f"{scores[part]['bounds_kept']:.0%} of {count(given, 'bound')} kept")
-        low, high = (None, None) if reach is None else (report.low[index, t], report.high[index, t])
-        if reach is not None:
-            held = np.mean((low <= y[part]) & (y[part] <= high))
-            remarks.append(f"{held:.0%} in {100 * report.task.level:g}% intervals")
+        if bounds := scores[part].get("bounds"):
+            remarks.append(f"{scores[part]['bounds_kept']:.0%} of {count(bounds, 'bound')} kept")
+        low = high = None
+        if reach is not None and report.low is not None and report.high is not None:
+            low, high = report.low[index, t], report.high[index, t]
+            covered = np.mean((low <= y[part]) & (y[part] <= high))
+            remarks.append(f"{covered:.0%} in {percent} intervals")
         yield Panel(
             f"Predicted against measured {name}, {PARTS[part]}",
             partial(
-                *(figures.parity, y[part], prediction[part], part, name + in_unit(unit), lines, remarks, low, high),
+                figures.parity,
+                y[part],
+                prediction[part],
+                part,
+                name + in_unit(unit),
+                lines,
+                remarks,
+                low,
+                high,
                 points=[f"{row}.{t}" for row in index],
             ),
             "Predicted vs. measured values; on the line they agree."
@@ -170,7 +180,8 @@ def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
 
 def probability_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
     """Yield the panels of the probability of one of two classes: ROC, precision and recall, calibration, and
-    `label_panels`."""
+    `label_panels`.
+    """
     name = report.targets[t]
     rows, y, prediction, scores = _parts(report, t)
     if not rows:
@@ -184,7 +195,8 @@ def probability_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
 
 def label_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
     """Yield the panels of classes: the confusion matrix, and the share of wrong predictions by similarity to the
-    training molecules."""
+    training molecules.
+    """
     name = report.targets[t]
     rows, y, prediction, _ = _parts(report, t)
     if report.judged in rows:
@@ -237,9 +249,11 @@ def _coverage_by_similarity(report: Report, t: int, near: Near, unit: str) -> Fi
     nearest = near()
     measured = np.isin(nearest.rows, report.measured(report.judged, t))
     rows, similarity = nearest.rows[measured], nearest.similarity[measured]
+    if report.low is None or report.high is None:
+        raise ValueError("expected intervals")
     low, y, high = report.low[rows, t], report.y[rows, t], report.high[rows, t]
-    told = (low <= y) & (y <= high), high - low, report.task.level, report.judged
-    return spread_figures.coverage_by_similarity(similarity, *told, unit)
+    inside = (low <= y) & (y <= high)
+    return spread_figures.coverage_by_similarity(similarity, inside, high - low, report.task.level, report.judged, unit)
 
 
 def data_panels(report: Report) -> Iterator[Panel]:
@@ -279,7 +293,8 @@ def size_panel(report: RunReport) -> Panel:
 
 def learning_panels(report: Report) -> Iterator[Panel]:
     """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch; in place of the
-    leading score that which chose the epoch, if the user named it."""
+    leading score that which chose the epoch, if the user named it.
+    """
     named, kept_by = titles(report.task.metrics), report.settings.get("training", {}).get("keep_by")
     if kept_by in named:
         leading = (f"Validation {named[kept_by]}", {f"val_{kept_by}": "val"})
@@ -308,7 +323,8 @@ def curves(report: RunReport, panels: Sequence[tuple[str, dict[str, str]]]) -> I
 
 def _reach(report: Report, t: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the distances from predictions to the lower and upper ends of intervals, `[n]` each; None for a target
-    without intervals."""
+    without intervals.
+    """
     if report.low is None or report.high is None:
         return None
     prediction = report.prediction[:, t]
@@ -327,7 +343,7 @@ def _shares(report: Report, part: str, t: int) -> list[float]:
 
 
 def level_panels(report: LevelReport, t: int) -> Iterator[Panel]:
-    """The pictures of a target's predictions."""
+    """Choose the panels of a target's predictions."""
     if isinstance(report.kind, Labels):
         return class_panels(report, t, report.kind.labels(t))
     return number_panels(report, t)
@@ -335,7 +351,8 @@ def level_panels(report: LevelReport, t: int) -> Iterator[Panel]:
 
 def number_panels(report: LevelReport, t: int) -> Iterator[Panel]:
     """Yield the panels of numbers of atoms or bonds: parity on validation and test rows, and the distribution of
-    errors."""
+    errors.
+    """
     name, unit = report.targets[t], report.units.get(report.targets[t], "")
     errors = {}
     for part, (y, prediction) in _level_parts(report, t).items():
@@ -358,7 +375,8 @@ def number_panels(report: LevelReport, t: int) -> Iterator[Panel]:
 
 def class_panels(report: LevelReport, t: int, labels: tuple[str, ...]) -> Iterator[Panel]:
     """Yield the panels of classes of atoms or bonds: the confusion matrix; for a probability of the second of two
-    classes first ROC, precision and recall, and calibration."""
+    classes first ROC, precision and recall, and calibration.
+    """
     name, found = report.targets[t], _level_parts(report, t)
     if not found:
         return
