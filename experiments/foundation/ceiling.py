@@ -15,7 +15,6 @@ import json
 import math
 import statistics
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -35,17 +34,12 @@ from gtx.data import MoleculeStore
 from gtx.data.named_sets import load_set
 from gtx.errors import InputError
 from gtx.files import whole_file
-from gtx.kernel import DescriptorKernel, solve
-from gtx.kernel.regression import MOST_CHOOSING
-from gtx.kernel.ridge import draw, rows_of_equal_cost
 from gtx.models.kernel import kernel
 
 PAGE = RESULTS / "foundation-ceiling.md"
 SETS: dict[str, PublicSet] = {
     each.folder: each for module in (moleculeace, scaffold, mat) for each in module.SETS.values()
 }
-SHARES, LENGTHS = (0.25, 0.5, 0.75, 0.9), (1.0, 2.0, 4.0)
-"""Shares and lengths of the third part that are tried."""
 BATCH = 512
 PARTS = {"val": "validation", "test": "test"}
 HEAD = """# What the teacher is worth as a third part of the kernel
@@ -69,49 +63,27 @@ learned RDKit's descriptors, and of one that imitates MiniMol.
 
 def of_split(run: Run, embeddings: dict[str, Tensor]) -> dict[str, dict]:
     """Compute errors of the kernel as it is, and with each embedding `[m, K]` as a third part, and what was chosen."""
+    return {name: of_kernel(run, vectors) for name, vectors in {"today": None, **embeddings}.items()}
+
+
+def of_kernel(run: Run, vectors: Tensor | None) -> dict[str, float | str]:
+    """Solve a kernel on the training rows, and compute its errors."""
     dataset = run.dataset
-    store, split, u = dataset.store, dataset.split, dataset.store.descriptors
-    y = torch.from_numpy(dataset.y).double()
-    train = torch.from_numpy(split["train"])
+    store, y = dataset.store, torch.from_numpy(dataset.y).double()
+    train = torch.from_numpy(dataset.split["train"])
     train = train[~y[train].isnan().all(1)]
-    learned = store.subset(train.numpy())
-    model = kernel(y.shape[1], num_descriptors=u.shape[1])
-    model.descriptors.scaler.observe(u[train])
-    model._choose(learned, torch.arange(len(train)), y[train], u[train])
-    model._set_counts(model._count(learned, torch.arange(len(train))), torch.arange(len(train)))
-    if model.descriptors is not None:
-        model.descriptors.set_references(u[train])
-    parts = torch.arange(len(store)).split(BATCH)
-    whole = torch.cat([model.kernel(store.batch(rows)) for rows in parts])
-    few = draw(len(train), rows_of_equal_cost(MOST_CHOOSING, y[train]))
-    base, measured = whole[train[few]][:, few], y[train[few]]
-    measured = measured[:, (~measured.isnan()).sum(0) > 1]
-
-    def left_out(mixed: Tensor) -> float:
-        off = solve(mixed, torch.arange(len(few)), measured).left_out - measured
-        return float(off.square().nanmean(0).mean())
-
-    def errors(mixed: Tensor) -> dict[str, float]:
-        solved = solve(mixed[train], torch.arange(len(train)), y[train])
-        predicted = (solved.centre + mixed @ solved.dual).numpy()
-        return {part: error(dataset.y[split[part]], predicted[split[part]], run) for part in PARTS}
-
-    found = {"today": errors(whole) | {"left_out": left_out(base), "kernel": repr(model)}}
-    for name, vectors in embeddings.items():
-        third = DescriptorKernel(vectors.shape[1])
-        third.scaler.observe(vectors[train])
-        third.set_references(vectors[train[few]])
-        near = {length: third.gram(length) for length in LENGTHS}
-        tried = {(s, each): left_out(base.lerp(near[each], s)) for s, each in product(SHARES, LENGTHS)}
-        share, length = min(tried, key=tried.__getitem__)
-        chosen = {"left_out": tried[share, length], "share": share, "length": length}
-        mixed = whole
-        if chosen["left_out"] < found["today"]["left_out"]:
-            third.set_references(vectors[train])
-            third.length.fill_(length)
-            mixed = torch.cat([whole[rows].lerp(third(vectors[rows]), share) for rows in parts])
-        found[name] = errors(mixed) | chosen
-    return found
+    third = None if vectors is None else {"sha256": "0" * 64, "width": vectors.shape[1]}
+    model = kernel(y.shape[1], num_descriptors=store.descriptors.shape[1], foundation=third)
+    model.solve(store.subset(train.numpy()), y[train], None if vectors is None else vectors[train])
+    outputs = []
+    for rows in torch.arange(len(store)).split(BATCH):
+        model.embed = None if vectors is None else lambda batch, rows=rows: vectors[rows]
+        outputs.append(model(store.batch(rows)))
+    predicted = torch.cat(outputs).double().numpy()
+    errors = {
+        part: error(dataset.y[rows], predicted[rows], run) for part, rows in dataset.split.items() if part in PARTS
+    }
+    return errors | {"kernel": repr(model)}
 
 
 def error(y: np.ndarray, predicted: np.ndarray, run: Run) -> float:

@@ -11,13 +11,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from rdkit import Chem
 
 import gtx
+from experiments.foundation import ceiling, labels, leaks, pack, pretrain, seen
 from experiments.foundation import corpus as foundation_corpus
-from experiments.foundation import labels, leaks, pack, pretrain, seen
 from experiments.foundation.corpus import read_corpus
 from experiments.foundation.labellers import LABELLERS, Labeller, one_by_one
+from experiments.runs import Run
+from gtx.data import named_sets
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.models import build_model
@@ -27,6 +30,7 @@ from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.training.weight_transfer import TRANSFER_MATCHING
 from gtx.workflow.fine_tuning import FineTuning
+from tests.experiments import toy_recipe
 from tests.tables import molecules
 
 TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
@@ -162,3 +166,14 @@ def test_quantum_chemistry_of_a_salt_free_acid() -> None:
 def test_a_molecule_is_found_in_a_corpus_however_it_is_written() -> None:
     assert leaks.flat(["C[C@H](N)C(=O)[O-].[Na+]", "nonsense"]) == {Chem.CanonSmiles("CC(N)C(=O)O")}
     assert leaks.flat(["OCC", "C(C)O", "nonsense"]) == {"CCO"}
+
+
+def test_a_third_kernel_that_knows_the_answer_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(named_sets.SETS, "toy", toy_recipe.known(toy_recipe.write(tmp_path / "toy.csv", 90)))
+    run = Run(toy_recipe.SETS["toy"], "kernel", runs=tmp_path)
+    y = torch.from_numpy(run.dataset.y)
+    found = ceiling.of_split(run, {"answer": y})
+    assert found["answer"]["test"] < found["today"]["test"]
+    assert "1 embeddings" in found["answer"]["kernel"]
+    assert "embeddings" not in found["today"]["kernel"]
+    assert "| answer | test | -" in ceiling.page({"toy 0": found, "other 0": found})
