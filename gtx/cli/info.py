@@ -16,7 +16,7 @@ NOTES = """
 It prints the architecture, the targets, how molecules are read, the split, the intervals, the versions of the libraries
 and the scores.
 
-Of the pretrained model that comes with gtx, foundation, it prints the data card too.
+Of the pretrained models that come with gtx, foundation and foundation-assays, it prints the data card too.
 """
 
 
@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> int:
 
     from gtx.cli.scores import metric_lines
     from gtx.data.columns import listed
-    from gtx.prediction import FOUNDATION, foundation_card
+    from gtx.prediction import FOUNDATIONS, foundation_card
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit
     from gtx.tasks import NumberTask
@@ -61,8 +61,8 @@ def run(arguments: Namespace) -> int:
         "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }
-    if arguments.model == FOUNDATION:
-        facts |= foundation_card()
+    if arguments.model in FOUNDATIONS:
+        facts |= foundation_card(arguments.model)
     for part in ("train", "val", "test"):
         if part in header.metrics:
             facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part], header.task.metrics, header.units))

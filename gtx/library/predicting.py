@@ -34,7 +34,7 @@ from gtx.library.workers import (
     process_library,
     shard_result,
 )
-from gtx.prediction.foundation import FOUNDATION, model_path
+from gtx.prediction.foundation import FOUNDATIONS, model_path
 from gtx.prediction.loading import load
 from gtx.prediction.streaming import (
     EVERY_ROW,
@@ -101,7 +101,7 @@ def predict_library(
         raise InputError(f"engine: expected 'ray', {purpose}got {engine!r}")
     library, outputs = Library.at(source), Outputs(Path(out), selection)
     check_outside(source, outputs.folder, "predictions")
-    file = FOUNDATION if model == FOUNDATION else Path(model).resolve()
+    file = model if model in FOUNDATIONS else Path(model).resolve()
     opening = partial(load, file, device=device, beams=beams)
     # actors may have a GPU that this machine lacks
     predictor = load(file, device="cpu", beams=beams) if engine == "ray" else opening()

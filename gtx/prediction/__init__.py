@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.prediction.foundation import FOUNDATION, describe_seen, foundation_card, model_path
+    from gtx.prediction.foundation import ASSAYS, FOUNDATION, FOUNDATIONS, describe_seen, foundation_card, model_path
     from gtx.prediction.loading import load
     from gtx.prediction.model_file import ModelHeader, library_versions, load_model, save_model
     from gtx.prediction.neighbour_columns import WithNeighbours
@@ -28,7 +28,9 @@ __getattr__, __dir__ = lazy_names(
         "loading": ("load",),
         "neighbour_columns": ("WithNeighbours",),
         "foundation": (
+            "ASSAYS",
             "FOUNDATION",
+            "FOUNDATIONS",
             "foundation_card",
             "model_path",
             "describe_seen",
@@ -41,7 +43,9 @@ __getattr__, __dir__ = lazy_names(
     },
 )
 __all__ = [
+    "ASSAYS",
     "FOUNDATION",
+    "FOUNDATIONS",
     "ModelHeader",
     "Predictor",
     "Selection",

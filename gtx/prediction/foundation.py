@@ -1,4 +1,4 @@
-"""The foundation, the pretrained model that comes with gtx: its file, its card, and a filter of its corpus."""
+"""The foundations, pretrained models that come with gtx: their files, their cards, and a filter of their corpus."""
 
 from __future__ import annotations
 
@@ -14,43 +14,45 @@ from gtx.errors import InputError
 
 # --- The file, checked, and the data card.
 
-FOUNDATION = "foundation"
-"""Its name in place of a model file; a file of that name is `./foundation`, or a `Path`."""
+FOUNDATION, ASSAYS = "foundation", "foundation-assays"
+"""Names in place of a model file: the start of networks, and the embedding that a kernel compares. A file of such a
+name is `./foundation`, or a `Path`."""
+FOUNDATIONS = (FOUNDATION, ASSAYS)
 
 _FOLDER = Path(__file__).with_name("foundation")
 
 
 def model_path(path: str | Path) -> Path:
-    """Return the file that a path or the word `foundation` names.
+    """Return the file that a path, or the name of a foundation, stands for.
 
     Raises:
         InputError: the file that comes with gtx is missing, or its checksum is not that of its card.
     """
-    if path != FOUNDATION:
+    if not isinstance(path, str) or path not in FOUNDATIONS:
         return Path(path)
-    file, expected = _FOLDER / "foundation.gtx", foundation_card()["sha256"]
+    file, expected = _FOLDER / f"{path}.gtx", foundation_card(path)["sha256"]
     try:
         found = hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as reason:
-        raise InputError(f"the foundation is not in this installation of gtx: {reason}") from None
+        raise InputError(f"{path} is not in this installation of gtx: {reason}") from None
     if found != expected:
         raise InputError(f"{file} is damaged: its card says SHA-256 {expected}, it has {found}; install gtx again")
     return file
 
 
-def foundation_card() -> dict[str, Any]:
-    """Read the card of the foundation: `sha256`, and texts by heading.
+def foundation_card(name: str = FOUNDATION) -> dict[str, Any]:
+    """Read the card of a foundation: `sha256`, and texts by heading.
 
     Raises:
         InputError: the card is missing or damaged.
     """
     try:
-        return json.loads((_FOLDER / "card.json").read_text(encoding="utf-8"))
+        return json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as reason:
-        raise InputError(f"the foundation's card is not in this installation of gtx: {reason}") from None
+        raise InputError(f"the card of {name} is not in this installation of gtx: {reason}") from None
 
 
-# --- A filter of the molecules in the corpus of the foundation.
+# --- A filter of the molecules in the corpus of the foundations.
 
 ODDS = 256
 """Inverse of the rate of false positives of a filter."""
@@ -91,7 +93,7 @@ def identity(smiles: str) -> tuple[str, str]:
 
 
 def describe_seen(smiles: Iterable[str]) -> str:
-    """Describe how many molecules, and how many of their scaffolds, are in the corpus of the foundation.
+    """Describe how many molecules, and how many of their scaffolds, are in the corpus of the foundations.
 
     Raises:
         InputError: the filter is missing or damaged.

@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
-from gtx.prediction.foundation import FOUNDATION, foundation_card
+from gtx.prediction.foundation import ASSAYS, foundation_card
 from gtx.prediction.model_file import load_model, read_model
 from gtx.prediction.predictor import Predictor, without_onednn
 from gtx.tasks import Task
@@ -35,7 +35,7 @@ def load(
     """Load a model file (also as `gtx.load`).
 
     Args:
-        path: a `model.gtx`, or `foundation` for the pretrained model that comes with gtx.
+        path: a `model.gtx`, or `foundation` or `foundation-assays`, the pretrained models that come with gtx.
         device: as torch names it; by default a GPU if there is one.
         beams: of a model that writes sequences, see `gtx.tasks.ToSequence`.
         model: for a file with weights of a model that is not gtx's own: a module of that shape, or a function that
@@ -74,8 +74,8 @@ Module = TypeVar("Module", bound=nn.Module)
 
 @lru_cache(maxsize=4)
 def _network(sha256: str, device: str) -> GraphTransformer:
-    """Load the foundation to a device; the checksum of its file is the key of the cache."""
-    (network,), _ = load_model(FOUNDATION)
+    """Load the foundation of kernels to a device; the checksum of its file is the key of the cache."""
+    (network,), _ = load_model(ASSAYS)
     assert isinstance(network, GraphTransformer)
     return network.to(device)
 
@@ -104,7 +104,7 @@ def foundation_spec() -> dict[str, Any]:
     Raises:
         InputError: the foundation is missing or damaged.
     """
-    sha256 = foundation_card()["sha256"]
+    sha256 = foundation_card(ASSAYS)["sha256"]
     return {"sha256": sha256, "width": _network(sha256, "cpu").width}
 
 

@@ -28,7 +28,7 @@ from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, CLOSED_FORM, WRITERS, build_model
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
-from gtx.prediction.foundation import FOUNDATION, model_path
+from gtx.prediction.foundation import FOUNDATIONS, model_path
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import Domain, TrainingRows
 from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
@@ -430,7 +430,7 @@ def read_model(
                 return members, header, None
             return members, header, read_kernel_member(file, spec, header.task.num_predictions)
     except FileNotFoundError:
-        near = did_you_mean(str(path), [FOUNDATION])
+        near = did_you_mean(str(path), FOUNDATIONS)
         raise InputError(f"no such file: {path}{near}") from None
     except OSError as reason:
         if Path(path).is_dir():

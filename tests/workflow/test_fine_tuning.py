@@ -57,7 +57,7 @@ def unreported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def carded(folder: Path) -> Path:
     digest = hashlib.sha256((folder / "foundation.gtx").read_bytes()).hexdigest()
-    (folder / "card.json").write_text(json.dumps({"sha256": digest, "corpus": "made up"}))
+    (folder / "foundation.json").write_text(json.dumps({"sha256": digest, "corpus": "made up"}))
     known = molecules(60)["smiles"][::2]
     filters = {"molecules": known, "scaffolds": map(scaffold, known)}
     np.savez(folder / "seen.npz", **{name: foundation.make_filter(texts) for name, texts in filters.items()})
@@ -109,7 +109,7 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
     assert found.header.featuriser.descriptors
     settings = yaml.safe_load((tmp_path / "out" / "config.yaml").read_text())["settings"]
     assert (settings["rates"], settings["head_first"]) == (TUNING["rates"], TUNING["head_first"])
-    origin, card = found.header.settings["start"], json.loads((brought / "card.json").read_text())
+    origin, card = found.header.settings["start"], json.loads((brought / "foundation.json").read_text())
     assert (origin["file"], origin["sha256"]) == ("foundation", card["sha256"])
     assert "8 are new: descriptor_scaler.mean" in origin["weights"]
     capsys.readouterr()
@@ -217,7 +217,7 @@ def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monke
     with pytest.raises(InputError, match="card is not in this installation"):
         gtx.load("foundation")
     whole = (pretrained / "foundation.gtx").read_bytes()
-    (tmp_path / "card.json").write_text((pretrained / "card.json").read_text())
+    (tmp_path / "foundation.json").write_text((pretrained / "foundation.json").read_text())
     with pytest.raises(InputError, match="not in this installation"):
         gtx.load("foundation")
     (tmp_path / "foundation.gtx").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
