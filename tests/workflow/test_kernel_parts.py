@@ -71,7 +71,7 @@ def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
     np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-5)
     assert main(["info", str(blend)]) == 0
     assert "molecules by substructures, descriptors, foundation" in " ".join(capsys.readouterr().out.split())
-    assert main(["explain", str(blend), smiles[5], "--draws", "2"]) == 0
+    assert main(["explain", str(blend), smiles[5], "--draws", "2", "--out", str(tmp_path / "figure.svg")]) == 0
 
 
 def test_a_killed_training_goes_on_to_the_same_predictions(blend: Path, table: Path, tmp_path: Path) -> None:
