@@ -45,7 +45,7 @@ def test_the_interval_is_of_the_difference_to_the_best_baseline_molecule_by_mole
     other = np.random.default_rng(6).normal(size=report.y.shape)
     found = headline(make_report(targets=targets, rivals=rivals, prediction=np.nan_to_num(report.y + other)))
     middle, low, high = ends(found.difference)
-    assert low < 0 < high and "cannot be told apart" in found.verdict
+    assert low < 0 < high and "cannot be distinguished" in found.verdict
 
 
 @pytest.mark.parametrize("kind", [Regression, Classification])
@@ -98,6 +98,6 @@ def test_a_baseline_may_make_no_error(make_report):
         return {p: {"rmse": rmse, "per_target": {"additive": {"rmse": rmse}}} for p in ("train", "val", "test")}
 
     rivals = {"mean": scored(0.0), "ridge": scored(1e-16)}  # a target that is the same everywhere
-    for ours, verdict in ((0.0, "equally good"), (0.2, "cannot be told apart")):
+    for ours, verdict in ((0.0, "equally good"), (0.2, "cannot be distinguished")):
         found = headline(make_report(targets=("additive",), scores=scored(ours), baselines=rivals))
         assert verdict in found.verdict
