@@ -17,7 +17,7 @@ _DIGITS = 24  # of a hash, in a name
 _DAYS = 90  # a file that was not used for this long is removed
 
 
-def cache_folder(name: str, root: str | os.PathLike | None = None) -> Path | None:
+def cache_folder(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the folder `gtx/name` with mode 0700, or None, with a warning in the log.
 
     It is None without a home folder, if it cannot be written, and if another user could write to it.

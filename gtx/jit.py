@@ -88,7 +88,7 @@ class FunctionCache(NullCache):
         return f"{self.function.__name__}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
-def fingerprint(function: FunctionType, callers: frozenset[FunctionType] = frozenset()) -> tuple:
+def fingerprint(function: FunctionType, callers: frozenset[FunctionType] = frozenset()) -> tuple[Any, ...]:
     """Collect everything that a compiled function depends on: its module, its code, and the objects that it refers to.
 
     Args:

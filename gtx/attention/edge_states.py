@@ -72,9 +72,9 @@ class ClippedDot(Score):
 
     def __init__(self, heads: int, edge_dim: int, clip: float = 5.0) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads: int = heads
         self.clip = clip
-        self.lin_edge = Linear(edge_dim, heads)
+        self.lin_edge: Linear = Linear(edge_dim, heads)
 
     def reset_parameters(self) -> None:
         self.lin_edge.reset_parameters()
@@ -114,12 +114,12 @@ class VectorScore(Score):
 
     def __init__(self, heads: int, channels: int, edge_dim: int, clip: float = 5.0) -> None:
         super().__init__()
-        self.heads = heads
-        self.channels = channels
+        self.heads: int = heads
+        self.channels: int = channels
         self.clip = clip
         self.state_channels = channels
-        self.lin_weight = Linear(edge_dim, heads * channels)
-        self.lin_bias = Linear(edge_dim, heads * channels)
+        self.lin_weight: Linear = Linear(edge_dim, heads * channels)
+        self.lin_bias: Linear = Linear(edge_dim, heads * channels)
         self.vector: nn.Parameter = nn.Parameter(torch.empty(heads, channels))
         self.reset_parameters()
 

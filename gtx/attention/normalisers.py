@@ -190,9 +190,9 @@ class GatedSoftmax(Normaliser):
 
     def __init__(self, heads: int, edge_dim: int, scale: bool = True) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads: int = heads
         self.scale = scale
-        self.lin_gate = Linear(edge_dim, heads)
+        self.lin_gate: Linear = Linear(edge_dim, heads)
 
     def reset_parameters(self) -> None:
         self.lin_gate.reset_parameters()
@@ -247,9 +247,9 @@ class HeadGate(nn.Module):
     def __init__(self, in_channels: int | tuple[int, int], heads: int, channels: int = 64) -> None:
         super().__init__()
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
-        self.heads = heads
-        self.lin_max = Linear(source, channels)
-        self.lin_gate = Linear(target + channels + source, heads)
+        self.heads: int = heads
+        self.lin_max: Linear = Linear(source, channels)
+        self.lin_gate: Linear = Linear(target + channels + source, heads)
 
     def reset_parameters(self) -> None:
         self.lin_max.reset_parameters()

@@ -139,8 +139,8 @@ class General(Score):
 
     def __init__(self, heads: int, channels: int) -> None:
         super().__init__()
-        self.heads = heads
-        self.channels = channels
+        self.heads: int = heads
+        self.channels: int = channels
         self.weight: nn.Parameter = nn.Parameter(torch.empty(heads, channels, channels))
         self.reset_parameters()
 
@@ -167,8 +167,9 @@ class _Additive(Score):
 
     def __init__(self, heads: int, channels: int) -> None:
         super().__init__()
-        self.heads, self.channels = heads, channels
-        self.vector = nn.Parameter(torch.empty(heads, channels))
+        self.heads: int = heads
+        self.channels: int = channels
+        self.vector: nn.Parameter = nn.Parameter(torch.empty(heads, channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -231,9 +232,10 @@ class GAT(Score):
 
     def __init__(self, heads: int, channels: int, slope: float = 0.2) -> None:
         super().__init__()
-        self.heads = heads
-        self.channels = channels
-        self.receiver, self.sender = (nn.Parameter(torch.empty(heads, channels)) for _ in range(2))
+        self.heads: int = heads
+        self.channels: int = channels
+        self.receiver: nn.Parameter = nn.Parameter(torch.empty(heads, channels))
+        self.sender: nn.Parameter = nn.Parameter(torch.empty(heads, channels))
         self.slope = slope
         self.reset_parameters()
 
@@ -277,10 +279,11 @@ class RelativeDot(Score):
 
     def __init__(self, heads: int, channels: int, edge_dim: int) -> None:
         super().__init__()
-        self.heads = heads
-        self.channels = channels
+        self.heads: int = heads
+        self.channels: int = channels
         self.edge: nn.Parameter = nn.Parameter(torch.empty(heads, channels, edge_dim))  # W
-        self.content, self.position = (nn.Parameter(torch.empty(heads, channels)) for _ in range(2))  # u, w
+        self.content: nn.Parameter = nn.Parameter(torch.empty(heads, channels))  # u
+        self.position: nn.Parameter = nn.Parameter(torch.empty(heads, channels))  # w
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -336,11 +339,11 @@ class ModulatedDot(Score):
         clip: float | None = None,
     ) -> None:
         super().__init__()
-        self.heads = heads
-        self.channels = channels
+        self.heads: int = heads
+        self.channels: int = channels
         self.clip = clip
         self.scale: float = channels**-0.5 if scale is None else scale
-        self.lin_edge = Linear(edge_dim, heads * channels)
+        self.lin_edge: Linear = Linear(edge_dim, heads * channels)
         self.activation = activation
 
     def reset_parameters(self) -> None:

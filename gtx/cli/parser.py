@@ -313,7 +313,7 @@ class Pairs(Action):
 class Texts(Pairs):
     """`name=text` words."""
 
-    read = staticmethod(str)
+    read: Callable[[str], Any] = staticmethod(str)
     example = "dG_water=kcal/mol"
 
 

@@ -115,7 +115,7 @@ class EpochSampler(Sampler[Tensor]):
 
     rank = 0
     replicas = 1
-    epoch = 0
+    epoch: int = 0
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch whose batches are drawn (Lightning calls it)."""
@@ -171,9 +171,14 @@ class PairBudgetSampler(EpochSampler):
     ) -> None:
         if budget < 1 or max_molecules < 1:
             raise ValueError(f"expected a positive budget and max_molecules, got {budget} and {max_molecules}")
-        self.sizes, self.budget, self.max_molecules = sizes.cpu(), budget, max_molecules
-        self.shuffle, self.jitter, self.seed = shuffle, jitter, seed
-        self.rank, self.replicas = rank, replicas
+        self.sizes: Tensor = sizes.cpu()
+        self.budget = budget
+        self.max_molecules = max_molecules
+        self.shuffle = shuffle
+        self.jitter = jitter
+        self.seed = seed
+        self.rank = rank
+        self.replicas = replicas
 
     def batches(self) -> list[Tensor]:
         """Return all batches of the epoch, over all ranks: int64 index tensors; each molecule is in one of them."""
@@ -211,8 +216,10 @@ class CapacityStore:
     """
 
     def __init__(self, store: MoleculeStore, fixed: FixedFeatures | None = None, seed: int = 0) -> None:
-        self.store, self.fixed, self.seed = store, fixed, seed
-        self.per_batch = 0
+        self.store = store
+        self.fixed = fixed
+        self.seed = seed
+        self.per_batch: int = 0
         self.capacity: Capacity | None = None
 
     def sampler(self, molecules: int, **options: Any) -> CapacitySampler:
@@ -353,9 +360,13 @@ class CapacitySampler(EpochSampler):
         rank: int = 0,
         replicas: int = 1,
     ) -> None:
-        self.sizes, self.bonds = sizes.cpu().numpy(), bonds.cpu().numpy()
-        self.capacity, self.shuffle, self.seed = capacity, shuffle, seed
-        self.rank, self.replicas = rank, replicas
+        self.sizes: np.ndarray = sizes.cpu().numpy()
+        self.bonds: np.ndarray = bonds.cpu().numpy()
+        self.capacity = capacity
+        self.shuffle = shuffle
+        self.seed = seed
+        self.rank = rank
+        self.replicas = replicas
         self._room = np.array([capacity.molecules, capacity.atoms - 1, capacity.pairs - 1, capacity.bonds])
         self._costs = _costs(self.sizes, self.bonds)
         self._alone = (self._costs > self._room).any(1) | (self.sizes > capacity.buckets[0][1])

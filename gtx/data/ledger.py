@@ -32,9 +32,9 @@ class Ledger:
         if on_error not in ("report", "fail"):
             raise InputError(f"on_error must be 'report' or 'fail', not {on_error!r}")
         self.on_error = on_error
-        self.rows = 0
+        self.rows: int = 0
         self.error_counts: Counter[str] = Counter()
-        self.warned = 0
+        self.warned: int = 0
         self.errors: dict[int, str] = {}
         self.warnings: dict[int, list[str]] = {}
 

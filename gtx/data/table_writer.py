@@ -62,9 +62,9 @@ class TableWriter:
         types: Mapping[str, type] | None = None,
         schema: pa.Schema | None = None,
     ) -> None:
-        self.path = os.fspath(path)
-        self.columns = list(columns)
-        self.types = dict(types or {})
+        self.path: str = os.fspath(path)
+        self.columns: list[str] = list(columns)
+        self.types: dict[str, type] = dict(types or {})
         self.schema = schema
         self.footer: dict[str, str] = {}
 

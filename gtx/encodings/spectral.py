@@ -125,7 +125,7 @@ class SignInvariant(nn.Module):
         super().__init__()
         self.channels = channels
         self.before: nn.Sequential = nn.Sequential(nn.Linear(2, hidden), GELU(), nn.Linear(hidden, hidden), GELU())
-        self.round = GINConv(nn.Sequential(nn.Linear(hidden, hidden), GELU(), nn.Linear(hidden, channels)))
+        self.round: nn.Module = GINConv(nn.Sequential(nn.Linear(hidden, hidden), GELU(), nn.Linear(hidden, channels)))
 
     def forward(self, vectors: Tensor, values: Tensor, edge_index: Tensor) -> Tensor:
         both = torch.stack([torch.stack([v, values], -1) for v in (vectors, -vectors)])  # [2, N, k, 2]

@@ -34,7 +34,7 @@ from gtx.estimators.inputs import (
 )
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text
-from gtx.prediction import ModelHeader
+from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.inputs import as_frame, as_texts, component_rows
 from gtx.schema import plain
 from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
@@ -214,7 +214,7 @@ class MoleculeEstimator(BaseEstimator):
         with TemporaryDirectory() as folder:
             members, header = plan.fit(Path(folder))
         self._count_features(X, len(featuriser.components) or 1)
-        self.predictor_ = plan.blend(members, header).predictor
+        self.predictor_: Predictor = plan.blend(members, header).predictor
         return self
 
     @property
@@ -275,9 +275,9 @@ class MoleculeEstimator(BaseEstimator):
     def _count_features(self, X: Any, columns: int) -> None:
         """Set the attributes for the columns of X, as scikit-learn's estimators do."""
         X = as_frame(X)
-        self.n_features_in_ = X.shape[1] if isinstance(X, pd.DataFrame) else columns
+        self.n_features_in_: int = X.shape[1] if isinstance(X, pd.DataFrame) else columns
         if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_ = np.array(X.columns, dtype=object)
+            self.feature_names_in_: np.ndarray = np.array(X.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
 
@@ -358,7 +358,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             InputError: (a ValueError) a SMILES cannot be read, or the input or a parameter is invalid.
         """
         y, names = as_numbers(y)
-        self.one_dimensional_ = y.ndim == 1
+        self.one_dimensional_: bool = y.ndim == 1
         if np.isinf(y).any():
             raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(y))[0].tolist())}")
         return self._fit(X, as_columns(y), make(Regression, names, self._options()), sample_weight)
@@ -445,7 +445,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             InputError: (a ValueError) a SMILES cannot be read, y contains no classes, or a parameter is invalid.
         """
         y, names = as_targets(y, object)
-        self.multi_label_ = y.ndim == 2
+        self.multi_label_: bool = y.ndim == 2
         columns = as_columns(y)
         classes = [classes_of(column, name) for column, name in zip(columns.T, names, strict=True)]
         labels = tuple(tuple(map(str, each.tolist())) for each in classes)

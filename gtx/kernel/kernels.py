@@ -59,7 +59,7 @@ class TanimotoKernel(nn.Module):
         entries: int = 0,
     ) -> None:
         super().__init__()
-        self.labels = [dict(one) for one in labels]
+        self.labels: list[dict[str, Any]] = [dict(one) for one in labels]
         self._set("kind_label", torch.zeros(kinds, dtype=torch.long))
         self._set("ptr", torch.zeros(rows + 1, dtype=torch.long))
         self._set("kind", torch.zeros(entries, dtype=torch.int32))
@@ -211,7 +211,7 @@ class DescriptorKernel(nn.Module):
 
     def __init__(self, channels: int, rows: int = 0) -> None:
         super().__init__()
-        self.scaler = ClippedScaler(channels)
+        self.scaler: ClippedScaler = ClippedScaler(channels)
         self.register_buffer("steps", torch.zeros(rows, channels, dtype=torch.int16))
         self.register_buffer("share", torch.zeros(()))
         self.register_buffer("length", torch.ones(()))

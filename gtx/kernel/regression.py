@@ -97,9 +97,9 @@ class KernelRidge(TanimotoKernel):
         foundation: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(labels[0], rows, kinds, entries)
-        self.alternatives = [[dict(one) for one in alternative] for alternative in labels]
+        self.alternatives: list[list[dict[str, Any]]] = [[dict(one) for one in alternative] for alternative in labels]
         self.descriptors = DescriptorKernel(num_descriptors, rows) if num_descriptors else None
-        self.foundation = None if foundation is None else dict(foundation)
+        self.foundation: dict[str, Any] | None = None if foundation is None else dict(foundation)
         self.embeddings = None if foundation is None else DescriptorKernel(foundation["width"], rows)
         self.embed: Callable[[Batch], Tensor] | None = None
         self._set("measured", torch.zeros(rows, out_channels, dtype=torch.bool))

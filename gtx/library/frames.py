@@ -35,8 +35,9 @@ class FramePredictor:
     """
 
     def __init__(self, model: str | Path, smiles_column: str | None = None, **options: Any) -> None:
-        self.model = model if model in FOUNDATIONS else Path(model).resolve()
-        self.smiles_column, self.options = smiles_column, options
+        self.model: str | Path = model if model in FOUNDATIONS else Path(model).resolve()
+        self.smiles_column = smiles_column
+        self.options: dict[str, Any] = options
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "predictor"}

@@ -393,7 +393,9 @@ class WindowBatches:
         sampler: Callable[[Tensor, int], PairBudgetSampler],
         make_examples: Callable[[MoleculeStore], Any],
     ) -> None:
-        self.windows, self.sampler, self.make_examples = windows, sampler, make_examples
+        self.windows = windows
+        self.sampler = sampler
+        self.make_examples = make_examples
 
     @cached_property
     def _count(self) -> int:
@@ -426,7 +428,8 @@ class DataOnDisk(MoleculeData):
         self, task: Task, train: MoleculesOnDisk, val: MoleculeStore, settings: TrainSettings, seed: int = 0
     ) -> None:
         super().__init__(task, train.sample, val, settings=settings, seed=seed)
-        self._forecast_examples, self.train = self.train, train
+        self._forecast_examples = self.train
+        self.train = train
 
     @property
     def forecast_examples(self) -> Any:

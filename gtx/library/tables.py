@@ -280,7 +280,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.deaths = Counter(_last_lines(path.read_text())) if path.exists() else Counter()
+        self.deaths: Counter[str] = Counter(_last_lines(path.read_text())) if path.exists() else Counter()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("a", buffering=1)  # line by line, so that the text survives the process
         self._note(BEGIN)

@@ -66,7 +66,8 @@ class ShardWorker(ABC):
     """
 
     def __init__(self, job: ShardJob, opened: Callable[[Path, int], Table]) -> None:
-        self.job, self._reader = job, Reader(job.root, opened)
+        self.job = job
+        self._reader = Reader(job.root, opened)
 
     @abstractmethod
     def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> ShardResult:
@@ -191,7 +192,8 @@ class InProcess(Engine):
     workers = 1
 
     def __init__(self, job: ShardJob, make_worker: Callable[[], ShardWorker]) -> None:
-        self.job, self._make_worker = job, make_worker
+        self.job = job
+        self._make_worker = make_worker
 
     def start(self) -> ShardWorker:
         return self._make_worker()
@@ -215,7 +217,8 @@ class Processes(Engine):
     """Engine of several processes of this machine, each with a worker; one that dies leaves the others running."""
 
     def __init__(self, job: ShardJob, workers: int) -> None:
-        self.job, self.workers = job, workers
+        self.job = job
+        self.workers = workers
         self._pools: list[ProcessPoolExecutor] = []
 
     def start(self) -> ProcessPoolExecutor:

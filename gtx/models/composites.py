@@ -76,7 +76,7 @@ class Components(nn.Module):
         if not (whole and isinstance(head, nn.Sequential) and isinstance(head[0], nn.Linear)):
             raise InputError(f"{type(made[0]).__name__} has no embedding of a molecule: it cannot encode components")
         first, rest = head[0], list(head)[1:]
-        self.width = count * first.in_features  # of `embed`
+        self.width: int = count * first.in_features  # of `embed`
         self.head: nn.Sequential = nn.Sequential(nn.Linear(self.width, first.out_features), *rest)
         for encoder in made:
             encoder.head = nn.Identity()

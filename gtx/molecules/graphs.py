@@ -86,7 +86,7 @@ class FlatMolecules(NamedTuple):
 #
 # Code 0 means "other": a value the table does not list. Value i of a column has code i + 1.
 
-ATOM_COLUMNS: dict[str, tuple] = {
+ATOM_COLUMNS: dict[str, tuple[Any, ...]] = {
     "element": tuple(range(1, 119)),
     "charge": tuple(range(-4, 5)),
     "hydrogens": tuple(range(5)),
@@ -105,7 +105,7 @@ nodes. ring: size of the smallest ring through the atom, 0 outside rings. chiral
 electrons. isotope: a mass number is given.
 """
 
-BOND_COLUMNS: dict[str, tuple] = {
+BOND_COLUMNS: dict[str, tuple[Any, ...]] = {
     "type": ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "DATIVE"),
     "stereo": ("none", "E", "Z", "e", "z", "M", "P", "m", "p"),
     "conjugated": (False, True),

@@ -197,7 +197,8 @@ class Substructures(nn.Module):
         self.radius = radius
         self.folded = folded
         self.least = least
-        self.atoms, self.bonds = (None if one is None else list(one) for one in (atoms, bonds))
+        self.atoms: list[int] | None = None if atoms is None else list(atoms)
+        self.bonds: list[int] | None = None if bonds is None else list(bonds)
         self.dropout: Dropout = Dropout(dropout)
         self.embedding: nn.Linear = nn.Linear(folded, channels, bias=False)
         nn.init.normal_(self.embedding.weight, std=0.02)

@@ -227,7 +227,9 @@ class GPSLayer(nn.Module):
             raise ValueError(f"expected attention that gives {channels} channels, got {attention.width}")
         self.attention = attention
         self.local = local
-        self.norm_local, self.norm_attention, self.norm_mlp = (nn.LayerNorm(channels) for _ in range(3))
+        self.norm_local: nn.LayerNorm = nn.LayerNorm(channels)
+        self.norm_attention: nn.LayerNorm = nn.LayerNorm(channels)
+        self.norm_mlp: nn.LayerNorm = nn.LayerNorm(channels)
         self.mlp: nn.Sequential = feed_forward(channels, hidden, dropout)
         self.dropout: Dropout = Dropout(dropout)
 

@@ -12,7 +12,7 @@ import torch
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.prediction.neighbours import BANDS, Domain
+from gtx.prediction.neighbours import BANDS, Domain, Neighbours
 from gtx.prediction.predictor import ExtendedAnswers, Predictor
 from gtx.tasks.task import Answers, fresh_columns
 
@@ -63,8 +63,10 @@ class WithNeighbours:
     def __init__(self, predictor: Predictor, count: int | None, domain: bool = False) -> None:
         if count is not None and not 1 <= count <= MOST:
             raise InputError(f"neighbours: expected 1 to {MOST}, got {count}")
-        self.predictor, self.count, self.near = predictor, count or 0, predictor.comparison
-        self.domain = predictor.domain if domain else None
+        self.predictor = predictor
+        self.count: int = count or 0
+        self.near: Neighbours = predictor.comparison
+        self.domain: Domain | None = predictor.domain if domain else None
 
     @property
     def header(self) -> Any:

@@ -17,7 +17,7 @@ from gtx.errors import InputError
 from gtx.kernel import TanimotoKernel
 from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX
 from gtx.schema import Kind, ListOf, MappingOf, OrNone, Record, number, text, whole
-from gtx.tasks.task import Answers, Task
+from gtx.tasks.task import Answers, Scores, Task
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
@@ -145,9 +145,11 @@ class OverlapCounter:
     """
 
     def __init__(self, training: TrainingRows, task: Task, columns: Sequence[str]) -> None:
-        self.known, self.sampled = set(training.smiles), len(training) < training.trained
-        self.others = task.scores(columns)
-        self.trained = self.rows = 0
+        self.known: set[str] = set(training.smiles)
+        self.sampled: bool = len(training) < training.trained
+        self.others: Scores = task.scores(columns)
+        self.trained: int = 0
+        self.rows: int = 0
 
     def add(self, rows: Sequence[Row], answers: Answers, smiles: Sequence[str | None]) -> None:
         """Add some rows, their answers and their canonical SMILES."""
@@ -164,7 +166,7 @@ class OverlapCounter:
 
 # --- The training molecules that are most similar to a molecule.
 
-MORGAN = {
+MORGAN: dict[str, Any] = {
     "radius": 2,
     "atoms": [ATOM_INDEX[name] for name in ("element", "charge", "hydrogens", "degree")],
     "bonds": [BOND_INDEX["type"]],
@@ -189,8 +191,9 @@ class Neighbours:
             max_atoms=featuriser.max_atoms * max(1, len(featuriser.components)),
         )
         done = featurise(whole, list(training.smiles), workers=0, smiles=False)
-        self.training, self.rows = training, done.good
-        self.kernel = _kernel_of(done.store)
+        self.training = training
+        self.rows: np.ndarray = done.good
+        self.kernel: TanimotoKernel = _kernel_of(done.store)
 
     def nearest(self, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the nearest training rows of each molecule of a store, the most similar first.

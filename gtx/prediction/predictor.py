@@ -165,9 +165,9 @@ class Predictor:
         reports_members: bool = False,
     ) -> None:
         self.header = header
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        self.members = [member.to(self.device).eval() for member in members]
-        self.kernel_member = kernel_member and kernel_member.to(self.device).eval()
+        self.device: torch.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.members: list[nn.Module] = [member.to(self.device).eval() for member in members]
+        self.kernel_member: KernelMember | None = kernel_member and kernel_member.to(self.device).eval()
         self.reports_members = reports_members
         self._parts = 1  # that a batch is cut into
 

@@ -145,7 +145,7 @@ class Sieve:
         self._order = None if top is None or by is None else (top, by)
         self._best: list[tuple[float, int, Line]] = []
         self._seen = 0
-        self.written = 0
+        self.written: int = 0
 
     def select(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Yield the rows that are selected whatever rows follow; with `top` there are none."""

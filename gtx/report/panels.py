@@ -26,7 +26,7 @@ from gtx.report.molecules import Nearest, Panel, compared
 # --- Probabilities become classes at a threshold: the scores at several thresholds.
 
 FIXED = (0.3, 0.5, 0.7)
-METRICS = {
+METRICS: dict[str, Callable[..., float]] = {
     "precision": precision_score,
     "recall": recall_score,
     "F1": f1_score,

@@ -24,7 +24,7 @@ Goal = Literal["accuracy", "best"]
 START, ROUND, TEST = 0.2, 0.05, 0.2
 """Of the rows of a replay: measured at the start, added a round, and held out for the error."""
 MOST_REPLAYED = 1_500
-STRATEGIES = {"accuracy": ("choice", "random", "best first"), "best": ("choice", "random")}
+STRATEGIES: dict[str, tuple[str, ...]] = {"accuracy": ("choice", "random", "best first"), "best": ("choice", "random")}
 GOOD = 0.1
 """The share of molecules with the best values, which a replay for the best looks for."""
 

@@ -52,7 +52,9 @@ class Scoring:
         member = predictor.kernel_member
         if member is None:
             raise InputError("gtx select needs the kernel beside the network, which this model lacks (--blend no)")
-        self.predictor, self.output, self.member = predictor, output, member
+        self.predictor = predictor
+        self.output = output
+        self.member: KernelMember = member
 
     @property
     def header(self) -> Any:

@@ -49,9 +49,11 @@ class Sampler:
             raise ValueError(f"expected top_k of at least 1, got {top_k}")
         if top_p is not None and not 0 < top_p <= 1:
             raise ValueError(f"expected 0 < top_p <= 1, got {top_p}")
-        self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
+        self.temperature = temperature
+        self.top_k = top_k
+        self.top_p = top_p
         draws = [np.random.default_rng([seed, row]).random(steps) for row in range(rows)]
-        self.draws = torch.from_numpy(np.stack(draws)) if rows else torch.zeros(0, steps, dtype=torch.float64)
+        self.draws: Tensor = torch.from_numpy(np.stack(draws)) if rows else torch.zeros(0, steps, dtype=torch.float64)
 
     def __call__(self, log_p: Tensor, rows: Tensor, step: int) -> Tensor:
         """Draw tokens, int64 `[R]`, from log-probabilities `[R, V]` of the rows `rows`."""

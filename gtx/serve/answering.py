@@ -85,9 +85,11 @@ class Batcher:
     """
 
     def __init__(self, predictor: PredictorLike, wait: float, metrics: Metrics, separate: bool = True) -> None:
-        self.predictor, self.wait, self.metrics = predictor, wait, metrics
+        self.predictor = predictor
+        self.wait = wait
+        self.metrics = metrics
         self._reader = process_pool(1) if separate else None
-        self.most = chunk_size(predictor.header.featuriser)
+        self.most: int = chunk_size(predictor.header.featuriser)
         self._jobs: deque[_Job] = deque()
         self._change, self._ends = Condition(), False
         self._thread = Thread(target=self._work, name="gtx model", daemon=True)
@@ -310,7 +312,8 @@ class Pictures:
     """
 
     def __init__(self, predictor: Predictor, limits: Limits) -> None:
-        self.predictor, self.limits = predictor, limits
+        self.predictor = predictor
+        self.limits = limits
         self._queue: SimpleQueue[tuple[Future[dict[str, str]], ExplainRequest]] = SimpleQueue()
         # a daemon, unlike an executor of the standard library: the end of the service does not wait for it
         Thread(target=self._work, name="gtx explain", daemon=True).start()

@@ -52,7 +52,9 @@ class Counts:
     kind = "counter"
 
     def __init__(self, name: str, about: str, *labels: str) -> None:
-        self.name, self.about, self.labels = name, about, labels
+        self.name = name
+        self.about = about
+        self.labels: tuple[str, ...] = labels
         self._lock, self._counts = Lock(), Counter[tuple[str, ...]]()
 
     def add(self, *values: object, by: int = 1) -> None:
@@ -73,7 +75,9 @@ class Histogram:
     kind = "histogram"
 
     def __init__(self, name: str, about: str, bounds: Sequence[float]) -> None:
-        self.name, self.about, self.bounds = name, about, bounds
+        self.name = name
+        self.about = about
+        self.bounds = bounds
         self._lock, self._counts, self._sum = Lock(), [0] * (len(bounds) + 1), 0.0
 
     def observe(self, value: float) -> None:
@@ -99,7 +103,9 @@ class Gauge:
     kind = "gauge"
 
     def __init__(self, name: str, about: str, value: Callable[[], float]) -> None:
-        self.name, self.about, self.value = name, about, value
+        self.name = name
+        self.about = about
+        self.value = value
 
     def lines(self) -> list[str]:
         """Write the current number."""
@@ -118,10 +124,10 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self.requests = Counts("gtx_requests_total", "Requests answered.", "path", "status")
-        self.molecules = Counts("gtx_molecules_total", "Rows answered.", "outcome")
-        self.batches = Histogram("gtx_batch_molecules", "Molecules predicted together.", MOLECULES)
-        self.seconds = Histogram("gtx_request_seconds", "Seconds of a POST request.", SECONDS)
+        self.requests: Counts = Counts("gtx_requests_total", "Requests answered.", "path", "status")
+        self.molecules: Counts = Counts("gtx_molecules_total", "Rows answered.", "outcome")
+        self.batches: Histogram = Histogram("gtx_batch_molecules", "Molecules predicted together.", MOLECULES)
+        self.seconds: Histogram = Histogram("gtx_request_seconds", "Seconds of a POST request.", SECONDS)
         self.gauges: list[Gauge] = []
 
     def text(self) -> str:

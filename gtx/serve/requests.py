@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
@@ -39,7 +39,7 @@ METHODS = ("substructures", "shapley", "attention")
 class ExplainRequest(BaseModel):
     """Molecule to explain, and the method, as in `gtx explain`."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     smiles: str = Field(examples=["CC(=O)Nc1ccc(O)cc1"])
     method: str = Field("substructures", pattern=f"^({'|'.join(METHODS)})$")

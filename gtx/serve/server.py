@@ -109,7 +109,7 @@ LIGHT = ("/", "/health", "/metrics", "/model", "/openapi.json")
 
 _DISCARDED = 64 * 2**20  # bytes of a body that is too large, read to its end so that the client gets the error
 
-log = logging.getLogger("uvicorn.error")
+log: logging.Logger = logging.getLogger("uvicorn.error")
 
 
 class Guard:
@@ -134,10 +134,15 @@ class Guard:
         hosts: Collection[str] = (),
         paths: Collection[str] = (),
     ) -> None:
-        self.app, self.limits, self.metrics = app, limits, metrics
-        self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        self.hosts, self.paths = hosts, paths
-        self.num_open = 0
+        self.app = app
+        self.limits = limits
+        self.metrics = metrics
+        self.headers: list[tuple[bytes, bytes]] = [
+            (name.lower().encode(), value.encode()) for name, value in headers.items()
+        ]
+        self.hosts = hosts
+        self.paths = paths
+        self.num_open: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -31,11 +31,14 @@ class Inferred:
     """
 
     name = "inferred"
-    writes, per, also = Regression.writes, Regression.per, Regression.also
-    supports = Regression.supports & Classification.supports
+    writes: bool = Regression.writes
+    per: str = Regression.per
+    also: Mapping[str, int] = Regression.also
+    supports: frozenset[str] = Regression.supports & Classification.supports
 
     def __init__(self, targets: Sequence[str], **options: object) -> None:
-        self.targets, self.options = tuple(targets), options
+        self.targets: tuple[str, ...] = tuple(targets)
+        self.options: dict[str, object] = options
 
     def infer_from_table(self, files: Sequence[File]) -> Task:
         """Choose the task.

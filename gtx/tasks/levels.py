@@ -99,10 +99,13 @@ class LevelScores:
 
     def __init__(self, task: LevelTask, columns: Sequence[str]) -> None:
         self.task = task
-        self.position = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
+        self.position: dict[int, int] = {
+            t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1
+        }
         self.y: list[np.ndarray] = []
         self.prediction: list[np.ndarray] = []
-        self.unequal = self.unread = 0
+        self.unequal: int = 0
+        self.unread: int = 0
 
     def add(self, rows: Sequence[Row], answers: LevelPredictions) -> None:
         """Add some rows and their predictions; a list that cannot be read, or of another length, is not scored."""

@@ -75,7 +75,8 @@ class JointScores:
     """
 
     def __init__(self, parts: Sequence[Scores], names: Sequence[str]) -> None:
-        self.parts, self.names = parts, names
+        self.parts = parts
+        self.names = names
 
     def add(self, rows: Sequence[Row], answers: JointAnswers) -> None:
         """Add some rows and their answers."""

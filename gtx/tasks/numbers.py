@@ -468,8 +468,11 @@ class NumberScores:
     """
 
     def __init__(self, task: NumberTask, columns: Sequence[str]) -> None:
-        self.task, self.columns = task, columns
-        self.position = {t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1}
+        self.task = task
+        self.columns = columns
+        self.position: dict[int, int] = {
+            t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1
+        }
         self.y: list[np.ndarray] = []
         self.bounds: list[np.ndarray] = []
         self.prediction: list[np.ndarray] = []

@@ -12,19 +12,19 @@ from gtx.lazy import LateFunction
 
 _NUMBERS, _CLASSES = "torchmetrics.functional.regression", "torchmetrics.functional.classification"
 
-mean_absolute_error = LateFunction(_NUMBERS, "mean_absolute_error")
-mean_squared_error = LateFunction(_NUMBERS, "mean_squared_error")
-binary_accuracy = LateFunction(_CLASSES, "binary_accuracy")
-binary_auroc = LateFunction(_CLASSES, "binary_auroc")
-binary_average_precision = LateFunction(_CLASSES, "binary_average_precision")
-multiclass_accuracy = LateFunction(_CLASSES, "multiclass_accuracy")
-multiclass_f1_score = LateFunction(_CLASSES, "multiclass_f1_score")
-multiclass_matthews_corrcoef = LateFunction(_CLASSES, "multiclass_matthews_corrcoef")
-spearmanr = LateFunction("scipy.stats", "spearmanr")
-r2_score = LateFunction("sklearn.metrics", "r2_score")  # torchmetrics takes small variances for none
-roc_auc_score = LateFunction("sklearn.metrics", "roc_auc_score")
-minimize_scalar = LateFunction("scipy.optimize", "minimize_scalar")
-isotonic_regression = LateFunction("sklearn.isotonic", "IsotonicRegression")
+mean_absolute_error: LateFunction = LateFunction(_NUMBERS, "mean_absolute_error")
+mean_squared_error: LateFunction = LateFunction(_NUMBERS, "mean_squared_error")
+binary_accuracy: LateFunction = LateFunction(_CLASSES, "binary_accuracy")
+binary_auroc: LateFunction = LateFunction(_CLASSES, "binary_auroc")
+binary_average_precision: LateFunction = LateFunction(_CLASSES, "binary_average_precision")
+multiclass_accuracy: LateFunction = LateFunction(_CLASSES, "multiclass_accuracy")
+multiclass_f1_score: LateFunction = LateFunction(_CLASSES, "multiclass_f1_score")
+multiclass_matthews_corrcoef: LateFunction = LateFunction(_CLASSES, "multiclass_matthews_corrcoef")
+spearmanr: LateFunction = LateFunction("scipy.stats", "spearmanr")
+r2_score: LateFunction = LateFunction("sklearn.metrics", "r2_score")  # torchmetrics takes small variances for none
+roc_auc_score: LateFunction = LateFunction("sklearn.metrics", "roc_auc_score")
+minimize_scalar: LateFunction = LateFunction("scipy.optimize", "minimize_scalar")
+isotonic_regression: LateFunction = LateFunction("sklearn.isotonic", "IsotonicRegression")
 
 
 # --- The tasks by the words that the command line and model files use, and the options of each; read without torch.
@@ -183,6 +183,6 @@ TASKS = {
 """Tasks by the name that the command line and model files use."""
 
 
-def chosen(task: Any) -> list[Field]:
+def chosen(task: Any) -> list[Field[Any]]:
     """List the fields of a task, or of a class of options, that users choose."""
     return [each for each in fields(task) if "help" in each.metadata]

@@ -84,8 +84,10 @@ class Captured:
     """
 
     def __init__(self, function: Callable[[Tensor], Tensor], report: Callable[[str], None]) -> None:
-        self.function, self.report = function, report
-        self.calls, self.failed = 0, False
+        self.function = function
+        self.report = report
+        self.calls: int = 0
+        self.failed: bool = False
         self.shape: torch.Size | None = None
         self.replay: Callable[[], None] | None = None
 
@@ -107,7 +109,7 @@ class Captured:
 
     def _record(self, argument: Tensor) -> None:
         """Capture the function; if that fails, report the reason and leave `replay` None."""
-        self.argument = argument.clone()
+        self.argument: Tensor = argument.clone()
         try:
             self.replay, self.result = record(self.function, self.argument)
         except Exception as error:  # out of memory, a transfer to the host, shapes that depend on data, ...
@@ -138,8 +140,11 @@ class WholeStep:
     """
 
     def __init__(self, module: PropertyModule, train: CapacityStore, optimiser: Optimizer, usual_share: Tensor) -> None:
-        self.module, self.train, self.optimiser, self.usual_share = module, train, optimiser, usual_share
-        self.parameters = [p for group in optimiser.param_groups for p in group["params"]]
+        self.module = module
+        self.train = train
+        self.optimiser = optimiser
+        self.usual_share = usual_share
+        self.parameters: list[Tensor] = [p for group in optimiser.param_groups for p in group["params"]]
 
     def __call__(self, index: Tensor) -> Tensor:
         self.optimiser.zero_grad(
@@ -206,9 +211,9 @@ class CapturedModule(PropertyModule):
     def on_validation_epoch_start(self) -> None:
         if self.validations is None:
             shape = len(self.data.val) + 1, self.task.validation_channels
-            self.buffer = torch.full(shape, -torch.inf, device=self.device)
+            self.buffer: Tensor = torch.full(shape, -torch.inf, device=self.device)
             self.validations = Captured(self._validate, _report)
-        self.outputs = self.buffer.fill_(-torch.inf)
+        self.outputs: Tensor | None = self.buffer.fill_(-torch.inf)
 
     def validation_step(self, index: Tensor, _: int) -> None:
         if self.validations is None:

@@ -40,7 +40,7 @@ class History(Callback):
         self.rows: list[dict[str, float]] = []
 
     def on_train_epoch_start(self, *_: Any) -> None:
-        self.start = time.perf_counter(), time.process_time()
+        self.start: tuple[float, float] = time.perf_counter(), time.process_time()
         self.losses: list[Tensor] = []
 
     def on_train_batch_end(self, trainer: Trainer, module: LightningModule, outputs: Any, *_: Any) -> None:

@@ -49,7 +49,8 @@ class Batches:
     """Batches of one epoch. A batch is index arithmetic on tensors, so no DataLoader and no workers are needed."""
 
     def __init__(self, cut: Callable[[Tensor], Any], indices: list[Tensor]) -> None:
-        self.cut, self.indices = cut, indices
+        self.cut = cut
+        self.indices = indices
 
     def __iter__(self) -> Iterator[Any]:
         return map(self.cut, self.indices)
@@ -92,11 +93,14 @@ class MoleculeData(LightningDataModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.task, self.settings, self.seed = task, settings or TrainSettings(), seed
-        self.truth = {"val": val, "test": test}
-        self.train, self.val = task.examples(train), task.examples(val)
+        self.task = task
+        self.settings: TrainSettings = settings or TrainSettings()
+        self.seed = seed
+        self.truth: dict[str, MoleculeStore | None] = {"val": val, "test": test}
+        self.train: Any = task.examples(train)
+        self.val: Any = task.examples(val)
         self.test: Any = None if test is None else task.examples(test)
-        self.budget = self.settings.batch_pairs
+        self.budget: int = self.settings.batch_pairs
         self.constant = False
         self.before_batches: Callable[[], None] | None = None
 

@@ -15,7 +15,7 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from gtx.errors import InputError, did_you_mean
 from gtx.training.checkpoints import History
@@ -80,9 +80,12 @@ class TrainingBar(ProgressBar):
 
     def __init__(self, title: str, history: History, best: BestEpoch) -> None:
         super().__init__()
-        self.title, self.history, self.best, self.enabled = title, history, best, True
-        self.bar = Progress(disable=True)
-        self.last_line = -math.inf
+        self.title = title
+        self.history = history
+        self.best = best
+        self.enabled: bool = True
+        self.bar: Progress = Progress(disable=True)
+        self.last_line: float = -math.inf
 
     def disable(self) -> None:
         self.enabled = False
@@ -99,9 +102,11 @@ class TrainingBar(ProgressBar):
             TextColumn("{task.fields[scores]}"),
         )
         console = Console(stderr=True)
-        self.drawn = console.is_terminal or console.is_jupyter
+        self.drawn: bool = console.is_terminal or console.is_jupyter
         self.bar = Progress(*columns, console=console, refresh_per_second=4, disable=not (self.enabled and self.drawn))
-        self.task = self.bar.add_task(self.title, total=trainer.max_epochs, completed=trainer.current_epoch, scores="")
+        self.task: TaskID = self.bar.add_task(
+            self.title, total=trainer.max_epochs, completed=trainer.current_epoch, scores=""
+        )
         self.bar.start()
 
     def on_train_batch_end(
@@ -145,7 +150,8 @@ class WatchCallback(Callback):
     """
 
     def __init__(self, watch: Callable[[Sequence[dict[str, float]]], None], history: History) -> None:
-        self.watch, self.history = watch, history
+        self.watch = watch
+        self.history = history
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         self.watch(self.history.rows)

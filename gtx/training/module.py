@@ -46,7 +46,10 @@ class PropertyModule(LightningModule):
             warnings.warn(
                 "gtx trains with pytorch_lightning: import Trainer from there, not from lightning", stacklevel=2
             )
-        self.model, self.task, self.settings, self.seed = model, task, settings or TrainSettings(), seed
+        self.model = model
+        self.task = task
+        self.settings: TrainSettings = settings or TrainSettings()
+        self.seed = seed
         self.outputs: Tensor | None = None
         self._scorers: dict[str, Callable[[Tensor], dict[str, float]]] = {}
         freeze(model, self.settings.rates or {})
@@ -89,7 +92,7 @@ class PropertyModule(LightningModule):
         # a resumed run draws the same numbers as an uninterrupted one
         torch.manual_seed(spread_seed(self.seed, self.current_epoch, self.global_rank))
         batches = self.trainer.num_training_batches * self.trainer.world_size
-        self.usual_share = self.task.share(self.data.train) / batches
+        self.usual_share: float | Tensor = self.task.share(self.data.train) / batches
 
     def training_step(self, batch: Any, _: int) -> Tensor:
         return self.loss(batch) * (self.task.share(batch) / self.usual_share)

@@ -147,8 +147,11 @@ class BestEpoch(Callback):
     """
 
     def __init__(self, average: WeightAverage, patience: int = 0) -> None:
-        self.average, self.patience = average, patience
-        self.score, self.epoch, self.waited = math.inf, -1, 0
+        self.average = average
+        self.patience = patience
+        self.score: float = math.inf
+        self.epoch: int = -1
+        self.waited: int = 0
         self.weights: dict[str, Tensor] = {}
 
     def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:

@@ -36,10 +36,10 @@ class TerminationCallback(Callback):
     if another process waits for a gradient.
     """
 
-    started: ClassVar[list[Popen]] = []  # by the first training of this process, for later ones
+    started: ClassVar[list[Popen[Any]]] = []  # by the first training of this process, for later ones
 
     def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
-        self.handler = signal.getsignal(signal.SIGTERM)
+        self.handler: Any = signal.getsignal(signal.SIGTERM)
         self.started.extend(getattr(trainer.strategy.launcher, "procs", ()))
 
     def on_train_start(self, *_: Any) -> None:
@@ -118,8 +118,8 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.config_file = self.path / CONFIG
+        self.path: Path = Path(path)
+        self.config_file: Path = self.path / CONFIG
 
     def open(self, config: dict[str, Any], overwrite: bool = False) -> bool:
         """Start a run, or resume it; a run without a complete epoch starts anew.

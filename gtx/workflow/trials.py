@@ -225,12 +225,14 @@ class Studies:
     """
 
     def __init__(self, folder: Path, names: Sequence[str], space: Callable[[str], Space], seed: int) -> None:
-        self.folder, self.space, self.seed = folder, space, seed
-        self.optuna = optuna()
+        self.folder = folder
+        self.space = space
+        self.seed = seed
+        self.optuna: Any = optuna()
         from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
         folder.mkdir(parents=True, exist_ok=True)
-        self.lock = FileLock(folder / "study.lock")
+        self.lock: FileLock = FileLock(folder / "study.lock")
         journal = str(folder / JOURNAL)
         writing = JournalFileSymlinkLock(journal)
         try:
@@ -241,7 +243,7 @@ class Studies:
                 finally:
                     writing.release()
                 storage = self.optuna.storages.JournalStorage(JournalFileBackend(journal, writing))
-                self.studies = {name: self._study(name, storage) for name in names}
+                self.studies: dict[str, Study] = {name: self._study(name, storage) for name in names}
         except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
             why = printable(f"{type(error).__name__}: {error}")
             raise InputError(f"{folder / JOURNAL} cannot be read ({why}); --overwrite starts anew") from error
@@ -427,7 +429,10 @@ class Pruning:
     """
 
     def __init__(self, trial: Trial, epochs: int, enabled: bool) -> None:
-        self.trial, self.epochs, self.enabled, self.stage = trial, epochs, enabled, 0
+        self.trial = trial
+        self.epochs = epochs
+        self.enabled = enabled
+        self.stage: int = 0
 
     def __call__(self, member: int, rows: Sequence[dict[str, float]]) -> None:
         """Report new stages, see `gtx.training.logging.Watch`."""

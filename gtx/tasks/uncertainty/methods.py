@@ -151,7 +151,8 @@ class ChannelMask(nn.Module):
 
     def __init__(self, p: float, seed: int) -> None:
         super().__init__()
-        self.p, self.seed = p, seed
+        self.p = p
+        self.seed = seed
 
     def forward(self, x: Tensor) -> Tensor:
         random = torch.rand(x.shape[-1], generator=torch.Generator().manual_seed(self.seed))
@@ -294,8 +295,8 @@ class Quantiles(Method):
     has_loss: ClassVar[bool] = True
 
     def __init__(self, level: float = LEVEL) -> None:
-        self.tail = (1 - level) / 2
-        self.normal = NormalDist().inv_cdf(1 - self.tail)  # of a standard normal distribution, the upper quantile
+        self.tail: float = (1 - level) / 2
+        self.normal: float = NormalDist().inv_cdf(1 - self.tail)  # upper quantile of a standard normal distribution
 
     def at(self, level: float) -> Quantiles:
         return Quantiles(level)
