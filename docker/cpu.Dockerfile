@@ -1,4 +1,4 @@
-# gtx on a processor. Build in the folder of the repository: docker build -f docker/cpu.Dockerfile -t gtx:cpu .
+# gtx on a CPU. Build in the folder of the repository: docker build -f docker/cpu.Dockerfile -t gtx:cpu .
 # Run in the folder of a table: docker run --rm -v "$PWD:/work" gtx:cpu train my.csv --target-columns y --out run/
 FROM python:3.11.7-slim-bookworm
 

@@ -2,7 +2,7 @@
 
     python -m experiments.gpu_check --out check/                         # everything
     python -m experiments.gpu_check --out check/ --phases step kernels
-    python -m experiments.gpu_check --out check/ --device cpu --quick    # what runs of it on a processor, minutes
+    python -m experiments.gpu_check --out check/ --device cpu --quick    # what runs of it on a CPU, minutes
 
 Every single result, or why it failed, is a line of `results.jsonl` as soon as it is there. The defaults come first:
 

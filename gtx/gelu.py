@@ -11,7 +11,7 @@ class GELU(nn.Module):
 
     \[ \mathrm{GELU}(x) = x\, \Phi(x) \]
 
-    On a processor torch hands contiguous tensors to oneDNN, which compiles code for each shape and keeps it among the
+    On a CPU torch hands contiguous tensors to oneDNN, which compiles code for each shape and keeps it among the
     program's data. Batches of molecules have a new shape nearly every time, and training grew slower and larger with
     every epoch: on ESOL by a quarter in 40, and from 0.8 to 1.15 GiB. oneDNN is passed over by the transpose, a view
     that costs nothing.

@@ -48,7 +48,7 @@ class FunctionCache(NullCache):
     """Compiled forms of one function, a file for each set of argument types.
 
     The file name holds a hash of everything that the code depends on: the function, the functions that it calls, the
-    constants that it reads, the types of its arguments, the processor, and the versions of Python, numpy and numba. So
+    constants that it reads, the types of its arguments, the CPU, and the versions of Python, numpy and numba. So
     no file is ever out of date, and processes that compile at the same time write the same file or different ones.
 
     Args:

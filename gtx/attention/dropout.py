@@ -1,4 +1,4 @@
-"""Dropout whose random bits are cheap on a processor."""
+"""Dropout whose random bits are cheap on a CPU."""
 
 from __future__ import annotations
 

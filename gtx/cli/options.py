@@ -30,7 +30,7 @@ COLUMNS = {
     "bond-classes": "bond_class_columns",
 }
 """The option that names the columns of a task of atoms or bonds."""
-SECTIONS = {"model": "model", "epochs": "training", "precision": "processor and GPU", "logger": "what is shown"}
+SECTIONS = {"model": "model", "epochs": "training", "precision": "CPU and GPU", "logger": "what is shown"}
 """The first field of `TrainSettings` in each group of options."""
 
 

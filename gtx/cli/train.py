@@ -38,7 +38,7 @@ prediction and its part of the split), split.csv and config.yaml.
 
 The same command again continues an interrupted run. Of a finished run it prints the scores.
 
-A GPU is used if there is one. --accelerator cpu trains on the processor; --devices 2 trains on two GPUs. Under torchrun
+A GPU is used if there is one. --accelerator cpu trains on the CPU; --devices 2 trains on two GPUs. Under torchrun
 several machines train together, see docs/many-machines.md.
 """
 COMMON = (

@@ -87,7 +87,7 @@ class Bonds(Encoding):
     Reads `edge_index` `[2, E]` and `edge_attr`, int64 `[E, F]`. Yields pair codes `[num_pairs, F]`.
 
     Raises:
-        ValueError: in `forward`, `edge_attr` of another shape; on a processor, an edge that is not within a molecule.
+        ValueError: in `forward`, `edge_attr` of another shape; on a CPU, an edge that is not within a molecule.
     """
 
     pair: Codes

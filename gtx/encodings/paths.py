@@ -20,7 +20,7 @@ class ShortestPath(Encoding):
 
     Codes 0 (a node with itself) to `largest` are distances, `largest + 1` means farther, `largest + 2` not connected.
     For all molecules of a size bucket this takes one batched matrix product per step, `largest` steps at most. On a
-    processor a compiled loop instead updates the distances of each node from those of its neighbours.
+    CPU a compiled loop instead updates the distances of each node from those of its neighbours.
 
     Source: the spatial encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 6.
 
@@ -30,7 +30,7 @@ class ShortestPath(Encoding):
     Reads `edge_index` `[2, E]`, undirected. Yields pair codes `[num_pairs, 1]`.
 
     Raises:
-        ValueError: `largest` below 1; in `forward`, on a processor, an edge that is not within a molecule.
+        ValueError: `largest` below 1; in `forward`, on a CPU, an edge that is not within a molecule.
     """
 
     constant_shapes = True
@@ -140,7 +140,7 @@ class EdgePath(Encoding):
     `farthest` or not connected, have zeros.
 
     Counts are summed along all bonds that lead away from r, one distance after the other: a pair at distance d has the
-    paths of all pairs (r, w) at d - 1 with w bonded to s. On a processor a compiled loop over the molecules does so.
+    paths of all pairs (r, w) at d - 1 with w bonded to s. On a CPU a compiled loop over the molecules does so.
 
     Source: the edge encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 7. There ONE shortest path is
     taken, whichever the numbering of the atoms brings first; here it is the MEAN OVER ALL of them, which no numbering
@@ -155,7 +155,7 @@ class EdgePath(Encoding):
     `[num_pairs, L * T]`, position-major.
 
     Raises:
-        ValueError: a size, length or distance below 1; in `forward`, on a processor, a bond type that is not there
+        ValueError: a size, length or distance below 1; in `forward`, on a CPU, a bond type that is not there
             or an edge that is not within a molecule.
     """
 

@@ -43,7 +43,7 @@ class RandomWalk(Encoding):
     Reads `edge_index` `[2, E]`. Yields node values `[N, K]` and pair values `[num_pairs, K]`.
 
     Raises:
-        ValueError: no steps; in `forward`, on a processor, an edge that is not within a molecule.
+        ValueError: no steps; in `forward`, on a CPU, an edge that is not within a molecule.
     """
 
     constant_shapes = True

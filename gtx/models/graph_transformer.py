@@ -41,7 +41,7 @@ from gtx.nn import (
 from gtx.nn.fast.bonds import can_sum
 
 PORTION, KEPT = 2**23, 2**26
-"""Bytes of pairs that are embedded at a time on a processor, and that are kept for all layers, where no gradient is
+"""Bytes of pairs that are embedded at a time on a CPU, and that are kept for all layers, where no gradient is
 wanted; beyond, each layer embeds them anew. What embeds a portion and reads it takes some five times as much beside."""
 
 # --- Helpers of the constructors: copies of a module with fresh weights, and the width of a head.
@@ -280,7 +280,7 @@ class GraphTransformer(nn.Module):
     def fixed(self) -> dict[str, bool]:
         """The encodings that are the same in every epoch, by name.
 
-        The value is True if batches of constant shape need them to be worked out before, see `gtx.data.keep`.
+        The value is True if batches of constant shape need them to be worked out before, see `gtx.data.compute_fixed_features`.
         """
         return {str(i): not e.constant_shapes for i, e in enumerate(self.encodings) if e.fixed}
 

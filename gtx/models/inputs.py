@@ -19,7 +19,7 @@ def check_batch(
 ) -> None:
     """Raise an `InputError` that names the attribute and the column if a batch does not suit a model.
 
-    Codes are compared with their sizes on a processor alone: on a GPU the answer would have to be waited for.
+    Codes are compared with their sizes on a CPU alone: on a GPU the answer would have to be waited for.
 
     Args:
         batch: the molecules.

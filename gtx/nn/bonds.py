@@ -42,7 +42,7 @@ class BondMessages(GINEConv):
 
     \[ v'_r = \mathrm{MLP}\Bigl((1 + \epsilon) v_r + \sum_{s \to r} \mathrm{ReLU}(v_s + W b_{sr} + c)\Bigr) \]
 
-    PyG's `GINEConv`, which can also be given the codes of bonds. In single precision on a processor, W is then applied
+    PyG's `GINEConv`, which can also be given the codes of bonds. In single precision on a CPU, W is then applied
     to the table of codes and not to every bond, and one compiled loop sums (`gtx/nn/fast/bonds.c`).
 
     Source: Hu et al. 2020 (arXiv:1905.12265).

@@ -123,7 +123,7 @@ class PairEmbedding(nn.Module):
     \[ e_{rs} = \mathrm{MLP}\Bigl( \sum_f W_f\, f_{rs} \Bigr), \qquad \mathrm{MLP} = \mathrm{GELU} \circ W \circ
        \mathrm{GELU} \]
 
-    In single precision on a processor, one compiled loop does it (`gtx/nn/fast/features.c`).
+    In single precision on a CPU, one compiled loop does it (`gtx/nn/fast/features.c`).
 
     Args:
         features: what the encodings yield per pair.

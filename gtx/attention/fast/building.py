@@ -1,4 +1,4 @@
-"""C compiled on this machine, for this processor, when it is first needed."""
+"""C compiled on this machine, for this CPU, when it is first needed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def build(source: Path, signatures: tuple[tuple[str, str], ...] = (), **macros: 
     """Return a C file as a library, or None where it cannot be compiled.
 
     Threads are OpenMP's, those of torch: a second pool would wait for the first, which spins for a while after use.
-    The library is kept in the user's cache, by the hash of source, macros and processor. Where nothing can be kept, or
+    The library is kept in the user's cache, by the hash of source, macros and CPU. Where nothing can be kept, or
     what was kept cannot be loaded, it is compiled into a folder that is removed as soon as it is loaded.
 
     Args:
@@ -100,7 +100,7 @@ def _compile(command: list[str]) -> None:
 
 
 def _processor() -> str:
-    """Describe the processor that the code is tuned for; machines may share a home folder."""
+    """Describe the CPU that the code is tuned for; machines may share a home folder."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     known = [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]

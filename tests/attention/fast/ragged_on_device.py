@@ -257,7 +257,7 @@ def test_kernels_that_do_not_run_cost_a_line_and_no_number(
     verification.forget()
 
 
-@pytest.mark.skipif(not INTERPRETED, reason="trains on the processor")
+@pytest.mark.skipif(not INTERPRETED, reason="trains on the CPU")
 def test_a_training_whose_kernels_do_not_run_is_that_without_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
