@@ -280,7 +280,8 @@ class GraphTransformer(nn.Module):
     def fixed(self) -> dict[str, bool]:
         """The encodings that are the same in every epoch, by name.
 
-        The value is True if batches of constant shape need them to be worked out before, see `gtx.data.compute_fixed_features`.
+        The value is True if batches of constant shape need them to be worked out before, see
+        `gtx.data.compute_fixed_features`.
         """
         return {str(i): not e.constant_shapes for i, e in enumerate(self.encodings) if e.fixed}
 

@@ -160,7 +160,8 @@ def compare(
     """All methods beside the first, target by target and metric by metric.
 
     Args:
-        scores: per split and method what `gtx.tasks.metrics.evaluate` gives; every split has the same methods and targets.
+        scores: per split and method what `gtx.tasks.metrics.evaluate` gives; every split has the same methods and
+            targets.
         ratio: of test rows to others, see `corrected_resampled_t`.
         metrics: which to compare.
         first: the method that differences are taken of: its score minus the other's.
