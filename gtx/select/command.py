@@ -16,14 +16,14 @@ ABOUT = "choose the molecules of a library to measure next"
 EXAMPLES = """
 examples:
   gtx select run/model.gtx library.csv --number 96 --out plate.csv
-  gtx select run/model.gtx library/ --number 96 --for best --out plate.csv
-  gtx select run/model.gtx library.csv --number 24 --for best --lowest --out plate.csv
+  gtx select run/model.gtx library/ --number 96 --out plate.csv
+  gtx select run/model.gtx library.csv --number 9 --for best --out plate.csv
 """
 NOTES = """
-  --for accuracy   the molecules that lower the mean variance over the library most. The kernel beside the network is
-                   a Gaussian process: it gives the variance of every prediction, and how that changes with a
-                   measurement, whatever value is measured. So they are chosen one after the other, without training.
-  --for best       the molecules with the highest predictions, each with its chance to be the best so far
+With --for accuracy these are the molecules that lower the mean variance over the library most. The kernel beside the
+network is a Gaussian process: it gives the variance of every prediction, and how that changes with a measurement,
+whatever value is measured. So they are chosen one after the other, without training. With --for best they are the
+molecules with the highest predictions, each with its chance to be the best so far.
 
 Members of an ensemble that disagree make a molecule more uncertain. Molecules that the model was trained on, and
 repeated ones, are left out. The rows are written in the order of the choice: their cells, the prediction and a reason.

@@ -81,6 +81,6 @@ def test_an_address_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
         port = taken.getsockname()[1]
         assert main(["serve", MODEL, "--device=cpu", f"--port={port}"]) == 2
     assert (
-        f"gtx: port {port} is in use: another program listens at 127.0.0.1; take another --port"
+        f"gtx: port {port} is in use: another program listens at 127.0.0.1; use another --port"
         in capsys.readouterr().err
     )
