@@ -82,7 +82,7 @@ def test_what_is_done_is_not_done_again(
     assert outcome.before == 2 and outcome.ledger.rows == 55
     assert all(parts(tmp_path / "out", file).equals(alone(library, file, tmp_path)) for file in FILES)
     shards.clear()
-    monkeypatch.setattr(predicting, "opened", None)  # nothing is read
+    monkeypatch.setattr(predicting, "open_for_model", None)  # nothing is read
     again = predict()
     assert not shards and again.before == 7 and again.ledger.summary() == outcome.ledger.summary()
     (library / "d.csv").write_text("smiles\nCCO\n")
