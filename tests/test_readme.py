@@ -23,7 +23,7 @@ COMMANDS = {
     line.partition(" # ")[0].strip()
     for page in (*PAGES, ROOT / "examples" / "README.md", *ROOT.glob("docs/*.md"))
     for line in page.read_text().splitlines()
-    if line.startswith("    gtx ")
+    if line.startswith("    gtx ") and not line.startswith("    gtx --")
 }
 
 
@@ -41,7 +41,8 @@ def test_the_version_is_the_same_everywhere() -> None:
 @pytest.mark.parametrize("line", sorted(COMMANDS))
 def test_every_command_has_these_options(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "--config" in line:
-        write_shown((ROOT / "docs" / "tuning.md").read_text(), tmp_path)
+        for page in ("option-files.md", "tuning.md"):
+            write_shown((ROOT / "docs" / page).read_text(), tmp_path)
         monkeypatch.chdir(tmp_path)
     _, command, *words = shlex.split(line)
     module, parser = command_module(command), Parser(f"gtx {command}")

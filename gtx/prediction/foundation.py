@@ -14,10 +14,12 @@ from gtx.errors import InputError
 
 # --- The file, checked, and the data card.
 
-FOUNDATION, ASSAYS = "foundation", "foundation-assays"
-"""Names in place of a model file: the start of networks, and the embedding that a kernel compares. A file of such a
-name is `./foundation`, or a `Path`."""
+FOUNDATION = "foundation"
+"""Name of the start of networks in place of a model file; a file of that name is `./foundation`, or a `Path`."""
+ASSAYS = "foundation-assays"
+"""Name of the network whose embedding a kernel compares."""
 FOUNDATIONS = (FOUNDATION, ASSAYS)
+"""Names of the pretrained models that come with gtx."""
 
 _FOLDER = Path(__file__).with_name("foundation")
 

@@ -112,7 +112,7 @@ def test_a_store_on_disk_is_trained_on_by_both_and_on_from_a_kill(base: Path) ->
         (("--weight-column", "z"), "there is no column 'z'"),  # every rank finds it
         (("--out", "{whole}", "--lr", "0.1"), "settings.lr (0.001 there, 0.1 now)"),  # the first one
         (("--devices", "2"), "does not match the world size"),
-        (("--strategy", "fsdp"), "keeps weights where gtx cannot average them"),
+        (("--strategy", "fsdp"), "splits the weights, and gtx cannot average them"),
     ],
 )
 def test_an_error_ends_all_ranks_with_one_message(

@@ -214,7 +214,7 @@ def test_the_word_stands_for_the_file_wherever_one_does(
 
 def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foundation, "_FOLDER", tmp_path)
-    with pytest.raises(InputError, match="card is not in this installation"):
+    with pytest.raises(InputError, match="the card of foundation is not in this installation"):
         gtx.load("foundation")
     whole = (pretrained / "foundation.gtx").read_bytes()
     (tmp_path / "foundation.json").write_text((pretrained / "foundation.json").read_text())
