@@ -102,10 +102,10 @@ def stale_input(step: Any, given: Tensor, run: Callable[[], Tensor]) -> Tensor:
 
 
 def no_update(step: Any, given: Tensor, run: Callable[[], Tensor]) -> Tensor:
-    held = [p.detach().clone() for p in step.learned]
+    held = [p.detach().clone() for p in step.parameters]
     loss = run()
     with torch.no_grad():
-        torch._foreach_copy_(step.learned, held)
+        torch._foreach_copy_(step.parameters, held)
     return loss
 
 

@@ -273,7 +273,7 @@ def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:
         InputError, match='column "shift" has 1 number; expected one for each of the molecule\'s 3 atoms'
     ):
         explain(predictor, "CCO", draws=1, features=given | {"shift": [1]})
-    with pytest.raises(InputError, match="its atoms have no shift and order"):
+    with pytest.raises(InputError, match="this model reads shift and order of atoms or bonds"):
         rationale(predictor, "CCO", threshold=0, features=given)
 
 
