@@ -87,6 +87,8 @@ PARTS: dict[str, Model] = {
 }
 """The default model without a part or with one more."""
 FOUNDATION = Model("gtx from the foundation", 5, start="foundation")
+WITH_ASSAYS = {"blend": None, "kernel_parts": ["substructures", "descriptors", "foundation"]}
+"""Settings of a blend whose kernel compares the embeddings of `foundation-assays` too."""
 OWN: dict[str, Model] = {
     "gtx": Model("gtx, the network alone (`--blend no`)", 5),
     "gtx-ensemble": Model("gtx, five seeds averaged", 1),
@@ -98,6 +100,13 @@ OWN: dict[str, Model] = {
         title=f"gtx from the foundation adapted to the set's molecules, {KERNEL}",
         settings={"blend": None},
         adapted=True,
+    ),
+    "gtx-assays-mix": Model(f"gtx {KERNEL} that compares embeddings too", 5, settings=WITH_ASSAYS),
+    "gtx-from-assays-mix": Model(
+        f"gtx from foundation-assays, {KERNEL} that compares its embeddings",
+        5,
+        settings=WITH_ASSAYS,
+        start="foundation-assays",
     ),
     "gtx-kernel": Model("gtx as the kernel alone (`--model kernel`)", 5, settings={"model": "kernel"}),
     "gtx-tanimoto": Model(
