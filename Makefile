@@ -14,7 +14,7 @@ help:  ## what there is
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) torch==$$(sed -n 's/^torch==//p' constraints.txt)
-	$(PIP) -e .
+	$(PIP) -e '.[serve]'
 	touch $@
 
 $(VENV)/tested: $(VENV)/installed
@@ -22,7 +22,7 @@ $(VENV)/tested: $(VENV)/installed
 	$(PIP) --no-deps soltrannet==1.0.0  # published weights to compare with; what it asks for breaks Python 3
 	touch $@
 
-demo: $(VENV)/installed  ## train on the bundled molecules, score beside baselines, write a report (about 5 minutes)
+demo: $(VENV)/installed  ## train on the bundled molecules, score beside baselines, write a report (about ten minutes)
 	$(BIN)/gtx demo
 
 lint: $(VENV)/tested  ## style, format, plain code and types (a minute; with a cache, seconds)

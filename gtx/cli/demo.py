@@ -15,7 +15,7 @@ examples:
 """
 NOTES = """
 gtx trains one model for all five targets of the bundled set xtb9 (11,495 small molecules, GFN2-xTB). It takes about
-four minutes on two cores. Then it prints the test scores beside those of ridge and a random forest, which learn from
+eight minutes of one core. Then it prints the test scores beside those of ridge and a random forest, which learn from
 the same descriptors and from Morgan counts.
 """
 EPOCHS = 20
