@@ -63,6 +63,11 @@ def write_shown(page: str, folder: Path) -> None:
         (folder / name).write_text(text)
 
 
+def unwrapped(page: str) -> str:
+    r"""The text of a page with every command in one line, where `\\` at the end of a line continues it."""
+    return re.sub(r" \\\n +", " ", page)
+
+
 def read(path: Path) -> list[dict[str, str]]:
     """A CSV, cells as they are."""
     with path.open(newline="") as file:

@@ -12,7 +12,7 @@ import pytest
 from gtx.cli import command_module, main, train
 from gtx.cli.parser import Parser
 from gtx.dataset import load
-from tests.tables import write_shown
+from tests.tables import unwrapped, write_shown
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -49,7 +49,7 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert code
     exec(compile(code, str(page), "exec", dont_inherit=True), {"__name__": "__main__"})
     write_shown(page.read_text(), tmp_path)
-    for line in re.findall("(?m)^    gtx train (.*)$", page.read_text()):
+    for line in re.findall("(?m)^    gtx train (.*)$", unwrapped(page.read_text())):
         run_up_to_the_first_epoch("train", line)
     if page.stem == "coming-from-chemprop":
         rows = [row for row in page.read_text().splitlines() if row.startswith("|")]
@@ -78,3 +78,11 @@ def run_up_to_the_first_epoch(word: str, line: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
+def test_code_fits_the_width_of_a_page(page: Path) -> None:
+    text = page.read_text()
+    code = [line for block in re.findall(r"(?ms)^```.*?^```", text) for line in block.splitlines()]
+    code += [line.removeprefix("    ") for line in text.splitlines() if line.startswith("    ")]
+    assert not [line for line in code if len(line) > 88]

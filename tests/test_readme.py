@@ -14,7 +14,7 @@ import torch
 import gtx
 from gtx.cli import command_module
 from gtx.cli.parser import Parser
-from tests.tables import write_shown
+from tests.tables import unwrapped, write_shown
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -22,7 +22,7 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 COMMANDS = {
     line.partition(" # ")[0].strip()
     for page in (*PAGES, ROOT / "examples" / "README.md", *ROOT.glob("docs/*.md"))
-    for line in page.read_text().splitlines()
+    for line in unwrapped(page.read_text()).splitlines()
     if line.startswith("    gtx ") and not line.startswith("    gtx --")
 }
 

@@ -13,7 +13,7 @@ from gtx.cli.parser import Parser
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add `commands.md`, a list of the commands, and a page for each, with a table per group of options."""
+    """Add `commands.md`, a list of the commands, and a page for each, with a list per group of options."""
     commands = COMMANDS | {name: module.ABOUT for name, module in annexes().items()}
     rows = [f"| [`gtx {name}`](commands/{name}.md) | {about} |" for name, about in commands.items()]
     head = "# Commands\n\n`gtx COMMAND --help all` prints the same options.\n\n| command | |\n|---|---|\n"
@@ -28,23 +28,27 @@ def _options(command: str) -> str:
     parser = Parser(f"gtx {command}")
     command_module(command).add(parser)
     formatter = parser._get_formatter()
-    tables = []
+    groups = []
     for group in parser._action_groups:
-        rows = [
-            f"| {_names(action, formatter)} | {_cell(formatter._expand_help(action))} |"
+        terms = [
+            f"`{_names(action, formatter)}`\n:   {_meaning(action, formatter)}"
             for action in group._group_actions
             if action.help not in (None, argparse.SUPPRESS)
         ]
-        if rows:
-            tables.append(f"**{group.title}**\n\n| option | meaning |\n|---|---|\n" + "\n".join(rows))
-    return "\n\n".join(tables)
+        if terms:
+            groups.append("\n\n".join([f"## {_title(group.title)}", *terms]))
+    return "\n\n".join(groups)
+
+
+def _title(title: str | None) -> str:
+    words = title or "options"
+    return words[0].upper() + words[1:]
 
 
 def _names(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
     value = formatter._format_args(action, action.metavar or (action.dest or "").upper()) if action.nargs != 0 else ""
-    names = ", ".join(action.option_strings) or ""
-    return f"`{' '.join(filter(None, (names, value)))}`".replace("|", "\\|")
+    return " ".join(filter(None, (", ".join(action.option_strings), value)))
 
 
-def _cell(text: str) -> str:
-    return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
+def _meaning(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
+    return html.escape(" ".join(formatter._expand_help(action).split()), quote=False)

@@ -31,10 +31,16 @@ PACKAGES = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add `reference/<package>.md` for every package, from the names that it exports, or so many of them."""
+    """Add `reference/<package>.md` for every package, from the names that it exports, each on one page alone.
+
+    The setting `names_per_package` shortens the pages.
+    """
     root = Path(config.config_file_path).parent
+    documented: set[str] = set()
     for package, title in PACKAGES.items():
-        names = exported(package, root)[: config.extra.get("names_per_package")]
+        names = [name for name in exported(package, root) if name not in documented]
+        documented.update(names)
+        names = names[: config.extra.get("names_per_package")]
         text = "\n\n".join([LATER_IN_SEARCH, f"# {title}", f"`{package}`", *(f"::: {name}" for name in names)])
         files.append(File.generated(config, f"reference/{package}.md", content=text))
     return files
