@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import gtx
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import DataSettings
 from gtx.prediction.neighbours import BANDS, measure_bands
 from gtx.training import TrainSettings
@@ -55,7 +55,7 @@ def main() -> None:
 
 def by_band(name: str, seed: int, model: str) -> pd.DataFrame:
     """Rows and errors of validation and test rows, and the coverage of intervals, of one training; a row per band."""
-    found = load_set(name, download=False)
+    found = load_public_dataset(name, download=False)
     (target,) = found.targets
     data = DataSettings(str(found.path), [target], smiles_column=found.smiles_column, seed=seed, workers=0)
     settings = TrainSettings(model=model, seed=seed, threads=1, accelerator="cpu", progress=False)

@@ -22,7 +22,7 @@ from torch import nn
 
 from experiments.runs import Run, split_digest
 from gtx.data import MoleculeStore, PairBudgetSampler
-from gtx.dataset import sha256
+from gtx.dataset import hash_file
 from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.models import build_model
@@ -224,7 +224,7 @@ def fit_network(
     settings = settings or TrainSettings(seed=run.seed, threads=1, progress=False)
     spec = spec or model_spec(settings, run.data.featuriser, dataset.task, len(dataset.split["train"]))
     train, val = (dataset.store.subset(dataset.split[part]) for part in ("train", "val"))
-    marks = {"data": sha256(run.data.data), "split": split_digest(dataset), "model": spec}
+    marks = {"data": hash_file(run.data.data), "split": split_digest(dataset), "model": spec}
     make, processor = make or partial(build_model, spec), time.process_time()
     (member,) = fit(make, dataset.task, train, val, settings, run.folder, marks=marks)
     training = {name: value for name, value in settings.decisive().items() if name != "seed"}

@@ -22,8 +22,8 @@ from experiments.models import MODELS
 from experiments.recipe import main
 from experiments.runs import PublicSet
 from experiments.tables import RESULTS, ROOT
-from gtx.data.named_sets import SETS as NAMED
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import PUBLIC_DATASETS as NAMED
+from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import DataSettings
 from gtx.files import whole_file
 
@@ -70,13 +70,13 @@ def scores() -> Scores:
     found: Scores = defaultdict(lambda: defaultdict(list))
     for name, public_set in SETS.items():
         for run in tables.runs(RESULTS, folder=public_set.folder):
-            table = pd.read_csv(load_set(public_set.name, download=False).path)
+            table = pd.read_csv(load_public_dataset(public_set.name, download=False).path)
             predicted = tables.predictions(RESULTS, run)
             error = predicted.values[:, 0] - table["y"].to_numpy()[predicted.rows]
             cliff = table["cliff"].to_numpy()[predicted.rows] == 1
             pair = tuple(float(np.sqrt(np.mean(np.square(each)))) for each in (error, error[cliff]))
             found[MODELS[run["model"]].title][name].append(pair)
-    file = load_set(next(iter(SETS.values())).name, download=False).path.with_name("published.csv")
+    file = load_public_dataset(next(iter(SETS.values())).name, download=False).path.with_name("published.csv")
     for _, row in pd.read_csv(file).iterrows() if file.exists() else ():
         model = f"{row['algorithm']} on {row['descriptor']}, published"
         found[model][row["dataset"]].append((row["rmse"], row["cliff_rmse"]))

@@ -21,7 +21,7 @@ from rdkit import Chem
 from experiments.runs import PublicSet, unlisted_dataset
 from experiments.zinc import offsets
 from gtx.data import MoleculeStore, random_split
-from gtx.data.named_sets import fetch
+from gtx.data.public_datasets import fetch
 from gtx.dataset import Dataset, DataSettings
 from gtx.errors import InputError
 from gtx.files import whole_file

@@ -21,8 +21,8 @@ import numpy as np
 from experiments import tables
 from experiments.tables import ROOT, Predictions
 from gtx.data import Duplicates, MoleculeStore, Split
-from gtx.data.named_sets import load_set
-from gtx.dataset import Dataset, DataSettings, load, sha256
+from gtx.data.public_datasets import load_public_dataset
+from gtx.dataset import Dataset, DataSettings, hash_file, load_dataset
 from gtx.molecules import Featuriser
 from gtx.prediction import library_versions
 from gtx.tasks import Regression
@@ -37,7 +37,7 @@ class PublicSet:
     """A public set with its splits.
 
     Attributes:
-        name: its name in `gtx.data.named_sets`.
+        name: its name in `gtx.data.public_datasets`.
         metric: score that ranks the models; if it is `mae`, they are trained on the absolute error.
         splits: columns of the table that hold a split each.
         folder: its name in the results.
@@ -54,7 +54,7 @@ class PublicSet:
 
     def data(self, split: int) -> DataSettings:
         """Describe the table with one of its splits; it is downloaded if it is not there."""
-        named = load_set(self.name)
+        named = load_public_dataset(self.name)
         return DataSettings(
             str(named.path),
             named.targets,
@@ -67,7 +67,7 @@ class PublicSet:
 
     def load(self, data: DataSettings, split: int, cache: Path) -> Dataset:
         """Read the molecules of one of its splits."""
-        return load(data, cache=cache)
+        return load_dataset(data, cache=cache)
 
 
 def unlisted_dataset(data: DataSettings, store: MoleculeStore, split: Split, summary: str) -> Dataset:
@@ -176,7 +176,7 @@ def execute(run: Run, fit: Fit, results: Path, overwrite: bool = False, threads:
         "cpu_seconds": round(processor, 1),
         "resumed": resumed,
         **facts,
-        "sha256": {"data": sha256(run.data.data), "split": split_digest(dataset)},
+        "sha256": {"data": hash_file(run.data.data), "split": split_digest(dataset)},
         **circumstances(run.command, threads, facts.get("versions", {})),
     }
     test = dataset.split["test"]

@@ -19,7 +19,7 @@ from scipy.stats import t
 
 from gtx.closed_form import closed_form_targets
 from gtx.data import featurise
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import load_public_dataset
 from gtx.data.tables import open_table
 from gtx.data.targets import parse_number
 from gtx.models.kernel import kernel
@@ -54,7 +54,7 @@ replays: +30.5 % [+25.1 %, +35.9 %] over random, behind the best predictions fir
 
 def replays(name: str, starts: int) -> dict[str, dict[str, float]]:
     """Replay both goals on a set: by goal and strategy, the mean height of the curve."""
-    named = load_set(name)
+    named = load_public_dataset(name)
     rows = [row for chunk in open_table(named.path, named.smiles_column).chunks(1000) for row in chunk]
     (target,) = named.targets
     place = open_table(named.path, named.smiles_column).columns.index(target)

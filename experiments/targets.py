@@ -29,7 +29,7 @@ from scipy.special import rel_entr
 from sklearn.metrics import mean_poisson_deviance
 
 import gtx
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import DataSettings
 from gtx.molecules import Featuriser
 from gtx.tasks import AtomRegression, BondRegression, Counts, MultiLevel, Regression, Shares, Task
@@ -185,12 +185,12 @@ KINDS = {"bounds": bounds, "counts": counts, "shares": shares, "components": com
 
 def read_set(name: str) -> pd.DataFrame:
     """Read a set in its scaffold split."""
-    return pd.read_csv(load_set(f"scaffold/{name}", download=False).path)
+    return pd.read_csv(load_public_dataset(f"scaffold/{name}", download=False).path)
 
 
 def read_xtb9(rows: int) -> pd.DataFrame:
     """Read some rows of xtb9 in its random split."""
-    table = pd.read_parquet(load_set("xtb9", download=False).path).sample(rows, random_state=0)
+    table = pd.read_parquet(load_public_dataset("xtb9", download=False).path).sample(rows, random_state=0)
     return table.rename(columns={"split_random": "split"}).reset_index(drop=True)
 
 

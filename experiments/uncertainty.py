@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import DataSettings
 from gtx.tasks import Regression
 from gtx.tasks.uncertainty import METHODS
@@ -42,7 +42,7 @@ def main() -> None:
 
 def scores(name: str, method: str, seed: int, epochs: int | None) -> dict[str, float]:
     """Train once, and return the RMSE and `SCORES` of the test rows; NaN for a score that the method does not have."""
-    found = load_set(name, download=False)
+    found = load_public_dataset(name, download=False)
     (target,) = found.targets
     task = Regression([target], uncertainty=method)
     data = DataSettings(str(found.path), task=task, smiles_column=found.smiles_column, seed=seed, workers=0)

@@ -527,7 +527,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
             finite; a blank target teaches; minimising the loss does not improve the scores; answers do not fit the
             columns; another row changes an answer; the header of a model file does not give the same task back.
     """
-    from gtx.dataset import DataSettings, load
+    from gtx.dataset import DataSettings, load_dataset
 
     def guarantee(what: str, lesson: str) -> _Guarantee:
         return _Guarantee(type(task).__name__, what, lesson, "docs/your-own-task.md")
@@ -537,7 +537,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
         path = Path(folder) / "table.csv"
         with path.open("w", newline="") as file:
             csv.writer(file).writerows([[*table], *zip(*(table[column] for column in table), strict=True)])
-        data = load(DataSettings(str(path), task=task, smiles_column=smiles_column, workers=0))
+        data = load_dataset(DataSettings(str(path), task=task, smiles_column=smiles_column, workers=0))
         parsing.require(len(data.store) > 0, "molecules with a target", "none")
     if data.task.writes:
         raise TypeError(f"check_task: expected a task of molecules, atoms or bonds, got {data.task.name}, of sequences")

@@ -31,7 +31,7 @@ from experiments.runs import PublicSet, Run
 from experiments.summary import markdown, mean_log_ratio
 from experiments.tables import RESULTS
 from gtx.data import MoleculeStore
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import load_public_dataset
 from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.models.kernel import kernel
@@ -98,7 +98,7 @@ def smiles_of_sets() -> list[str]:
     """Collect all molecules of the sets, as their tables write them."""
     found = set()
     for folder in available():
-        entry = load_set(SETS[folder].name)
+        entry = load_public_dataset(SETS[folder].name)
         found |= set(pd.read_csv(entry.path)[entry.smiles_column])
     return sorted(found)
 
@@ -108,7 +108,7 @@ def available() -> list[str]:
     found = []
     for folder, each in SETS.items():
         try:
-            there = load_set(each.name, download=False).path.exists()
+            there = load_public_dataset(each.name, download=False).path.exists()
         except InputError:
             there = False
         if there and each.name != "scaffold/tox21":

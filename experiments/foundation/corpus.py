@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import load_public_dataset
 from gtx.molecules import scaffold
 
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
@@ -26,7 +26,7 @@ def scaffolds_of_test_rows(names: Iterable[str]) -> set[str]:
     """Collect the Murcko scaffolds of the test rows of sets with a `split` column, without the empty scaffold."""
     found = set()
     for name in names:
-        entry = load_set(name)
+        entry = load_public_dataset(name)
         table = pd.read_csv(entry.path)
         found |= set(map(scaffold, table[entry.smiles_column][table["split"] == "test"]))
     return found - {""}

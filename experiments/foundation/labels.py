@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from experiments.foundation.corpus import read_corpus
 from experiments.foundation.labellers import LABELLERS, LabelError
-from gtx.data.featurising import in_workers
+from gtx.data.featurising import map_in_workers
 from gtx.files import whole_file
 from gtx.molecules import Featuriser, MoleculeError
 
@@ -103,7 +103,7 @@ def main() -> None:
     columns = TextColumn("Labelling"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=len(begins), completed=len(begins) - len(todo))
-        for counted in in_workers(partial(write_shard, args.kind), todo, args.jobs):
+        for counted in map_in_workers(partial(write_shard, args.kind), todo, args.jobs):
             failures += counted
             bar.advance(task)
     print(f"{len(texts):,} molecules, {failures.total():,} of those labelled now without labels")

@@ -17,7 +17,7 @@ from rich.progress import track
 
 from experiments.foundation.corpus import read_corpus
 from gtx.data import open_table
-from gtx.data.named_sets import SETS, load_set
+from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
 from gtx.errors import InputError
 from gtx.prediction.foundation import identity
 
@@ -36,9 +36,9 @@ def main() -> int:
     corpus = flat(track(read_corpus(args.corpus, args.first), "Corpus"))
     print(f"{len(corpus):,} molecules of the corpus")
     leaks = 0
-    for name in SETS:
+    for name in PUBLIC_DATASETS:
         try:
-            entry = load_set(name, download=False)
+            entry = load_public_dataset(name, download=False)
         except InputError:
             print(f"{name}: not here")
             continue

@@ -23,7 +23,7 @@ from torch import nn
 
 from experiments.summary import markdown
 from gtx.data import MoleculeStore, featurise
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import load_public_dataset
 from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.tasks import Regression, TargetScaler
@@ -190,14 +190,14 @@ SETS = {"zinc12k": ("zinc12k", "split"), "esol": ("mat/esol", "split_random_0"),
 
 
 def sampled(name: str, most: int | None = None) -> pd.DataFrame:
-    """Read `smiles`, the first target as `y`, and `split` of one of `SETS`, downloaded if need be.
+    """Read `smiles`, the first target as `y`, and `split` of one of `PUBLIC_DATASETS`, downloaded if need be.
 
     Args:
         name: name of the set.
         most: training rows; a fifth as many of validation and of test. None for all rows.
     """
     official, split = SETS[name]
-    entry = load_set(official)
+    entry = load_public_dataset(official)
     read = pd.read_parquet if entry.path.suffix == ".parquet" else pd.read_csv
     frame = read(entry.path)[[entry.smiles_column, entry.targets[0], split]].set_axis(["smiles", "y", "split"], axis=1)
     if most is None:

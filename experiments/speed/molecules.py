@@ -27,7 +27,7 @@ from torch_geometric.utils import from_smiles
 from experiments.speed.measure import Case, Figures, default_model, featurised, high_water, sampled
 from gtx import encodings
 from gtx.data import PairBudgetSampler, featurise
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import load_public_dataset
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser, featurise_texts
 from gtx.prediction import ModelHeader, load, predict_table, save_model
@@ -150,7 +150,7 @@ def featurising(options: Namespace) -> list[Case]:
     RDLogger.DisableLog("rdApp.*")
     made = []
     for title, name in TABLES.items():
-        entry = load_set(name)
+        entry = load_public_dataset(name)
         texts = pd.read_csv(entry.path)[entry.smiles_column].tolist()
         texts = random.Random(0).sample(texts, min(200 if options.quick else 2000, len(texts)))
         texts = [text for text in texts if Chem.MolFromSmiles(text)]

@@ -36,10 +36,10 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Train on xtb9 and print the scores."""
     from gtx.cli.train import train_and_print
-    from gtx.data.named_sets import load_set
+    from gtx.data.public_datasets import load_public_dataset
     from gtx.dataset import DataSettings
 
-    xtb9 = load_set("xtb9")
+    xtb9 = load_public_dataset("xtb9")
     data = DataSettings(str(xtb9.path), xtb9.targets, split_column=f"split_{arguments.split}", units=dict(xtb9.units))
     settings = TrainSettings(epochs=arguments.epochs)
     status = train_and_print(data, settings, arguments.out, overwrite=arguments.overwrite)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argparse import _ArgumentGroup as Group
 
     from gtx.data import FeatureColumns
-    from gtx.data.named_sets import NamedSet
+    from gtx.data.public_datasets import PublicDataset
     from gtx.dataset import DataSettings
     from gtx.molecules import Featuriser
     from gtx.tasks import Inferred, Task
@@ -308,15 +308,15 @@ _FEATURISER = (
 )
 
 
-def resolve(name: str) -> NamedSet | None:
+def resolve(name: str) -> PublicDataset | None:
     """Load the public data set of that name; return None for anything that `gtx.data.open_table` reads."""
     if Path(name).is_file():
         return None
-    from gtx.data.named_sets import SETS, load_set
+    from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
     from gtx.data.tables import check_source
 
-    if name in SETS:  # a folder of that name is where its run is
-        return load_set(name)
+    if name in PUBLIC_DATASETS:  # a folder of that name is where its run is
+        return load_public_dataset(name)
     if not Path(name).exists():
-        check_source(name, SETS)
+        check_source(name, PUBLIC_DATASETS)
     return None

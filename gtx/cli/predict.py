@@ -14,7 +14,7 @@ from gtx.lazy import annex
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gtx.data.ledger import Ledger
+    from gtx.data.ledger import RowLedger
     from gtx.prediction.streaming import PredictorLike
 
 EXAMPLES = """
@@ -211,7 +211,7 @@ def opened(
     return predictor if neighbours is None and not domain else WithNeighbours(predictor, neighbours, domain)
 
 
-def status(ledger: Ledger) -> int:
+def status(ledger: RowLedger) -> int:
     """Return the exit status; 2 if no row could be used."""
     if 0 < ledger.rows == ledger.num_errors:
         note("gtx: no row can be used; the column 'error' of the output says why")

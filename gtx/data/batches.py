@@ -23,7 +23,7 @@ _AT_ONCE = 512  # molecules of a chunk
 FixedValues = tuple[Tensor | None, Tensor | None]
 
 
-class FixedFeatures(NamedTuple):
+class PrecomputedFeatures(NamedTuple):
     r"""Features of all molecules of a store, molecule by molecule.
 
     Integers from 0 to 255 are kept as bytes.
@@ -44,14 +44,14 @@ class FixedFeatures(NamedTuple):
         return {name: (_rows(self.atoms.get(name), atom), _rows(self.pairs.get(name), pair)) for name in sorted(names)}
 
 
-def compute_fixed_features(
+def precompute_features(
     store: MoleculeStore,
     features: Callable[[Batch, Sequence[str]], dict[str, FixedValues]],
     names: Sequence[str],
     device: torch.device,
     room: int,
     needed: Sequence[str] = (),
-) -> FixedFeatures:
+) -> PrecomputedFeatures:
     """Compute features of every molecule once, as many as fit into the memory.
 
     Args:
@@ -84,7 +84,7 @@ def compute_fixed_features(
                     tensors[name].append(values)
         return {name: _small(torch.cat(several)).to(device) for name, several in tensors.items() if several}
 
-    return FixedFeatures(joined(0), joined(1), pair_ptr.to(device))
+    return PrecomputedFeatures(joined(0), joined(1), pair_ptr.to(device))
 
 
 def _small(values: Tensor) -> Tensor:
@@ -206,7 +206,7 @@ class PairBudgetSampler(EpochSampler):
 # --- A store whose batches have constant shape.
 
 
-class CapacityStore:
+class ConstantShapeStore:
     """Store whose batches have a constant shape, chosen with the sampler.
 
     Args:
@@ -215,24 +215,24 @@ class CapacityStore:
         seed: of the random batches by which the capacity is chosen.
     """
 
-    def __init__(self, store: MoleculeStore, fixed: FixedFeatures | None = None, seed: int = 0) -> None:
+    def __init__(self, store: MoleculeStore, fixed: PrecomputedFeatures | None = None, seed: int = 0) -> None:
         self.store = store
         self.fixed = fixed
         self.seed = seed
         self.per_batch: int = 0
         self.capacity: Capacity | None = None
 
-    def sampler(self, molecules: int, **options: Any) -> CapacitySampler:
+    def sampler(self, molecules: int, **options: Any) -> ConstantShapeSampler:
         """Make the sampler that chooses the molecules of each batch.
 
         Args:
             molecules: the average number per batch.
-            options: of `CapacitySampler`.
+            options: of `ConstantShapeSampler`.
         """
         sizes, bonds = self.store.sizes.cpu(), self.store.bond_ptr.diff().cpu()
         if self.capacity is None or molecules != self.per_batch:
-            self.per_batch, self.capacity = molecules, fitting_capacity(sizes, bonds, molecules, self.seed)
-        return CapacitySampler(sizes, bonds, self.capacity, **options)
+            self.per_batch, self.capacity = molecules, choose_batch_shape(sizes, bonds, molecules, self.seed)
+        return ConstantShapeSampler(sizes, bonds, self.capacity, **options)
 
     def batch(self, index: Tensor) -> Batch:
         """Cut one batch on the store's device: of constant shape, or a single large molecule."""
@@ -240,7 +240,7 @@ class CapacityStore:
             raise RuntimeError("a batch of constant shape has no capacity before `sampler` has chosen one")
         if len(index) != self.capacity.molecules:
             return self.store.batch(index)
-        return cut_to_capacity(self.store, index, self.capacity, self.fixed)
+        return cut_constant_shape_batch(self.store, index, self.capacity, self.fixed)
 
     @property
     def sizes(self) -> Tensor:
@@ -265,8 +265,8 @@ class CapacityStore:
 # --- Batches of constant shape, cut out of a store, as CUDA graphs need them.
 
 
-def cut_to_capacity(
-    store: MoleculeStore, index: Tensor, capacity: Capacity, fixed: FixedFeatures | None = None
+def cut_constant_shape_batch(
+    store: MoleculeStore, index: Tensor, capacity: Capacity, fixed: PrecomputedFeatures | None = None
 ) -> Batch:
     """Cut molecules out of a store as one PyG batch of constant shape, without synchronising device and host.
 
@@ -277,7 +277,7 @@ def cut_to_capacity(
     Args:
         store: the molecules.
         index: which molecules, int64 `[capacity.molecules]` on the store's device, the largest first as
-            `CapacitySampler` orders them; -1 for an empty slot.
+            `ConstantShapeSampler` orders them; -1 for an empty slot.
         capacity: of the batch.
         fixed: features that were computed before.
 
@@ -334,7 +334,7 @@ _BUCKETS = 4
 _DRAWN = 64  # random batches from which the capacity is chosen
 
 
-class CapacitySampler(EpochSampler):
+class ConstantShapeSampler(EpochSampler):
     """Batches that fill a capacity and never exceed it, drawn at random.
 
     The shuffled molecules are added in turn until one does not fit: too many molecules, atoms, pairs or bonds, or too
@@ -375,7 +375,7 @@ class CapacitySampler(EpochSampler):
     def fitting(cls, store: MoleculeStore, molecules: int, seed: int = 0, **options: Any) -> Self:
         """Make a sampler whose batches hold about `molecules` average molecules of a store, by number of pairs."""
         sizes, bonds = store.sizes.cpu(), store.bond_ptr.diff().cpu()
-        return cls(sizes, bonds, fitting_capacity(sizes, bonds, molecules, seed), seed=seed, **options)
+        return cls(sizes, bonds, choose_batch_shape(sizes, bonds, molecules, seed), seed=seed, **options)
 
     def batches(self) -> list[Tensor]:
         """Return all batches of the epoch, over all ranks; each molecule is in one of them.
@@ -418,7 +418,7 @@ class CapacitySampler(EpochSampler):
             yield batch
 
 
-def fitting_capacity(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0) -> Capacity:
+def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0) -> Capacity:
     """Choose a capacity that random batches of about `molecules` molecules fill.
 
     It has the pairs of as many average molecules and one more; as many that the batches of an epoch are alike, the last

@@ -149,8 +149,8 @@ class Row(NamedTuple):
         error: reason why the row cannot be used, or None.
         record: typed cells of a Parquet file: a batch of its rows, and the index in it.
         features: inputs beside the molecule, see `gtx.data.FeatureColumns`.
-        others: texts of further components, see `gtx.data.with_components`.
-        category: category of the error, see `gtx.data.Ledger.error`.
+        others: texts of further components, see `gtx.data.add_components`.
+        category: category of the error, see `gtx.data.RowLedger.error`.
     """
 
     number: int

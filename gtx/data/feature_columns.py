@@ -12,7 +12,7 @@ import torch
 
 from gtx.data.columns import Row, RowFeatures, Table, column_index
 from gtx.data.delimited import LARGEST
-from gtx.data.featurising import Featurised
+from gtx.data.featurising import FeaturisingResult
 from gtx.data.targets import BLANKS, COMMA_HINT, has_comma, parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser
@@ -314,7 +314,7 @@ class FeatureColumns:
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
         return self.read_columns({name: [value] for name, value in given.items()}, 1)
 
-    def joined(self, done: Featurised, rows: Sequence[RowFeatures | None]) -> Featurised:
+    def joined(self, done: FeaturisingResult, rows: Sequence[RowFeatures | None]) -> FeaturisingResult:
         """Attach the features of rows to featurised molecules.
 
         A list whose length is not the number of atoms or bonds of its molecule is an error of the text.

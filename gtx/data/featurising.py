@@ -40,12 +40,12 @@ DEADLY = "has ended two worker processes that read it, and was not tried again"
 _POLL = 0.5  # seconds between a worker's checks that its parent still runs
 
 
-def default_workers() -> int:
+def default_worker_count() -> int:
     """Return the default number of worker processes: the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def process_pool(count: int, begin: Callable[..., object] | None = None, *arguments: Any) -> ProcessPoolExecutor:
+def make_process_pool(count: int, begin: Callable[..., object] | None = None, *arguments: Any) -> ProcessPoolExecutor:
     """Make a pool of processes that end with this one, even if it is killed by SIGKILL.
 
     loky's processes need no `if __name__ == "__main__"` in the script of a user.
@@ -69,7 +69,7 @@ def _begin(parent: int, begin: Callable[..., object] | None, *arguments: Any) ->
         begin(*arguments)
 
 
-def in_workers(
+def map_in_workers(
     function: Callable[..., Result], chunks: Iterable[Chunk], workers: int, ahead: int = 2
 ) -> Iterator[Result]:
     """Yield `function(*chunk)` for every chunk, in order, computed in worker processes.
@@ -144,7 +144,7 @@ class _SingleWorker:
             BrokenProcessPool: the process died.
         """
         if self.pool is None:
-            self.pool = process_pool(1)
+            self.pool = make_process_pool(1)
             try:
                 self.pool.submit(os.getpid).result()
             except BrokenProcessPool:
@@ -199,7 +199,7 @@ Coordinates = Sequence[np.ndarray | None] | None
 
 
 @dataclass(frozen=True)
-class Featurised:
+class FeaturisingResult:
     """Outcome of featurising n texts.
 
     Attributes:
@@ -220,7 +220,7 @@ class Featurised:
         return np.flatnonzero([error is None for error in self.errors])
 
     @classmethod
-    def join(cls, parts: Sequence[FlatMolecules]) -> Featurised:
+    def join(cls, parts: Sequence[FlatMolecules]) -> FeaturisingResult:
         """Return the outcome of chunks, one after the other."""
 
         def chain(name: str) -> list:
@@ -229,7 +229,7 @@ class Featurised:
         return cls(MoleculeStore.from_flat(parts), chain("smiles"), chain("errors"), chain("warnings"))
 
 
-def chunk_size(featuriser: Featuriser) -> int:
+def default_chunk_size(featuriser: Featuriser) -> int:
     """Return the number of texts of a chunk: 500, but 20 where conformers are made, which is slow."""
     return 20 if featuriser.conformers else 500
 
@@ -256,7 +256,7 @@ def featurise_stream(
         ahead: chunks per worker that are submitted before their results are needed.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
     """
-    workers = default_workers() if workers is None else workers
+    workers = default_worker_count() if workers is None else workers
     if workers < 0:
         raise InputError(f"workers: expected 0 or more, got {workers}")
     if workers == 0:
@@ -264,7 +264,7 @@ def featurise_stream(
             yield featurise_texts(featuriser, texts, coordinates, smiles=smiles)
         return
     featurise_texts(featuriser, [])  # compiles what is to be compiled, so that the workers need not, each for itself
-    yield from in_workers(partial(featurise_texts, featuriser, smiles=smiles), chunks, workers, ahead)
+    yield from map_in_workers(partial(featurise_texts, featuriser, smiles=smiles), chunks, workers, ahead)
 
 
 def featurise(
@@ -278,7 +278,7 @@ def featurise(
     chunk: int | None = None,
     smiles: bool = True,
     to_first_error: bool = False,
-) -> Featurised:
+) -> FeaturisingResult:
     """Featurise texts, or load the result from the cache.
 
     Args:
@@ -289,11 +289,11 @@ def featurise(
         cache: a folder of results, each under a hash of the featuriser and of the texts and coordinates; a damaged file
             is replaced.
         progress: show a progress bar.
-        chunk: number of texts of a chunk, by default `chunk_size`.
+        chunk: number of texts of a chunk, by default `default_chunk_size`.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
         to_first_error: stop after the chunk with the first text that cannot be read; the outcome ends there.
     """
-    chunk = chunk or chunk_size(featuriser)
+    chunk = chunk or default_chunk_size(featuriser)
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
     if file is not None and (kept := _open(file)) is not None:
         return kept
@@ -309,8 +309,8 @@ def featurise(
     for part in _tracked(stream, len(texts), label) if progress else stream:
         parts.append(part)
         if to_first_error and any(part.errors):
-            return Featurised.join(parts)
-    done = Featurised.join(parts)
+            return FeaturisingResult.join(parts)
+    done = FeaturisingResult.join(parts)
     if file is not None:
         _save(done, file)
     return done
@@ -340,12 +340,12 @@ def _key(featuriser: Featuriser, texts: Sequence[Text], coordinates: Coordinates
     return digest.hexdigest()
 
 
-def _save(done: Featurised, file: Path) -> None:
+def _save(done: FeaturisingResult, file: Path) -> None:
     texts = {"smiles": done.smiles, "errors": done.errors, "warnings": done.warnings}
     done.store.save(file, {"texts": json.dumps([texts, _checksum(done.store, texts)])})
 
 
-def _open(file: Path) -> Featurised | None:
+def _open(file: Path) -> FeaturisingResult | None:
     """Open a file that `_save` wrote; return None if there is none, or it is damaged."""
     try:
         texts, checksum = json.loads(stored_texts(file)["texts"])
@@ -353,7 +353,7 @@ def _open(file: Path) -> Featurised | None:
         if _checksum(store, texts) != checksum:
             return None
         warnings = [tuple(entry) for entry in texts["warnings"]]
-        return Featurised(store, texts["smiles"], texts["errors"], warnings)
+        return FeaturisingResult(store, texts["smiles"], texts["errors"], warnings)
     except (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError):
         return None
 

@@ -12,7 +12,7 @@ from gtx.data.columns import Row, column_index
 from gtx.errors import InputError, printable
 
 
-class Ledger:
+class RowLedger:
     """Record of the outcome of each row of a table: read, or an error; and of warnings.
 
     Counts are permanent; messages are stored until `pop` removes them, so that streams of any length need bounded
@@ -76,7 +76,7 @@ class Ledger:
         Raises:
             InputError: if `on_error` is "fail".
         """
-        message = describe(row, column, value, reason)
+        message = format_row_message(row, column, value, reason)
         if self.on_error == "fail":
             raise InputError(message)
         if row in self.errors:
@@ -88,7 +88,7 @@ class Ledger:
     def warn(self, row: int, column: str | None, value: str | None, reason: str) -> None:
         """Note something about a row that can be used all the same."""
         self.warned += row not in self.warnings
-        self.warnings.setdefault(row, []).append(describe(row, column, value, reason))
+        self.warnings.setdefault(row, []).append(format_row_message(row, column, value, reason))
 
     def pop(self, row: int) -> tuple[str | None, list[str]]:
         """Remove and return the error (or None) and the warnings of a row; the counts stay."""
@@ -107,7 +107,7 @@ class Ledger:
         return line + (f", {self.warned} with warnings" if self.warned else "")
 
 
-def describe(row: int, column: str | None, value: str | None, reason: str) -> str:
+def format_row_message(row: int, column: str | None, value: str | None, reason: str) -> str:
     """Write a message on one line: `row 17, column "smiles", value "C1CC": reason`."""
     place = f"row {row}"
     if column is not None:
@@ -126,7 +126,7 @@ def plural(number: int, noun: str) -> str:
 
 
 @dataclass(frozen=True)
-class File:
+class InputFile:
     """File that was read: its rows are `start` to `start + len(rows)` of all rows.
 
     Where a row has several molecules, `components` names their columns, of which `smiles_column` is the first.
@@ -136,7 +136,7 @@ class File:
     columns: list[str]
     smiles_column: str
     rows: list[Row]
-    ledger: Ledger
+    ledger: RowLedger
     start: int
     components: tuple[str, ...] = ()
 
@@ -152,7 +152,7 @@ class File:
 
 
 @contextmanager
-def named(file: File) -> Iterator[None]:
+def named(file: InputFile) -> Iterator[None]:
     """Add the name of the file to any `InputError` raised within."""
     try:
         yield

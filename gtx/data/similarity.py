@@ -14,7 +14,7 @@ NEARLY_SAME = 0.9
 
 
 @dataclass(frozen=True)
-class Nearest:
+class NearestNeighbours:
     """Nearest neighbour of each of m scored molecules among the training molecules.
 
     Attributes:
@@ -35,9 +35,9 @@ class Nearest:
         return f"{usual}; {NEARLY_SAME} or more for {100 * alike:.0f} %"
 
 
-def nearest(
+def find_nearest_neighbours(
     smiles: Sequence[str], split: Mapping[str, np.ndarray], scored: str = "test", rows: np.ndarray | None = None
-) -> Nearest:
+) -> NearestNeighbours:
     """Find the nearest training molecules by Morgan counts (radius 2, 2048 bits).
 
     Args:
@@ -51,11 +51,11 @@ def nearest(
     sample, trained = sample_rows(split, scored)
     rows = sample if rows is None else rows
     counts = (sparse.csr_array(morgan_counts([smiles[row] for row in some])) for some in (rows, trained))
-    similarity, index = nearest_tanimoto(*counts)
-    return Nearest(rows, similarity, trained[index])
+    similarity, index = find_most_similar(*counts)
+    return NearestNeighbours(rows, similarity, trained[index])
 
 
-def nearest_tanimoto(counts: sparse.csr_array, others: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
+def find_most_similar(counts: sparse.csr_array, others: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
     r"""Find the most similar row of others `[n, bits]` for every row of counts `[m, bits]`.
 
     Returns its Tanimoto similarity and its number, `[m]` each.

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data.ledger import Ledger, describe
+from gtx.data.ledger import RowLedger, format_row_message
 from gtx.data.splits import (
     SPLIT_METHODS,
-    SPLITS,
-    Candidates,
+    SPLIT_PARTS,
+    RowsToSplit,
     Split,
     SplitMethod,
-    check_shares,
-    leakage,
-    repeated_splits,
-    split_method,
+    check_split_shares,
+    count_shared_molecules,
+    get_split_method,
+    repeated_cross_validation_splits,
 )
 from gtx.errors import InputError
 
@@ -51,7 +51,7 @@ class SplitSettings:
 
     def __post_init__(self) -> None:
         method = self.method
-        check_shares(self.sizes)
+        check_split_shares(self.sizes)
         if self.seed < 0:
             raise InputError(f"split_seed: expected a value 0 or more, got {self.seed}")
         if self.by is not None and method.reads is None:
@@ -67,7 +67,7 @@ class SplitSettings:
             expected = "only with folds" if self.folds is None else f"1 to {self.folds}"
             raise InputError(f"fold: expected {expected}, got {self.fold}")
 
-    def grouping(self) -> Callable[[Candidates], Sequence[str]]:
+    def grouping(self) -> Callable[[RowsToSplit], Sequence[str]]:
         """Return the function that labels the rows by group, from which folds are made.
 
         Raises:
@@ -81,11 +81,11 @@ class SplitSettings:
     @property
     def method(self) -> SplitMethod:
         """Split method of that name."""
-        return split_method(self.split)
+        return get_split_method(self.split)
 
     def candidates(
-        self, cells: Sequence[str], numbers: Sequence[int], smiles: Sequence[str], ledger: Ledger
-    ) -> tuple[np.ndarray, Candidates]:
+        self, cells: Sequence[str], numbers: Sequence[int], smiles: Sequence[str], ledger: RowLedger
+    ) -> tuple[np.ndarray, RowsToSplit]:
         """Select the rows that the method can divide.
 
         Args:
@@ -109,7 +109,7 @@ class SplitSettings:
                     ledger.warn(int(number), self.by, cell, f"{wrong}; the row is in no part of the split")
             self._check_enough(cells, numbers, values, usable)
             rows, values = rows[usable], values[usable]
-        candidates = Candidates(
+        candidates = RowsToSplit(
             [smiles[i] for i in rows.tolist()], self.sizes, self.seed, values, self.group_duplicates
         )
         return rows, candidates
@@ -122,29 +122,31 @@ class SplitSettings:
         if not usable.any():
             raise InputError(f"split {self.split}: no cell of column {self.by!r} is {expected}")
         bad = [i for i in np.flatnonzero(~usable).tolist() if cells[i].strip()]
-        if bad and self.folds is None and len(set(values[usable].tolist())) < len(SPLITS):
-            first = describe(int(numbers[bad[0]]), self.by, cells[bad[0]], f"is not {expected}")
+        if bad and self.folds is None and len(set(values[usable].tolist())) < len(SPLIT_PARTS):
+            first = format_row_message(int(numbers[bad[0]]), self.by, cells[bad[0]], f"is not {expected}")
             few = f"only {usable.sum()} of the {len(cells)} cells of column {self.by!r} can be read"
             raise InputError(f"split {self.split}: {few}; the first that cannot: {first}")
 
-    def divide(self, rows: Candidates, classes: np.ndarray | None = None) -> Split:
+    def divide(self, rows: RowsToSplit, classes: np.ndarray | None = None) -> Split:
         """Make the split, by sizes or the one fold; `classes` as of `repeated`."""
         if self.folds is None:
             return self.method.divide(rows)
         return self.repeated(rows, self.folds, 1, classes)[0][self.fold - 1]
 
     def repeated(
-        self, rows: Candidates, folds: int, repeats: int, classes: np.ndarray | None = None
+        self, rows: RowsToSplit, folds: int, repeats: int, classes: np.ndarray | None = None
     ) -> list[list[Split]]:
         """Divide the rows into folds, `repeats` times; rows of one group of the method stay in one fold.
 
         Args:
             rows: n of them.
-            folds, repeats: as of `gtx.data.repeated_splits`.
+            folds, repeats: as of `gtx.data.repeated_cross_validation_splits`.
             classes: int `[n]`, which a random split spreads evenly.
         """
         groups = self.grouping()(rows)
-        return repeated_splits(groups, folds, repeats, self.seed, classes if self.method.spreads else None)
+        return repeated_cross_validation_splits(
+            groups, folds, repeats, self.seed, classes if self.method.spreads else None
+        )
 
     def describe(self, smiles: Sequence[str], split: Split) -> str:
         """Describe how rows with these SMILES were divided."""
@@ -153,7 +155,7 @@ class SplitSettings:
             parts.append(f"fold {self.fold} of {self.folds}")
         if self.method.seeded or self.folds is not None:
             parts.append(f"seed {self.seed}")
-        if len(set(smiles)) < len(smiles) and not leakage(smiles, split):
+        if len(set(smiles)) < len(smiles) and not count_shared_molecules(smiles, split):
             parts.append("each repeated molecule in one part")
         return ", ".join(parts)
 

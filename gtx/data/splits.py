@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data.ledger import Ledger
+from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import open_table
 from gtx.errors import InputError, did_you_mean, printable
 
-SPLITS = ("train", "val", "test")
+SPLIT_PARTS = ("train", "val", "test")
 
 Split = dict[str, np.ndarray]
 """int64 row indices, ascending, under "train", "val" and "test"."""
@@ -46,7 +46,7 @@ def random_split(
         InputError: for sizes that are not three positive numbers, or fewer than three groups.
     """
     members = _grouped(range(n) if groups is None else groups)
-    if groups is not None and len(members) < len(SPLITS):
+    if groups is not None and len(members) < len(SPLIT_PARTS):
         rows = "1 row holds" if n == 1 else f"{n} rows hold"
         raise InputError(f"a split needs at least 3 different molecules, and the {rows} {len(members)}")
     order = np.random.default_rng(seed).permutation(len(members))
@@ -69,7 +69,7 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
         InputError: for bad sizes, or fewer than three scaffolds.
     """
     groups = _grouped(scaffolds)
-    if len(groups) < len(SPLITS):
+    if len(groups) < len(SPLIT_PARTS):
         raise InputError(f"a scaffold split needs at least 3 scaffolds, and there are {len(groups)}: split at random")
     in_order = sorted(groups, key=lambda group: (-len(group), scaffolds[group[0]]))
     return _filled(in_order, split_counts(len(scaffolds), sizes), "test")
@@ -89,16 +89,16 @@ def ordered_split(
         InputError: for bad sizes, or fewer than three groups.
     """
     train, val, _ = split_counts(sum(map(len, groups)), sizes)
-    if len(groups) < len(SPLITS):
+    if len(groups) < len(SPLIT_PARTS):
         raise InputError(f"a split needs at least 3 different {noun}, and there are {len(groups)}")
     ends = np.cumsum([len(group) for group in groups])
     first = 1 + int(np.abs(ends[:-2] - train).argmin())
     second = 1 + first + int(np.abs(ends[first:-1] - train - val).argmin())
-    parts = zip(SPLITS, (groups[:first], groups[first:second], groups[second:]), strict=True)
+    parts = zip(SPLIT_PARTS, (groups[:first], groups[first:second], groups[second:]), strict=True)
     return {name: np.sort(np.concatenate(part)).astype(np.int64) for name, part in parts}
 
 
-def column_split(values: Sequence[str], ledger: Ledger | None = None, column: str = "split") -> Split:
+def column_split(values: Sequence[str], ledger: RowLedger | None = None, column: str = "split") -> Split:
     """Return the split that a column of the table spells out; a part that it does not name is empty.
 
     Args:
@@ -109,7 +109,7 @@ def column_split(values: Sequence[str], ledger: Ledger | None = None, column: st
     Raises:
         InputError: if no row says train.
     """
-    parts: dict[str, list[int]] = {name: [] for name in SPLITS}
+    parts: dict[str, list[int]] = {name: [] for name in SPLIT_PARTS}
     for i, value in enumerate(values):
         part = parse_split(value)
         if part:
@@ -127,7 +127,7 @@ def parse_split(cell: str) -> str | None:
     return _SPELLINGS.get(cell.strip().lower())
 
 
-def leakage(smiles: Sequence[str | None], split: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
+def count_shared_molecules(smiles: Sequence[str | None], split: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
     """Count the molecules that two parts of a split share, for each pair of parts that shares any.
 
     Args:
@@ -149,7 +149,7 @@ def write_split(path: str | os.PathLike[str], split: Mapping[str, np.ndarray]) -
 
 def read_split(path: str | os.PathLike[str]) -> Split:
     """Read what `write_split` wrote."""
-    parts: dict[str, list[int]] = {name: [] for name in SPLITS}
+    parts: dict[str, list[int]] = {name: [] for name in SPLIT_PARTS}
     table = open_table(path, "row")
     try:
         for row in table.rows:
@@ -160,7 +160,7 @@ def read_split(path: str | os.PathLike[str]) -> Split:
     return {name: np.array(part, np.int64) for name, part in parts.items()}
 
 
-def check_shares(sizes: Sequence[float]) -> None:
+def check_split_shares(sizes: Sequence[float]) -> None:
     """Refuse shares of train, val and test that do not add up to 1, to two decimals.
 
     Raises:
@@ -177,7 +177,7 @@ def check_shares(sizes: Sequence[float]) -> None:
 def split_counts(n: int, sizes: Sequence[float]) -> list[int]:
     """Compute the numbers of train, val and test rows among n: integers that add up to n, each at least 1."""
     _require_positive(sizes)
-    if n < len(SPLITS):
+    if n < len(SPLIT_PARTS):
         raise InputError(f"{n} rows cannot be split in three")
     val, test = (max(1, round(n * size / sum(sizes))) for size in sizes[1:])
     while n - val - test < 1:
@@ -195,10 +195,12 @@ def _grouped(labels: Iterable[Hashable]) -> list[list[int]]:
 
 def _filled(groups: Sequence[list[int]], counts: Sequence[int], otherwise: str) -> Split:
     """Put each group into the first part with room for it, or into `otherwise`; the first group is for training."""
-    room = dict(zip(SPLITS, counts, strict=True))
-    parts: dict[str, list[list[int]]] = {name: [] for name in SPLITS}
+    room = dict(zip(SPLIT_PARTS, counts, strict=True))
+    parts: dict[str, list[list[int]]] = {name: [] for name in SPLIT_PARTS}
     for group in groups:
-        part = next((name for name in SPLITS if room[name] >= len(group)), otherwise) if parts["train"] else "train"
+        part = (
+            next((name for name in SPLIT_PARTS if room[name] >= len(group)), otherwise) if parts["train"] else "train"
+        )
         parts[part].append(group)
         room[part] -= len(group)
     for members in parts.values():
@@ -208,7 +210,7 @@ def _filled(groups: Sequence[list[int]], counts: Sequence[int], otherwise: str) 
 
 
 def _require_positive(sizes: Sequence[float]) -> None:
-    if len(sizes) != len(SPLITS) or not all(np.isfinite(size) and size > 0 for size in sizes):
+    if len(sizes) != len(SPLIT_PARTS) or not all(np.isfinite(size) and size > 0 for size in sizes):
         raise InputError(f"split sizes must be three positive numbers (train, val, test), not {list(sizes)}")
 
 
@@ -217,7 +219,7 @@ def _require_positive(sizes: Sequence[float]) -> None:
 INNER = 10  # of the rows that are not test, a tenth validates
 
 
-def k_folds(
+def assign_folds(
     groups: Labels, folds: int, seed: int | Sequence[int] = 0, classes: Labels | None = None
 ) -> list[np.ndarray]:
     """Deal rows to folds of like size, so that no group is in two of them.
@@ -255,40 +257,40 @@ def k_folds(
     return [np.flatnonzero(fold[group] == f) for f in range(folds)]
 
 
-def cross_splits(
+def cross_validation_splits(
     groups: Labels, folds: int, seed: int | Sequence[int] = 0, classes: Labels | None = None
 ) -> list[Split]:
     """Make one split per fold: its rows are test, a tenth of the others validation, the rest training.
 
-    The arguments are those of `k_folds`.
+    The arguments are those of `assign_folds`.
 
     Raises:
         InputError: fewer groups than folds, or too few of them to validate on.
     """
     splits = []
     labels = np.asarray(groups, dtype=str)
-    for test in k_folds(labels, folds, seed, classes):
+    for test in assign_folds(labels, folds, seed, classes):
         rest = np.setdiff1d(np.arange(len(labels)), test)
         inner = min(INNER, len(set(labels[rest].tolist())))
         if inner < 2:
             raise InputError("the rows that are not test are one group of rows that stay together: none can validate")
-        parts = k_folds(labels[rest], inner, seed, None if classes is None else np.asarray(classes)[rest])
+        parts = assign_folds(labels[rest], inner, seed, None if classes is None else np.asarray(classes)[rest])
         val = min(parts, key=lambda part: abs(len(part) - len(rest) / INNER))  # not the one that is a large group
         splits.append({"train": np.delete(rest, val), "val": rest[val], "test": test})
     return splits
 
 
-def repeated_splits(
+def repeated_cross_validation_splits(
     groups: Labels, folds: int, repeats: int, seed: int = 0, classes: Labels | None = None
 ) -> list[list[Split]]:
-    """Return `cross_splits` of each of several repeats, from the seeds `(seed, repeat)`."""
-    return [cross_splits(groups, folds, (seed, repeat), classes) for repeat in range(repeats)]
+    """Return `cross_validation_splits` of each of several repeats, from the seeds `(seed, repeat)`."""
+    return [cross_validation_splits(groups, folds, (seed, repeat), classes) for repeat in range(repeats)]
 
 
 # --- Split by time: the oldest rows train, the newest are test.
 
 
-def times(cells: Sequence[str]) -> np.ndarray:
+def parse_times(cells: Sequence[str]) -> np.ndarray:
     """Parse times as numbers: float64 `[n]`, NaN for cells that cannot be read.
 
     Either all cells are numbers, such as years, or all are dates of ISO 8601: `2024`, `2024-05`, `2024-05-17`,
@@ -329,7 +331,7 @@ MOST_CLUSTERS = 100  # of k-means, and no more than a tenth of the molecules
 CHUNK = 10_000  # molecules whose fingerprints are written out at a time
 
 
-def cluster_groups(smiles: Sequence[str]) -> list[str]:
+def group_by_butina(smiles: Sequence[str]) -> list[str]:
     """Return the Butina cluster of each row, see `gtx.molecules.butina_clusters`. The order of rows changes no cluster.
 
     Args:
@@ -345,7 +347,7 @@ def cluster_groups(smiles: Sequence[str]) -> list[str]:
     return [str(cluster) for cluster in butina_clusters(molecules)[row]]
 
 
-def kmeans_groups(smiles: Sequence[str], seed: int = 0) -> list[str]:
+def group_by_kmeans(smiles: Sequence[str], seed: int = 0) -> list[str]:
     """Cluster the rows by k-means of Morgan bits (radius 2, 2048 bits), by scikit-learn's `KMeans`.
 
     There is a cluster for ten different molecules, at least 3 and at most 100. The order of rows changes no cluster.
@@ -412,7 +414,7 @@ def _check_number(molecules: Sequence[str], what: str, instead: str) -> None:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class RowsToSplit:
     """Rows to be divided, n of them.
 
     Attributes:
@@ -445,20 +447,20 @@ class SplitMethod:
     """
 
     about: str
-    divide: Callable[[Candidates], Split]
-    groups: Callable[[Candidates], Sequence[str]] | None = None
+    divide: Callable[[RowsToSplit], Split]
+    groups: Callable[[RowsToSplit], Sequence[str]] | None = None
     reads: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]] | None = None
     expects: str = "filled"
     spreads: bool = False
     seeded: bool = True
 
 
-def grouped(groups: Callable[[Candidates], Sequence[str]], about: str, **more: Any) -> SplitMethod:
+def make_group_split(groups: Callable[[RowsToSplit], Sequence[str]], about: str, **more: Any) -> SplitMethod:
     """Make a method whose groups are shuffled; each goes to the first part that has room for it."""
 
-    def divide(rows: Candidates) -> Split:
+    def divide(rows: RowsToSplit) -> Split:
         labels = groups(rows)
-        if (found := len(set(labels))) < len(SPLITS):
+        if (found := len(set(labels))) < len(SPLIT_PARTS):
             raise InputError(f"a split needs at least 3 groups of rows that stay together, and there are {found}")
         order = np.argsort(np.array(labels, dtype=str), kind="stable")  # not as rows come: that decides nothing
         split = random_split(len(labels), rows.sizes, rows.seed, [labels[i] for i in order])
@@ -467,29 +469,29 @@ def grouped(groups: Callable[[Candidates], Sequence[str]], about: str, **more: A
     return SplitMethod(about, divide, groups, **more)
 
 
-def _random(rows: Candidates) -> Split:
+def _random(rows: RowsToSplit) -> Split:
     return random_split(len(rows.smiles), rows.sizes, rows.seed, rows.smiles if rows.group_duplicates else None)
 
 
-def _scaffolds(rows: Candidates) -> list[str]:
+def _scaffolds(rows: RowsToSplit) -> list[str]:
     from gtx.molecules import scaffold
 
     return [scaffold(text) for text in rows.smiles]
 
 
-def _clusters(rows: Candidates) -> list[str]:
-    return cluster_groups(rows.smiles)
+def _clusters(rows: RowsToSplit) -> list[str]:
+    return group_by_butina(rows.smiles)
 
 
-def _kmeans(rows: Candidates) -> list[str]:
-    return kmeans_groups(rows.smiles, rows.seed)
+def _kmeans(rows: RowsToSplit) -> list[str]:
+    return group_by_kmeans(rows.smiles, rows.seed)
 
 
-def _kennard_stone(rows: Candidates) -> Split:
+def _kennard_stone(rows: RowsToSplit) -> Split:
     return kennard_stone_split(rows.smiles, rows.sizes, rows.seed)
 
 
-def _by_time(rows: Candidates) -> Split:
+def _by_time(rows: RowsToSplit) -> Split:
     return time_split(rows.values, rows.sizes)
 
 
@@ -499,7 +501,7 @@ def _labels(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _times(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    values = times(cells)
+    values = parse_times(cells)
     return values, ~np.isnan(values)
 
 
@@ -511,10 +513,12 @@ SPLIT_METHODS = {
         _scaffolds,
         seeded=False,
     ),
-    "cluster": grouped(_clusters, "similar molecules together, by Butina's clusters"),
-    "kmeans": grouped(_kmeans, "similar molecules together, by k-means"),
+    "cluster": make_group_split(_clusters, "similar molecules together, by Butina's clusters"),
+    "kmeans": make_group_split(_kmeans, "similar molecules together, by k-means"),
     "kennard-stone": SplitMethod("the most unlike molecules train", _kennard_stone),
-    "group": grouped(lambda rows: rows.values.tolist(), "rows with one cell in --split-by together", reads=_labels),
+    "group": make_group_split(
+        lambda rows: rows.values.tolist(), "rows with one cell in --split-by together", reads=_labels
+    ),
     "time": SplitMethod(
         "the oldest by --split-by train, the latest are test",
         _by_time,
@@ -525,7 +529,7 @@ SPLIT_METHODS = {
 }
 
 
-def split_method(name: str) -> SplitMethod:
+def get_split_method(name: str) -> SplitMethod:
     """Return the method of a name.
 
     Raises:
@@ -537,7 +541,7 @@ def split_method(name: str) -> SplitMethod:
     return SPLIT_METHODS[name]
 
 
-def split_groups(name: str, smiles: Sequence[str], seed: int = 0) -> list[str]:
+def compute_split_groups(name: str, smiles: Sequence[str], seed: int = 0) -> list[str]:
     """Return a label for each molecule, such as its cluster: `groups` for scikit-learn's `GroupKFold` and its like.
 
     Args:
@@ -548,8 +552,8 @@ def split_groups(name: str, smiles: Sequence[str], seed: int = 0) -> list[str]:
     Raises:
         InputError: there is no such method, or it makes no groups of molecules.
     """
-    method = split_method(name)
+    method = get_split_method(name)
     if method.groups is None or method.reads is not None:
         able = ", ".join(key for key, one in SPLIT_METHODS.items() if one.groups and not one.reads)
         raise InputError(f"split {name!r} makes no groups of molecules; these do: {able}")
-    return list(method.groups(Candidates(smiles, seed=seed)))
+    return list(method.groups(RowsToSplit(smiles, seed=seed)))

@@ -193,7 +193,7 @@ def _as_typed(cell: Cell) -> Cell:
     return None if cell != cell else cell
 
 
-def fresh_name(columns: Collection[str], name: str) -> str:
+def unused_column_name(columns: Collection[str], name: str) -> str:
     """Return a name that no column has: `y_pred`, or else `y_pred1`, `y_pred2` and so on."""
     number = 0
     fresh = name
@@ -212,5 +212,5 @@ def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
     """Return the columns of a table of such rows."""
     header = [*columns, *named]
     for name in ("error", "warning"):
-        header.append(fresh_name(header, name))
+        header.append(unused_column_name(header, name))
     return header

@@ -13,13 +13,13 @@ import numpy as np
 
 from gtx.data.columns import Row, Table, column_index, damage
 from gtx.data.delimited import LARGEST
-from gtx.data.ledger import Ledger, plural
+from gtx.data.ledger import RowLedger, plural
 from gtx.errors import printable
 
 # --- Rows with several components, such as a solute and a solvent, one per column.
 
 
-def with_components(table: Table, columns: Sequence[str]) -> Table:
+def add_components(table: Table, columns: Sequence[str]) -> Table:
     """Add further components to the rows of a table.
 
     Args:
@@ -97,7 +97,7 @@ class Duplicates(NamedTuple):
         return f"{filled}, {len(self.conflicts)} of them with conflicting labels"
 
 
-def conflicting_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Duplicates:
+def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Duplicates:
     """Find repeated molecules and those whose labels contradict each other; a blank contradicts nothing.
 
     Args:
@@ -119,7 +119,7 @@ def conflicting_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Dupli
 # --- Weights of rows in the loss, read from a column.
 
 
-def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger: Ledger) -> np.ndarray:
+def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger: RowLedger) -> np.ndarray:
     """Parse the weights in a column, float64 `[n]`, 0 or more; any other cell is an error of its row, which gets 0.
 
     Raises:

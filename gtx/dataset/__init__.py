@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from gtx.data import File
-from gtx.dataset.loading import candidates, load, stratified_classes
-from gtx.dataset.settings import Dataset, DataSettings, LabelledMolecules, fingerprint, sha256
+from gtx.data import InputFile
+from gtx.dataset.loading import classes_for_stratification, load_dataset, select_rows_to_split
+from gtx.dataset.settings import Dataset, DataSettings, LabelledMolecules, hash_file, identify_data
 
 __all__ = [
     "DataSettings",
     "Dataset",
-    "File",
+    "InputFile",
     "LabelledMolecules",
-    "candidates",
-    "fingerprint",
-    "load",
-    "sha256",
-    "stratified_classes",
+    "classes_for_stratification",
+    "hash_file",
+    "identify_data",
+    "load_dataset",
+    "select_rows_to_split",
 ]

@@ -12,23 +12,23 @@ import torch
 from torch import Tensor
 
 from gtx.data import (
-    Candidates,
-    Featurised,
-    Ledger,
+    FeaturisingResult,
     MoleculeStore,
     Row,
+    RowLedger,
+    RowsToSplit,
     Split,
     SplitSettings,
+    add_components,
     column_index,
     column_split,
-    conflicting_duplicates,
+    count_shared_molecules,
     featurise,
-    leakage,
+    find_duplicates,
     open_table,
-    with_components,
 )
 from gtx.data.columns import listed
-from gtx.data.ledger import File, named, plural
+from gtx.data.ledger import InputFile, named, plural
 from gtx.data.targets import read_weights
 from gtx.dataset.settings import Dataset, DataSettings
 from gtx.errors import InputError, printable
@@ -92,7 +92,7 @@ def warn_of_conflicts(dataset: Dataset) -> None:
                 file.ledger.warn(number, target, value, reason)
 
 
-def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[File, int, str, str]]]]:
+def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[InputFile, int, str, str]]]]:
     """Yield the target of each conflict, and the file, number, description and cell of each of its rows."""
     for t, molecules in dataset.duplicates.conflicts:
         target, values = dataset.task.targets[t], []
@@ -107,10 +107,10 @@ def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[File, int, st
 
 
 def divide(
-    files: Sequence[File],
+    files: Sequence[InputFile],
     settings: DataSettings,
     labelled: np.ndarray,
-    molecules: Featurised,
+    molecules: FeaturisingResult,
     task: Task,
     y: np.ndarray,
 ) -> tuple[Split, str]:
@@ -128,13 +128,13 @@ def divide(
     if len(fixed) == 2:
         return {"train": rest, **fixed}, f"files {settings.val} and {settings.test}"
     split_settings = settings.split_settings
-    usable, rows = candidates(files, split_settings, rest, [molecules.smiles[i] or "" for i in rest])
+    usable, rows = select_rows_to_split(files, split_settings, rest, [molecules.smiles[i] or "" for i in rest])
     rest = rest[usable]
     if fixed:  # both parts that are cut out here make the one without a file
         train, val, test = rows.sizes
         half = (val if "test" in fixed else test) / 2
         rows = replace(rows, sizes=(train, half, half))
-    parts = split_settings.divide(rows, stratified_classes(task, y[rest]))
+    parts = split_settings.divide(rows, classes_for_stratification(task, y[rest]))
     summary = split_settings.describe(rows.smiles, parts)
     parts = {name: rest[index] for name, index in parts.items()}
     if fixed:
@@ -145,9 +145,9 @@ def divide(
     return parts, summary
 
 
-def candidates(
-    files: Sequence[File], split_settings: SplitSettings, rows: np.ndarray, smiles: Sequence[str]
-) -> tuple[np.ndarray, Candidates]:
+def select_rows_to_split(
+    files: Sequence[InputFile], split_settings: SplitSettings, rows: np.ndarray, smiles: Sequence[str]
+) -> tuple[np.ndarray, RowsToSplit]:
     """Select the `rows` of the table that can be divided, see `SplitSettings.candidates`; warnings go to its ledger.
 
     Raises:
@@ -163,7 +163,7 @@ def candidates(
         return split_settings.candidates(cells, numbers, smiles, table.ledger)
 
 
-def stratified_classes(task: Task, y: np.ndarray) -> np.ndarray | None:
+def classes_for_stratification(task: Task, y: np.ndarray) -> np.ndarray | None:
     """Return the classes of a single target, by which folds are stratified; None for other tasks."""
     return y[:, 0].astype(int) if task.discrete and task.per == "molecule" and y.shape[1] == 1 else None
 
@@ -171,7 +171,7 @@ def stratified_classes(task: Task, y: np.ndarray) -> np.ndarray | None:
 # --- Loading: from a table to molecules with labels.
 
 
-def load(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
+def load_dataset(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
     """Read the rows of a table, check them, featurise their molecules and divide them.
 
     Args:
@@ -224,14 +224,14 @@ def load(settings: DataSettings, cache: str | Path | None = None, progress: bool
         smiles_column=files[0].smiles_column,
         files=files,
         rows=good,
-        duplicates=conflicting_duplicates(smiles, y[good]),
-        leaked=leakage(smiles, split),
+        duplicates=find_duplicates(smiles, y[good]),
+        leaked=count_shared_molecules(smiles, split),
     )
     warn_of_conflicts(dataset)
     return dataset
 
 
-def _read(settings: DataSettings) -> list[File]:
+def _read(settings: DataSettings) -> list[InputFile]:
     files, start = [], 0
     for source in (settings.data, settings.val, settings.test):
         if source is None:
@@ -239,12 +239,12 @@ def _read(settings: DataSettings) -> list[File]:
         components = settings.featuriser.components
         first, *others = components or (settings.smiles_column,)
         table = open_table(source, first)
-        table = with_components(table, others) if others else table
+        table = add_components(table, others) if others else table
         if settings.features:
             table = settings.features.read_table(table)
-        rows, ledger = list(table.rows), Ledger()
+        rows, ledger = list(table.rows), RowLedger()
         ledger.enter(rows)
-        files.append(File(source, table.columns, table.smiles_column, rows, ledger, start, components))
+        files.append(InputFile(source, table.columns, table.smiles_column, rows, ledger, start, components))
         start += len(rows)
     if not files[0].rows:
         raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")
@@ -253,7 +253,7 @@ def _read(settings: DataSettings) -> list[File]:
     return files
 
 
-def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.ndarray, np.ndarray | None]:
+def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, np.ndarray, np.ndarray | None]:
     """Infer the task, and parse the targets of all rows, `[n, T]`, and their bounds `[n, 2T]` if there are any."""
     for file in files:
         for name in (file.smiles_column, *settings.featuriser.components):
@@ -274,7 +274,7 @@ def _targets(files: Sequence[File], settings: DataSettings) -> tuple[Task, np.nd
     return task, np.concatenate(targets), np.concatenate(bounds) if has_bounds else None
 
 
-def _lists(files: Sequence[File], task: Task) -> list[dict[str, np.ndarray]] | None:
+def _lists(files: Sequence[InputFile], task: Task) -> list[dict[str, np.ndarray]] | None:
     """Return the targets of atoms or bonds of all rows; None if the task has none."""
     lists: list[dict[str, np.ndarray]] = []
     for file in files:
@@ -286,7 +286,7 @@ def _lists(files: Sequence[File], task: Task) -> list[dict[str, np.ndarray]] | N
 
 
 def _attach_lists(
-    files: Sequence[File], task: Task, molecules: Featurised, lists: Sequence[dict[str, np.ndarray]]
+    files: Sequence[InputFile], task: Task, molecules: FeaturisingResult, lists: Sequence[dict[str, np.ndarray]]
 ) -> MoleculeStore:
     """Attach targets of atoms or bonds to the readable molecules.
 
@@ -312,7 +312,7 @@ def _rows(values: np.ndarray | None, rows: np.ndarray) -> Tensor | None:
     return None if values is None else torch.from_numpy(values[rows])
 
 
-def _weights(files: Sequence[File], settings: DataSettings, task: Task) -> np.ndarray | None:
+def _weights(files: Sequence[InputFile], settings: DataSettings, task: Task) -> np.ndarray | None:
     """Read the weights of all rows, float64 `[n]`; a cell that is not a weight is an error of its row."""
     name = settings.weight_column
     if name is None:
@@ -329,8 +329,8 @@ def _weights(files: Sequence[File], settings: DataSettings, task: Task) -> np.nd
 
 
 def _featurise(
-    files: Sequence[File], rows: Sequence[Row], settings: DataSettings, cache: str | Path | None, progress: bool
-) -> Featurised:
+    files: Sequence[InputFile], rows: Sequence[Row], settings: DataSettings, cache: str | Path | None, progress: bool
+) -> FeaturisingResult:
     fail = settings.on_error == "fail"
     bad = [file.start + min(file.ledger.errors) for file in files if file.ledger.errors]
     if fail and bad:
@@ -356,6 +356,6 @@ def _featurise(
     return molecules
 
 
-def _no_usable_row(files: Sequence[File]) -> InputError:
+def _no_usable_row(files: Sequence[InputFile]) -> InputError:
     first = next((message for file in files for message in file.ledger.errors.values()), "no error noted")
     return InputError(f"no row of {files[0].source} can be used; {files[0].ledger.summary()}: {first}")

@@ -15,14 +15,14 @@ from gtx.data import (
     Duplicates,
     FeatureColumns,
     MoleculeStore,
-    Nearest,
+    NearestNeighbours,
     Row,
     Split,
     SplitSettings,
     column_index,
-    nearest,
+    find_nearest_neighbours,
 )
-from gtx.data.ledger import File
+from gtx.data.ledger import InputFile
 from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex
 from gtx.molecules import Featuriser
@@ -119,7 +119,7 @@ class DataSettings:
         )
 
 
-def fingerprint(settings: DataSettings) -> dict[str, Any]:
+def identify_data(settings: DataSettings) -> dict[str, Any]:
     """Collect plain values that identify the data, their featuriser and split, for the `config.yaml` of a run."""
 
     def file_marks(source: str | None) -> dict[str, str] | None:
@@ -128,7 +128,7 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
         path = Path(source)
         if path.is_dir():
             return {"file": path.name, "sha256": annex("library", "a store").store_marks(path)}
-        return {"file": path.name, "sha256": sha256(path)} if path.is_file() else None
+        return {"file": path.name, "sha256": hash_file(path)} if path.is_file() else None
 
     marks: dict[str, Any] = settings.split_settings.to_dict()
     if settings.split_column:
@@ -147,7 +147,7 @@ def fingerprint(settings: DataSettings) -> dict[str, Any]:
     }
 
 
-def sha256(path: str | Path) -> str:
+def hash_file(path: str | Path) -> str:
     """Hash the bytes of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -228,7 +228,7 @@ class Dataset(LabelledMolecules):
         leaked: number of molecules that two parts share.
     """
 
-    files: list[File]
+    files: list[InputFile]
     rows: np.ndarray
     duplicates: Duplicates
     leaked: dict[tuple[str, str], int]
@@ -252,10 +252,10 @@ class Dataset(LabelledMolecules):
         return [row.cells[column_index(file.columns, name)] for name in self.task.targets]
 
     @cached_property
-    def nearest(self) -> Nearest | None:
+    def nearest(self) -> NearestNeighbours | None:
         """Similarity of test molecules (or, without any, validation molecules) to the training molecules."""
         part = next((part for part in ("test", "val") if len(self.split[part])), None)
-        return None if part is None else nearest(self.smiles, self.split, part)
+        return None if part is None else find_nearest_neighbours(self.smiles, self.split, part)
 
     def without_test(self) -> Dataset:
         """Leave out the test rows, so that no choice can depend on them."""
@@ -270,7 +270,7 @@ class Dataset(LabelledMolecules):
             leaked={parts: number for parts, number in self.leaked.items() if "test" not in parts},
         )
 
-    def place(self, molecule: int) -> tuple[File, Row]:
+    def place(self, molecule: int) -> tuple[InputFile, Row]:
         """Return the file and the row of a molecule."""
         at = self.rows[molecule]
         file = next(file for file in reversed(self.files) if file.start <= at)

@@ -66,7 +66,7 @@ class CapacityGraph(CompleteGraph):
 
         Args:
             sizes: int64 `[B]`, descending, within the buckets; 0 for an empty place. It is not read back, and so not
-                checked: `gtx.data.CapacitySampler` keeps to it.
+                checked: `gtx.data.ConstantShapeSampler` keeps to it.
             capacity: of the batch.
         """
         zero = sizes.new_zeros(1)

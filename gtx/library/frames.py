@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from gtx.data import chunk_size
+from gtx.data import default_chunk_size
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, smiles_index
 from gtx.data.feature_columns import cell_text
 from gtx.data.table_writer import output_header
-from gtx.data.targets import with_components
+from gtx.data.targets import add_components
 from gtx.library.predicting import row_chunk
 from gtx.prediction.foundation import FOUNDATIONS
 from gtx.prediction.loading import load
@@ -61,7 +61,7 @@ class FramePredictor:
         named = self.predictor.output_columns(table.columns)
         header = output_header(table.columns, list(named))[len(table.columns) :]
         lines: list[tuple[Any, ...]] = []
-        for rows in table.chunks(chunk_size(self.predictor.header.featuriser)):
+        for rows in table.chunks(default_chunk_size(self.predictor.header.featuriser)):
             for done in predict_stream(self.predictor, [row_chunk(rows)], 0):
                 lines += _lines(rows, done, len(named))
         answers = pd.DataFrame(lines, index=frame.index, columns=range(len(header)), dtype=object)
@@ -89,7 +89,7 @@ class FramePredictor:
 
         table = Table(columns, columns[place], rows(), len(frame))
         if components:
-            table = with_components(table, components[1:])
+            table = add_components(table, components[1:])
         return header.features.read_table(table) if header.features else table
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from gtx.data import Ledger, chunk_size, default_workers
+from gtx.data import RowLedger, default_chunk_size, default_worker_count
 from gtx.data.columns import Row, Table
 from gtx.data.table_writer import TableWriter, output_header
 from gtx.errors import InputError
@@ -152,7 +152,7 @@ def _local_engine(job: Prediction, predictor: PredictorLike, several: bool, work
     if predictor.device.type != "cpu" or workers == 0 or not several:
         job = job.with_readers(workers)
         return InProcess(job, lambda: ShardPredictor(job, predictor))
-    return Processes(job, default_workers() if workers is None else workers)
+    return Processes(job, default_worker_count() if workers is None else workers)
 
 
 # --- A worker: read, predict, write a shard.
@@ -209,11 +209,11 @@ class ShardPredictor(ShardWorker):
         self.predictor = predictor
         super().__init__(job, lambda path, first: open_for_model(predictor.header, path, *job.columns, first=first))
 
-    def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> ShardResult:
+    def write(self, shard: Shard, table: Table, journal: Journal, ledger: RowLedger) -> ShardResult:
         named = self.predictor.output_columns(table.columns)
         header = output_header(table.columns, list(named))
         sieve = self.job.selection.sieve(header)
-        tracked = journal.tracked(table, chunk_size(self.predictor.header.featuriser), self._try_row)
+        tracked = journal.tracked(table, default_chunk_size(self.predictor.header.featuriser), self._try_row)
         readers = 0 if journal.deaths else self.job.readers
         writing = TableWriter(self.job.parts / shard.part, header, named, table.schema)
         with writing as writer, closing(predict_rows(self.predictor, tracked, ledger, readers)) as parts:

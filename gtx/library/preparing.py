@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple
 from safetensors import SafetensorError
 
 from gtx.data.columns import Row, Table
-from gtx.data.featurising import chunk_size, default_workers
-from gtx.data.ledger import Ledger
+from gtx.data.featurising import default_chunk_size, default_worker_count
+from gtx.data.ledger import RowLedger
 from gtx.data.store import MoleculeStore, stored_texts
-from gtx.data.table_writer import TableWriter, fresh_name, output_header, output_row
+from gtx.data.table_writer import TableWriter, output_header, output_row, unused_column_name
 from gtx.data.tables import open_table
-from gtx.data.targets import with_components
+from gtx.data.targets import add_components
 from gtx.errors import InputError
 from gtx.library.tables import FACTS, Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
 from gtx.library.workers import (
@@ -100,7 +100,7 @@ def prepare(
         if workers == 0 or not several:
             return InProcess(job, job.worker)
         featurise_texts(featuriser, [])  # compiles the loops, so that the workers find them in the cache
-        return Processes(job, default_workers() if workers is None else workers)
+        return Processes(job, default_worker_count() if workers is None else workers)
 
     with owned_folder(folder, facts, "another store"):
         label = "Reading molecules" if progress else None
@@ -125,7 +125,7 @@ class Preparation(ShardJob):
         """Open a table, with its rows from `first` on."""
         own, *others = self.featuriser.components or (self.smiles_column,)
         table = open_table(path, own, first=first)
-        return with_components(table, others) if others else table
+        return add_components(table, others) if others else table
 
     def worker(self) -> ShardReader:
         """Make a worker."""
@@ -137,10 +137,10 @@ class ShardReader(ShardWorker):
 
     job: Preparation
 
-    def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> ShardResult:
-        path, size = self.job.parts / shard.part, chunk_size(self.job.featuriser)
+    def write(self, shard: Shard, table: Table, journal: Journal, ledger: RowLedger) -> ShardResult:
+        path, size = self.job.parts / shard.part, default_chunk_size(self.job.featuriser)
         parts: list[FlatMolecules] = []
-        smiles = fresh_name(table.columns, "canonical_smiles")
+        smiles = unused_column_name(table.columns, "canonical_smiles")
         header = output_header(table.columns, [smiles])
         tensors = (self.job.parts / MOLECULES / shard.part).with_suffix(".safetensors")
         tensors.unlink(missing_ok=True)  # of a damaged shard

@@ -19,9 +19,9 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from gtx.data import Duplicates, Ledger, MoleculeStore, PairBudgetSampler, Row, column_index, fresh_name
+from gtx.data import Duplicates, MoleculeStore, PairBudgetSampler, Row, RowLedger, column_index, unused_column_name
 from gtx.data.columns import listed
-from gtx.data.ledger import File
+from gtx.data.ledger import InputFile
 from gtx.data.parquet import strings
 from gtx.data.splits import parse_split
 from gtx.data.targets import read_weights
@@ -124,7 +124,7 @@ def load_stored(settings: DataSettings, cache: Path) -> StoredDataset:
     parts = torch.cat([held.parts for _, held in found]).numpy()
     rows = [row._replace(number=i) for i, row in enumerate((row for _, held in found for row in held.rows), start=1)]
     return StoredDataset(
-        files=[File(settings.data, reading.shown, reading.shown[2], rows, reading.ledger, 0)],
+        files=[InputFile(settings.data, reading.shown, reading.shown[2], rows, reading.ledger, 0)],
         task=reading.task,
         store=store,
         rows=np.arange(len(rows)),
@@ -150,13 +150,15 @@ class _Reading:
     """Reader of the labels of shards."""
 
     def __init__(self, settings: DataSettings, shards: Sequence[PreparedShard], folder: Path) -> None:
-        self.settings, self.folder, self.ledger = settings, folder, Ledger()
+        self.settings, self.folder, self.ledger = settings, folder, RowLedger()
         if not settings.target_columns:
             names = listed(pq.read_schema(shards[0].rows).names)
             raise InputError(f"--target-columns is missing; the columns are {names}")
         given = (*settings.target_columns, settings.weight_column, settings.split_column)
         self.columns = list(dict.fromkeys(name for name in given if name))
-        self.shown = [fresh_name(self.columns, name) for name in ("file", "row", "canonical_smiles")] + self.columns
+        self.shown = [
+            unused_column_name(self.columns, name) for name in ("file", "row", "canonical_smiles")
+        ] + self.columns
         self.task = (settings.task or Inferred(settings.target_columns)).infer_from_table(
             [self._cells(shards)]  # type: ignore[list-item]  # inference reads `cells` alone
         )
@@ -195,7 +197,7 @@ class _Reading:
                 f"{made.rows} has been changed: {made.done.kept} rows without an error were expected, got {len(rows)}; "
                 "columns may be added, and rows and the columns of gtx stay as they were"
             )
-        ledger = Ledger()
+        ledger = RowLedger()
         labels = self._labels(made, rows, ledger)
         drawn = torch.tensor([_drawn(row.text, self.settings.seed) for row in rows], dtype=torch.float64)
         part = self._parts(rows, drawn, ledger)
@@ -236,7 +238,7 @@ class _Reading:
         except (OSError, pa.ArrowException) as reason:
             raise InputError(f"{made.rows} cannot be read ({printable(str(reason))}): prepare it again") from None
 
-    def _labels(self, made: PreparedShard, rows: Sequence[Row], ledger: Ledger) -> dict[str, Tensor]:
+    def _labels(self, made: PreparedShard, rows: Sequence[Row], ledger: RowLedger) -> dict[str, Tensor]:
         """Read `y` and, if there are any, `bounds` and `weights`, with shapes as in `MoleculeStore`."""
         try:
             labels = {"y": self.task.parse(rows, self.columns, ledger)}
@@ -248,7 +250,7 @@ class _Reading:
             raise InputError(f"{made.shard.file}: {reason}") from None
         return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in labels.items()}
 
-    def _parts(self, rows: Sequence[Row], drawn: Tensor, ledger: Ledger) -> Tensor:
+    def _parts(self, rows: Sequence[Row], drawn: Tensor, ledger: RowLedger) -> Tensor:
         """Return the number of each molecule in `PARTS`, or `NOWHERE`, uint8 `[n]`."""
         if self.settings.split_column is None:
             return torch.where(drawn < self.test, 2, torch.where(drawn < self.test + self.val, 1, 0)).to(torch.uint8)
@@ -262,7 +264,7 @@ class _Reading:
         held = torch.tensor([1.0, self.val, self.test, 1.0], dtype=torch.float64)[found.long()]
         return torch.where(drawn < held, found, NOWHERE).to(torch.uint8)
 
-    def _add(self, made: PreparedShard, errors: Sequence[str], ledger: Ledger) -> None:
+    def _add(self, made: PreparedShard, errors: Sequence[str], ledger: RowLedger) -> None:
         """Add the counts of a shard; the first few messages are kept, under negative row numbers."""
         total = self.ledger
         total.rows += made.done.rows
@@ -275,7 +277,7 @@ class _Reading:
 
 
 class _Cells:
-    """Distinct cells of columns, in place of a `File`, from which a task is inferred."""
+    """Distinct cells of columns, in place of a `InputFile`, from which a task is inferred."""
 
     def __init__(self, cells: dict[str, list[str]]) -> None:
         self._found = cells

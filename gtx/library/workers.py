@@ -21,8 +21,8 @@ from typing import Any, Literal, Self
 from joblib.externals.loky import ProcessPoolExecutor
 
 from gtx.data.columns import Table
-from gtx.data.featurising import default_workers, process_pool, stop_workers
-from gtx.data.ledger import Ledger
+from gtx.data.featurising import default_worker_count, make_process_pool, stop_workers
+from gtx.data.ledger import RowLedger
 from gtx.errors import InputError
 from gtx.library.tables import MAX_DEATHS, Journal, Library, Reader, Shard, ShardFailed, ShardResult, UnreadableFile
 
@@ -70,7 +70,7 @@ class ShardWorker(ABC):
         self._reader = Reader(job.root, opened)
 
     @abstractmethod
-    def write(self, shard: Shard, table: Table, journal: Journal, ledger: Ledger) -> ShardResult:
+    def write(self, shard: Shard, table: Table, journal: Journal, ledger: RowLedger) -> ShardResult:
         """Write the output of a shard, completely or not at all, and return its `shard_result`."""
 
     def work(self, shard: Shard) -> ShardResult:
@@ -81,7 +81,7 @@ class ShardWorker(ABC):
         """
         try:
             journal = Journal(self.job.journal(shard))
-            done = self.write(shard, self._reader.table(shard), journal, Ledger(self.job.on_error))
+            done = self.write(shard, self._reader.table(shard), journal, RowLedger(self.job.on_error))
         except (UnreadableFile, ShardFailed) as reason:
             return ShardResult(0, {}, 0, 0, f"{shard.file}: {reason}")
         except InputError as reason:
@@ -90,7 +90,7 @@ class ShardWorker(ABC):
         return done
 
 
-def shard_result(shard: Shard, ledger: Ledger, kept: int) -> ShardResult:
+def shard_result(shard: Shard, ledger: RowLedger, kept: int) -> ShardResult:
     """Return the counts of a shard.
 
     Raises:
@@ -222,7 +222,7 @@ class Processes(Engine):
         self._pools: list[ProcessPoolExecutor] = []
 
     def start(self) -> ProcessPoolExecutor:
-        pool = process_pool(1, _begin, self.job)
+        pool = make_process_pool(1, _begin, self.job)
         self._pools.append(pool)
         return pool
 
@@ -295,7 +295,11 @@ class RayEngine(Engine):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of our user's work
         os.environ.setdefault("RAY_worker_niceness", "0")  # as other processes of gtx; Ray's 15 waits for everybody
         quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-        own = {"num_cpus": workers or default_workers(), "object_store_memory": _OBJECTS, "include_dashboard": False}
+        own = {
+            "num_cpus": workers or default_worker_count(),
+            "object_store_memory": _OBJECTS,
+            "include_dashboard": False,
+        }
         try:
             with _keep_signal_handlers():
                 self._ray.init(address or "local", **quiet, **({} if address else own))
@@ -407,7 +411,7 @@ class LibraryOutcome:
     path: Path
     files: int
     left_out: list[str]
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: RowLedger = field(default_factory=RowLedger)
     done: list[Shard] = field(default_factory=list)
     before: int = 0
     kept: int = 0

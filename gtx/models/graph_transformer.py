@@ -272,7 +272,7 @@ class GraphTransformer(nn.Module):
 
     @property
     def constant_shapes(self) -> bool:
-        """True if batches of constant shape can be read, see `gtx.data.cut_to_capacity`."""
+        """True if batches of constant shape can be read, see `gtx.data.cut_constant_shape_batch`."""
         plain = not self.edge_list and self.tokens is None and not self.also
         return plain and all(e.constant_shapes or e.fixed for e in self.encodings)
 
@@ -281,7 +281,7 @@ class GraphTransformer(nn.Module):
         """The encodings that are the same in every epoch, by name.
 
         The value is True if batches of constant shape need them to be worked out before, see
-        `gtx.data.compute_fixed_features`.
+        `gtx.data.precompute_features`.
         """
         return {str(i): not e.constant_shapes for i, e in enumerate(self.encodings) if e.fixed}
 

@@ -23,19 +23,19 @@ import torch
 from joblib.externals.loky.backend.reduction import dumps
 
 from gtx.data import (
-    Featurised,
+    FeaturisingResult,
     MoleculeStore,
-    chunk_size,
-    default_workers,
+    default_chunk_size,
+    default_worker_count,
     featurise_stream,
-    in_workers,
+    map_in_workers,
     min_chunks_for_workers,
 )
 from gtx.data.columns import Row, RowFeatures, Table, column_index
-from gtx.data.ledger import Ledger
+from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row
 from gtx.data.tables import open_table
-from gtx.data.targets import parse_number, with_components
+from gtx.data.targets import add_components, parse_number
 from gtx.errors import InputError
 from gtx.molecules import FlatMolecules, featurise_texts
 from gtx.molecules.perception import Text
@@ -275,7 +275,7 @@ def predict_stream(
     with TemporaryDirectory(prefix="gtx-") as folder:
         file = Path(folder, "predictor")
         file.write_bytes(dumps(predictor))
-        yield from in_workers(partial(_answer_in_worker, file, smiles=smiles), chunks, workers)
+        yield from map_in_workers(partial(_answer_in_worker, file, smiles=smiles), chunks, workers)
 
 
 def answer_rows(answers: Answers) -> list[tuple[Cell, ...]]:
@@ -287,7 +287,7 @@ def predict_featurised(
     predictor: PredictorLike, parts: Sequence[FlatMolecules], features: Sequence[RowFeatures | None]
 ) -> ChunkAnswers:
     """Predict texts that are featurised already, with the feature columns of each."""
-    done, wanted = Featurised.join(parts), predictor.header.features
+    done, wanted = FeaturisingResult.join(parts), predictor.header.features
     done = wanted.joined(done, features) if wanted else done
     return ChunkAnswers(done.errors, done.warnings, done.good, predictor.predict_store(done.store), done.smiles)
 
@@ -337,7 +337,7 @@ class TableOutcome:
         overlap: overlap with the training rows, where there are scores; None without any.
     """
 
-    ledger: Ledger
+    ledger: RowLedger
     metrics: dict[str, Any] | None
     notes: list[str]
     written: int
@@ -375,7 +375,7 @@ def predict_table(
             "fail", a row cannot be used.
     """
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
-    ledger, scores = Ledger(on_error), predictor.task.scores(table.columns)
+    ledger, scores = RowLedger(on_error), predictor.task.scores(table.columns)
     training = predictor.header.training if set(predictor.task.targets).intersection(table.columns) else None
     trained = None if training is None else OverlapCounter(training, predictor.task, table.columns)
     named = predictor.output_columns(table.columns)
@@ -413,7 +413,7 @@ def open_for_model(
 
 
 def predict_rows(
-    predictor: PredictorLike, table: Table, ledger: Ledger, workers: int | None, smiles: bool = False
+    predictor: PredictorLike, table: Table, ledger: RowLedger, workers: int | None, smiles: bool = False
 ) -> Generator[tuple[list[Row], list[Line], ChunkAnswers]]:
     """Yield some rows of the table at a time, their rows of predictions, and the answers."""
     width = len(predictor.output_columns(table.columns))
@@ -441,14 +441,14 @@ def _with_molecules(
     own, *others = smiles_columns or names
     table = open_table(source, own, first=first)
     try:
-        return with_components(table, others)
+        return add_components(table, others)
     except InputError as error:
         remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
         raise InputError(f"{error}; {remedy}") from None
 
 
 def output_rows(
-    ledger: Ledger, column: str, rows: Sequence[Row], done: ChunkAnswers, width: int
+    ledger: RowLedger, column: str, rows: Sequence[Row], done: ChunkAnswers, width: int
 ) -> Iterator[list[Cell]]:
     """Yield the rows of a table of predictions, and record each with its error and warnings in the ledger.
 
@@ -468,7 +468,7 @@ def output_rows(
         yield output_row(row, own.get(i, nothing), *ledger.pop(row.number))
 
 
-def record_answer(ledger: Ledger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
+def record_answer(ledger: RowLedger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
     """Record the warnings of an answer, and an answer that is not finite, in the ledger."""
     for remark in remarks:
         ledger.warn(row.number, *row.locate(column), remark)
@@ -481,10 +481,10 @@ def _answered(
 ) -> Generator[tuple[list[Row], ChunkAnswers]]:
     """Yield chunks of rows with their answers, while workers predict the next ones."""
     featuriser = predictor.header.featuriser
-    chunks, least = table.chunks(chunk_size(featuriser)), min_chunks_for_workers(featuriser)
+    chunks, least = table.chunks(default_chunk_size(featuriser)), min_chunks_for_workers(featuriser)
     first = list(islice(chunks, least)) if workers is None else []
     if workers is None:
-        workers = 0 if len(first) < least else default_workers()
+        workers = 0 if len(first) < least else default_worker_count()
     waiting: deque[list[Row]] = deque()
 
     def texts() -> Iterator[Chunk]:

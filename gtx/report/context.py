@@ -12,7 +12,7 @@ import numpy as np
 from gtx.report.kinds import kind_of
 
 if TYPE_CHECKING:
-    from gtx.data.similarity import Nearest
+    from gtx.data.similarity import NearestNeighbours
     from gtx.data.store import MoleculeStore
     from gtx.tasks.levels import LevelTask
     from gtx.tasks.numbers import NumberTask
@@ -97,7 +97,7 @@ class RunReport:
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rivals: Mapping[str, np.ndarray] = field(default_factory=dict)
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    nearest: Nearest | None = None
+    nearest: NearestNeighbours | None = None
     domain: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float | None]]]] = field(default_factory=dict)
     footnotes: Sequence[str] = ()
 

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from gtx.data import similarity
-from gtx.data.similarity import Nearest
+from gtx.data.similarity import NearestNeighbours
 from gtx.errors import InputError
 from gtx.report.context import Report, RunReport
 from gtx.report.kinds import PARTS, count
@@ -140,11 +140,11 @@ BANDS = (0.3, 0.5, 0.7)
 """Similarities that part the bands."""
 
 
-def nearest(report: RunReport) -> Nearest:
-    """Return the report's similarities to training molecules, or compute them, see `gtx.data.similarity.nearest`."""
+def nearest(report: RunReport) -> NearestNeighbours:
+    """Return the report's similarities to training molecules, or compute them, see `find_nearest_neighbours`."""
     if report.nearest is None and not all(len(report.split[part]) for part in (report.judged, "train")):
-        return Nearest(*(np.empty(0, kind) for kind in (int, float, int)))
-    return report.nearest or similarity.nearest(report.smiles, report.split, report.judged)
+        return NearestNeighbours(*(np.empty(0, kind) for kind in (int, float, int)))
+    return report.nearest or similarity.find_nearest_neighbours(report.smiles, report.split, report.judged)
 
 
 def compared(report: RunReport) -> str:
@@ -165,19 +165,19 @@ class Neighbour(NamedTuple):
     similarity: float
 
 
-def neighbours(report: RunReport, near: Nearest, rows: list[int]) -> dict[int, Neighbour]:
+def neighbours(report: RunReport, near: NearestNeighbours, rows: list[int]) -> dict[int, Neighbour]:
     """Find the nearest training molecules of some scored molecules, by number."""
     known = {
         row: Neighbour(other, alike)
         for row, other, alike in zip(*(a.tolist() for a in (near.rows, near.neighbour, near.similarity)), strict=True)
     }
     if missing := sorted(set(rows) - set(known)):
-        more = similarity.nearest(report.smiles, report.split, report.judged, np.array(missing))
+        more = similarity.find_nearest_neighbours(report.smiles, report.split, report.judged, np.array(missing))
         known |= neighbours(report, more, missing)
     return known
 
 
-def scaffold_kinds(report: RunReport, near: Nearest) -> np.ndarray:
+def scaffold_kinds(report: RunReport, near: NearestNeighbours) -> np.ndarray:
     """Classify the compared molecules: "no ring", or whether a training molecule has the same scaffold."""
     from gtx.molecules import MoleculeError, scaffold
 
@@ -193,7 +193,7 @@ def scaffold_kinds(report: RunReport, near: Nearest) -> np.ndarray:
     return np.array([named.get(one, "known scaffold" if one in known else "new scaffold") for one in found], object)
 
 
-def groups(near: Nearest, kinds: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def groups(near: NearestNeighbours, kinds: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Group the compared molecules by scaffold and by similarity to the nearest training molecule; empty groups are
     left out.
     """
@@ -206,7 +206,7 @@ def groups(near: Nearest, kinds: np.ndarray) -> Iterator[tuple[str, np.ndarray]]
             yield f"similarity {low} to {high}" if high < 1 else f"similarity {low} or more", rows
 
 
-def group_scores(report: Report, near: Nearest, kinds: np.ndarray, best: str | None) -> list[dict[str, Any]]:
+def group_scores(report: Report, near: NearestNeighbours, kinds: np.ndarray, best: str | None) -> list[dict[str, Any]]:
     """Score the model on each group, and the best baseline by its leading score, if its predictions are kept.
 
     Args:
@@ -242,7 +242,7 @@ def furthest_off(report: Report, t: int, most: int) -> list[tuple[int, float]]:
     return [(int(rows[i]), float(errors[i])) for i in np.argsort(-np.abs(errors), kind="stable")[:most]]
 
 
-def worst(report: Report, near: Nearest, pictured: int, gallery: Gallery) -> Iterator[dict[str, Any]]:
+def worst(report: Report, near: NearestNeighbours, pictured: int, gallery: Gallery) -> Iterator[dict[str, Any]]:
     """Yield the molecules with the largest errors, as many for each target, with their nearest training molecule."""
     each = max(1, WORST // len(report.targets))
     found = [(t, *one) for t in range(pictured) for one in furthest_off(report, t, each)]
@@ -268,7 +268,7 @@ def worst(report: Report, near: Nearest, pictured: int, gallery: Gallery) -> Ite
         }
 
 
-def rows(report: Report, near: Nearest, kinds: np.ndarray, t: int, most: int) -> list[dict[str, Any]]:
+def rows(report: Report, near: NearestNeighbours, kinds: np.ndarray, t: int, most: int) -> list[dict[str, Any]]:
     """At most so many judged molecules as rows of a table, the largest errors first.
 
     Args:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gtx.data.similarity import Nearest
+from gtx.data.similarity import NearestNeighbours
 from gtx.files import write_text
 from gtx.report.context import LevelReport, Report, RunReport, SequenceReport
 from gtx.report.headline import headline
@@ -115,7 +115,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
 
 
 def _target(
-    report: Report, t: int, gallery: Gallery, near: Callable[[], Nearest], kinds: np.ndarray, most: int
+    report: Report, t: int, gallery: Gallery, near: Callable[[], NearestNeighbours], kinds: np.ndarray, most: int
 ) -> dict[str, Any]:
     """Collect the content of the section of one target."""
     name, leading = report.targets[t], next(iter(report.task.metrics))

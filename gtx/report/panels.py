@@ -21,7 +21,7 @@ from gtx.report import figures
 from gtx.report import figures as spread_figures
 from gtx.report.context import LevelReport, Report, RunReport
 from gtx.report.kinds import PARTS, Labels, Probabilities, count, in_unit, score, sentence, titles
-from gtx.report.molecules import Nearest, Panel, compared
+from gtx.report.molecules import NearestNeighbours, Panel, compared
 
 # --- Probabilities become classes at a threshold: the scores at several thresholds.
 
@@ -98,7 +98,7 @@ BY_SIMILARITY = (
 )
 """Captions."""
 
-Near = Callable[[], Nearest]
+Near = Callable[[], NearestNeighbours]
 
 
 def target_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:

@@ -16,7 +16,7 @@ import torch
 from gtx.closed_form import embeddings_of
 from gtx.data import MoleculeStore, featurise
 from gtx.data.columns import Row
-from gtx.data.ledger import Ledger
+from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
@@ -123,7 +123,7 @@ class Plate:
     picks: list[Pick]
     rows: list[list[Cell]]
     columns: list[str]
-    ledgers: dict[str, Ledger]
+    ledgers: dict[str, RowLedger]
     considered: int
     measured: int
     repeated: int
@@ -185,7 +185,7 @@ class _Selection:
         self.trained = set() if training is None else set(training.smiles)
         self.measured = self.repeated = self.seen = 0
         self.heap: list[Candidate] = []
-        self.ledgers: dict[str, Ledger] = {}
+        self.ledgers: dict[str, RowLedger] = {}
         self.header: list[str] = []
         self.types: dict[str, type] = {}
 
@@ -244,7 +244,7 @@ class _Selection:
         if self.header and header != self.header:
             raise InputError(f"{file}: expected the columns of the first file, {', '.join(self.header)}")
         self.header = header
-        ledger = self.ledgers[file.name] = Ledger("report")
+        ledger = self.ledgers[file.name] = RowLedger("report")
         with closing(predict_rows(self.scoring, table, ledger, workers, smiles=True)) as parts:
             for rows, lines, done in parts:
                 for i in done.good.tolist():

@@ -20,10 +20,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gtx.data import chunk_size, in_workers
+from gtx.data import default_chunk_size, map_in_workers
 from gtx.data.columns import Row, Table
-from gtx.data.featurising import process_pool, stop_workers
-from gtx.data.ledger import Ledger
+from gtx.data.featurising import make_process_pool, stop_workers
+from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.errors import InputError
 from gtx.explain import Attribution, Explanation, attribute, explain
@@ -88,8 +88,8 @@ class Batcher:
         self.predictor = predictor
         self.wait = wait
         self.metrics = metrics
-        self._reader = process_pool(1) if separate else None
-        self.most: int = chunk_size(predictor.header.featuriser)
+        self._reader = make_process_pool(1) if separate else None
+        self.most: int = default_chunk_size(predictor.header.featuriser)
         self._jobs: deque[_Job] = deque()
         self._change, self._ends = Condition(), False
         self._thread = Thread(target=self._work, name="gtx model", daemon=True)
@@ -176,8 +176,8 @@ class Batcher:
         try:
             return self._reader.submit(read, texts, coordinates).result()
         except BrokenProcessPool:
-            self._reader = process_pool(1)
-            (molecules,) = in_workers(read, [(texts, coordinates)], workers=1)  # finds the molecule at fault
+            self._reader = make_process_pool(1)
+            (molecules,) = map_in_workers(read, [(texts, coordinates)], workers=1)  # finds the molecule at fault
             return molecules
 
 
@@ -214,7 +214,7 @@ class Answer(NamedTuple):
     kinds: dict[str, type]
     smiles_column: str
     rows: list[list[Cell]]
-    ledger: Ledger
+    ledger: RowLedger
 
     def csv(self) -> bytes:
         """Write the table as `gtx predict --out` does."""
@@ -253,7 +253,7 @@ async def answer(table: Table, rows: Sequence[Row], batcher: Batcher, limits: Li
         limits: a SMILES with more than `max_smiles` characters is an error of its row.
     """
     kinds = batcher.predictor.output_columns(table.columns)
-    result = Answer(output_header(table.columns, list(kinds)), kinds, table.smiles_column, [], Ledger())
+    result = Answer(output_header(table.columns, list(kinds)), kinds, table.smiles_column, [], RowLedger())
     for some in in_chunks(rows, batcher.most):
         too_long = [_too_long(row, limits.max_smiles) for row in some]
         texts = ["" if error else row.readable for row, error in zip(some, too_long, strict=True)]

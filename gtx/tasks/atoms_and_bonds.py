@@ -27,7 +27,7 @@ from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.task import Metric, Task
 
 if TYPE_CHECKING:
-    from gtx.data import FeatureColumns, File, MoleculeStore
+    from gtx.data import FeatureColumns, InputFile, MoleculeStore
 
 # --- Regression, such as of charges or lengths.
 
@@ -62,7 +62,7 @@ class LevelRegression(LevelTask, LevelOptions):
     def places(self) -> list[Target]:
         return [Target(name, slice(t, t + 1)) for t, name in enumerate(self.targets)]
 
-    def infer_from_table(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         for t, name in enumerate(self.targets):
             cells = files[0].cells(name)
             if all(self.parsed(t, cell) is None for cell in cells):
@@ -338,7 +338,7 @@ class LevelClassification(LevelTask, LevelClassOptions):
 
     # a table's cells
 
-    def infer_from_table(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         classes = []
         for name in self.targets:
             cells = files[0].cells(name)

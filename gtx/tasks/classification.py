@@ -48,7 +48,7 @@ from gtx.tasks.uncertainty.evidence import WORDS, concentrations, evidence_loss,
 from gtx.tasks.uncertainty.methods import needs_gradients
 
 if TYPE_CHECKING:
-    from gtx.data import File, MoleculeStore
+    from gtx.data import InputFile, MoleculeStore
 
 BETWEEN = "|"
 """Separator of the classes of a set."""
@@ -313,7 +313,7 @@ class Classification(ClassTask):
     def labels(self, target: int) -> tuple[str, ...]:
         return ZERO_ONE if self.classes is None else tuple(self.classes[target])
 
-    def infer_from_table(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         classes = []
         for name in self.targets:
             cells = files[0].cells(name)
@@ -465,7 +465,7 @@ class Multiclass(ClassTask):
     def prediction_columns(self) -> list[str]:
         return self.prediction_names
 
-    def infer_from_table(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         classes = []
         for name in self.targets:
             cells = files[0].cells(name)

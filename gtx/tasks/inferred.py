@@ -16,7 +16,7 @@ from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
-    from gtx.data import File
+    from gtx.data import InputFile
 
 AnyTask = TypeVar("AnyTask", bound=Task)
 
@@ -40,7 +40,7 @@ class Inferred:
         self.targets: tuple[str, ...] = tuple(targets)
         self.options: dict[str, object] = options
 
-    def infer_from_table(self, files: Sequence[File]) -> Task:
+    def infer_from_table(self, files: Sequence[InputFile]) -> Task:
         """Choose the task.
 
         Raises:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.data import CapacityStore, MoleculeStore
+from gtx.data import ConstantShapeStore, MoleculeStore
 from gtx.data.columns import Row, column_index
 from gtx.data.feature_columns import attach_lists, list_text
 from gtx.errors import InputError
@@ -22,7 +22,7 @@ from gtx.tasks.numbers import BAD_TARGET
 from gtx.tasks.task import Task, fresh_columns
 
 if TYPE_CHECKING:
-    from gtx.data.ledger import Ledger
+    from gtx.data.ledger import RowLedger
 
 
 # --- A baseline without a model: the mean of atoms or bonds that look alike.
@@ -238,7 +238,7 @@ class LevelTask(Task):
         except InputError:
             return None
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
         """Compute the mean of each row's list, by which duplicates and blank rows are recognised."""
         y = np.full((len(rows), len(self.targets)), np.nan)
         positions = [column_index(columns, name) for name in self.targets]
@@ -302,7 +302,7 @@ class LevelTask(Task):
 
     def share(self, examples: Any) -> Tensor:
         """Return the number of values, or the sum of their weights."""
-        if isinstance(examples, CapacityStore):
+        if isinstance(examples, ConstantShapeStore):
             examples = examples.store
         measured = ~getattr(examples, self.store_field).isnan()
         if getattr(examples, "weights", None) is None:

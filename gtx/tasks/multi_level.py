@@ -23,8 +23,8 @@ from gtx.tasks.regression import Regression
 from gtx.tasks.task import Answers, Metric, Scores, Task
 
 if TYPE_CHECKING:
-    from gtx.data import FeatureColumns, File, MoleculeStore
-    from gtx.data.ledger import Ledger
+    from gtx.data import FeatureColumns, InputFile, MoleculeStore
+    from gtx.data.ledger import RowLedger
 
 
 # --- Answers and scores of several tasks.
@@ -208,13 +208,13 @@ class MultiLevel(Task, MultiLevelOptions):
 
     # a table's cells
 
-    def infer_from_table(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         return self._each(lambda part: part.infer_from_table(files))
 
     def reading(self, features: FeatureColumns | None) -> Self:
         return self._each(lambda part: part.reading(features))
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
         return np.concatenate([part.parse(rows, columns, ledger) for part in self.parts], axis=1)
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:

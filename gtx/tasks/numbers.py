@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from gtx.data.columns import Row, column_index
 from gtx.data.delimited import LARGEST
-from gtx.data.ledger import Ledger
+from gtx.data.ledger import RowLedger
 from gtx.data.targets import BLANK_WORDS, no_numbers, parse_number
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.schema import shown
@@ -25,7 +25,7 @@ from gtx.tasks.options import WeightOptions
 from gtx.tasks.task import Predictions, Task, fresh_columns, targets_of
 
 if TYPE_CHECKING:
-    from gtx.data import File, MoleculeStore
+    from gtx.data import InputFile, MoleculeStore
 
 
 # --- Censored values: cells such as `>5`, and their loss.
@@ -252,7 +252,7 @@ class NumberTask(Task, WeightOptions):
         """Share of molecules whose value an interval should hold."""
         return LEVEL
 
-    def infer_from_table(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         for t, name in enumerate(self.targets):
             cells = files[0].cells(name)
             values = self.values(t, cells)
@@ -265,7 +265,7 @@ class NumberTask(Task, WeightOptions):
                 raise InputError(no_numbers(cells, name))
         return self
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
         positions = [column_index(columns, name) for name in self.targets]
         cells = [["" if row.error else row.cells[position] for row in rows] for position in positions]
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from gtx.data.columns import Row, column_index
 from gtx.data.delimited import LIMIT, too_large
-from gtx.data.ledger import Ledger, describe
+from gtx.data.ledger import RowLedger, format_row_message
 from gtx.errors import InputError
 from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
@@ -129,12 +129,12 @@ class Regression(NumberTask, NumberOptions):
             return "is a bound, not a number; --censored learns from bounds too"
         return super().complaint(target, cell)
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
         y = super().parse(rows, columns, ledger)
         if position := too_large(y):
             row, name = rows[position[0]], self.targets[position[1]]
             cell = row.cells[column_index(columns, name)]
-            raise InputError(describe(row.number, name, cell, f"is too large: {LIMIT}"))
+            raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
         return y
 
     def fitted(self, train: MoleculeStore) -> Self:

@@ -23,8 +23,8 @@ from gtx.tasks.options import SequenceOptions, learned
 from gtx.tasks.task import Metric, Task, fresh_columns, targets_of
 
 if TYPE_CHECKING:
-    from gtx.data import File, MoleculeStore
-    from gtx.data.ledger import Ledger
+    from gtx.data import InputFile, MoleculeStore
+    from gtx.data.ledger import RowLedger
     from gtx.sequence.decoding import Writer
 
 
@@ -302,7 +302,7 @@ class ToSequence(Task, SequenceOptions):
     def out_channels(self) -> int:
         return len(self.vocabulary)
 
-    def infer_from_table(self, files: Sequence[File]) -> Self:
+    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         (name,) = self.targets
         if not any(cell.strip() for cell in files[0].cells(name)):
             raise InputError(
@@ -310,7 +310,7 @@ class ToSequence(Task, SequenceOptions):
             )
         return replace(self, texts=sorted({cell.strip() for file in files for cell in file.cells(name)} - {""}))
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
         (name,) = self.targets
         position, number = column_index(columns, name), {text: i for i, text in enumerate(self.texts)}
         y = np.full((len(rows), 1), np.nan)

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from gtx.data.columns import Row
-from gtx.data.table_writer import fresh_name
+from gtx.data.table_writer import unused_column_name
 from gtx.errors import InputError
 from gtx.schema import ListOf, Record, text
 from gtx.tasks.metrics import Metric
 from gtx.tasks.options import chosen
 
 if TYPE_CHECKING:
-    from gtx.data import FeatureColumns, File, MoleculeStore
-    from gtx.data.ledger import Ledger
+    from gtx.data import FeatureColumns, InputFile, MoleculeStore
+    from gtx.data.ledger import RowLedger
 
 
 # --- Predicted numbers.
@@ -192,7 +192,7 @@ class Task(ABC):
 
     # a table's cells
 
-    def infer_from_table(self, files: Sequence[File]) -> Task:
+    def infer_from_table(self, files: Sequence[InputFile]) -> Task:
         """Return the task with what the cells of the tables decide, such as the names of classes.
 
         Raises:
@@ -209,7 +209,7 @@ class Task(ABC):
         return self
 
     @abstractmethod
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: Ledger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
         """Parse the targets of all rows, float64 `[n, T]`, NaN for blanks; a wrong cell is an error of its row."""
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
@@ -460,7 +460,7 @@ def fresh_columns(taken: Iterable[str], wanted: Iterable[tuple[str, type]]) -> d
     names = list(taken)
     fresh: dict[str, type] = {}
     for name, dtype in wanted:
-        names.append(fresh_name(names, name))
+        names.append(unused_column_name(names, name))
         fresh[names[-1]] = dtype
     return fresh
 

@@ -14,7 +14,7 @@ from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gtx.data import CapacityStore, MoleculeStore
+from gtx.data import ConstantShapeStore, MoleculeStore
 from gtx.errors import printable
 from gtx.training.data import MoleculeData, OnDisk, fixed_features_of
 from gtx.training.module import PropertyModule
@@ -139,7 +139,9 @@ class WholeStep:
         indices of molecules, int64 `[capacity.molecules]` on the device, to the loss `[]`.
     """
 
-    def __init__(self, module: PropertyModule, train: CapacityStore, optimiser: Optimizer, usual_share: Tensor) -> None:
+    def __init__(
+        self, module: PropertyModule, train: ConstantShapeStore, optimiser: Optimizer, usual_share: Tensor
+    ) -> None:
         self.module = module
         self.train = train
         self.optimiser = optimiser
@@ -282,7 +284,9 @@ def check_capture(module: CapturedModule, data: MoleculeData, precision: Precisi
     return reason
 
 
-def _sample(module: CapturedModule, data: MoleculeData, device: torch.device) -> tuple[CapacityStore, list[Tensor]]:
+def _sample(
+    module: CapturedModule, data: MoleculeData, device: torch.device
+) -> tuple[ConstantShapeStore, list[Tensor]]:
     """Select training molecules of all sizes, and `WARM_UP` batches of them."""
     train: MoleculeStore = data.train
     affordable = int(data.budget / float(train.sizes.square().float().mean()))
@@ -290,13 +294,13 @@ def _sample(module: CapturedModule, data: MoleculeData, device: torch.device) ->
     by_size = train.sizes.argsort(stable=True)
     chosen = by_size[torch.linspace(0, len(by_size) - 1, min(len(by_size), WARM_UP * molecules)).long()]
     examples = train.subset(chosen)
-    store = CapacityStore(examples.to(device), fixed_features_of(module.model, examples, device), data.seed)
+    store = ConstantShapeStore(examples.to(device), fixed_features_of(module.model, examples, device), data.seed)
     sampler = store.sampler(molecules, seed=data.seed)
     batches = [batch.to(device) for batch in sampler.batches() if len(batch) == sampler.capacity.molecules]
     return store, [batches[i % len(batches)] for i in range(WARM_UP)]
 
 
-def _compare_batches(module: CapturedModule, train: CapacityStore, index: Tensor) -> str | None:
+def _compare_batches(module: CapturedModule, train: ConstantShapeStore, index: Tensor) -> str | None:
     """Compare the batch of constant shape with the plain one, without dropout."""
     module.eval()
     with on_side_stream(index.device):
@@ -319,7 +323,7 @@ def _gradient(module: CapturedModule, batch: object) -> tuple[float, Tensor]:
     return float(loss.detach()), torch.cat([g.flatten() for g in flat])
 
 
-def _compare_steps(module: CapturedModule, train: CapacityStore, batches: list[Tensor]) -> str | None:
+def _compare_steps(module: CapturedModule, train: ConstantShapeStore, batches: list[Tensor]) -> str | None:
     """Compare three replayed steps with three eager ones, and check that replays see dropout and the rate."""
     failures: list[str] = []
     optimiser = module.optimiser()

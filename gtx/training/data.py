@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.data import (
-    CapacitySampler,
-    CapacityStore,
-    FixedFeatures,
+    ConstantShapeSampler,
+    ConstantShapeStore,
     MoleculeStore,
     PairBudgetSampler,
-    compute_fixed_features,
+    PrecomputedFeatures,
+    precompute_features,
 )
 from gtx.errors import InputError
 from gtx.tasks import Task
@@ -115,9 +115,9 @@ class MoleculeData(LightningDataModule):
         Raises:
             InputError: the table or the targets cannot be used.
         """
-        from gtx.dataset import load
+        from gtx.dataset import load_dataset
 
-        dataset = load(data)
+        dataset = load_dataset(data)
         train, val, test = (dataset.store.subset(dataset.split[part]) for part in ("train", "val", "test"))
         return cls(dataset.task.fitted(train), train, val, test, settings)
 
@@ -137,8 +137,8 @@ class MoleculeData(LightningDataModule):
         if self.constant:
             model = trainer.lightning_module.get_submodule("model")
             features = [fixed_features_of(model, store, device) for store in stores]
-            self.train = CapacityStore(self.train, features[0], self.seed)
-            self.val = CapacityStore(self.val, features[1], self.seed)
+            self.train = ConstantShapeStore(self.train, features[0], self.seed)
+            self.val = ConstantShapeStore(self.val, features[1], self.seed)
 
     def train_dataloader(self) -> Iterable[Any]:
         self._call_before_batches()
@@ -160,12 +160,12 @@ class MoleculeData(LightningDataModule):
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         return batch  # the store is on the device already
 
-    def sampler(self, examples: Any, shuffle: bool) -> PairBudgetSampler | CapacitySampler:
+    def sampler(self, examples: Any, shuffle: bool) -> PairBudgetSampler | ConstantShapeSampler:
         """Return the sampler of the batches of one epoch."""
         molecules = self.settings.molecules_per_batch(len(self.train))
         options: dict[str, Any] = {"shuffle": shuffle, "seed": self.seed}
         options |= {"rank": self._trainer.global_rank, "replicas": self._trainer.world_size}
-        if isinstance(examples, CapacityStore):
+        if isinstance(examples, ConstantShapeStore):
             affordable = int(self.budget / float(examples.sizes.square().float().mean()))
             return examples.sampler(max(1, min(molecules, affordable)), **options)
         options |= {"max_molecules": molecules, "jitter": self.settings.jitter}
@@ -183,7 +183,7 @@ class MoleculeData(LightningDataModule):
             call()
 
     def _loader(self, examples: Any, indices: list[Tensor]) -> Batches:
-        if isinstance(examples, CapacityStore):
+        if isinstance(examples, ConstantShapeStore):
             on_device = torch.cat(indices).to(examples.device).split([len(index) for index in indices])  # one transfer
             return Batches(lambda index: index, list(on_device))
         return Batches(examples.batch, indices)
@@ -216,13 +216,13 @@ class HasFixedFeatures(Protocol):
         """Compute these encodings for a batch."""
 
 
-def fixed_features_of(model: nn.Module, examples: MoleculeStore, device: torch.device) -> FixedFeatures | None:
+def fixed_features_of(model: nn.Module, examples: MoleculeStore, device: torch.device) -> PrecomputedFeatures | None:
     """Compute the fixed encodings of a model for some molecules, up to a quarter of the free memory."""
     if not isinstance(model, HasFixedFeatures) or not model.fixed or len(examples) == 0:
         return None
     needed = [name for name, needs in model.fixed.items() if needs]
     room = min(free_memory(device), free_memory(examples.device)) // 4
-    return compute_fixed_features(examples, model.fixed_features, list(model.fixed), device, room, needed)
+    return precompute_features(examples, model.fixed_features, list(model.fixed), device, room, needed)
 
 
 class OnDisk(ABC):

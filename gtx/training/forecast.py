@@ -15,7 +15,7 @@ import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
-from gtx.data import CapacitySampler, PairBudgetSampler
+from gtx.data import ConstantShapeSampler, PairBudgetSampler
 from gtx.errors import InputError
 from gtx.training.capture import WARM_UP, Captured, CapturedModule, on_side_stream
 from gtx.training.data import MoleculeData, data_module, free_memory
@@ -58,7 +58,7 @@ class Forecast:
 def forecast(
     model: nn.Module,
     cut: Callable[[Tensor], Any],
-    sampler: PairBudgetSampler | CapacitySampler,
+    sampler: PairBudgetSampler | ConstantShapeSampler,
     loss: Callable[[Any], Tensor],
     device: torch.device,
     budget: int,

@@ -19,9 +19,26 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from gtx.baselines import baseline_inputs, predict_baselines
-from gtx.data import Split, TableWriter, default_workers, fresh_name, leakage, nearest, process_pool, stop_workers
+from gtx.data import (
+    Split,
+    TableWriter,
+    count_shared_molecules,
+    default_worker_count,
+    find_nearest_neighbours,
+    make_process_pool,
+    stop_workers,
+    unused_column_name,
+)
 from gtx.data.table_writer import output_header, output_row
-from gtx.dataset import Dataset, DataSettings, LabelledMolecules, candidates, fingerprint, load, stratified_classes
+from gtx.dataset import (
+    Dataset,
+    DataSettings,
+    LabelledMolecules,
+    classes_for_stratification,
+    identify_data,
+    load_dataset,
+    select_rows_to_split,
+)
 from gtx.dataset.loading import describe_duplicates
 from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
@@ -172,7 +189,7 @@ def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, 
 
 @contextmanager
 def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
-    pool = process_pool(count)
+    pool = make_process_pool(count)
     try:
         yield pool
     except BaseException:
@@ -248,7 +265,7 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
     columns = list(file.columns)
     for name in names:
         for method in methods:
-            columns.append(fresh_name(columns, f"{name}_{method}"))
+            columns.append(unused_column_name(columns, f"{name}_{method}"))
     with TableWriter(path, output_header(file.columns, columns[len(file.columns) :])) as writer:
         for row, values in zip(file.rows, numbers, strict=True):
             notes = file.ledger.errors.get(row.number), file.ledger.warnings.get(row.number, [])
@@ -363,7 +380,7 @@ def benchmark(
     claim(out, (*OUTPUTS, "cache", "splits"))
     if overwrite:
         discard(out, ("cache",))
-    dataset = load(
+    dataset = load_dataset(
         replace(data, split="random", split_by=None, folds=None, fold=1),
         cache=out / "cache",
         progress=settings.progress,
@@ -389,7 +406,7 @@ def benchmark(
         "test": "corrected resampled t-test (Nadeau & Bengio 2003), 95% intervals",
         "table": table,
         "splits": [{k: v for k, v in result.items() if k not in ("predictions", "test")} for result in results],
-        "machine": f"{platform.machine()}, {default_workers()} cores, {jobs} splits at a time",
+        "machine": f"{platform.machine()}, {default_worker_count()} cores, {jobs} splits at a time",
         "versions": library_versions(),
     }
     write_text(out / "benchmark.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
@@ -399,7 +416,7 @@ def benchmark(
 def _folds(
     dataset: Dataset, data: DataSettings, settings: TrainSettings, out: Path, folds: int, repeats: int, jobs: int
 ) -> list[Fold]:
-    threads = settings.threads or max(1, default_workers() // jobs)
+    threads = settings.threads or max(1, default_worker_count() // jobs)
     marks = _marks(data) | {"folds": folds}
     runs, splits = [], folds_of(dataset, data, folds, repeats)
     for repeat in range(repeats):
@@ -417,21 +434,23 @@ def _folds(
 def _marks(data: DataSettings) -> dict[str, Any]:
     """Collect the settings that identify the data; those of a single split do not apply here."""
     single = ("split_sizes", "folds", "fold", "group_duplicates", "val", "test")
-    return {k: v for k, v in fingerprint(data).items() if k not in single}
+    return {k: v for k, v in identify_data(data).items() if k not in single}
 
 
 def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> list[list[Split]]:
     """Divide the molecules with a label into folds: the indices of each part, by repeat and fold."""
     labelled = np.flatnonzero(~np.isnan(dataset.y).all(axis=1))
     smiles = [dataset.smiles[i] for i in labelled.tolist()]
-    usable, rows = candidates(dataset.files, data.split_settings, dataset.rows[labelled], smiles)
+    usable, rows = select_rows_to_split(dataset.files, data.split_settings, dataset.rows[labelled], smiles)
     labelled = labelled[usable]
-    splits = data.split_settings.repeated(rows, folds, repeats, stratified_classes(dataset.task, dataset.y[labelled]))
+    splits = data.split_settings.repeated(
+        rows, folds, repeats, classes_for_stratification(dataset.task, dataset.y[labelled])
+    )
     return [[{part: labelled[index] for part, index in split.items()} for split in repeat] for repeat in splits]
 
 
 def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: int, repeats: int) -> Iterator[str]:
-    leaked = [leakage(dataset.smiles, run.plan.molecules.split) for run in runs]
+    leaked = [count_shared_molecules(dataset.smiles, run.plan.molecules.split) for run in runs]
     for file in dataset.files:
         yield f"{file.source}: {file.ledger.summary()}"
     if dataset.duplicates.molecules:
@@ -444,7 +463,7 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
         yield f"warning: up to {most} molecules stand in two parts of one fold's split, which flatters the scores"
-    near = nearest(dataset.smiles, runs[0].plan.molecules.split).summary()
+    near = find_nearest_neighbours(dataset.smiles, runs[0].plan.molecules.split).summary()
     yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.progress import track
 
 from gtx.data import FeatureColumns, MoleculeStore, featurise, open_table
-from gtx.data.featurising import default_workers, in_workers
-from gtx.data.ledger import Ledger
-from gtx.dataset import Dataset, DataSettings, sha256
+from gtx.data.featurising import default_worker_count, map_in_workers
+from gtx.data.ledger import RowLedger
+from gtx.dataset import Dataset, DataSettings, hash_file
 from gtx.errors import InputError
 from gtx.files import check_same, discard, tidy
 from gtx.models import build_model
@@ -74,7 +74,7 @@ class FineTuning:
         features = source.features
         if new_head and not hasattr(networks[0], HEAD):
             raise InputError(f"--new-head: model {header.model['name']} has no head that could be made anew")
-        return cls(header, members, featuriser, Path(path).name, sha256(model_path(path)), features, new_head)
+        return cls(header, members, featuriser, Path(path).name, hash_file(model_path(path)), features, new_head)
 
     def tuned(self, settings: TrainSettings, task: Task | Inferred | None = None) -> TrainSettings:
         """Fill in the settings for fine-tuning of the header, where the user has set none.
@@ -195,7 +195,7 @@ class Adapted:
         was_finished: True if the file was complete before.
     """
 
-    ledger: Ledger | None
+    ledger: RowLedger | None
     before: float
     after: float
     molecules: int
@@ -231,9 +231,9 @@ def adapt(
             another model.
     """
     check_machine(settings)
-    out, origin = Path(out), {"file": Path(model).name, "sha256": sha256(model_path(model))}
+    out, origin = Path(out), {"file": Path(model).name, "sha256": hash_file(model_path(model))}
     marks = settings.decisive() | {
-        "table": sha256(table) if Path(table).is_file() else None,
+        "table": hash_file(table) if Path(table).is_file() else None,
         "smiles_column": smiles_column,
     }
     if out.exists() and not overwrite:
@@ -295,9 +295,9 @@ def _finished(out: Path, start: str, marks: dict[str, Any]) -> Adapted:
 
 def described_molecules(
     header: ModelHeader, table: str, smiles_column: str | None, workers: int | None, progress: bool
-) -> tuple[MoleculeStore, Ledger]:
+) -> tuple[MoleculeStore, RowLedger]:
     """Read the different molecules of a table, with winsorised descriptors as targets; also return its ledger."""
-    source, ledger = open_table(table, smiles_column), Ledger()
+    source, ledger = open_table(table, smiles_column), RowLedger()
     rows = list(source.rows)
     ledger.enter(rows)
     texts = [row.readable for row in rows]
@@ -309,10 +309,10 @@ def described_molecules(
     unique = np.sort(np.unique(readable, return_index=True)[1])
     good = [texts[i] for i in molecules.good[unique]]
     if workers is None:
-        workers = default_workers() if len(good) > CHUNK else 0
+        workers = default_worker_count() if len(good) > CHUNK else 0
     chunks = [(good[i : i + CHUNK],) for i in range(0, len(good), CHUNK)]
     describe = partial(rdkit_descriptors_of, header.featuriser.read)
-    parts: Iterable[np.ndarray] = in_workers(describe, chunks, workers) if workers else starmap(describe, chunks)
+    parts: Iterable[np.ndarray] = map_in_workers(describe, chunks, workers) if workers else starmap(describe, chunks)
     if progress:
         parts = track(parts, "Computing descriptors", len(chunks), console=Console(stderr=True))
     columns = [RDKIT_DESCRIPTORS.index(name) for name in header.targets]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data import Nearest, TableWriter, fresh_name
+from gtx.data import NearestNeighbours, TableWriter, unused_column_name
 from gtx.data.ledger import plural
 from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
@@ -65,7 +65,7 @@ def _unlabelled(dataset: Dataset) -> str:
     return f"in no part: {plural(dataset.unlabelled, _unit(dataset))} without any target value"
 
 
-def _nearness(dataset: Dataset, nearest: Nearest) -> str:
+def _nearness(dataset: Dataset, nearest: NearestNeighbours) -> str:
     part = "test" if len(dataset.split["test"]) else "validation"
     leak = "" if dataset.leaked else f"no {_unit(dataset)} stands in two parts; "
     number = plural(len(nearest.rows), f"{part} {_unit(dataset)}")
@@ -109,7 +109,7 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
     by_row = dict(zip(dataset.rows.tolist(), answered, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *further_names(dataset)), strict=True):
         named, ledger = predictor.output_columns(file.columns), file.ledger
-        split = fresh_name([*file.columns, *named], "split")
+        split = unused_column_name([*file.columns, *named], "split")
         with TableWriter(out / name, output_header(file.columns, [*named, split])) as writer:
             for i, row in enumerate(file.rows, file.start):
                 cells, *notes = by_row.get(i, ([None] * len(named), True, []))
@@ -123,7 +123,7 @@ def further_names(dataset: Dataset) -> list[str]:
     """Return the file names of predictions for each further file."""
     names: list[str] = []
     for file in dataset.files[1:]:  # val/data.csv and test/data.csv must not share one
-        names.append(fresh_name(names, f"predictions-{Path(file.source.removesuffix('.gz')).stem}"))
+        names.append(unused_column_name(names, f"predictions-{Path(file.source.removesuffix('.gz')).stem}"))
     return [f"{name}.csv" for name in names]
 
 

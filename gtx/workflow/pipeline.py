@@ -11,7 +11,7 @@ from typing import Any
 
 from gtx.baselines import Baselines, score_baselines
 from gtx.data import column_index, write_split
-from gtx.dataset import Dataset, DataSettings, load
+from gtx.dataset import Dataset, DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
 from gtx.lazy import annex
@@ -110,7 +110,7 @@ def train(
         if library is not None:
             dataset = library.load_stored(data, out / CACHE)
         else:
-            dataset = load(data, cache=out / CACHE, progress=settings.progress and main)
+            dataset = load_dataset(data, cache=out / CACHE, progress=settings.progress and main)
     plan = Plan.make(dataset, data, settings, fine_tuning)
     task, settings = plan.task, plan.settings
     if main:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from torch import nn
 
-from gtx.dataset import DataSettings, LabelledMolecules, fingerprint
+from gtx.dataset import DataSettings, LabelledMolecules, identify_data
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import FOUNDATION, ModelHeader, describe_seen
@@ -84,7 +84,7 @@ class Plan:
         else:
             spec = fine_tuning.spec(task)
         check_rates(spec, settings)
-        marks = fingerprint(data) if marks is None else marks
+        marks = identify_data(data) if marks is None else marks
         origin = {} if fine_tuning is None else {"from": fine_tuning.sha256, "new_head": fine_tuning.new_head}
         return cls(molecules, data, settings, fine_tuning, task, spec, marks | origin | {"model": spec})
 

@@ -15,7 +15,7 @@ import torch
 from filelock import FileLock
 
 from gtx.data import MoleculeStore
-from gtx.dataset import Dataset, DataSettings, load
+from gtx.dataset import Dataset, DataSettings, load_dataset
 from gtx.errors import InputError, printable
 from gtx.files import locked
 from gtx.tasks import require
@@ -405,7 +405,9 @@ class Rows:
         """
         inputs = str((data.featuriser.to_dict(), data.features))
         if inputs not in self._read:
-            whole = load(replace(self.data, featuriser=data.featuriser, features=data.features), cache=self.cache)
+            whole = load_dataset(
+                replace(self.data, featuriser=data.featuriser, features=data.features), cache=self.cache
+            )
             require(whole.task, "tune")
             if not len(whole.split["val"]):
                 raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from gtx.data.named_sets import load_set
+from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
 from gtx.workflow import train
@@ -26,7 +26,7 @@ class Band(NamedTuple):
     """What a short training reaches.
 
     Attributes:
-        set: as `gtx.data.named_sets` knows it.
+        set: as `gtx.data.public_datasets` knows it.
         targets: columns.
         split: column of the split.
         epochs: of the short training.
@@ -51,7 +51,7 @@ BANDS = [
 
 @pytest.mark.parametrize("band", BANDS, ids=lambda band: band.set)
 def test_accuracy_stays_within_its_band(band: Band, tmp_path) -> None:
-    named = load_set(band.set)
+    named = load_public_dataset(band.set)
     data = DataSettings(str(named.path), band.targets or named.targets, split_column=band.split, workers=0)
     scores = []
     for seed in SEEDS:

@@ -11,7 +11,7 @@ import pytest
 from gtx.cli import COMMANDS, annexes, command_module, main, train
 from gtx.cli.options import settings_from
 from gtx.cli.parser import Parser
-from gtx.data.named_sets import SETS
+from gtx.data.public_datasets import PUBLIC_DATASETS
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.tasks import AtomClassification, BondClassification, BondRegression, Regression, Task
@@ -64,7 +64,10 @@ def test_a_public_set_is_divided_as_it_says_unless_told_otherwise(words: list[st
 
 
 def test_a_split_without_validation_rows_is_nobodys_default() -> None:
-    assert SETS["moleculeace/CHEMBL234_Ki"].default_split is None and SETS["scaffold/esol"].default_split == "split"
+    assert (
+        PUBLIC_DATASETS["moleculeace/CHEMBL234_Ki"].default_split is None
+        and PUBLIC_DATASETS["scaffold/esol"].default_split == "split"
+    )
 
 
 def test_the_arguments_of_a_model_are_names_and_values() -> None:
@@ -79,7 +82,10 @@ def test_without_options_the_settings_are_the_defaults() -> None:
 
 def test_units_are_texts_of_targets() -> None:
     assert read("train", "--units", "y=1e-3 %")[0].units == {"y": "1e-3 %"}
-    words, xtb9 = ("xtb9", "--target-columns", "gap", "dipole", "--out", "run", "--units", "gap=Eh"), SETS["xtb9"].units
+    words, xtb9 = (
+        ("xtb9", "--target-columns", "gap", "dipole", "--out", "run", "--units", "gap=Eh"),
+        PUBLIC_DATASETS["xtb9"].units,
+    )
     data, _ = settings_from(vars(parser_of("benchmark").parse(words)))
     assert data.units == {"gap": "Eh", "dipole": xtb9["dipole"]}
     with pytest.raises(InputError, match=r"^--units: 'Y' is not predicted; did you mean 'y'\?"):

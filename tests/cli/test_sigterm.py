@@ -82,7 +82,7 @@ def test_predicting_leaves_no_file_and_no_worker(
     task = Regression("gap", scaler=TargetScaler.fit(torch.randn(9, 1)))
     spec = model_spec(TrainSettings(**TINY), featuriser, task, 60)
     save_model(tmp_path / "model.gtx", [build_model(spec)], ModelHeader(task, featuriser, spec))
-    monkeypatch.setattr(gtx.prediction.streaming, "chunk_size", lambda featuriser: 5)
+    monkeypatch.setattr(gtx.prediction.streaming, "default_chunk_size", lambda featuriser: 5)
     monkeypatch.setattr(gtx.prediction.streaming, "answer_rows", terminated(gtx.prediction.streaming.answer_rows, at=2))
     before, out = children(), tmp_path / "out" / "predictions.csv"
     assert main(["predict", str(tmp_path / "model.gtx"), str(table), "--workers=2", f"--out={out}"]) == 143

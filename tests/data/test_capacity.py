@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 import torch
 
-from gtx.data import CapacitySampler, CapacityStore, MoleculeStore, cut_to_capacity, featurise, fitting_capacity
+from gtx.data import (
+    ConstantShapeSampler,
+    ConstantShapeStore,
+    MoleculeStore,
+    choose_batch_shape,
+    cut_constant_shape_batch,
+    featurise,
+)
 from gtx.graph import Capacity
 from gtx.molecules import Featuriser
 
@@ -26,7 +33,7 @@ def molecules() -> MoleculeStore:
 
 @pytest.mark.parametrize("per_batch", [1, 7, 64, 1000])
 def test_every_molecule_once_and_never_too_much(molecules: MoleculeStore, per_batch: int) -> None:
-    sampler = CapacitySampler.fitting(molecules, per_batch, seed=3)
+    sampler = ConstantShapeSampler.fitting(molecules, per_batch, seed=3)
     capacity, sizes, bonds = sampler.capacity, molecules.sizes, molecules.bond_ptr.diff()
     seen, epochs = [], []
     for epoch in range(3):
@@ -48,29 +55,29 @@ def test_every_molecule_once_and_never_too_much(molecules: MoleculeStore, per_ba
         epochs.append(torch.cat(batches).tolist())
     assert seen == [list(range(len(molecules)))] * 3
     assert epochs[0] != epochs[1] or per_batch == 1000
-    again = CapacitySampler.fitting(molecules, per_batch, seed=3)
+    again = ConstantShapeSampler.fitting(molecules, per_batch, seed=3)
     assert torch.cat(again.batches()).tolist() == epochs[0]
 
 
 def test_batches_are_full(molecules: MoleculeStore) -> None:
     for per_batch in (32, 128):
-        sampler = CapacitySampler.fitting(molecules, per_batch)
+        sampler = ConstantShapeSampler.fitting(molecules, per_batch)
         assert sampler.fullness() > 0.9
         padded = sum(count * size**2 for count, size in sampler.capacity.buckets)
         assert padded < 2 * sampler.capacity.pairs
 
 
 def test_ranks_share_the_batches(molecules: MoleculeStore) -> None:
-    ranks = [list(CapacitySampler.fitting(molecules, 50, rank=r, replicas=2)) for r in range(2)]
+    ranks = [list(ConstantShapeSampler.fitting(molecules, 50, rank=r, replicas=2)) for r in range(2)]
     assert len(ranks[0]) == len(ranks[1])
     together = torch.cat([torch.cat(rank) for rank in ranks])
     assert set(together[together >= 0].tolist()) == set(range(len(molecules)))
 
 
 def test_a_batch_is_the_plain_one_and_a_ghost(molecules: MoleculeStore) -> None:
-    sampler = CapacitySampler.fitting(molecules, 40)
+    sampler = ConstantShapeSampler.fitting(molecules, 40)
     for index in sampler.batches():
-        batch, which = cut_to_capacity(molecules, index, sampler.capacity), index[index >= 0]
+        batch, which = cut_constant_shape_batch(molecules, index, sampler.capacity), index[index >= 0]
         plain = molecules.batch(which)
         n, e, b = plain.num_nodes, plain.edge_index.shape[1], len(which)
         for name, count in (("x", n), ("batch", n), ("edge_attr", e), ("u", b), ("y", b), ("row", b)):
@@ -86,34 +93,34 @@ def test_a_batch_is_the_plain_one_and_a_ghost(molecules: MoleculeStore) -> None:
 
 def test_a_molecule_that_fits_no_batch_is_one_of_its_own() -> None:
     sizes, bonds = torch.tensor([3, 9, 4, 3]), torch.tensor([4, 18, 6, 50])
-    sampler = CapacitySampler(sizes, bonds, Capacity(30, 200, 40, ((4, 8),)))
+    sampler = ConstantShapeSampler(sizes, bonds, Capacity(30, 200, 40, ((4, 8),)))
     batches = sorted(batch.tolist() for batch in sampler.batches())
     assert batches == [[1], [2, 0, -1, -1], [3]]
     assert [sampler.work(torch.tensor(batch)) for batch in batches] == [81, 200, 9]
     with pytest.raises(ValueError, match="at least one molecule"):
-        fitting_capacity(sizes[:0], bonds[:0], 4)
+        choose_batch_shape(sizes[:0], bonds[:0], 4)
 
 
 @pytest.mark.parametrize("largest", [[500], [500, 300, 200, 180]])
 def test_a_few_huge_molecules_leave_the_batches_of_the_others_full(largest: list[int]) -> None:
     drawn = torch.randint(10, 39, (2000,), generator=torch.Generator().manual_seed(0))
     sizes = torch.cat([torch.tensor(largest), drawn])
-    sampler = CapacitySampler(sizes, 2 * sizes, fitting_capacity(sizes, 2 * sizes, 45))
+    sampler = ConstantShapeSampler(sizes, 2 * sizes, choose_batch_shape(sizes, 2 * sizes, 45))
     batches = sampler.batches()
     found = torch.cat(batches)
     assert sorted(found[found >= 0].tolist()) == list(range(len(sizes)))
     alone = [int(batch) for batch in batches if len(batch) == 1]
     assert sorted(alone) == list(range(len(largest)))
-    ordinary = CapacitySampler(drawn, 2 * drawn, fitting_capacity(drawn, 2 * drawn, 45))
+    ordinary = ConstantShapeSampler(drawn, 2 * drawn, choose_batch_shape(drawn, 2 * drawn, 45))
     assert sampler.fullness() > ordinary.fullness() - 0.02
 
 
 def test_a_molecule_alone_is_cut_as_a_plain_batch(molecules: MoleculeStore) -> None:
     huge = featurise(Featuriser(), ["C" * 300], workers=0).store.with_targets(np.zeros((1, 1)))
-    cutter = CapacityStore(MoleculeStore.join([molecules, huge]))
+    cutter = ConstantShapeStore(MoleculeStore.join([molecules, huge]))
     batches = cutter.sampler(30).batches()
     (alone,) = (batch for batch in batches if len(batch) == 1)
     batch = cutter.batch(alone)
     assert batch.num_nodes == 300 and batch.num_graphs == 1 and "graph" not in batch
-    pair = CapacityStore(MoleculeStore.join([molecules.subset(torch.tensor([0])), huge]))
+    pair = ConstantShapeStore(MoleculeStore.join([molecules.subset(torch.tensor([0])), huge]))
     assert sorted(len(batch) for batch in pair.sampler(1).batches()) == [1, 2]  # told apart by their places

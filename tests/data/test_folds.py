@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gtx.data.splits import cross_splits, k_folds
+from gtx.data.splits import assign_folds, cross_validation_splits
 from gtx.errors import InputError
 
 RANDOM = np.random.default_rng(0)
@@ -13,7 +13,7 @@ SCAFFOLDS = [f"ring {k}" for k in RANDOM.zipf(1.6, 400).clip(max=60)]  # a few c
 @pytest.mark.parametrize("folds", [2, 3, 5, 10])
 @pytest.mark.parametrize("groups", [list(map(str, range(53))), SCAFFOLDS], ids=["alone", "scaffolds"])
 def test_every_row_is_in_one_fold_and_every_group_too(folds: int, groups: list[str]) -> None:
-    parts = k_folds(groups, folds)
+    parts = assign_folds(groups, folds)
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(groups)))
     held = [{groups[i] for i in part} for part in parts]
     assert sum(map(len, held)) == len(set(groups))
@@ -21,16 +21,16 @@ def test_every_row_is_in_one_fold_and_every_group_too(folds: int, groups: list[s
 
 
 def test_folds_are_of_like_size_as_far_as_groups_allow() -> None:
-    assert sorted(map(len, k_folds(list(map(str, range(53))), 5))) == [10, 10, 11, 11, 11]
+    assert sorted(map(len, assign_folds(list(map(str, range(53))), 5))) == [10, 10, 11, 11, 11]
     largest = max(map(SCAFFOLDS.count, SCAFFOLDS))
-    sizes = sorted(map(len, k_folds(SCAFFOLDS, 5)))
+    sizes = sorted(map(len, assign_folds(SCAFFOLDS, 5)))
     assert sizes[-1] == largest > 100  # one group alone
     assert sizes[-2] - sizes[0] <= 1
 
 
 def test_the_seed_decides() -> None:
     groups = list(map(str, range(100)))
-    one, same, other = (k_folds(groups, 5, seed) for seed in ((1, 0), (1, 0), (1, 1)))
+    one, same, other = (assign_folds(groups, 5, seed) for seed in ((1, 0), (1, 0), (1, 1)))
     assert all(map(np.array_equal, one, same)) and not all(map(np.array_equal, one, other))
     shared = [len(np.intersect1d(a, b)) for a in one for b in other]
     assert max(shared) < 12  # dealt anew, not renumbered
@@ -40,7 +40,7 @@ def test_both_classes_are_spread_evenly_and_molecules_stay_together() -> None:
     groups = [str(i // 2) for i in range(200)]
     classes = [int(i // 2 % 10 == 0) for i in range(200)]  # 20 rows of class 1
     for seed in range(5):
-        parts = k_folds(groups, 5, seed, classes)
+        parts = assign_folds(groups, 5, seed, classes)
         assert [len(part) for part in parts] == [40] * 5
         assert [sum(classes[i] for i in part) for part in parts] == [4] * 5
         assert sum(len({groups[i] for i in part}) for part in parts) == 100
@@ -48,7 +48,7 @@ def test_both_classes_are_spread_evenly_and_molecules_stay_together() -> None:
 
 @pytest.mark.parametrize("groups", [list(map(str, range(53))), SCAFFOLDS], ids=["alone", "scaffolds"])
 def test_a_split_per_fold(groups: list[str]) -> None:
-    splits = cross_splits(groups, 5, 3)
+    splits = cross_validation_splits(groups, 5, 3)
     assert np.array_equal(np.sort(np.concatenate([split["test"] for split in splits])), np.arange(len(groups)))
     for split in splits:
         rows = np.concatenate(list(split.values()))
@@ -61,8 +61,8 @@ def test_a_split_per_fold(groups: list[str]) -> None:
 
 def test_what_cannot_be_dealt_is_said() -> None:
     with pytest.raises(InputError, match=r"5 folds need as many groups .* and there are 3"):
-        k_folds(["a", "b", "c", "a"], 5)
+        assign_folds(["a", "b", "c", "a"], 5)
     with pytest.raises(InputError, match="folds: expected 2 or more, got 1"):
-        k_folds(["a", "b"], 1)
+        assign_folds(["a", "b"], 1)
     with pytest.raises(InputError, match="none can validate"):
-        cross_splits(["a", "b", "b"], 2)
+        cross_validation_splits(["a", "b", "b"], 2)

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from gtx.data.columns import Row
-from gtx.data.ledger import Ledger, describe
+from gtx.data.ledger import RowLedger, format_row_message
 from gtx.errors import InputError
 
 
 def test_every_row_has_one_outcome():
-    ledger = Ledger()
+    ledger = RowLedger()
     ledger.enter(
         [Row(1, ["C"], "C"), Row(2, ["C", "1"], "C", error="2 cells where the header has 1"), Row(3, ["?"], "?")]
     )
@@ -29,23 +29,23 @@ def test_every_row_has_one_outcome():
 
 
 def test_a_clean_table_and_a_single_row():
-    ledger = Ledger()
+    ledger = RowLedger()
     assert ledger.summary() == "0 rows: 0 read, 0 errors"
     ledger.enter([Row(1, ["C"], "C")])
     assert ledger.summary() == "1 row: 1 read, 0 errors"
 
 
 def test_failing_at_the_first_error():
-    ledger = Ledger("fail")
+    ledger = RowLedger("fail")
     ledger.warn(1, None, None, "odd")
     with pytest.raises(InputError, match='row 17, column "smiles", value "C1CC": unclosed ring'):
         ledger.error(17, "smiles", "C1CC", "unclosed ring")
     with pytest.raises(InputError, match="'report' or 'fail'"):
-        Ledger("ignore")
+        RowLedger("ignore")
 
 
 def test_a_message_is_one_printable_line_of_bounded_length():
-    message = describe(1, "a\nb", "C\0\r\n\x1b[31m\udcff\u2028" + "C" * 500, "two\nlines")
+    message = format_row_message(1, "a\nb", "C\0\r\n\x1b[31m\udcff\u2028" + "C" * 500, "two\nlines")
     assert message.isprintable()
     assert message.startswith(r'row 1, column "a\nb", value "C\x00\r\n\x1b[31m\udcff\u2028CCC')
     assert len(message) < 180

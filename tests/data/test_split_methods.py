@@ -11,16 +11,16 @@ import pytest
 
 from gtx.data import (
     SPLIT_METHODS,
-    Candidates,
-    Ledger,
+    RowLedger,
+    RowsToSplit,
     Split,
     SplitSettings,
-    leakage,
-    split_groups,
-    split_method,
+    compute_split_groups,
+    count_shared_molecules,
+    get_split_method,
 )
-from gtx.data.similarity import nearest
-from gtx.data.splits import SPLITS, time_split, times
+from gtx.data.similarity import find_nearest_neighbours
+from gtx.data.splits import SPLIT_PARTS, parse_times, time_split
 from gtx.errors import InputError
 from tests.tables import molecules
 
@@ -33,17 +33,17 @@ VALUES = {
 MOLECULES = ("random", "scaffold", "cluster", "kmeans", "kennard-stone")  # that keep the rows of a molecule together
 
 
-def rows_of(name: str, seed: int = 0) -> Candidates:
-    return Candidates(SMILES, seed=seed, values=VALUES.get(name))
+def rows_of(name: str, seed: int = 0) -> RowsToSplit:
+    return RowsToSplit(SMILES, seed=seed, values=VALUES.get(name))
 
 
-def reordered(rows: Candidates, order: np.ndarray) -> Candidates:
+def reordered(rows: RowsToSplit, order: np.ndarray) -> RowsToSplit:
     values = None if rows.values is None else rows.values[order]
     return replace(rows, smiles=[rows.smiles[i] for i in order], values=values)
 
 
 def same(one: Split, other: Split) -> bool:
-    return all(np.array_equal(one[part], other[part]) for part in SPLITS)
+    return all(np.array_equal(one[part], other[part]) for part in SPLIT_PARTS)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def splits() -> dict[str, Split]:
 @pytest.mark.parametrize("name", SPLIT_METHODS)
 def test_a_split_is_a_partition_of_nearly_the_sizes_asked_for(name: str, splits: dict[str, Split]) -> None:
     split = splits[name]
-    assert tuple(split) == SPLITS
+    assert tuple(split) == SPLIT_PARTS
     assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(SMILES)))
     largest = max(Counter(SPLIT_METHODS[name].groups(rows_of(name))).values()) if SPLIT_METHODS[name].groups else 9
     for rows, size in zip(split.values(), (144, 18, 18), strict=True):
@@ -68,7 +68,7 @@ def test_what_belongs_together_stays_together(name: str, splits: dict[str, Split
         groups = list(method.groups(rows))
         assert sum(len({groups[i] for i in part}) for part in splits[name].values()) == len(set(groups))
     if name in MOLECULES:
-        assert leakage(SMILES, splits[name]) == {}
+        assert count_shared_molecules(SMILES, splits[name]) == {}
 
 
 @pytest.mark.parametrize("name", SPLIT_METHODS)
@@ -88,12 +88,15 @@ def test_the_order_of_rows_changes_nothing(name: str, splits: dict[str, Split]) 
 def test_similar_molecules_are_kept_together_by_clusters_and_trained_on_by_kennard_and_stone(
     splits: dict[str, Split],
 ) -> None:
-    similarity = {name: nearest(SMILES, splits[name]).similarity.mean() for name in ("random", "cluster", "kmeans")}
+    similarity = {
+        name: find_nearest_neighbours(SMILES, splits[name]).similarity.mean()
+        for name in ("random", "cluster", "kmeans")
+    }
     assert similarity["cluster"] < similarity["random"] and similarity["kmeans"] < similarity["random"]
 
 
 def test_time_goes_forward_and_rows_of_one_time_are_in_one_part(splits: dict[str, Split]) -> None:
-    when = [VALUES["time"][splits["time"][part]] for part in SPLITS]
+    when = [VALUES["time"][splits["time"][part]] for part in SPLIT_PARTS]
     assert when[0].max() < when[1].min() and when[1].max() < when[2].min()
     with pytest.raises(InputError, match="at least 3 different times, and there are 2"):
         time_split(np.array([1.0, 1, 2, 2]))
@@ -109,7 +112,7 @@ def test_time_goes_forward_and_rows_of_one_time_are_in_one_part(splits: dict[str
     ],
 )
 def test_cells_as_times(cells: Sequence[str], order: list[int]) -> None:
-    assert np.unique(times(cells), return_inverse=True)[1].tolist() == order
+    assert np.unique(parse_times(cells), return_inverse=True)[1].tolist() == order
 
 
 def test_cells_that_are_no_times() -> None:
@@ -117,7 +120,7 @@ def test_cells_that_are_no_times() -> None:
         ["3", "", "nan", "inf", "4", "2024-05-17"],
         ["2024-05", "", "03/04/2024", "May", "2024-06-01", "nan"],
     ):
-        assert np.isnan(times(cells)).tolist() == [False, True, True, True, False, True]
+        assert np.isnan(parse_times(cells)).tolist() == [False, True, True, True, False, True]
 
 
 def test_the_first_cell_that_is_no_date_is_shown_where_too_few_are() -> None:
@@ -127,11 +130,11 @@ def test_the_first_cell_that_is_no_date_is_shown_where_too_few_are() -> None:
         'row 12, column "date", value "03.05.2021": is not a number or a date such as 2024-05-17$'
     )
     with pytest.raises(InputError, match=message):
-        SplitSettings("time", "date").candidates(cells, range(10, 15), ["C"] * 5, Ledger())
+        SplitSettings("time", "date").candidates(cells, range(10, 15), ["C"] * 5, RowLedger())
 
 
 def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
-    ledger, cells = Ledger(), ["2001", "soon", " ", "2003", "2002"]
+    ledger, cells = RowLedger(), ["2001", "soon", " ", "2003", "2002"]
     kept, rows = SplitSettings("time", "year").candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], ledger)
     assert kept.tolist() == [0, 3, 4] and rows.smiles == ["C", "F", "S"]
     assert rows.values.tolist() == [2001, 2003, 2002]
@@ -178,19 +181,19 @@ def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch: pytest.Monk
     with pytest.raises(
         InputError, match=r"clusters .* up to 100 .* there are 150 different ones: split by 'kmeans' or"
     ):
-        split_method("cluster").divide(rows_of("cluster"))
+        get_split_method("cluster").divide(rows_of("cluster"))
     with pytest.raises(InputError, match=r"Kennard and Stone .* split by 'random' or 'kmeans'"):
-        split_method("kennard-stone").divide(rows_of("kennard-stone"))
+        get_split_method("kennard-stone").divide(rows_of("kennard-stone"))
     with pytest.raises(InputError, match="at least 3 groups of rows that stay together, and there are 2"):
-        split_method("group").divide(Candidates(["C", "N", "O"], values=np.array(["a", "b", "a"], object)))
+        get_split_method("group").divide(RowsToSplit(["C", "N", "O"], values=np.array(["a", "b", "a"], object)))
     for name in ("cluster", "kmeans", "kennard-stone"):
         with pytest.raises(InputError, match="at least 3"):
-            split_method(name).divide(Candidates(["C", "CC", "CC", "C"]))
+            get_split_method(name).divide(RowsToSplit(["C", "CC", "CC", "C"]))
 
 
 def test_groups_for_scikit_learn() -> None:
-    assert split_groups("random", ["C", "N", "C"]) == ["C", "N", "C"]
+    assert compute_split_groups("random", ["C", "N", "C"]) == ["C", "N", "C"]
     with pytest.raises(
         InputError, match="split 'time' makes no groups of molecules; these do: random, scaffold, cluster"
     ):
-        split_groups("time", ["C"])
+        compute_split_groups("time", ["C"])

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gtx.data.ledger import Ledger
+from gtx.data.ledger import RowLedger
 from gtx.data.splits import (
-    SPLITS,
-    check_shares,
+    SPLIT_PARTS,
+    check_split_shares,
     column_split,
-    leakage,
+    count_shared_molecules,
     random_split,
     read_split,
     scaffold_split,
@@ -19,7 +19,7 @@ from gtx.errors import InputError
 
 
 def assert_partition(split: dict[str, np.ndarray], n: int) -> None:
-    assert tuple(split) == SPLITS
+    assert tuple(split) == SPLIT_PARTS
     assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(n))
     for rows in split.values():
         assert len(rows) and (np.diff(rows) > 0).all() and rows.dtype == np.int64
@@ -36,7 +36,7 @@ def test_a_random_split_is_a_partition_of_the_sizes_asked_for(n, sizes):
 
 def test_the_seed_decides():
     a, b, c = random_split(100, seed=1), random_split(100, seed=1), random_split(100, seed=2)
-    assert all(np.array_equal(a[name], b[name]) for name in SPLITS)
+    assert all(np.array_equal(a[name], b[name]) for name in SPLIT_PARTS)
     assert not np.array_equal(a["test"], c["test"])
     assert not np.array_equal(a["test"], np.arange(90, 100))
 
@@ -81,7 +81,7 @@ def test_no_part_of_a_scaffold_split_is_empty_and_the_largest_group_trains(group
 
 
 def test_a_split_column():
-    ledger = Ledger()
+    ledger = RowLedger()
     values = ["train", " Val ", "VALID", "validation", "dev", "TEST", "holdout", "", "Train"]
     split = column_split(values, ledger, "fold")
     assert {name: rows.tolist() for name, rows in split.items()} == {
@@ -99,15 +99,15 @@ def test_a_split_column():
 def test_leakage_counts_molecules_on_both_sides():
     smiles = ["C", "CC", "C", "CCC", "C", "O", None, None, "O"]
     split = {"train": np.array([0, 1, 6]), "val": np.array([2, 3, 7]), "test": np.array([4, 5, 8])}
-    assert leakage(smiles, split) == {("train", "val"): 1, ("train", "test"): 1, ("val", "test"): 1}
-    assert leakage(["C", "N", "O"], {"train": [0], "val": [1], "test": [2]}) == {}
+    assert count_shared_molecules(smiles, split) == {("train", "val"): 1, ("train", "test"): 1, ("val", "test"): 1}
+    assert count_shared_molecules(["C", "N", "O"], {"train": [0], "val": [1], "test": [2]}) == {}
 
 
 def test_a_split_is_written_and_read(tmp_path):
     split = random_split(50, seed=3)
     write_split(tmp_path / "split.csv", split)
     again = read_split(tmp_path / "split.csv")
-    assert all(np.array_equal(split[name], again[name]) for name in SPLITS)
+    assert all(np.array_equal(split[name], again[name]) for name in SPLIT_PARTS)
     assert (tmp_path / "split.csv").read_text().startswith("row,split\n1,")
     for content in ("row,split\n1,extra\n", "row,split\nx,train\n", "row,smiles,split\n1,C,train\n"):
         (tmp_path / "split.csv").write_text(content)
@@ -131,7 +131,7 @@ def test_groups_stay_together_in_a_random_split(seed):
     groups = [f"C{i}" for i in rng.integers(0, 150, 200)]
     split = random_split(200, seed=seed, groups=groups)
     assert_partition(split, 200)
-    assert leakage(groups, split) == {}
+    assert count_shared_molecules(groups, split) == {}
     assert [len(rows) for rows in split.values()] == [160, 20, 20]
     repeated = {name: sum(groups.count(groups[i]) > 1 for i in rows) / len(rows) for name, rows in split.items()}
     assert min(repeated.values()) > 0  # repeated molecules are not all in one part
@@ -140,7 +140,7 @@ def test_groups_stay_together_in_a_random_split(seed):
 def test_rows_that_are_groups_of_their_own_are_split_as_without_groups():
     for n, seed in ((3, 0), (10, 1), (117, 2)):
         alone, plain = random_split(n, seed=seed, groups=[str(i) for i in range(n)]), random_split(n, seed=seed)
-        assert all(np.array_equal(alone[name], plain[name]) for name in SPLITS)
+        assert all(np.array_equal(alone[name], plain[name]) for name in SPLIT_PARTS)
 
 
 @pytest.mark.parametrize("sizes", [(98, 1, 1), (1, 1, 98), (5, 5), (2, 2, 1, 60)])
@@ -153,7 +153,7 @@ def test_no_part_is_empty_whatever_groups_there_are(sizes):
         else:
             split = random_split(len(groups), seed=seed, groups=groups)
             assert_partition(split, len(groups))
-            assert leakage(groups, split) == {}
+            assert count_shared_molecules(groups, split) == {}
 
 
 @pytest.mark.parametrize(
@@ -172,4 +172,4 @@ def test_no_part_is_empty_whatever_groups_there_are(sizes):
 )
 def test_what_is_no_share(sizes, message):
     with pytest.raises(InputError, match=message):
-        check_shares(sizes)
+        check_split_shares(sizes)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gtx.data.targets import conflicting_duplicates, parse_number
+from gtx.data.targets import find_duplicates, parse_number
 
 
 @pytest.mark.parametrize("blank", ["", "  ", "nan", "NaN", "NA", "n/a", "None", "null", " NULL ", "#N/A", "#NV"])
@@ -29,11 +29,11 @@ def test_conflicting_duplicates():
     nan = np.nan
     smiles = ["C", "CC", "C", "CCC", "CC", None, None, "", "", "O", "O", "O"]
     y = np.array([[1, nan], [2, 5], [1, 3], [0, 0], [2, 6]] + [[0, 0], [1, 1]] * 2 + [[nan, 1], [4, nan], [4, 1]])
-    assert conflicting_duplicates(smiles, y) == (
+    assert find_duplicates(smiles, y) == (
         3,
         7,
         [(1, [1, 4])],
     )  # C agrees where both have numbers, CC differs, O agrees
-    assert str(conflicting_duplicates(smiles, y)) == "3 molecules fill 7 rows, 1 of them with conflicting labels"
-    one = conflicting_duplicates(["C", "C", "C"], np.array([[1.0], [2], [nan]]))
+    assert str(find_duplicates(smiles, y)) == "3 molecules fill 7 rows, 1 of them with conflicting labels"
+    one = find_duplicates(["C", "C", "C"], np.array([[1.0], [2], [nan]]))
     assert str(one) == "1 molecule fills 3 rows, 1 of them with conflicting labels" and one.conflicts == [(0, [0, 1])]

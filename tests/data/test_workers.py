@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import gtx
-from gtx.data.featurising import DEADLY, in_workers
+from gtx.data.featurising import DEADLY, map_in_workers
 from gtx.errors import InputError
 from gtx.prediction import predict_table
 from tests.library.conftest import MODEL, dying
@@ -30,7 +30,7 @@ def lengths(texts: list[str], marks: list[None] | None) -> SimpleNamespace:
 @pytest.mark.usefixtures("forks")
 def test_the_row_that_ends_workers_is_named_and_no_other_is_lost() -> None:
     chunks = [([f"{'x' * i}", "deadly" if i == 1 else "fine", "y"], None if i else [None] * 3) for i in range(5)]
-    made = list(in_workers(lengths, chunks, 1))
+    made = list(map_in_workers(lengths, chunks, 1))
     assert [found.lengths for found in made] == [[i, 0 if i == 1 else 4, 1] for i in range(5)]
     assert [found.errors for found in made] == [[None, DEADLY if i == 1 else None, None] for i in range(5)]
 
@@ -44,9 +44,9 @@ def together(texts: list[str]) -> list[str]:
 @pytest.mark.usefixtures("forks")
 def test_what_is_no_row_to_leave_out_ends_in_one_line() -> None:
     with pytest.raises(InputError, match="end at 2 rows together, and at none alone: is there"):
-        list(in_workers(together, [(["a", "b"],)], 1))
+        list(map_in_workers(together, [(["a", "b"],)], 1))
     with pytest.raises(InputError, match=f"^alone {DEADLY}$"):  # what comes back has no place for an error
-        list(in_workers(together, [(["alone"],)], 1))
+        list(map_in_workers(together, [(["alone"],)], 1))
 
 
 @pytest.mark.usefixtures("forks")
@@ -72,7 +72,7 @@ def test_a_table_is_predicted_though_one_of_its_rows_ends_workers(tmp_path: Path
 ORPHANS = """
 import os, sys, threading, time
 from gtx.library.workers import Processes
-from gtx.data.featurising import in_workers, process_pool
+from gtx.data.featurising import map_in_workers, make_process_pool
 
 class Job:
     def worker(self): return self
@@ -82,8 +82,8 @@ def hang(): print(os.getpid(), flush=True); time.sleep(600)
 
 engine = Processes(Job(), 1)
 engine.submit(engine.start(), None)
-process_pool(1).submit(hang)
-list(in_workers(hang, [()], 1))
+make_process_pool(1).submit(hang)
+list(map_in_workers(hang, [()], 1))
 """
 
 

@@ -20,7 +20,7 @@ from experiments.foundation import corpus as foundation_corpus
 from experiments.foundation.corpus import read_corpus
 from experiments.foundation.labellers import LABELLERS, Labeller, one_by_one
 from experiments.runs import Run
-from gtx.data import named_sets
+from gtx.data import public_datasets
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.models import build_model
@@ -93,7 +93,9 @@ def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.Mon
     labels.write_shard("elements", tmp_path / "elements", 0, read_corpus(corpus))
     table = tmp_path / "set.csv"
     table.write_text("smiles,y,split\nc1ccc2ccccc2c1O,1,test\nCC,1,test\nc1ccccc1,1,train\n")
-    monkeypatch.setattr(foundation_corpus, "load_set", lambda name: SimpleNamespace(path=table, smiles_column="smiles"))
+    monkeypatch.setattr(
+        foundation_corpus, "load_public_dataset", lambda name: SimpleNamespace(path=table, smiles_column="smiles")
+    )
     small = ["--channels=8", "--layers=1", "--epochs=1", "--batch=8", "--labels=elements", "--per=atom"]
     small += ["--without", "toy"]
     monkeypatch.setattr(sys, "argv", ["pretrain", str(corpus), "--out", str(tmp_path), *small])
@@ -169,7 +171,9 @@ def test_a_molecule_is_found_in_a_corpus_however_it_is_written() -> None:
 
 
 def test_a_third_kernel_that_knows_the_answer_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(named_sets.SETS, "toy", toy_recipe.known(toy_recipe.write(tmp_path / "toy.csv", 90)))
+    monkeypatch.setitem(
+        public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(toy_recipe.write(tmp_path / "toy.csv", 90))
+    )
     run = Run(toy_recipe.SETS["toy"], "kernel", runs=tmp_path)
     y = torch.from_numpy(run.dataset.y)
     found = ceiling.of_split(run, {"answer": y})

@@ -11,7 +11,7 @@ import pytest
 from experiments import learning, results, tables
 from experiments.models import fit_predict
 from experiments.runs import Run, execute
-from gtx.data import named_sets
+from gtx.data import public_datasets
 from gtx.training import TrainSettings
 from tests.experiments import toy_recipe
 
@@ -21,7 +21,7 @@ TOY = toy_recipe.SETS["toy"]
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table = toy_recipe.write(tmp_path / "toy.csv")
-    monkeypatch.setitem(named_sets.SETS, "toy", toy_recipe.known(table))
+    monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(table))
     monkeypatch.setitem(learning.SETS, "toy", TOY)
     return table
 

@@ -15,7 +15,7 @@ import pytest
 
 from experiments import mat, models, moleculeace, recipe, scaffold, tables
 from experiments.runs import Run, execute
-from gtx.data import named_sets
+from gtx.data import public_datasets
 from gtx.errors import InputError
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     csv_file = toy_recipe.write(tmp_path / "toy.csv")
-    monkeypatch.setitem(named_sets.SETS, "toy", toy_recipe.known(csv_file))
+    monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(csv_file))
     return Run(toy_recipe.SETS["toy"], "mean", runs=tmp_path / "runs")
 
 

@@ -14,7 +14,7 @@ from experiments import tables
 from experiments.goals import published
 from experiments.rivals import chemprop, classical, pyg
 from experiments.runs import Run
-from gtx.data import named_sets
+from gtx.data import public_datasets
 from gtx.errors import InputError
 from gtx.tasks import Classification, Regression, Task
 from tests.experiments import toy_recipe
@@ -27,7 +27,7 @@ def regression(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("rivals")
     file = toy_recipe.write(folder / "toy.csv", 90)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(named_sets.SETS, "toy", toy_recipe.known(file))
+        patch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(file))
         run = Run(toy_recipe.SETS["toy"], "mean", runs=folder)
         assert len(run.dataset.y) == 90
     return run

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from experiments import uncertainty
-from gtx.data import named_sets
+from gtx.data import public_datasets
 from tests.experiments import toy_recipe
 
 
@@ -16,7 +16,7 @@ def test_test_rows_are_those_of_the_run_whatever_columns_the_set_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = toy_recipe.write(tmp_path / "toy.csv", 90)
-    monkeypatch.setitem(named_sets.SETS, "toy", toy_recipe.known(file))
+    monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(file))
     found = uncertainty.scores("toy", "none", 0, 1)
     pd.read_csv(file).drop(columns="split").to_csv(file, index=False)
     assert uncertainty.scores("toy", "none", 0, 1) == pytest.approx(found, nan_ok=True)

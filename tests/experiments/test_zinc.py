@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from experiments import models, tables, zinc
 from experiments.runs import Run
-from gtx.data import named_sets
+from gtx.data import public_datasets
 from tests.molecules_for_tests import store
 from tests.tables import molecules, write
 
@@ -55,7 +55,9 @@ def folder(data: list[Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         flat |= {f"{part}_{name}": array for name, array in arrays.items()}
         start += count
     np.savez(file.with_name("zinc12k_graphs.npz"), **flat)
-    monkeypatch.setitem(named_sets.SETS, "zinc12k", replace(named_sets.SETS["zinc12k"], sha256=None))
+    monkeypatch.setitem(
+        public_datasets.PUBLIC_DATASETS, "zinc12k", replace(public_datasets.PUBLIC_DATASETS["zinc12k"], sha256=None)
+    )
     monkeypatch.setenv("GTX_DATA", str(tmp_path / "data"))
     return tmp_path
 

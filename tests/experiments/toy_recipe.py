@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.recipe import main
 from experiments.runs import PublicSet
-from gtx.data import named_sets
+from gtx.data import public_datasets
 from tests.tables import molecules
 
 TARGET = "solvation_water"
@@ -23,11 +23,11 @@ def write(path: Path, count: int = 60) -> Path:
     return path
 
 
-def known(path: str | Path) -> named_sets.NamedSet:
+def known(path: str | Path) -> public_datasets.PublicDataset:
     """The set, for those who look it up by name."""
-    return named_sets.NamedSet("toy", "", Path(path), (TARGET,), split_columns=("split",))
+    return public_datasets.PublicDataset("toy", "", Path(path), (TARGET,), split_columns=("split",))
 
 
 if __name__ == "__main__":
-    named_sets.SETS["toy"] = known(os.environ["TOY_SET"])
+    public_datasets.PUBLIC_DATASETS["toy"] = known(os.environ["TOY_SET"])
     sys.exit(main("", "tests.experiments.toy_recipe", SETS))

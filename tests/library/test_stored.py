@@ -16,7 +16,7 @@ import torch
 
 import gtx
 from gtx.cli import main
-from gtx.dataset import DataSettings, load
+from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.library import stored
 from gtx.library.preparing import prepare, prepared_shards
@@ -49,7 +49,7 @@ def read(prepared: Path, cache: Path, *targets: str, **more: Any) -> stored.Stor
 
 
 def test_a_store_has_what_the_table_has(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = load(DataSettings(str(prepared / "a.csv"), ("y",), split_column="part", workers=0))
+    whole = load_dataset(DataSettings(str(prepared / "a.csv"), ("y",), split_column="part", workers=0))
     there = read(prepared, tmp_path, split_column="part")
     assert there.counts == {part: len(index) for part, index in whole.split.items()}
     for part in ("train", "val", "test"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gtx
-from gtx.data import featurise, load_set, open_table, random_split
+from gtx.data import featurise, load_public_dataset, open_table, random_split
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
@@ -24,7 +24,7 @@ TARGETS = ["gap", "solvation_water"]
 def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An ensemble of two for two targets of 400 bundled molecules, with an interval for the first target alone."""
     folder = tmp_path_factory.mktemp("prediction")
-    table = open_table(load_set("xtb9").path)
+    table = open_table(load_public_dataset("xtb9").path)
     rows = next(table.chunks(4000))[::10]
     y = np.array([[float(row.cells[table.index(name)]) for name in TARGETS] for row in rows])
     featuriser = Featuriser()

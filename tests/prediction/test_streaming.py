@@ -200,7 +200,7 @@ def test_no_more_than_a_few_chunks_are_in_hand(
             ahead.append(read_so_far - len(ahead))
             super().write(*row)
 
-    monkeypatch.setattr(streaming, "chunk_size", lambda featuriser: 10)
+    monkeypatch.setattr(streaming, "default_chunk_size", lambda featuriser: 10)
     monkeypatch.setattr(streaming, "TableWriter", Watched)
     monkeypatch.setattr(streaming, "open_table", lambda *_: Table(["smiles"], "smiles", rows()))
     outcome = predict_table(predictor, "in.csv", tmp_path / "out.csv", workers=workers)
@@ -220,7 +220,7 @@ def test_the_table_written_is_a_table_to_read(predictor: Predictor, tmp_path: Pa
 
 @pytest.mark.slow
 def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "chunk_size", lambda featuriser: 10)
+    monkeypatch.setattr(streaming, "default_chunk_size", lambda featuriser: 10)
     source = tmp_path / "in.csv"
     source.write_text("smiles,name\n" + "".join(f"{'C' * (i % 7)}O,{i}\nC1CC,broken\n" for i in range(20)))
     asked, own = [], Predictor.predict_store

@@ -8,7 +8,7 @@ from rdkit.DataStructs import BulkTanimotoSimilarity
 from scipy import sparse
 
 from gtx.data import similarity
-from gtx.data.similarity import nearest_tanimoto
+from gtx.data.similarity import find_most_similar
 from gtx.molecules import morgan_counts, scaffold
 from gtx.report.molecules import compared, group_scores, groups, nearest, neighbours, scaffold_kinds
 
@@ -21,7 +21,7 @@ def test_the_nearest_is_as_similar_as_rdkit_says() -> None:
     counts = (sparse.csr_array(morgan_counts(texts)) for texts in (ours, theirs))
     prints = [generator.GetCountFingerprint(Chem.MolFromSmiles(text)) for text in theirs]
     all_of = [BulkTanimotoSimilarity(generator.GetCountFingerprint(Chem.MolFromSmiles(text)), prints) for text in ours]
-    found, place = nearest_tanimoto(*counts)
+    found, place = find_most_similar(*counts)
     assert found == pytest.approx([max(alike) for alike in all_of], abs=1e-6)
     assert found == pytest.approx([alike[k] for alike, k in zip(all_of, place, strict=True)], abs=1e-6)
 

@@ -11,7 +11,7 @@ import torch
 from scipy.stats import norm
 
 from gtx.closed_form import closed_form_targets
-from gtx.data import Ledger, Row
+from gtx.data import Row, RowLedger
 from gtx.errors import InputError
 from gtx.tasks import Regression
 from gtx.tasks.numbers import bound_scores, censored_spread, censored_squares, parse_bound, with_bounds
@@ -100,12 +100,12 @@ def test_a_bound_is_a_sign_and_a_number(cell: str, bound: tuple | None) -> None:
 
 def test_cells_become_values_and_bounds_or_errors_that_name_the_option() -> None:
     rows = [Row(i + 1, ["C", cell], "C") for i, cell in enumerate(["1.5", "> 5", "", "<0.1", ">x"])]
-    ledger = Ledger()
+    ledger = RowLedger()
     y, bounds = TASK.parse(rows, ["smiles", "y"], ledger), TASK.parse_bounds(rows, ["smiles", "y"])
     np.testing.assert_array_equal(y[:, 0], [1.5, *[np.nan] * 4])
     np.testing.assert_array_equal(bounds, [[np.nan] * 2, [5, np.nan], [np.nan] * 2, [np.nan, 0.1], [np.nan] * 2])
     assert list(ledger.errors) == [5]
-    plain, ledger = Regression("y"), Ledger()
+    plain, ledger = Regression("y"), RowLedger()
     assert plain.parse_bounds(rows, ["smiles", "y"]) is None
     plain.parse(rows, ["smiles", "y"], ledger)
     assert sorted(ledger.errors) == [2, 4, 5]

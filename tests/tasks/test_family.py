@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import gtx
-from gtx.dataset import DataSettings, load
+from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.tasks import TASKS, Counts
 from gtx.testing import check_task
@@ -139,7 +139,7 @@ def test_every_task_of_gtx_is_in_the_list() -> None:
 def test_weights_of_classes_give_rare_ones_the_same_say(tmp_path: Path) -> None:
     for name in ("two labels", "multiclass"):
         case = CASES[name]
-        data = load(table(case, tmp_path / "data.csv"))
+        data = load_dataset(table(case, tmp_path / "data.csv"))
         weighted, plain = (replace(data.task, class_weights=w).fitted(data.store) for w in ("balanced", "none"))
         output = torch.zeros(len(data.store), weighted.out_channels)
         y = torch.from_numpy(data.y).float()

@@ -16,8 +16,8 @@ from torch import nn
 
 import gtx
 from gtx.cli.scores import score_table
-from gtx.data import CapacityStore, MoleculeStore, featurise
-from gtx.dataset import DataSettings, load
+from gtx.data import ConstantShapeStore, MoleculeStore, featurise
+from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
@@ -128,7 +128,7 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     cells = ["[0, 1, 0]", "[0, 1]", "", "[null, 1, null]", '[0, "1", [1]]', "['0, 1, 0]", "0 1 1"]
     one = write(tmp_path / "t.csv", [["CCO", cell] for cell in cells], ["smiles", "site"])
     two = write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"])
-    data = load(DataSettings(str(one), task=AtomClassification("site"), val=str(two), test=str(two), workers=0))
+    data = load_dataset(DataSettings(str(one), task=AtomClassification("site"), val=str(two), test=str(two), workers=0))
     errors = data.files[0].ledger.errors
     assert sorted(errors) == [2, 5, 6]
     assert errors[2].endswith("has 2 classes; expected one for each of the molecule's 3 atoms")
@@ -149,7 +149,7 @@ def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
     }
     pd.DataFrame(lists | {"split": "train"}).to_parquet(tmp_path / "t.parquet")
     task = AtomClassification(["ring", "kind"])
-    data = load(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
+    data = load_dataset(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
     assert data.task.each.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].ledger.errors
     np.testing.assert_array_equal(data.store.atom_y, [[1, 0], [0, 1], [np.nan, 2], [0, 1], [1, 0]])
 
@@ -163,13 +163,13 @@ def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
         ("one", "'one' holds only the class '1'; atom-classes needs two or more"),
     ):
         with pytest.raises(InputError, match=reason):
-            load(DataSettings(str(path), task=AtomClassification(name)))
+            load_dataset(DataSettings(str(path), task=AtomClassification(name)))
 
 
 def test_sodium_is_a_class_though_na_is_a_blank(tmp_path: Path) -> None:
     rows = [["[Na]CCl", '["Na", "C", "Cl"]', "train"], ["CC", "[C, NA]", "train"], ["CCl", "['C', None]", "train"]]
     path = write(tmp_path / "t.csv", rows, ["smiles", "element", "split"])
-    data = load(DataSettings(str(path), task=AtomClassification("element"), split_column="split", workers=0))
+    data = load_dataset(DataSettings(str(path), task=AtomClassification("element"), split_column="split", workers=0))
     assert data.task.each.labels(0) == ("C", "Cl", "Na")
     np.testing.assert_array_equal(data.store.atom_y[:, 0], [2, 0, 1, 0, np.nan, 0, np.nan])
 
@@ -231,7 +231,7 @@ def test_the_loss_is_the_cross_entropy_of_what_is_known(task: LevelClassificatio
 def test_batches_of_constant_shape_are_worth_the_same(task: LevelClassification) -> None:
     task = task.fitted(store(task))
     model, examples = network(task), task.examples(store(task))
-    cutter = CapacityStore(examples)
+    cutter = ConstantShapeStore(examples)
     (index, *_) = cutter.sampler(5).batches()
     index = index[index >= 0]
     of = [(task.forward(model, batch), batch) for batch in (cutter.batch(index), examples.batch(index))]

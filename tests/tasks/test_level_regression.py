@@ -14,8 +14,8 @@ from rdkit import Chem
 from torch import Tensor, nn
 
 import gtx
-from gtx.data import CapacityStore, FeatureColumns, MoleculeStore, featurise
-from gtx.dataset import DataSettings, load
+from gtx.data import ConstantShapeStore, FeatureColumns, MoleculeStore, featurise
+from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
@@ -125,7 +125,7 @@ def test_those_alike_are_of_training_alone() -> None:
 def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path: Path) -> None:
     cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
     path = write(tmp_path / "t.csv", [["CCO", cell, "train"] for cell in cells], ["smiles", "q", "split"])
-    data = load(DataSettings(str(path), task=AtomRegression("q"), split_column="split", workers=0))
+    data = load_dataset(DataSettings(str(path), task=AtomRegression("q"), split_column="split", workers=0))
     errors = data.files[0].ledger.errors
     assert list(errors) == [5, 2, 6]
     assert errors[2].endswith('value "[1, 2]": has 2 numbers; expected one for each of the molecule\'s 3 atoms')
@@ -142,7 +142,7 @@ def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
         [["CC=O", "[1, 2]", "train"], ["C", "[]", ""], ["CO", "[1, 2]", "train"]],
         ["smiles", "b", "split"],
     )
-    data = load(DataSettings(str(path), task=BondRegression("b"), split_column="split", workers=0))
+    data = load_dataset(DataSettings(str(path), task=BondRegression("b"), split_column="split", workers=0))
     assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].ledger.errors[3]
     assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
 
@@ -150,7 +150,7 @@ def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
 def test_a_column_without_a_list_and_wrong_options_are_said(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", [["CCO", "x"]], ["smiles", "q"])
     with pytest.raises(InputError, match="'q' holds no list of numbers in any of the 1 rows; one number for each atom"):
-        load(DataSettings(str(path), task=AtomRegression("q")))
+        load_dataset(DataSettings(str(path), task=AtomRegression("q")))
     with pytest.raises(InputError, match="sum_to: expected a finite number, got 'inf'"):
         AtomRegression("q", sum_to="inf")
     with pytest.raises(InputError, match="loss: expected one of mse, mae, huber for bonds, got mape"):
@@ -201,7 +201,7 @@ def kept(task: LevelRegression, model: nn.Module, batch: object) -> tuple[Tensor
 def test_batches_of_constant_shape_are_worth_the_same(task: LevelRegression) -> None:
     task = task.fitted(store(task))
     model, examples = network(task), task.examples(store(task))
-    cutter = CapacityStore(examples)
+    cutter = ConstantShapeStore(examples)
     (index, *_) = cutter.sampler(5).batches()
     assert task.share(cutter) == task.share(examples) == (~getattr(examples, task.store_field).isnan()).sum()
     loss, sums, share = kept(task, model, cutter.batch(index))
@@ -258,9 +258,9 @@ def test_a_column_beside_the_molecule_may_be_the_total(tmp_path: Path) -> None:
     columns = FeatureColumns(("temperature", "total"), blanks=True)
     asked = AtomRegression("q", sum_to="total")
     with pytest.raises(InputError, match="sum_to: expected charge, a number or one of --feature-columns, got 'total'"):
-        load(DataSettings(str(path), task=asked, split_column="split", workers=0))
+        load_dataset(DataSettings(str(path), task=asked, split_column="split", workers=0))
     known = DataSettings(str(path), task=asked, split_column="split", workers=0, features=FeatureColumns(("total",)))
-    data = load(known)
+    data = load_dataset(known)
     task = data.task.fitted(data.store)
     assert task.notes()[0].endswith("sum to total; those of the training rows miss it by 0.25 on average")
     model, read = network(task, further=columns.width), Featuriser()

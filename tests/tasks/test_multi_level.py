@@ -12,7 +12,7 @@ from rdkit import Chem
 from torch import Tensor
 
 import gtx
-from gtx.dataset import DataSettings, load
+from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
@@ -67,7 +67,7 @@ def test_one_model_finds_three_rules(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> MoleculeData:
-    dataset = load(table(tmp_path_factory.mktemp("data") / "t.csv", 60))
+    dataset = load_dataset(table(tmp_path_factory.mktemp("data") / "t.csv", 60))
     store = dataset.task.labelled(dataset.store)
     return MoleculeData(dataset.task.fitted(store), store, store)
 

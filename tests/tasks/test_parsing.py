@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gtx.data.columns import Row
-from gtx.data.ledger import Ledger
+from gtx.data.ledger import RowLedger
 from gtx.data.tables import open_table
 from gtx.data.targets import BLANK_WORDS
-from gtx.dataset import File
+from gtx.dataset import InputFile
 from gtx.errors import InputError
 from gtx.tasks import Classification, Inferred, Multiclass, Regression, Task
 
@@ -22,8 +22,8 @@ def rows_of(*cells: tuple[str, str]) -> list[Row]:
     return [Row(number, ["C", *pair], "C") for number, pair in enumerate(cells, start=1)]
 
 
-def file_of(*cells: tuple[str, str]) -> File:
-    return File("table.csv", COLUMNS, "smiles", rows_of(*cells), Ledger(), 0)
+def file_of(*cells: tuple[str, str]) -> InputFile:
+    return InputFile("table.csv", COLUMNS, "smiles", rows_of(*cells), RowLedger(), 0)
 
 
 def settled(task: Task | Inferred, *cells: tuple[str, str]) -> Task:
@@ -35,7 +35,7 @@ def column(*labels: str) -> list[tuple[str, str]]:
 
 
 def test_numbers_with_blanks_and_bad_cells():
-    ledger = Ledger()
+    ledger = RowLedger()
     rows = [*rows_of(("1.5", ""), ("nan", "2"), ("x", "3"), ("4", "inf")), Row(5, ["C", "9", ""], "C", error="ragged")]
     y = Regression(["z", "y"]).parse(rows, COLUMNS, ledger)
     assert np.array_equal(y, [[np.nan, 1.5], [2, np.nan]] + [[np.nan] * 2] * 3, equal_nan=True)
@@ -44,16 +44,16 @@ def test_numbers_with_blanks_and_bad_cells():
         4: f'row 4, column "z", value "inf": is not a finite number, nor blank: {BLANK_WORDS}',
     }
     with pytest.raises(InputError, match='row 3, column "y", value "x"'):
-        Regression(["y"]).parse(rows, COLUMNS, Ledger("fail"))
+        Regression(["y"]).parse(rows, COLUMNS, RowLedger("fail"))
 
 
 @pytest.mark.parametrize("cell", ["1e308", "-1e200", "9.96920996838687e+36"])
 def test_a_number_that_would_spoil_the_others_is_refused(cell):
     task, rows = Regression(["y", "z"]), rows_of(("1", "1e30"), ("2", "-1e30"), ("3", cell))
-    assert np.isfinite(task.parse(rows[:2], COLUMNS, Ledger())).all()
+    assert np.isfinite(task.parse(rows[:2], COLUMNS, RowLedger())).all()
     message = f'row 3, column "z", value "{cell}": is too large: a target lies between -1e+30 and 1e+30; leave'
     with pytest.raises(InputError) as error:
-        task.parse(rows, COLUMNS, Ledger())
+        task.parse(rows, COLUMNS, RowLedger())
     assert str(error.value).startswith(message)
     scores = task.scores(COLUMNS)  # what is only scored is never refused
     scores.add(rows, SimpleNamespace(mean=np.ones((3, 2))))
@@ -130,18 +130,18 @@ def test_two_labels_of_any_kind_are_two_classes(labels, classes):
     """Numbers in order, else the one that names what is looked for comes last: its probability is predicted."""
     task = settled(Classification(["y"]), *column(*labels))
     assert task.labels(0) == classes
-    y = task.parse(rows_of(*column(*labels)), COLUMNS, Ledger())[:, 0]
+    y = task.parse(rows_of(*column(*labels)), COLUMNS, RowLedger())[:, 0]
     known = [label.strip() for label in labels if label]
     place = {name: i for i, name in enumerate(classes)} | {"1.0": 1}
     assert y[~np.isnan(y)].tolist() == [place[label] for label in known]
 
 
 def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
-    task, ledger = settled(Classification(["y"]), *column("a", "b")), Ledger()
+    task, ledger = settled(Classification(["y"]), *column("a", "b")), RowLedger()
     y = task.parse(rows_of(*column("b", "c", "")), COLUMNS, ledger)
     assert np.array_equal(y[:, 0], [1, np.nan, np.nan], equal_nan=True)
     assert ledger.errors == {2: 'row 2, column "y", value "c": is neither a nor b, nor blank'}
-    task, ledger = settled(Multiclass(["y"]), *column("a", "b", "10", "9")), Ledger()
+    task, ledger = settled(Multiclass(["y"]), *column("a", "b", "10", "9")), RowLedger()
     assert task.labels(0) == ("9", "10", "a", "b")
     assert task.parse(rows_of(*column("d")), COLUMNS, ledger).size
     assert "is none of the classes '9', '10', 'a', 'b' of the training table" in ledger.errors[1]
@@ -169,7 +169,7 @@ def test_an_option_that_the_task_found_does_not_have_is_refused():
 def test_tox21(shared_data):
     table = open_table(shared_data / "scaffold" / "tox21.csv")
     names = [name for name in table.columns if name not in ("smiles", "split")]
-    file = File("tox21", table.columns, "smiles", list(table.rows), Ledger(), 0)
+    file = InputFile("tox21", table.columns, "smiles", list(table.rows), RowLedger(), 0)
     task = Inferred(names).infer_from_table([file])
     y = task.parse(file.rows, file.columns, file.ledger)
     assert y.shape == (7831, 12) and task.labels(0) == ("0", "1")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.special import rel_entr
 
-from gtx.data import Ledger, Row
+from gtx.data import Row, RowLedger
 from gtx.errors import InputError
 from gtx.tasks import Shares
 from gtx.tasks.metrics import masked_mean
@@ -63,7 +63,7 @@ CELLS = [
 @pytest.mark.parametrize(("normalise", "wrong"), [(False, [2, 4, 5, 6]), (True, [4, 5, 6])])
 def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -> None:
     rows = [Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)]
-    ledger = Ledger()
+    ledger = RowLedger()
     y = Shares(["a", "b", "c"], normalise=normalise).parse(rows, ["a", "b", "c"], ledger)
     assert sorted(ledger.errors) == wrong
     known = ~np.isnan(y).any(1)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from gtx.data import CapacityStore
-from gtx.dataset import DataSettings, load
+from gtx.data import ConstantShapeStore
+from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.tasks import Classification, Counts, Multiclass, Regression, Shares
 from gtx.training import TrainSettings
@@ -93,7 +93,7 @@ def test_batches_carry_weights_and_bounds_and_those_of_constant_shape_nothing_fo
     assert held.batch(index).to_data_list()[1].weights.tolist() == [2]
     assert task.share(held) == sum(range(count)) and task.share(held.batch(index)) == 6
 
-    constant = CapacityStore(held)
+    constant = ConstantShapeStore(held)
     output = torch.randn(count)
     share = 0.0
     for rows in constant.sampler(4).batches():
@@ -138,15 +138,15 @@ def test_cells_that_are_no_weights_are_errors_of_their_rows(tmp_path: Path) -> N
     cells = ["1", "", "-1", "0", "heavy", "2.5", *["1"] * 14]
     rows = [["C" * (i + 1), i, cell] for i, cell in enumerate(cells)]
     path = str(write(tmp_path / "t.csv", rows, ["smiles", "y", "w"]))
-    data = load(DataSettings(path, ("y",), weight_column="w", workers=0))
+    data = load_dataset(DataSettings(path, ("y",), weight_column="w", workers=0))
     errors = data.files[0].ledger.errors
     assert sorted(errors) == [2, 3, 5] and "expected" in errors[2] and 'column "w"' in errors[2]
     assert data.store.weights.tolist()[:3] == [1, 0, 2.5]
     assert 1 not in data.split["train"]  # the row of weight 0
     with pytest.raises(InputError, match="'y' is a target"):
-        load(DataSettings(path, ("y",), weight_column="y", workers=0))
+        load_dataset(DataSettings(path, ("y",), weight_column="y", workers=0))
     with pytest.raises(InputError, match="v"):
-        load(DataSettings(path, ("y",), weight_column="v", workers=0))
+        load_dataset(DataSettings(path, ("y",), weight_column="v", workers=0))
 
 
 def test_an_estimator_takes_them(weighted: Path) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW
 
-from gtx.data import CapacityStore
+from gtx.data import ConstantShapeStore
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, capture
 from gtx.training.capture import WholeStep, obstacle_to_capture
@@ -34,7 +34,7 @@ def module() -> PropertyModule:
 
 def test_a_whole_step_is_the_plain_one() -> None:
     whole, plain = module(), module()
-    cutter = CapacityStore(EXAMPLES)
+    cutter = ConstantShapeStore(EXAMPLES)
     usual, rates = 12.0, {"all": 0.1, "head": 1}
     optimiser = adamw(whole.model, torch.tensor(0.01), 0.1, rates=rates)
     step = WholeStep(whole, cutter, optimiser, torch.tensor(usual))

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.data import CapacityStore, MoleculeStore, featurise
+from gtx.data import ConstantShapeStore, MoleculeStore, featurise
 from gtx.tasks import Regression
 from gtx.training import Member, TrainSettings, capture, fit
 
@@ -157,15 +157,15 @@ def test_a_capture_that_cannot_be_relied_on_is_left_out(
     assert_same(member, plain)
 
 
-def fewer_molecules(self: CapacityStore, index: Tensor) -> Any:
+def fewer_molecules(self: ConstantShapeStore, index: Tensor) -> Any:
     return CUT(self, torch.cat([index[:1] * 0 - 1, index[1:]]))
 
 
-def memory_runs_out(self: CapacityStore, index: Tensor) -> Any:
+def memory_runs_out(self: ConstantShapeStore, index: Tensor) -> Any:
     raise torch.OutOfMemoryError("CUDA out of memory. Tried")
 
 
-CUT = CapacityStore.batch
+CUT = ConstantShapeStore.batch
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_constant_shapes_that_differ_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(CapacityStore, "batch", cut)
+    monkeypatch.setattr(ConstantShapeStore, "batch", cut)
     (member,) = train(tmp_path, epochs=1, capture=True, **DROPOUT)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"the training step is not captured: {reason}")
@@ -230,11 +230,11 @@ def test_a_huge_molecule_is_learned_beside_replays(
     settings = TrainSettings(**SMALL | {"epochs": 3, "capture": True, "batch_molecules": 6})
     alone: list[int] = []
 
-    def cut(self: CapacityStore, index: Tensor) -> Any:
+    def cut(self: ConstantShapeStore, index: Tensor) -> Any:
         alone.append(len(index))
         return CUT(self, index)
 
-    monkeypatch.setattr(CapacityStore, "batch", cut)
+    monkeypatch.setattr(ConstantShapeStore, "batch", cut)
     (plain,) = fit(lambda: model(task), task, train, val, settings, tmp_path / "plain")
     assert alone.count(1) >= 2 * settings.epochs
     replays = graphs()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gtx.data import Split
-from gtx.dataset import Dataset, DataSettings, LabelledMolecules, load
+from gtx.dataset import Dataset, DataSettings, LabelledMolecules, load_dataset
 from gtx.molecules import scaffold
 from gtx.tasks import Classification, Regression
 from gtx.training import TrainSettings
@@ -33,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
 
 @pytest.fixture(scope="module")
 def dataset(data: DataSettings) -> Dataset:
-    return load(data)
+    return load_dataset(data)
 
 
 def assert_folds(dataset: Dataset, splits: list[Split], group) -> None:

@@ -12,7 +12,7 @@ import pytest
 import gtx
 from gtx.cli import main
 from gtx.data import FeatureColumns
-from gtx.dataset import DataSettings, load
+from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.explain import explain
 from gtx.molecules import Featuriser
@@ -105,7 +105,7 @@ def test_decimal_commas_of_a_feature_are_the_error_and_not_a_blank_target(tmp_pa
         r'value "20,5": is not a number; .*, with a decimal point: 1.5 and not 1,5. Save the table with points$'
     )
     with pytest.raises(InputError, match=message):
-        load(DataSettings(str(table), ("y",), features=FeatureColumns(("T",)), workers=0))
+        load_dataset(DataSettings(str(table), ("y",), features=FeatureColumns(("T",)), workers=0))
 
 
 def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predictor, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path: Path) ->
     frame = pd.DataFrame({"smiles": ["CCO", "CCO"], "temperature": [None, 340.0]})
     low, high = told.predict(frame)["y_pred"]
     assert low < 250 < 300 < high
-    refusing = load(DataSettings(str(table), ("y",), features=FeatureColumns(("temperature",)), workers=0))
+    refusing = load_dataset(DataSettings(str(table), ("y",), features=FeatureColumns(("temperature",)), workers=0))
     blank = sum(row[1] == "" for row in rows(blanks=True))
     assert refusing.files[0].ledger.num_errors == blank and len(refusing.store) == 120 - blank
 

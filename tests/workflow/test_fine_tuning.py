@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 import gtx
 from experiments.foundation import pretrain
 from gtx.cli import main
-from gtx.dataset import DataSettings, load
+from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import DESCRIPTORS, Featuriser, scaffold
@@ -172,7 +172,7 @@ def test_outputs_of_known_targets_are_kept_and_those_of_others_added(
 
 def test_molecules_that_taught_the_model_before_are_told_where_they_judge(two: tuple[DataSettings, Path]) -> None:
     data, start = two
-    before, now = load(data).split, load(replace(data, seed=1))
+    before, now = load_dataset(data).split, load_dataset(replace(data, seed=1))
     taught = len(set(before["train"].tolist()).intersection(test := now.split["test"].tolist()))
     said = FineTuning.open(start, data, TrainSettings()).warnings(now)
     assert f"warning: model.gtx was trained on {taught} of these {len(test)} test molecules, which" in said[-1]

@@ -15,7 +15,7 @@ from rdkit.Chem import AllChem
 
 import gtx
 from gtx.data import FeatureColumns, featurise, open_table
-from gtx.dataset import DataSettings, load
+from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.explain import attribute, explain, rationale
 from gtx.library import FramePredictor
@@ -193,11 +193,11 @@ def test_a_list_that_cannot_be_used_is_the_error_of_its_row(predictor: Predictor
     for row, expected in zip(said, wrong, strict=True):
         assert expected in row["error"]
     data = DataSettings(str(tmp_path / "t.csv"), ("ya",), features=BOTH, workers=0, test=str(file), val=str(file))
-    errors = load(data).files[0].ledger.errors
+    errors = load_dataset(data).files[0].ledger.errors
     assert sorted(errors) == [2, 3, 4, 5, 6, 7]
     assert all(expected in errors[number] for number, expected in enumerate(wrong, 2))
     with pytest.raises(InputError, match='row 2, column "smiles", value "CCO": column "shift" has 2 numbers'):
-        load(replace(data, on_error="fail"))
+        load_dataset(replace(data, on_error="fail"))
     with pytest.raises(InputError, match="this model needs the feature 'shift'"):
         predictor.predict(["CCO"])
     with pytest.raises(InputError, match="feature column 'order': there is no column 'order'"):
@@ -213,7 +213,7 @@ def test_blanks_count_as_the_mean_and_are_told(tmp_path: Path) -> None:
     frame = pd.DataFrame({"smiles": ["CCO", "CC", "C"], "q": [[1.0, None, 3.0], None, [5.0]], "y": [0.0, 1.0, 2.0]})
     frame.to_parquet(tmp_path / "t.parquet")
     data = DataSettings(str(tmp_path / "t.parquet"), ("y",), features=FeatureColumns((), True, ("q",)), workers=0)
-    values = load(data).store.atom_features
+    values = load_dataset(data).store.atom_features
     expected = [[1, 0], [np.nan, 1], [3, 0], [np.nan, 1], [np.nan, 1], [5, 0]]
     np.testing.assert_array_equal(values, np.array(expected, np.float32))
 
@@ -260,7 +260,7 @@ def test_what_cannot_read_them_says_so(file: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="given twice"):
         FeatureColumns(("q",), atoms=("q",))
     with pytest.raises(InputError, match="'ya' is a target"):
-        load(replace(data, features=FeatureColumns(atoms=("ya",))))
+        load_dataset(replace(data, features=FeatureColumns(atoms=("ya",))))
 
 
 def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:

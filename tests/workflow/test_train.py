@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gtx
-from gtx.dataset import DataSettings, fingerprint, load
+from gtx.dataset import DataSettings, identify_data, load_dataset
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.tasks import Classification, Regression
@@ -101,16 +101,16 @@ def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Pat
     cells = [[s, i] for i, s in enumerate([*molecules(40)["smiles"]] * 2)]
     cells[40:] = [[f"{s}.[Na+]" if i % 9 == 0 else s, y] for i, (s, y) in enumerate(cells[40:])]
     data = DataSettings(str(write(tmp_path / "data.csv", cells, ["smiles", "y"])), ("y",), workers=0)
-    together, apart = load(data), load(replace(data, group_duplicates=False))
+    together, apart = load_dataset(data), load_dataset(replace(data, group_duplicates=False))
     assert together.leaked == {} and together.split_summary == "random, seed 0, each repeated molecule in one part"
     assert ("train", "test") in apart.leaked and apart.split_summary == "random, seed 0"
     assert [len(rows) for rows in together.split.values()] == [len(rows) for rows in apart.split.values()] == [64, 8, 8]
-    assert fingerprint(data)["group_duplicates"] is True
+    assert identify_data(data)["group_duplicates"] is True
     # a run from before there was a choice goes on where none is taken, and is refused where the rows differ
-    assert "group_duplicates" not in fingerprint(replace(data, group_duplicates=False))
+    assert "group_duplicates" not in identify_data(replace(data, group_duplicates=False))
     for other in ({"split": "scaffold"}, {"split_column": "y"}):
-        assert "group_duplicates" not in fingerprint(replace(data, **other))
-    once = load(replace(data, data=str(write(tmp_path / "once.csv", cells[:40], ["smiles", "y"]))))
+        assert "group_duplicates" not in identify_data(replace(data, **other))
+    once = load_dataset(replace(data, data=str(write(tmp_path / "once.csv", cells[:40], ["smiles", "y"]))))
     assert once.split_summary == "random, seed 0"
 
 
@@ -191,7 +191,7 @@ def test_files_of_validation_and_test_rows(tmp_path: Path) -> None:
     frame = molecules(90)[["smiles", "gap"]].to_numpy().tolist()
     a, b, c = (str(write(tmp_path / f"{name}.csv", frame[i::3], ["smiles", "gap"])) for i, name in enumerate("abc"))
     for val, counts in ((b, [30, 30, 30]), (None, [26, 4, 30])):
-        split = load(DataSettings(a, ("gap",), val=val, test=c, workers=0)).split
+        split = load_dataset(DataSettings(a, ("gap",), val=val, test=c, workers=0)).split
         assert [len(split[part]) for part in ("train", "val", "test")] == counts
 
 
@@ -230,7 +230,7 @@ def test_so_few_rows_that_nothing_can_be_said_are_warned_of(tmp_path: Path) -> N
 
     def lines(count: int, **settings: Any) -> list[str]:
         file = write(tmp_path / f"{count}.csv", rows[:count], ["smiles", "y"])
-        return data_lines(load(DataSettings(str(file), ("y",), workers=0, **settings)))
+        return data_lines(load_dataset(DataSettings(str(file), ("y",), workers=0, **settings)))
 
     said = "warning: only {}: with so few molecules, good and bad scores are mostly luck"
     assert said.format("2 train, 1 val, 1 test") in lines(4)
@@ -243,7 +243,7 @@ def test_targets_keep_all_their_digits(tmp_path: Path) -> None:
     frame = molecules(30)["smiles"]
     rows = [[smiles, -250000 - i / 1000] for i, smiles in enumerate(frame)]
     data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
-    np.testing.assert_array_equal(load(data).y[:, 0], [row[1] for row in rows])
+    np.testing.assert_array_equal(load_dataset(data).y[:, 0], [row[1] for row in rows])
 
 
 @pytest.mark.parametrize(
@@ -306,11 +306,11 @@ def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tm
     rows[4][2], rows[7][2] = "", "soon"
     source = str(write(tmp_path / "data.csv", rows, ["smiles", "y", "year"]))
     data = DataSettings(source, ("y",), split="time", split_by="year", workers=0)
-    dataset = load(data)
+    dataset = load_dataset(data)
     assert sorted(np.concatenate(list(dataset.split.values())).tolist()) == [*range(4), 5, 6, *range(8, 60)]
     assert sorted(dataset.files[0].ledger.warnings) == [5, 8] and dataset.split_summary == "time by column 'year'"
-    assert fingerprint(data)["split_by"] == "year" and "split_by" not in fingerprint(DataSettings(source, ("y",)))
+    assert identify_data(data)["split_by"] == "year" and "split_by" not in identify_data(DataSettings(source, ("y",)))
     with pytest.raises(InputError, match=r"data.csv: there is no column 'yera'; did you mean 'year'\?"):
-        load(replace(data, split_by="yera"))
-    fold = load(DataSettings(source, ("y",), folds=5, fold=2, workers=0))
+        load_dataset(replace(data, split_by="yera"))
+    fold = load_dataset(DataSettings(source, ("y",), folds=5, fold=2, workers=0))
     assert fold.split_summary == "random, fold 2 of 5, seed 0" and len(fold.split["test"]) == 12

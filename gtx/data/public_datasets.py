@@ -28,7 +28,7 @@ from gtx.errors import InputError, did_you_mean
 
 # --- Public sets that come in several files, put together as one table: a molecule a row, its targets, its split.
 #
-# Each function takes the official files in the order of `NamedSet.sources` and gives the bytes of a CSV file.
+# Each function takes the official files in the order of `PublicDataset.sources` and gives the bytes of a CSV file.
 
 _PARTS = ("train", "val", "test")
 _ARRAY_PARTS = {
@@ -191,11 +191,11 @@ def _as_it_is(files: Sequence[bytes]) -> bytes:
 
 
 @dataclass(frozen=True)
-class NamedSet:
+class PublicDataset:
     """A public data set.
 
     Attributes:
-        name: what `load_set` calls it.
+        name: what `load_public_dataset` calls it.
         about: what is in it, and the targets' unit.
         path: its file; below the root before it is loaded, where it lies afterwards.
         targets: the target columns.
@@ -228,16 +228,16 @@ class NamedSet:
         return self.split_columns[0] if self.split_columns and self.validated else None
 
 
-def _moleculenet(name: str, about: str, targets: tuple[str, ...], file: str, **more: Any) -> NamedSet:
+def _moleculenet(name: str, about: str, targets: tuple[str, ...], file: str, **more: Any) -> PublicDataset:
     """Fetch a file of MoleculeNet, laid out as PyG's `MoleculeNet(root)` does."""
-    return NamedSet(
+    return PublicDataset(
         name, about, Path("moleculenet", name, "raw", file), targets, sources=(f"{_MOLECULENET}/{file}",), **more
     )
 
 
-def _mat(name: str, about: str, kind: str, sha256: str, **more: Any) -> NamedSet:
+def _mat(name: str, about: str, kind: str, sha256: str, **more: Any) -> PublicDataset:
     files = [f"{name}.csv", *(f"split-{kind}-{i}.npy" for i in range(6))]
-    return NamedSet(
+    return PublicDataset(
         f"mat/{name}",
         f"{about}; split and scaled as by Maziarka et al. 2020",
         Path("mat", f"{name}.csv"),
@@ -250,8 +250,8 @@ def _mat(name: str, about: str, kind: str, sha256: str, **more: Any) -> NamedSet
     )
 
 
-def _scaffold(name: str, about: str, sha256: str, targets: tuple[str, ...] = ("y",), **more: Any) -> NamedSet:
-    return NamedSet(
+def _scaffold(name: str, about: str, sha256: str, targets: tuple[str, ...] = ("y",), **more: Any) -> PublicDataset:
+    return PublicDataset(
         f"scaffold/{name}",
         f"{about}; the scaffold split of Uni-Mol and MUBen",
         Path("scaffold", f"{name}.csv"),
@@ -264,9 +264,9 @@ def _scaffold(name: str, about: str, sha256: str, targets: tuple[str, ...] = ("y
     )
 
 
-def _activity(name: str, sha256: str) -> NamedSet:
+def _activity(name: str, sha256: str) -> PublicDataset:
     target, _, kind = name.partition("_")
-    return NamedSet(
+    return PublicDataset(
         f"moleculeace/{name}",
         f"p{kind} of ligands of {target}, and whether one is part of an activity cliff (van Tilborg et al. 2022)",
         Path("moleculeace", f"{name}.csv"),
@@ -282,10 +282,10 @@ def _activity(name: str, sha256: str) -> NamedSet:
 
 _CC_BY = "CC BY 4.0"
 
-SETS: dict[str, NamedSet] = {
+PUBLIC_DATASETS: dict[str, PublicDataset] = {
     entry.name: entry
     for entry in (
-        NamedSet(
+        PublicDataset(
             "xtb9",
             "GFN2-xTB: gap, eV; dipole, debye; atomisation and solvation energies, kcal/mol; with coordinates; bundled",
             Path(__file__).with_name("sets") / "xtb9.parquet",
@@ -341,7 +341,7 @@ SETS: dict[str, NamedSet] = {
             "qm9.csv",
             licence="CC0 1.0",
         ),
-        NamedSet(
+        PublicDataset(
             "zinc12k",
             "penalised logP, standardised, of 12,000 drug-like molecules (Dwivedi et al. 2020)",
             Path("zinc12k", "zinc12k.csv"),
@@ -389,11 +389,11 @@ SETS: dict[str, NamedSet] = {
 }
 
 
-def load_set(name: str, root: str | os.PathLike[str] | None = None, download: bool = True) -> NamedSet:
+def load_public_dataset(name: str, root: str | os.PathLike[str] | None = None, download: bool = True) -> PublicDataset:
     """Load a public data set, downloaded if need be; open it with `open_table(loaded.path, loaded.smiles_column)`.
 
     Args:
-        name: one of `SETS`.
+        name: one of `PUBLIC_DATASETS`.
         root: the folder of data sets, by default `$GTX_DATA` or `~/.cache/gtx`. A file that lies there is used.
         download: False never goes to the network.
 
@@ -403,14 +403,14 @@ def load_set(name: str, root: str | os.PathLike[str] | None = None, download: bo
     Raises:
         InputError: for an unknown name, a file that is not what it should be, or one that cannot be had.
     """
-    if name not in SETS:
-        near = did_you_mean(name, SETS)
-        raise InputError(f"there is no data set {name!r}{near or ';'} the names are {', '.join(SETS)}")
+    if name not in PUBLIC_DATASETS:
+        near = did_you_mean(name, PUBLIC_DATASETS)
+        raise InputError(f"there is no data set {name!r}{near or ';'} the names are {', '.join(PUBLIC_DATASETS)}")
     try:
         root = Path(root or os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
     except RuntimeError:
         raise InputError("public sets need a folder, and no home folder is known: name one by GTX_DATA") from None
-    entry = replace(SETS[name], path=root / SETS[name].path)
+    entry = replace(PUBLIC_DATASETS[name], path=root / PUBLIC_DATASETS[name].path)
     if entry.path.is_file():
         _check(entry, _sha256(entry.path.read_bytes()))
     elif not entry.sources or not download:
@@ -420,7 +420,7 @@ def load_set(name: str, root: str | os.PathLike[str] | None = None, download: bo
     return entry
 
 
-def _download(entry: NamedSet) -> None:
+def _download(entry: PublicDataset) -> None:
     try:
         content = entry.assemble([fetch(source) for source in entry.sources])
     except (OSError, HTTPException, ValueError, LookupError, UnpicklingError) as reason:
@@ -445,15 +445,15 @@ def _download(entry: NamedSet) -> None:
         part.unlink(missing_ok=True)
 
 
-def _unavailable(entry: NamedSet, reason: Exception) -> InputError:
+def _unavailable(entry: PublicDataset, reason: Exception) -> InputError:
     return InputError(
         f"data set {entry.name!r} cannot be downloaded: {reason} (from {', '.join(entry.sources)}). "
         f"A copy of {entry.path.name} made elsewhere can be put at {entry.path}"
     )
 
 
-def _check(entry: NamedSet, digest: str) -> None:
-    """Refuse a file whose hash is not the one in `SETS` or, without one there, the one recorded at its download."""
+def _check(entry: PublicDataset, digest: str) -> None:
+    """Refuse a file whose hash differs from `PUBLIC_DATASETS` or, without one there, from that recorded at its download."""
     record = _record(entry.path)
     recorded = record.read_text(errors="replace").split() if record.is_file() else [digest]
     expected = entry.sha256 or next(iter(recorded), "that is recorded beside it, which is empty,")

@@ -14,11 +14,11 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from gtx.data.ledger import Ledger
-from gtx.data.named_sets import SETS, NamedSet, _object_array, load_set
+from gtx.data.ledger import RowLedger
+from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, _object_array, load_public_dataset
 from gtx.data.splits import column_split
 from gtx.data.tables import open_table
-from gtx.dataset import File
+from gtx.dataset import InputFile
 from gtx.errors import InputError
 from gtx.tasks import Inferred
 
@@ -47,20 +47,20 @@ def site(tmp_path: Path):
 
 
 @pytest.fixture
-def toy(site, monkeypatch) -> NamedSet:
+def toy(site, monkeypatch) -> PublicDataset:
     """A set of one file, with no hash known beforehand."""
     folder, address = site
     (folder / "toy.csv").write_bytes(CONTENT)
-    entry = NamedSet("toy", "", Path("toys", "toy.csv"), targets=("y",), sources=(f"{address}/toy.csv",))
-    monkeypatch.setitem(SETS, "toy", entry)
+    entry = PublicDataset("toy", "", Path("toys", "toy.csv"), targets=("y",), sources=(f"{address}/toy.csv",))
+    monkeypatch.setitem(PUBLIC_DATASETS, "toy", entry)
     return entry
 
 
 def test_a_download_is_kept_recorded_and_compared(toy, site, tmp_path, monkeypatch):
     monkeypatch.setenv("GTX_DATA", str(tmp_path / "root"))
     with pytest.raises(InputError, match="'toy' is not at"):
-        load_set("toy", download=False)
-    loaded = load_set("toy")
+        load_public_dataset("toy", download=False)
+    loaded = load_public_dataset("toy")
     assert loaded.path == tmp_path / "root" / "toys" / "toy.csv"
     assert [row.text for row in open_table(loaded.path, loaded.smiles_column).rows] == ["CCO", "C"]
     record = loaded.path.with_name("toy.csv.sha256")
@@ -70,14 +70,14 @@ def test_a_download_is_kept_recorded_and_compared(toy, site, tmp_path, monkeypat
     whole = record.read_text()
     record.write_text("")
     with pytest.raises(InputError, match="should have SHA-256 that is recorded beside it, which is empty, and has"):
-        load_set("toy")
+        load_public_dataset("toy")
     record.write_text(whole)
 
     (site[0] / "toy.csv").write_bytes(CONTENT + b"N,3\n")  # what lies in place is used
-    assert load_set("toy").path.read_bytes() == CONTENT
+    assert load_public_dataset("toy").path.read_bytes() == CONTENT
     loaded.path.write_bytes(CONTENT + b"N,3\n")  # but not if it changed
     with pytest.raises(InputError, match=r"should have SHA-256 .* and has .* remove the file"):
-        load_set("toy")
+        load_public_dataset("toy")
 
 
 def test_without_a_home_folder_one_line_says_what_to_name(toy, monkeypatch):
@@ -87,16 +87,16 @@ def test_without_a_home_folder_one_line_says_what_to_name(toy, monkeypatch):
     monkeypatch.delenv("GTX_DATA", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
     with pytest.raises(InputError, match="no home folder is known: name one by GTX_DATA"):
-        load_set("toy")
+        load_public_dataset("toy")
 
 
 def test_a_known_hash_is_checked_before_anything_is_written(toy, tmp_path, monkeypatch):
-    monkeypatch.setitem(SETS, "toy", replace(toy, sha256="0" * 64))
+    monkeypatch.setitem(PUBLIC_DATASETS, "toy", replace(toy, sha256="0" * 64))
     with pytest.raises(InputError, match=f"should have SHA-256 {'0' * 64} and has"):
-        load_set("toy", tmp_path)
+        load_public_dataset("toy", tmp_path)
     assert not (tmp_path / "toys").exists()
-    monkeypatch.setitem(SETS, "toy", replace(toy, sha256=hashlib.sha256(CONTENT).hexdigest()))
-    assert [path.name for path in load_set("toy", tmp_path).path.parent.iterdir()] == ["toy.csv"]
+    monkeypatch.setitem(PUBLIC_DATASETS, "toy", replace(toy, sha256=hashlib.sha256(CONTENT).hexdigest()))
+    assert [path.name for path in load_public_dataset("toy", tmp_path).path.parent.iterdir()] == ["toy.csv"]
 
 
 def test_a_failed_download_says_what_where_and_what_to_do(toy, site, tmp_path, monkeypatch):
@@ -112,40 +112,42 @@ def test_a_failed_download_says_what_where_and_what_to_do(toy, site, tmp_path, m
     }
     for stem, reason in reasons.items():
         file = f"{stem}.csv"
-        monkeypatch.setitem(SETS, "toy", replace(toy, sources=(f"{address}/{file}",)))
+        monkeypatch.setitem(PUBLIC_DATASETS, "toy", replace(toy, sources=(f"{address}/{file}",)))
         with pytest.raises(InputError, match=reason) as error:
-            load_set("toy", tmp_path / "root")
+            load_public_dataset("toy", tmp_path / "root")
         assert f"{address}/{file}" in str(error.value)
         assert str(tmp_path / "root" / "toys" / "toy.csv") in str(error.value)
         assert not list((tmp_path / "root").rglob("*toy.csv*"))
-    monkeypatch.setitem(SETS, "toy", replace(toy, sources=("http://127.0.0.1:9/none.csv",)))
+    monkeypatch.setitem(PUBLIC_DATASETS, "toy", replace(toy, sources=("http://127.0.0.1:9/none.csv",)))
     with pytest.raises(InputError, match="cannot be downloaded"):
-        load_set("toy", tmp_path / "root")
+        load_public_dataset("toy", tmp_path / "root")
 
 
 def test_an_unknown_name():
     with pytest.raises(
         InputError, match=r"no data set 'essol'; did you mean 'esol'\? the names are xtb9, esol, freesolv"
     ):
-        load_set("essol")
+        load_public_dataset("essol")
 
 
 ACTIVITY = "moleculeace/CHEMBL2034_Ki"
 SHARED = ["esol", "freesolv", "bbbp", "zinc12k", ACTIVITY]
-SHARED += [name for name in SETS if name.startswith(("mat/", "scaffold/"))]
+SHARED += [name for name in PUBLIC_DATASETS if name.startswith(("mat/", "scaffold/"))]
 ROWS = {"esol": 1128, "freesolv": 642, "bace": 1513, "tox21": 7831, "zinc12k": 12_000, "CHEMBL2034_Ki": 750}
 
 
 @pytest.mark.parametrize("name", SHARED)
 def test_sets_in_place_hold_what_their_entries_say(name, shared_data):
-    loaded = load_set(name, shared_data, download=False)
+    loaded = load_public_dataset(name, shared_data, download=False)
     table = open_table(loaded.path, loaded.smiles_column)
     rows = list(table.rows)
     bbbp = {"bbbp": 2050, "mat/bbbp": 2039, "scaffold/bbbp": 2039}
     assert len(rows) == bbbp.get(name) or len(rows) == ROWS[name.split("/")[-1]]
-    ledger = Ledger("fail")
+    ledger = RowLedger("fail")
     ledger.enter(rows)
-    task = Inferred(loaded.targets).infer_from_table([File(name, table.columns, table.smiles_column, rows, ledger, 0)])
+    task = Inferred(loaded.targets).infer_from_table(
+        [InputFile(name, table.columns, table.smiles_column, rows, ledger, 0)]
+    )
     assert task.discrete == (name.split("/")[-1] in ("bbbp", "bace", "tox21"))
     assert np.isfinite(task.parse(rows, table.columns, ledger)).any()
     for column in loaded.split_columns:
@@ -156,9 +158,9 @@ def test_sets_in_place_hold_what_their_entries_say(name, shared_data):
 
 
 def test_the_bundled_set():
-    if not SETS["xtb9"].path.is_file():
+    if not PUBLIC_DATASETS["xtb9"].path.is_file():
         pytest.skip("xtb9.parquet is not there yet")
-    loaded = load_set("xtb9", "/nowhere", download=False)
+    loaded = load_public_dataset("xtb9", "/nowhere", download=False)
     table = open_table(loaded.path, loaded.smiles_column)
     for column in (*loaded.targets, *loaded.split_columns):
         table.index(column)
@@ -180,7 +182,7 @@ def object_array(parts: list[np.ndarray]) -> bytes:
 @pytest.mark.parametrize("name", ["mat/freesolv", "mat/bbbp"])
 def test_the_sets_of_mat_are_assembled(name, site, shared_data, tmp_path, monkeypatch):
     folder, address = site
-    entry = SETS[name]
+    entry = PUBLIC_DATASETS[name]
     table = open_table(shared_data / entry.path)
     rows = [row.cells for row in table.rows]
     files = [source.rpartition("/")[2] for source in entry.sources]
@@ -188,14 +190,14 @@ def test_the_sets_of_mat_are_assembled(name, site, shared_data, tmp_path, monkey
     for i, file in enumerate(files[1:], start=2):
         parts = [np.flatnonzero([row[i] == part for row in rows]) for part in ("train", "val", "test")]
         (folder / file).write_bytes(object_array(parts))
-    monkeypatch.setitem(SETS, name, replace(entry, sources=tuple(f"{address}/{file}" for file in files)))
-    assert load_set(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
+    monkeypatch.setitem(PUBLIC_DATASETS, name, replace(entry, sources=tuple(f"{address}/{file}" for file in files)))
+    assert load_public_dataset(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
 
 
 @pytest.mark.parametrize("name", ["scaffold/freesolv", "scaffold/tox21"])
 def test_the_sets_of_muben_are_assembled(name, site, shared_data, tmp_path, monkeypatch):
     folder, address = site
-    entry = SETS[name]
+    entry = PUBLIC_DATASETS[name]
     rows = [row.cells for row in open_table(shared_data / entry.path).rows]
     sources = []
     for part in ("train", "val", "test"):
@@ -206,16 +208,16 @@ def test_the_sets_of_muben_are_assembled(name, site, shared_data, tmp_path, monk
                 lines.append(f'{len(lines) - 1},{smiles},"[{", ".join(shown)}]","{[int(bool(y)) for y in labels]}"')
         (folder / f"{part}.csv").write_text("\n".join(lines) + "\n")
         sources.append(f"{address}/{part}.csv")
-    monkeypatch.setitem(SETS, name, replace(entry, sources=tuple(sources)))
-    assert load_set(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
+    monkeypatch.setitem(PUBLIC_DATASETS, name, replace(entry, sources=tuple(sources)))
+    assert load_public_dataset(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
 
 
 def test_the_sets_of_moleculeace_are_assembled(shared_data):
-    content = (shared_data / SETS[ACTIVITY].path).read_text()
+    content = (shared_data / PUBLIC_DATASETS[ACTIVITY].path).read_text()
     lines = ["smiles,exp_mean [nM],y,cliff_mol,split,y [pEC50/pKi]"]
     for smiles, y, cliff, split in (line.split(",") for line in content.splitlines()[1:]):
         lines.append(f"{smiles},1.0,-0.0,{cliff},{split},{y}")
-    assert SETS[ACTIVITY].assemble(["\n".join(lines).encode()]).decode() == content
+    assert PUBLIC_DATASETS[ACTIVITY].assemble(["\n".join(lines).encode()]).decode() == content
 
 
 def test_nothing_but_arrays_comes_out_of_a_pickled_array(tmp_path):
@@ -233,6 +235,6 @@ def test_nothing_but_arrays_comes_out_of_a_pickled_array(tmp_path):
 def test_a_set_that_is_served_compressed(site, monkeypatch, tmp_path):
     folder, address = site
     (folder / "t.csv.gz").write_bytes(gzip.compress(CONTENT))
-    entry = NamedSet("packed", "", Path("t.csv.gz"), targets=("y",), sources=(f"{address}/t.csv.gz",))
-    monkeypatch.setitem(SETS, "packed", entry)
-    assert [row.text for row in open_table(load_set("packed", tmp_path).path).rows] == ["CCO", "C"]
+    entry = PublicDataset("packed", "", Path("t.csv.gz"), targets=("y",), sources=(f"{address}/t.csv.gz",))
+    monkeypatch.setitem(PUBLIC_DATASETS, "packed", entry)
+    assert [row.text for row in open_table(load_public_dataset("packed", tmp_path).path).rows] == ["CCO", "C"]
